@@ -119,7 +119,7 @@ def test_durations():
         ({"rebalances": {"window": "x"}}, "rebalances.window is 'x', expected seconds"),
         ({"status": {"judge": "me"}}, "status.judge is 'me', expected kohort or burrow"),
         ({"status": {"warning": 1}}, "status has 'warning', expected of judge"),
-        ({"groups": 1}, 'groups is no table, expected such as [groups."billing-*"]'),
+        ({"groups": 1}, 'groups is 1, expected a table such as [groups."billing-*"]'),
         ({"groups": {"a": 1}}, 'groups."a" is 1, expected a table of rules'),
         ({"groups": {"a": {"ignore": 1}}}, 'groups."a".ignore is 1, expected true or false'),
         ({"groups": {"a": {"age": {}}}}, "groups.\"a\" has 'age'"),

@@ -32,8 +32,8 @@ def assign(
 
     # Topics of the same size with the same readers are cut once.
     together: dict[tuple[tuple[int, ...], int], list[TopicId]] = {}
-    for topic, those in readers.items():
-        together.setdefault((tuple(those), partitions[topic]), []).append(topic)
+    for topic, ids in readers.items():
+        together.setdefault((tuple(ids), partitions[topic]), []).append(topic)
 
     merged: dict[tuple[int, ...], list[MemberId]] = {}
     for (indices, count), topics in together.items():

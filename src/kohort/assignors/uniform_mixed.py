@@ -199,8 +199,8 @@ class Leveller:
         for load in lowest:
             for index in indices:
                 if load <= level and len(receivers) < room and load in self.equals[index].by_load:
-                    those = self.equals[index].take(load, room - len(receivers))
-                    receivers.extend((member, load, index) for member in those)
+                    members = self.equals[index].take(load, room - len(receivers))
+                    receivers.extend((member, load, index) for member in members)
         wanting: list[tuple[MemberId, int]] = []
         for rank, (member, load, index) in enumerate(receivers):
             after = level + each + (rank < longer)

@@ -83,8 +83,8 @@ class ClusterCommand(Command):
 
 @contextmanager
 def telling_origin(args: Namespace) -> Iterator[None]:
-    """Where the address was given is a part of the error that nobody is there, if it is not plain
-    from the command itself.
+    """Adds to the error of a failed connection where the address was given, unless the command
+    shows it.
     """
     try:
         yield
@@ -98,12 +98,11 @@ def telling_origin(args: Namespace) -> Iterator[None]:
 def cluster_of(args: Namespace) -> "Cluster | None":
     """The cluster in the arguments, for the caller to close; None, with a complaint, if none."""
     from kohort.client.cluster import Cluster
-    from kohort.client.connection import Address
+    from kohort.client.settings import addresses_of
 
     server = server_of(args)
     try:
-        addresses = [Address.of(one.strip()) for one in server.text.split(",") if one.strip()]
-        return Cluster(addresses, client_id=CLIENT_ID)
+        return Cluster(addresses_of(server.text), client_id=CLIENT_ID)
     except ValueError as error:
         complain(f"{server.origin}: {error}")
         return None

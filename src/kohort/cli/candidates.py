@@ -153,7 +153,7 @@ async def kept(admin: "AdminClient", candidates: Sequence[Candidate]) -> dict[st
     asked = [candidate.group_id for candidate in candidates if candidate.against is None]
     described = dict((await admin.describe_groups(asked)).items())
     others = await of_other_types(admin, described)
-    found = [one for one in asked if not isinstance(described[one], ApiError)]
+    found = [group_id for group_id in asked if not isinstance(described[group_id], ApiError)]
     offsets = dict((await admin.list_group_offsets(dict.fromkeys(found))).items())
     return {
         candidate.group_id: (

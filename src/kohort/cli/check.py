@@ -124,16 +124,16 @@ def _tell(verdict: "Verdict", output: Output) -> None:
     output.line(f"{verdict.state.name} - {listed or 'nothing was checked'}{about}")
     bad = [finding for finding in verdict.findings if finding.state]
     if bad:
-        told = ("CLUSTER",) if any(one.cluster for one in bad) else ()
+        told = ("CLUSTER",) if any(finding.cluster for finding in bad) else ()
         output.table(
             ("STATE", "RULE", "GROUP", *told, "WHAT", "WARNING", "CRITICAL"),
             [
                 (
-                    *(one.state.name, one.rule, one.group),
-                    *(one.cluster for _ in told),
-                    *(one.why, *_shown(one)),
+                    *(finding.state.name, finding.rule, finding.group),
+                    *(finding.cluster for _ in told),
+                    *(finding.why, *_shown(finding)),
                 )
-                for one in bad
+                for finding in bad
             ],
             spare=("WARNING", "CRITICAL"),
         )
@@ -157,14 +157,14 @@ def _shown(finding: "Finding") -> list[Cell]:
 
     is_time = finding.rule in DURATIONS
     return [
-        None if one is None else _time_text(one) if is_time else f"{one:g}"
-        for one in _bounds(finding)
+        None if bound is None else _time_text(bound) if is_time else f"{bound:g}"
+        for bound in _bounds(finding)
     ]
 
 
 def _time_text(seconds: float) -> str:
     sizes = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
-    unit = next((one for one, size in sizes.items() if not seconds % size), "s")
+    unit = next((letter for letter, size in sizes.items() if not seconds % size), "s")
     return f"{seconds / sizes[unit]:g}{unit}"
 
 

@@ -112,8 +112,8 @@ _UNSURE = (
 
 
 def is_unsure(outcome: object) -> bool:
-    """Whether what was asked for may be done although this is an error: the request may have
-    arrived, and no answer says what became of it.
+    """Whether the request may have taken effect in spite of this error: it may have arrived, and no
+    answer says what became of it.
     """
     return (
         isinstance(outcome, ApiError)
@@ -123,7 +123,7 @@ def is_unsure(outcome: object) -> bool:
 
 
 def with_doubt(error: ApiError, done: str) -> ApiError:
-    """The error of a change, with what may be so all the same, if it may."""
+    """The error of a change. Its text says so if the change may have been made all the same."""
     if not is_unsure(error):
         return error
     what = error.message or error.code.name
@@ -153,8 +153,8 @@ def complain_of_nodes(listings: "Listings") -> int:
 
 def complain_of_lost(lost: "Sequence[Lost]") -> int:
     """A line for each directory that an answer lacks, and the exit code that follows from it."""
-    for one in lost:
-        complain(f"{one.why}: what is here is without it")
+    for absent in lost:
+        complain(f"{absent.why}: what is here is without it")
     return FAILED if lost else OK
 
 
@@ -205,7 +205,7 @@ class _Words:
         self._valid = valid
 
     def __call__(self, text: str) -> list[str]:
-        names = [one.strip() for one in text.split(",")]
+        names = [part.strip() for part in text.split(",")]
         for name in names:
             if name.lower() not in self._valid:
                 raise ArgumentTypeError(

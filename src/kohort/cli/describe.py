@@ -94,8 +94,8 @@ class DescribeGroups(AdminCommand):
         listings, skipped, described, offsets, ends = answer
         code = OK if listings is None else complain_of_nodes(listings)
         code = max(code, complain_of("group", described), complain_of("offsets of group", offsets))
-        for one in skipped:
-            complain(f"group {one.group_id} is a {one.type} group, which is listed only")
+        for listing in skipped:
+            complain(f"group {listing.group_id} is a {listing.type} group, which is listed only")
         committed = offsets.succeeded
         shown = [
             _Shown(group, committed.get(group.group_id, {}), ends)
@@ -113,7 +113,9 @@ class DescribeGroups(AdminCommand):
                 {
                     "groups": [group.fields() for group in shown],
                     "errors": [*([] if listings is None else node_errors(listings)), *errors],
-                    "skipped": [{"group_id": one.group_id, "type": one.type} for one in skipped],
+                    "skipped": [
+                        {"group_id": listing.group_id, "type": listing.type} for listing in skipped
+                    ],
                 }
             )
         else:
@@ -135,7 +137,7 @@ def _partitions(
         for topic, indexes in (member.assignment or {}).items()
         for index in indexes
     )
-    committed = (one for group in offsets.succeeded.values() for one in group)
+    committed = (partition for group in offsets.succeeded.values() for partition in group)
     return sorted({*owned, *committed})
 
 
@@ -241,7 +243,7 @@ class _Shown:
         }
 
     def _offset_fields(self, partition: Any, committed: Any, end: Any) -> dict[str, Any]:
-        errors = [one for one in (committed, end) if isinstance(one, ApiError)]
+        errors = [outcome for outcome in (committed, end) if isinstance(outcome, ApiError)]
         known = committed if not isinstance(committed, ApiError) else None
         return {
             "topic": partition[0],

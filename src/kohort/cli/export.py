@@ -60,7 +60,7 @@ def _export(args: Namespace, output: Output) -> int:
 
     def write(found: "Snapshots") -> list[tuple[str, int, str]]:
         files = export(found, args.to, args.format, args.table, overwrite=args.force)
-        return [(one.name, one.rows, str(one.path)) for one in files]
+        return [(file.name, file.rows, str(file.path)) for file in files]
 
     try:
         written, lost = answered(args.out, write, tables.snapshot)

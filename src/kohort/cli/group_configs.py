@@ -61,7 +61,7 @@ class ConfigureGroups(AdminCommand):
     async def ask(
         self, admin: "AdminClient", args: Namespace, output: Output
     ) -> "Outcomes[str, dict[str, GroupConfig]]":
-        """What holds after the changes. A group that could not be changed is its error."""
+        """The settings after the changes. For a group that could not be changed it is the error."""
         from kohort.client.admin import Outcomes
 
         ids = list(dict.fromkeys(args.groups))
@@ -84,24 +84,24 @@ class ConfigureGroups(AdminCommand):
     ) -> int:
         if output.as_json:
             groups = [
-                {"group_id": group_id, **error_fields(one)}
-                if isinstance(one, ApiError)
+                {"group_id": group_id, **error_fields(outcome)}
+                if isinstance(outcome, ApiError)
                 else {
                     "group_id": group_id,
                     "configs": {
                         key: {"value": config.value, "own": config.own}
-                        for key, config in one.items()
+                        for key, config in outcome.items()
                     },
                 }
-                for group_id, one in answer.items()
+                for group_id, outcome in answer.items()
             ]
             output.json({"groups": groups})
         else:
             rows = [
                 (group_id, key, config.value or "", "group" if config.own else "broker")
-                for group_id, one in answer.items()
-                if not isinstance(one, ApiError)
-                for key, config in one.items()
+                for group_id, outcome in answer.items()
+                if not isinstance(outcome, ApiError)
+                for key, config in outcome.items()
             ]
             if rows:
                 output.table(("GROUP", "SETTING", "VALUE", "SET FOR"), rows)
@@ -117,7 +117,7 @@ async def _found(
 async def _found_after(
     admin: "AdminClient", ids: list[str]
 ) -> "dict[str, dict[str, GroupConfig] | ApiError]":
-    """The same of groups that have been changed, which no error may hide."""
+    """The settings of groups that have been changed. No error in reading them hides the change."""
     try:
         found = await _found(admin, ids)
     except ApiError as error:

@@ -63,18 +63,21 @@ class ListGroups(AdminCommand):
         if output.as_json:
             groups = [
                 {
-                    "group_id": one.group_id,
-                    "type": one.type,
-                    "state": one.state,
-                    "protocol_type": one.protocol_type,
+                    "group_id": listing.group_id,
+                    "type": listing.type,
+                    "state": listing.state,
+                    "protocol_type": listing.protocol_type,
                 }
-                for one in answer
+                for listing in answer
             ]
             output.json({"groups": groups, "errors": node_errors(answer)})
         else:
             output.table(
                 ("GROUP", "TYPE", "STATE", "PROTOCOL"),
-                ((one.group_id, one.type, one.state, one.protocol_type) for one in answer),
+                (
+                    (listing.group_id, listing.type, listing.state, listing.protocol_type)
+                    for listing in answer
+                ),
                 spare=("PROTOCOL", "TYPE"),
             )
         return complain_of_nodes(answer)

@@ -83,9 +83,9 @@ def _messages() -> dict[str, type[Any]]:
 
     on_wire = [cls for api in APIS.values() for cls in (api.request, api.response)]
     in_log = [
-        one
-        for one in vars(schemas).values()
-        if isinstance(one, type) and one.__name__.endswith(("Key", "Value"))
+        cls
+        for cls in vars(schemas).values()
+        if isinstance(cls, type) and cls.__name__.endswith(("Key", "Value"))
     ]
     return {cls.__name__.lower(): cls for cls in (*on_wire, *in_log)}
 
@@ -94,9 +94,8 @@ def _no_message(name: str, by_name: Mapping[str, type[Any]]) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(name.lower(), by_name, n=3) or ["offsetcommitrequest"]
-    return (
-        f"no message {name!r}, expected such as {', '.join(by_name[one].__name__ for one in near)}"
-    )
+    examples = ", ".join(by_name[key].__name__ for key in near)
+    return f"no message {name!r}, expected such as {examples}"
 
 
 def _meanings(constants: Mapping[str, Any]) -> list[str]:

@@ -98,16 +98,18 @@ def looked_at(
     found = list(inspect_all(files, path, _folders(files, path, ids), ids, ids))
     if not found and not here.damages and not lost:
         raise StorageError(f"{path} holds no logs of partitions")
-    failed = {one.name: one.error for one in found if one.error}
-    for one in found:
-        if mend and one.damages:
+    failed = {folder.name: folder.error for folder in found if folder.error}
+    for folder in found:
+        if mend and folder.damages:
             try:
-                repair(files, path, one)
+                repair(files, path, folder)
             except OSError as error:
-                failed[one.name] = str(error)
+                failed[folder.name] = str(error)
     if mend and here.damages:
         try:
-            mended = [one for one in found if one.name not in failed and not one.missing]
+            mended = [
+                folder for folder in found if folder.name not in failed and not folder.missing
+            ]
             repair_directory(files, path, here, mended)
         except OSError as error:
             failed[here.name] = str(error)
@@ -164,7 +166,7 @@ def _show(
     in_use: bool,
     mended: bool,
 ) -> int:
-    damaged = [one for one in found if one.damages]
+    damaged = [folder for folder in found if folder.damages]
     if output.as_json:
         output.json(
             {
@@ -174,9 +176,9 @@ def _show(
                 "partitions": [_fields(partition, failed) for partition in _partitions(found)],
                 "damages": [
                     _damage_fields(damage)
-                    for one in found
-                    if one.name == _HERE
-                    for damage in one.damages
+                    for folder in found
+                    if folder.name == _HERE
+                    for damage in folder.damages
                 ],
                 "error": failed.get(_HERE),
             }
@@ -194,12 +196,12 @@ def _print(
     in_use: bool,
     mended: bool,
 ) -> None:
-    def state(one: "Inspected") -> str:
-        if one.error:
+    def state(folder: "Inspected") -> str:
+        if folder.error:
             return "unreadable"
-        if not one.damages:
+        if not folder.damages:
             return "whole"
-        return "repaired" if mended and one.name not in failed else "damaged"
+        return "repaired" if mended and folder.name not in failed else "damaged"
 
     headers = ("PARTITION", "STATE", "SEGMENTS", "BYTES", "BATCHES", "RECORDS", "START", "END")
     output.table(
@@ -218,7 +220,7 @@ def _print(
             for partition in _partitions(found)
         ],
     )
-    damages = [(one.name, damage) for one in found for damage in one.damages]
+    damages = [(folder.name, damage) for folder in found for damage in folder.damages]
     if damages:
         output.line()
         output.table(
@@ -237,24 +239,24 @@ def _print(
             ],
         )
     output.line()
-    for one in found:
-        if one.error:
-            output.line(f"{one.name} {one.error}")
-        elif one.name in failed:
-            output.line(f"{one.name} is not repaired: {failed[one.name]}")
+    for folder in found:
+        if folder.error:
+            output.line(f"{folder.name} {folder.error}")
+        elif folder.name in failed:
+            output.line(f"{folder.name} is not repaired: {failed[folder.name]}")
     output.line(_summary(found, mended=mended))
     if in_use:
         output.line("A broker is running on this directory: what it is writing may look torn.")
 
 
 def _partitions(found: "list[Inspected]") -> "list[Inspected]":
-    return [one for one in found if one.name != _HERE]
+    return [folder for folder in found if folder.name != _HERE]
 
 
 def _summary(found: "list[Inspected]", *, mended: bool) -> str:
-    damages = [(one, damage) for one in found for damage in one.damages]
+    damages = [(folder, damage) for folder in found for damage in folder.damages]
     total = len(_partitions(found))
-    unreadable = sum(1 for one in found if one.error)
+    unreadable = sum(1 for folder in found if folder.error)
     if not damages and unreadable:
         return f"{unreadable} of {_many(total, 'partition')} cannot be read, the others are whole."
     if not damages:
@@ -263,7 +265,8 @@ def _summary(found: "list[Inspected]", *, mended: bool) -> str:
     which = f"{partitions} of {_many(total, 'partition')} {'is' if partitions == 1 else 'are'}"
     batches = sum(damage.batches for _, damage in damages)
     offsets = sum(
-        max(0, damage.behind - max(damage.first, one.expected_start)) for one, damage in damages
+        max(0, damage.behind - max(damage.first, folder.expected_start))
+        for folder, damage in damages
     )
     what = f"{_many(batches, 'batch', 'batches')} and up to {_many(offsets, 'record')}"
     if mended:
@@ -271,8 +274,8 @@ def _summary(found: "list[Inspected]", *, mended: bool) -> str:
     return f"{which} damaged; --repair would give up {what}, and nothing has been changed."
 
 
-def _many(number: int, one: str, more: str = "") -> str:
-    return f"{number} {one if number == 1 else more or one + 's'}"
+def _many(number: int, singular: str, plural: str = "") -> str:
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
 def _offsets(damage: "Damage") -> str:
@@ -281,19 +284,19 @@ def _offsets(damage: "Damage") -> str:
     return f"{damage.first}-{damage.behind - 1}"
 
 
-def _fields(one: "Inspected", failed: dict[str, str]) -> dict[str, Any]:
+def _fields(folder: "Inspected", failed: dict[str, str]) -> dict[str, Any]:
     return {
-        "partition": one.name,
-        "whole": not one.damages and not one.error,
-        "error": failed.get(one.name),
-        "segments": one.segments,
-        "bytes": one.size_bytes,
-        "batches": one.batches,
-        "records": one.records,
-        "start_offset": one.start,
-        "end_offset": one.end,
-        "synced_offset": one.synced,
-        "damages": [_damage_fields(damage) for damage in one.damages],
+        "partition": folder.name,
+        "whole": not folder.damages and not folder.error,
+        "error": failed.get(folder.name),
+        "segments": folder.segments,
+        "bytes": folder.size_bytes,
+        "batches": folder.batches,
+        "records": folder.records,
+        "start_offset": folder.start,
+        "end_offset": folder.end,
+        "synced_offset": folder.synced,
+        "damages": [_damage_fields(damage) for damage in folder.damages],
     }
 
 

@@ -48,12 +48,12 @@ def fitting(
     shown = list(columns)
     order = [column.header for column in reversed(columns[FEWEST:])] if spare is None else spare
     left = [header for header in order if any(column.header == header for column in columns)]
-    while _size(shown, gap, [one.least for one in shown]) > room:
+    while _size(shown, gap, [column.least for column in shown]) > room:
         if not left:
             return None
         header = left.pop(0)
-        shown = [one for one in shown if one.header != header]
-    _share(shown, room - _size(shown, gap, [one.least for one in shown]))
+        shown = [column for column in shown if column.header != header]
+    _share(shown, room - _size(shown, gap, [column.least for column in shown]))
     return shown
 
 
@@ -67,8 +67,8 @@ def _share(columns: Sequence[Column], room: int) -> None:
         (column for column in columns if column.width > column.least),
         key=lambda column: column.width,
     )
-    for index, one in enumerate(greedy):
-        wanted = min(one.width, one.least + room // (len(greedy) - index))
-        room -= wanted - one.least
-        one.wraps = wanted < one.width
-        one.width = wanted
+    for index, column in enumerate(greedy):
+        wanted = min(column.width, column.least + room // (len(greedy) - index))
+        room -= wanted - column.least
+        column.wraps = wanted < column.width
+        column.width = wanted

@@ -45,10 +45,10 @@ class Parser(ArgumentParser):
         return found, rest
 
     def _nearest(self, given: Sequence[str]) -> str:
-        options = [one for one in self._option_string_actions if one.startswith("--")]
-        for one in given:
-            near = _near(one.partition("=")[0], options)
-            if one.startswith("--") and near:
+        options = [option for option in self._option_string_actions if option.startswith("--")]
+        for word in given:
+            near = _near(word.partition("=")[0], options)
+            if word.startswith("--") and near:
                 return f"; did you mean {near}?"
         return ""
 
@@ -56,7 +56,7 @@ class Parser(ArgumentParser):
         try:
             super()._check_value(action, value)
         except ArgumentError as error:
-            near = _near(str(value), [str(one) for one in action.choices or ()])
+            near = _near(str(value), [str(choice) for choice in action.choices or ()])
             if not near:
                 raise
             raise ArgumentError(action, f"{error.message}; did you mean {near}?") from None

@@ -216,22 +216,22 @@ def _tell_server_logs(summary: "Summary", output: Output) -> None:
     """What log files of brokers had to say."""
     if not summary.server_logs:
         return
-    lines = sum(one.lines for one in summary.server_logs)
-    fresh = sum(one.fresh for one in summary.server_logs)
+    lines = sum(file.lines for file in summary.server_logs)
+    fresh = sum(file.fresh for file in summary.server_logs)
     output.line(
         f"server logs: {len(summary.server_logs):,} files, {lines:,} lines about members that are "
         f"gone, {fresh:,} of them new"
     )
-    for one in summary.server_logs:
-        if not one.lines:
+    for file in summary.server_logs:
+        if not file.lines:
             output.line(
-                f"note: {one.path} has no line about a member that is gone, as a group coordinator "
-                "writes them at INFO"
+                f"note: {file.path} has no line about a member that is gone, as a group "
+                "coordinator writes them at INFO"
             )
 
 
 def _tell_end(log_end: datetime, output: Output, *, chosen: bool) -> None:
-    """That the log ended long ago; and what tells more, unless the moment was chosen."""
+    """Say that the log ended long ago, and how to see its end, unless the moment was chosen."""
     at = log_end.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     advice = "" if chosen else f": if it is a copy, --as-of {at} tells how things were at its end"
     output.line(f"note: the log ends at {_text(log_end)} UTC{advice}")

@@ -36,7 +36,7 @@ class Output:
 
     @contextmanager
     def changing(self, doing: str) -> Iterator[None]:
-        """What is done in this block changes the cluster: an interrupt is told so."""
+        """The work of this block changes the cluster: an interrupt then says so."""
         self.doing, self.is_changing = doing, True
         yield
         self.is_changing = False
@@ -98,7 +98,7 @@ class Output:
         if shown is None:
             self._listed(texts, len(rows))
             return
-        kept = {one.header for one in shown}
+        kept = {column.header for column in shown}
         self._left_out.update(dict.fromkeys(header for header in headers if header not in kept))
         _draw(console, shown)
 
@@ -118,15 +118,15 @@ def _draw(console: "Console", shown: "Sequence[Column]") -> None:
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for one in shown:
+    for column in shown:
         table.add_column(
-            one.header,
-            justify="right" if one.is_numeric else "left",
-            width=one.width,
-            no_wrap=not one.wraps,
+            column.header,
+            justify="right" if column.is_numeric else "left",
+            width=column.width,
+            no_wrap=not column.wraps,
             overflow="fold",  # which no word comes to, as none is wider than its column
         )
-    for row in zip(*(one.cells for one in shown), strict=True):
+    for row in zip(*(column.cells for column in shown), strict=True):
         table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
     console.print(table)
 
@@ -196,7 +196,8 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
     )
 
 

@@ -113,8 +113,8 @@ class Serve(Command):
             if args.metrics is not None:
                 _check_metrics()
         except _WrongSettings as error:
-            for one in error.mistakes:
-                complain(f"serve: {one}")
+            for mistake in error.mistakes:
+                complain(f"serve: {mistake}")
             return USAGE
         except (KohortError, ValueError, OSError) as error:
             complain(f"serve: {error}")
@@ -308,7 +308,7 @@ async def _until_stopped(broker: "Broker", ready: str) -> int:
     addresses = ",".join(_address_text(*address) for address in broker.addresses)
     sys.stdout.write(f"kohort ready on {addresses} {ready}\n")
     sys.stdout.flush()
-    waiting = [asyncio.create_task(one.wait()) for one in (told, broker.stopped)]
+    waiting = [asyncio.create_task(event.wait()) for event in (told, broker.stopped)]
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     for task in waiting:
         task.cancel()

@@ -168,8 +168,10 @@ def _rows(
     if table.name in LATEST and not args.history:
         at = LATEST[table.name]
         found = member.scan(table.name, columns=[at], where=where)
-        newest = [pc.max(one.column(0)).as_py() for one in found]
-        latest = pc.field(at) == max((one for one in newest if one is not None), default=None)
+        newest = [pc.max(batch.column(0)).as_py() for batch in found]
+        latest = pc.field(at) == max(
+            (moment for moment in newest if moment is not None), default=None
+        )
         where = latest if where is None else where & latest
     times = [field.name for field in table.arrow if pa.types.is_timestamp(field.type)]
     keys = [*_WHERE, "partition", "offset", "from_offset", *times[:1]]
@@ -207,7 +209,7 @@ def cell(value: Any) -> Cell:
         case bytes():
             return value.hex()
         case list():
-            return ", ".join(str(cell(one)) for one in value)
+            return ", ".join(str(cell(item)) for item in value)
         case dict():
-            return " ".join(str(cell(one)) for one in value.values())
+            return " ".join(str(cell(item)) for item in value.values())
     return str(value)

@@ -75,5 +75,5 @@ def _print(answer: "pa.Table", form: str, output: Output) -> None:
         output.json([dict(zip(names, map(plain, row), strict=True)) for row in found])
     else:
         output.table(
-            [name.upper() for name in names], [[cell(one) for one in row] for row in found]
+            [name.upper() for name in names], [[cell(value) for value in row] for row in found]
         )

@@ -128,7 +128,7 @@ class DeleteTopics(AdminCommand):
 
 
 def _with_doubts(outcomes: "Outcomes[str, Any]", done: str) -> "Outcomes[str, Any]":
-    """The same, where each error of a change says so if it may be done all the same."""
+    """The outcomes. The text of an error says so if its change may have been made all the same."""
     from kohort.client.admin import Outcomes
 
     return Outcomes(
@@ -204,19 +204,19 @@ class ListTopics(AdminCommand):
                 {
                     "topics": [
                         {
-                            "topic": one.name,
-                            "topic_id": _id(one.topic_id),
-                            "internal": one.internal,
-                            "partitions": one.partitions,
+                            "topic": topic.name,
+                            "topic_id": _id(topic.topic_id),
+                            "internal": topic.internal,
+                            "partitions": topic.partitions,
                         }
-                        for one in answer
+                        for topic in answer
                     ]
                 }
             )
         else:
             output.table(
                 ("TOPIC", "PARTITIONS", "ID"),
-                ((one.name, one.partitions, _id(one.topic_id)) for one in answer),
+                ((topic.name, topic.partitions, _id(topic.topic_id)) for topic in answer),
                 spare=("ID",),
             )
         return OK

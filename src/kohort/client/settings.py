@@ -150,10 +150,10 @@ def addresses_of(servers: str | Iterable[str]) -> list[Address]:
 
     Raises ValueError, and TypeError for what is neither.
     """
-    some: Any = servers.split(",") if isinstance(servers, str) else servers
-    if not isinstance(some, Iterable) or isinstance(some, bytes):
+    texts: Any = servers.split(",") if isinstance(servers, str) else servers
+    if not isinstance(texts, Iterable) or isinstance(texts, bytes):
         raise TypeError(f"bootstrap_servers is {servers!r}, expected a text or a list of texts")
-    given = list(some)
+    given = list(texts)
     for text in given:
         if not isinstance(text, str):
             raise TypeError(f"bootstrap_servers has {text!r}, expected texts")

@@ -1,5 +1,7 @@
 """The questions that every kind of group answers: classic, consumer, and those of other brokers."""
 
+from collections.abc import Iterable
+
 from kohort.coordinator.deadlines import Session
 from kohort.coordinator.effects import Call
 from kohort.coordinator.topics import Topics
@@ -86,3 +88,13 @@ class Group:
 
 def _not_a(kind: GroupType, group_id: GroupId) -> ApiError:
     return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {kind} group.")
+
+
+def count_by(counts: dict[str, int], keys: Iterable[str], by: int) -> None:
+    """Count up or down. A key whose count is zero is removed."""
+    for key in keys:
+        count = counts.get(key, 0) + by
+        if count:
+            counts[key] = count
+        else:
+            del counts[key]

@@ -1,8 +1,8 @@
 """The history of a group, replayed from its records: who was there, who owned what, what each
 rebalance was about and what it cost.
 
-Pure: events in, rows out. What is known in between is plain data, so a history can be put aside
-and gone on with.
+Pure: events in, rows out. The state in between is plain data, so a history can be put aside and
+continued later.
 """
 
 from kohort.history.events import RECORD_TYPES, Commits, Event, Record

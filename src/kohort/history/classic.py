@@ -1,7 +1,7 @@
 """The records of a classic group: one for each generation, and nothing in between.
 
-What can be proven is what must have been a reason: a member that is new, a topic that was not
-subscribed, a partition that was not there.
+Some causes can be proven, because they always lead to a rebalance: a new member, a topic that was
+not subscribed before, a partition that did not exist before.
 """
 
 from collections.abc import Iterable
@@ -60,7 +60,7 @@ def on_generation(story: Story, step: Step) -> None:
 
 
 def end(story: Story, record: Record, *, ends_consumer: bool) -> None:
-    """The group is no classic one any more, or there is none."""
+    """The group has ended, or is no longer a classic one."""
     _describe(story, record, None)
     _own(story, record, None, None)
     _next(story, record, None, ends_consumer=ends_consumer)
@@ -167,9 +167,11 @@ def _places(topics: Iterable[ByName] | None) -> list[NamedPlace]:
 
 
 def _without(members: Members, others: Members) -> Members:
-    """Members that are not among others, neither they nor a static member in their place."""
-    ids = {one.member_id for one in others}
-    instances = {one.group_instance_id for one in others} - {None}
+    """Members that are not among others. A static member in the place of another counts as the
+    same.
+    """
+    ids = {member.member_id for member in others}
+    instances = {member.group_instance_id for member in others} - {None}
     return [
         member
         for member in members
@@ -178,8 +180,8 @@ def _without(members: Members, others: Members) -> Members:
 
 
 def _compare(story: Story, record: Record, value: Generation, rebalance: Rebalance) -> None:
-    """What differs from the generation before. Without one there is nothing to compare with,
-    unless this is the first.
+    """Compares with the generation before. Without one there is nothing to compare with, unless
+    this is the first.
     """
     prior = story.state.classic
     known = prior.value is not None or value.generation == 1
@@ -192,8 +194,8 @@ def _compare(story: Story, record: Record, value: Generation, rebalance: Rebalan
     _remove(story, record, rebalance, _without(was, now), joined_by)
     if prior.starts_over:
         _not_converted(story, rebalance, was)
-    before = {one.member_id: one for one in was}
-    resubscribed = [one for one in now if _resubscribes(one, before.get(one.member_id))]
+    before = {member.member_id: member for member in was}
+    resubscribed = [member for member in now if _resubscribes(member, before.get(member.member_id))]
     rebalance.compared = Compared(
         value.generation,
         len(now),
@@ -214,40 +216,40 @@ def _compare(story: Story, record: Record, value: Generation, rebalance: Rebalan
 
 
 def _generations(prior: ClassicGroup, value: Generation) -> range:
-    """This generation, and those before of which nothing was written."""
+    """This generation, and those before it that were never written."""
     first = value.generation
     if prior.value is not None:
         first = min(prior.value.generation + 1, first)
     return range(first, value.generation + 1)
 
 
-def _resubscribes(one: ClassicMember, before: ClassicMember | None) -> bool:
-    if before is None or one.subscribed_topics is None or before.subscribed_topics is None:
+def _resubscribes(member: ClassicMember, before: ClassicMember | None) -> bool:
+    if before is None or member.subscribed_topics is None or before.subscribed_topics is None:
         return False
-    return sorted(one.subscribed_topics) != sorted(before.subscribed_topics)
+    return sorted(member.subscribed_topics) != sorted(before.subscribed_topics)
 
 
 def _remove(
     story: Story, record: Record, rebalance: Rebalance, went: Members, joined_by: int | None
 ) -> None:
-    """Who is not in the generation any more. Its session began anew when the one before had been
-    joined, and a commit prolongs it.
+    """Members that are no longer in the generation. Their sessions began anew when the generation
+    before had been joined; a commit prolongs them.
     """
     prior = story.state.classic
     began = prior.at
     if prior.value is not None and prior.value.current_state_timestamp is not None:
         began = prior.value.current_state_timestamp
-    for one in went:
+    for member in went:
         gone = Gone(
-            _who(one),
-            one.client_host,
+            _who(member),
+            member.client_host,
             joined_by,
             record.at,
             record.offset,
             began,
-            one.session_timeout_ms,
+            member.session_timeout_ms,
             False,
-            one.rebalance_timeout_ms,
+            member.rebalance_timeout_ms,
             commits_prolong=True,
             waits_since=began,
         )
@@ -255,11 +257,11 @@ def _remove(
 
 
 def _not_converted(story: Story, rebalance: Rebalance, was: Members) -> None:
-    """Who was in the consumer group that was converted, and is not in the classic one: the last
-    member that spoke the consumer protocol, whose end was the reason.
+    """Members of the converted consumer group that are not in the classic one: the last member that
+    spoke the consumer protocol. Its end was the reason for the conversion.
     """
-    ids = {one.member_id for one in was}
-    instances = {one.group_instance_id for one in was} - {None}
+    ids = {member.member_id for member in was}
+    instances = {member.group_instance_id for member in was} - {None}
     for ended in story.state.classic.ended:
         row = ended.row
         if row.valid_to is None or row.valid_to != story.state.classic.at:
@@ -278,7 +280,7 @@ def _explain(
     came: Members,
     resubscribed: Members,
 ) -> None:
-    """Name the causes, and the facts behind them."""
+    """Name the causes, and the facts that prove them."""
     assert rebalance.compared is not None
     now, was = _members(value), _members(prior.value)
     grown, lost, withheld = _grown(now, was), _lost(now, was), _withheld(now, was)
@@ -317,14 +319,15 @@ def _all(members: Members, name: str) -> list[NamedPlace]:
 
 
 def _grown(now: Members, was: Members) -> int:
-    """How many partitions of topics that were read before there are beyond all that any member had
+    """How many partitions are new, of topics that were read before: beyond all that any member had
     or claimed.
 
-    Where a topic had its partitions from 0 to some number, a larger one is new: assignors hand out
-    all there are, except what a cooperative one withholds until its owner has given it up.
+    If a topic had its partitions from 0 to some number, a larger number is new. Assignors hand out
+    all partitions, except those that a cooperative one withholds until their owner has given them
+    up.
     """
     seen = {*_all(was, "assigned_partitions"), *_all(was, "owned_partitions")}
-    read = {topic for one in was for topic in one.subscribed_topics or ()}
+    read = {topic for member in was for topic in member.subscribed_topics or ()}
     highest: dict[str, int] = {}
     for topic, index in seen:
         highest[topic] = max(index, highest.get(topic, index))
@@ -333,17 +336,19 @@ def _grown(now: Members, was: Members) -> int:
 
 
 def _lost(now: Members, was: Members) -> int:
-    """How many partitions of topics that are still read nobody has or claims: they were deleted."""
+    """How many partitions nobody has or claims any more, of topics that are still read: they were
+    deleted.
+    """
     there = {*_all(now, "assigned_partitions"), *_all(now, "owned_partitions")}
     topics = {topic for topic, _ in there}
-    reads = {topic for one in now for topic in one.subscribed_topics or ()}
+    reads = {topic for member in now for topic in member.subscribed_topics or ()}
     had = _all(was, "assigned_partitions")
     return sum(topic in reads and topic not in topics for topic, _ in had) if now else 0
 
 
 def _withheld(now: Members, was: Members) -> int:
-    """How many partitions members claimed in the generation before, nobody was given there, and
-    somebody is now (KIP-429).
+    """How many partitions have an owner now that members claimed in the generation before, where
+    nobody was given them (KIP-429).
     """
     had, claimed = _all(was, "assigned_partitions"), _all(was, "owned_partitions")
     return len(({*claimed} - {*had}) & {*_all(now, "assigned_partitions")})

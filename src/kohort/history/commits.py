@@ -1,7 +1,7 @@
-"""Commits of partitions: signs of life of their owners, and of what was read when.
+"""Commits of partitions: they show that an owner was alive, and what was read when.
 
-How far the commits of an owner are apart is its rhythm. Commits come folded, so the rhythm is a
-mean, and of less than three commits there is none.
+The rhythm of an owner is how far its commits are apart. Commits come folded, so the rhythm is a
+mean. Fewer than three commits have no rhythm.
 """
 
 from kohort.history import outages
@@ -12,10 +12,9 @@ from kohort.history.story import Story
 
 FEWEST = 3
 LONGEST_US = 1_800_000_000
-"""How far back commits are looked for, and how long one is waited for, whatever the sessions."""
+"""How far back commits are looked for, and how long one is awaited, whatever the sessions are."""
 HALF = 0.5
-"""Which part of what a rhythm would have committed must have been waiting, for there to have been
-work."""
+"""There was work if this share of what a rhythm would have committed was waiting."""
 
 NO_NAME = "the name of the topic is not known"
 NO_COMMITS = "no commit before"
@@ -27,14 +26,14 @@ NO_COMMIT_SINCE = "no commit since"
 
 
 def usual_us(rhythm: Rhythm) -> float | None:
-    """How far the commits are apart, in microseconds; None for too few of them."""
+    """How far the commits are apart, in microseconds; None where there are too few of them."""
     if rhythm.count < FEWEST or rhythm.first_at is None or rhythm.last_at is None:
         return None
     return (rhythm.last_at - rhythm.first_at) / (rhythm.count - 1)
 
 
 def per_us(rhythm: Rhythm) -> float | None:
-    """How many records were read in a microsecond; None for unknown."""
+    """How many records were read in a microsecond; None where that is unknown."""
     if usual_us(rhythm) is None or None in (rhythm.first_committed, rhythm.last_committed):
         return None
     assert rhythm.first_at is not None
@@ -114,7 +113,7 @@ def _end_silence(silence: Silence, event: Commits) -> None:
 
 
 def add_removal(story: Story, rebalance: Rebalance, removal: Removal) -> None:
-    """A rebalance removes a member, perhaps to be judged by the next commit."""
+    """A rebalance removes a member. The next commit may tell why."""
     number = len(rebalance.removals)
     rebalance.removals.append(removal)
     outages.gone(story.state, removal.who.member_id, rebalance.offset, number)
@@ -132,8 +131,8 @@ def _judge_removals(story: Story, progress: Progress, event: Commits) -> None:
 
 
 def _judge_removal(removal: Removal, progress: Progress, event: Commits) -> None:
-    """Silence is only silence where there was work all the while: what has been waiting since the
-    last commit must be about what the member would have read.
+    """Silence counts only where there was work all the while: the records that have been waiting
+    since the last commit must be about as many as the member would have read.
     """
     removal.waits_for = None
     before, rate = removal.last_commit, removal.per_us
@@ -151,7 +150,7 @@ def _judge_removal(removal: Removal, progress: Progress, event: Commits) -> None
 def begin_silence(
     story: Story, silence: Silence, offset: int, number: int, longest_us: int
 ) -> None:
-    """A partition has lost its owner, who may have been silent for as long as that."""
+    """A partition has lost its owner, which may have been silent for as long as the moment says."""
     state = story.state
     if silence.topic is None:
         silence.unknown = NO_NAME
@@ -162,7 +161,9 @@ def begin_silence(
         return
     open_before = any(
         other is not None and _waits(other.silences[index], state.now)
-        for other, index in ((state.rebalances.get(one), index) for one, index in progress.silences)
+        for other, index in (
+            (state.rebalances.get(earlier), index) for earlier, index in progress.silences
+        )
     )
     silence.usual_us, silence.per_us = usual_us(progress.rhythm), per_us(progress.rhythm)
     silence.last_at, silence.committed = progress.last_at, progress.last_committed
@@ -188,8 +189,8 @@ def waits_for_commits(rebalance: Rebalance, now: int | None) -> bool:
 
 
 def _waits(silence: Silence, now: int | None) -> bool:
-    """Whether a commit may still end it. What no commit may end is over, whether or not somebody
-    has looked meanwhile.
+    """Whether a commit may still end the silence. A silence that no commit may end is over, whether
+    or not somebody has looked meanwhile.
     """
     return silence.ongoing and _is_lately(silence.lost_at, now)
 

@@ -1,7 +1,7 @@
-"""Records of a consumer group (KIP-848), a handler each.
+"""Records of a consumer group (KIP-848), with a handler for each.
 
-A coordinator writes what one request or one timer causes as a whole, and what led to a new epoch
-stands before the record of that epoch. What stands behind it is what members make of it.
+A coordinator writes what one request or one timer causes as a whole. The records that led to a new
+epoch stand before the record of that epoch; those behind it are the members' answers to it.
 """
 
 from kohort.history import classic, logged, outages, written
@@ -80,7 +80,7 @@ def on_topics(story: Story, step: Step) -> None:
 
 
 def on_member(story: Story, step: Step) -> None:
-    """Type 5: what a member says of itself, or its end."""
+    """Type 5: what a member says of itself, or the end of a member."""
     group, record = story.state.consumer, step.record
     member_id = record.key or ""
     to = story.leads_to(step)
@@ -112,8 +112,8 @@ def on_member(story: Story, step: Step) -> None:
     group.members[member_id] = Described(value, _later(seen, record.at))
 
 
-def _later(one: int | None, other: int | None) -> int | None:
-    return max((at for at in (one, other) if at is not None), default=None)
+def _later(known: int | None, other: int | None) -> int | None:
+    return max((at for at in (known, other) if at is not None), default=None)
 
 
 def _compare(to: Rebalance, who: Who, value: Member, was: Member) -> None:
@@ -222,12 +222,12 @@ def _begun(story: Story) -> Rebalance | None:
 
 
 def on_target(story: Story, step: Step) -> None:
-    """Type 7: what a member shall have. What it has tells more."""
+    """Type 7: the partitions that a member shall have. The ones that it has tell more."""
     story.leads_to(step)
 
 
 def on_current(story: Story, step: Step) -> None:
-    """Type 8: what a member has."""
+    """Type 8: the partitions that a member has."""
     group, record = story.state.consumer, step.record
     member_id = record.key or ""
     story.leads_to(step)
@@ -260,7 +260,7 @@ def on_current(story: Story, step: Step) -> None:
 
 
 def _longest_us(story: Story, member_id: str) -> int:
-    """For how long a member may be silent before it is put out."""
+    """How long a member may be silent before it is removed."""
     described = story.state.consumer.members.get(member_id)
     session_ms, rebalance_ms = story.told.session_timeout_ms, -1
     if described is not None:
@@ -270,31 +270,31 @@ def _longest_us(story: Story, member_id: str) -> int:
 
 
 def longest_us(session_ms: int, rebalance_ms: int) -> int:
-    """For how long a member may be silent before it is put out, with time for a rebalance."""
+    """How long a member may be silent before it is removed, with time for a rebalance."""
     return (session_ms + max(rebalance_ms, 0) + 5000) * 1000
 
 
 def _come(story: Story, member_id: str, value: Current | None) -> None:
-    """Members that were not there have come if their first epoch is the first: where the record
-    before is hidden, a change would look the same otherwise.
+    """Members that were not there before have joined if their first epoch is the first. Otherwise
+    the record before may be hidden, and a change would look the same.
     """
     group = story.state.consumer
     waiting = group.coming.pop(member_id, ())
     if value is None or value.previous_member_epoch != 0:
         return
-    for one in waiting:
-        if one.rebalance is not None and one.rebalance in story.state.rebalances:
-            story.state.rebalances[one.rebalance].came.append(one.who)
-        if group.subscriber is not None and group.subscriber.told_at == one.offset:
+    for newcomer in waiting:
+        if newcomer.rebalance is not None and newcomer.rebalance in story.state.rebalances:
+            story.state.rebalances[newcomer.rebalance].came.append(newcomer.who)
+        if group.subscriber is not None and group.subscriber.told_at == newcomer.offset:
             group.subscriber.comes = True
         for rebalance in story.state.rebalances.values():
             for resolution in rebalance.resolved:
-                resolution.comes |= resolution.told_at == one.offset
+                resolution.comes |= resolution.told_at == newcomer.offset
 
 
 def _progress(story: Story, at: int | None, value: Current | None, had: Seat | None) -> None:
-    """Who has reached the epoch of the group with nothing left to do. The rebalance ends with the
-    last of them.
+    """Members that have reached the epoch of the group and have nothing left to do. The rebalance
+    ends with the last of them.
     """
     rebalance = _begun(story)
     if rebalance is None or rebalance.number is None:

@@ -1,8 +1,8 @@
-"""What a group's history is made of: the records that the coordinator wrote about it, and runs of
+"""The events of a group's history: the records that the coordinator wrote about it, and runs of
 commits in between.
 
-A group has few records and may have millions of commits. So commits come folded: those of one
-partition between two records of the group are one event, and nothing that is told here needs more.
+A group has few records and may have millions of commits. So commits come folded: the commits of one
+partition between two records of the group are one event. A history needs no more.
 """
 
 from msgspec import Struct
@@ -25,14 +25,16 @@ class ByName(Struct):
 
 
 class ById(Struct):
-    """Partitions of a topic that is told by its id, as text."""
+    """Partitions of a topic, which is named by its id as text."""
 
     topic_id: str
     partitions: list[int]
 
 
 class ClassicMember(Struct):
-    """A member of a generation. What a client has written is null where it cannot be read."""
+    """A member of a generation. Fields that a client has written are null where they cannot be
+    read.
+    """
 
     member_id: str
     group_instance_id: str | None = None
@@ -79,7 +81,7 @@ class Member(Struct, tag=MEMBER):
 
 
 class Computation(Struct):
-    """How a target came about: see `kohort.records.schemas.Computation`."""
+    """How a target was made: see `kohort.records.schemas.Computation`."""
 
     assignor: str
     member_id: str | None = None
@@ -90,7 +92,7 @@ class Computation(Struct):
 
 
 class TargetEpoch(Struct, tag=TARGET_EPOCH):
-    """The epoch that the target assignment is of, and how it came about, where that is written."""
+    """The epoch of the target assignment, and how it was made, where that is written."""
 
     assignment_epoch: int
     computation: Computation | None = None
@@ -113,7 +115,7 @@ class Expression(Struct, tag=EXPRESSION):
 
 
 class Said(Struct, tag=0):
-    """The value of a record of which only matters that it has one."""
+    """A value of a record that matters only by being there."""
 
 
 Value = Generation | Epoch | Member | TargetEpoch | Current | Expression | Said
@@ -131,15 +133,16 @@ class Record(Struct, tag_field="event", tag="record"):
     leader_epoch: int | None = None
     """Of the log's partition when it was written; null where the source does not tell."""
     causes: list[Because] = []
-    """What the coordinator that wrote it names as its causes; only Kohort's own does."""
+    """The causes that the coordinator has written; only Kohort's own writes any."""
 
 
 class Commits(Struct, tag_field="event", tag="commits"):
     """Commits of a partition between two records of the group, or some of them."""
 
     offset: int
-    """The offset in the log of the first of them: of several runs the one that began first ends a
-    silence."""
+    """The offset in the log of the first of them. Of several runs, the one that began first ends a
+    silence.
+    """
     first_at: int | None
     at: int | None
     """When the last of them was written."""

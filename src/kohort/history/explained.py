@@ -1,5 +1,7 @@
-"""From what is known of a rebalance to its row. What the log proves is named. Where it only tells
-that a member is gone, the trigger is unknown, and what nothing rules out is listed.
+"""Makes the row of a rebalance from what is known of it.
+
+Causes that the log proves are named. Where it only tells that a member is gone, the trigger is
+unknown, and all causes are listed that nothing rules out.
 """
 
 from typing import NamedTuple
@@ -32,7 +34,7 @@ class Explained(NamedTuple):
     epoch: int
     members: int
     times: tuple[int | None, int | None, int | None]
-    """When it started; after and before which time that was."""
+    """When it started, and the times after and before which it started."""
     assigned_at: int | None
     ended_at: int | None
     proven: list[str]
@@ -53,19 +55,19 @@ def row_of(rebalance: Rebalance, told: Told) -> RebalanceRow | None:
 
 
 def _of_generation(rebalance: Rebalance) -> Explained | None:
-    one = rebalance.compared
-    if one is None:
+    compared = rebalance.compared
+    if compared is None:
         return None
     return Explained(
-        one.generation,
-        one.members,
-        (None, one.after, one.joined_by),
-        one.at,
-        one.at,
-        one.proven,
-        one.facts,
-        one.joined,
-        one.changed,
+        compared.generation,
+        compared.members,
+        (None, compared.after, compared.joined_by),
+        compared.at,
+        compared.at,
+        compared.proven,
+        compared.facts,
+        compared.joined,
+        compared.changed,
         _in_order(rebalance.removals),
     )
 
@@ -77,7 +79,7 @@ def _in_order(removals: list[Removal]) -> list[Removal]:
 
 
 class _Facts(NamedTuple):
-    """What led to an epoch, with those left out who only took the place of another."""
+    """What led to an epoch, without members that only took the place of another."""
 
     joined: list[Who]
     left: list[Removal]
@@ -119,7 +121,7 @@ def _of_epoch(rebalance: Rebalance, number: Number) -> Explained:
     voters = facts.revoted if by_vote else []
     left = facts.left
     if len(left) > 1:  # one epoch for several that are gone: only a request can remove them at once
-        left = [_as_left(one) for one in left]
+        left = [_as_left(removal) for removal in left]
     started = number.at
     return Explained(
         number.epoch,
@@ -137,7 +139,7 @@ def _of_epoch(rebalance: Rebalance, number: Number) -> Explained:
 
 
 def _subscribers(resolved: list[Resolution]) -> list[Who]:
-    return [one.who for one in resolved if one.who is not None]
+    return [resolution.who for resolution in resolved if resolution.who is not None]
 
 
 def _facts(rebalance: Rebalance) -> _Facts:
@@ -146,16 +148,22 @@ def _facts(rebalance: Rebalance) -> _Facts:
     new = _instances(came)
     resolved = sorted(
         rebalance.resolved,
-        key=lambda one: null_first((one.expression, one.topics, one.who, one.comes)),
+        key=lambda resolution: null_first(
+            (resolution.expression, resolution.topics, resolution.who, resolution.comes)
+        ),
     )
     return _Facts(
-        [one for one in came if one.group_instance_id not in gone],
-        [one for one in _in_order(rebalance.removals) if one.who.group_instance_id not in new],
+        [member for member in came if member.group_instance_id not in gone],
+        [
+            removal
+            for removal in _in_order(rebalance.removals)
+            if removal.who.group_instance_id not in new
+        ],
         _sorted(rebalance.resubscribed),
         _sorted(rebalance.revoted),
         resolved,
-        [one for one in resolved if one.comes],
-        [one for one in resolved if not one.comes],
+        [resolution for resolution in resolved if resolution.comes],
+        [resolution for resolution in resolved if not resolution.comes],
     )
 
 
@@ -167,15 +175,15 @@ def _instances(members: list[Who]) -> set[str]:
     return {member.group_instance_id for member in members if member.group_instance_id is not None}
 
 
-def _as_left(one: Removal) -> Removal:
-    possible = one.possible if one.settled else [LEAVE]
-    return Removal(one.who, possible, one.evidence, one.likely)
+def _as_left(removal: Removal) -> Removal:
+    possible = removal.possible if removal.settled else [LEAVE]
+    return Removal(removal.who, possible, removal.evidence, removal.likely)
 
 
 def _words(rebalance: Rebalance, facts: _Facts, *, by_hash: bool, only_epoch: bool) -> list[str]:
     resolutions = "; ".join(
-        f"{one.expression} was resolved for the first time, to {one.topics} topics"
-        for one in facts.resolved
+        f"{resolution.expression} was resolved for the first time, to {resolution.topics} topics"
+        for resolution in facts.resolved
     )
     converted = ""
     if rebalance.upgrades:
@@ -207,7 +215,7 @@ def _row(rebalance: Rebalance, found: Explained, told: Told) -> RebalanceRow:
     uncertain = [removal.possible for removal in found.removals if len(removal.possible) > 1]
     moves = sorted(rebalance.moves, key=null_first)
     unread = sorted((_unread(silence) for silence in rebalance.silences), key=null_first)
-    known = [one.seconds for one in unread if one.seconds is not None]
+    known = [silence.seconds for silence in unread if silence.seconds is not None]
     return RebalanceRow(
         rebalance.group_type,
         found.epoch,
@@ -244,12 +252,12 @@ def _row(rebalance: Rebalance, found: Explained, told: Told) -> RebalanceRow:
 
 
 def _triggers(rebalance: Rebalance, found: Explained, told: Told) -> list[str]:
-    """Triggers in their order, the first of which names the rebalance. That nothing was written
-    beside the epoch proves something only where nothing can be hidden.
+    """The triggers in their order; the first one names the rebalance. If nothing was written beside
+    the epoch, that proves something only where nothing can be hidden.
     """
     complete = told.complete_offset
     is_sound = not found.by_hash_alone or (complete is not None and rebalance.offset >= complete)
-    causes = {one for one in found.proven if is_sound or one != METADATA_CHANGE}
+    causes = {cause for cause in found.proven if is_sound or cause != METADATA_CHANGE}
     causes |= {
         removal.possible[0] if len(removal.possible) == 1 else UNKNOWN for removal in found.removals
     }
@@ -259,9 +267,9 @@ def _triggers(rebalance: Rebalance, found: Explained, told: Told) -> list[str]:
 
 def _unowned(rebalance: Rebalance) -> list[Unowned]:
     gaps = [
-        Unowned(one.topic_id, one.topic, one.topic_partition, one.seconds)
-        for one in rebalance.gaps
-        if not one.handed_over
+        Unowned(gap.topic_id, gap.topic, gap.topic_partition, gap.seconds)
+        for gap in rebalance.gaps
+        if not gap.handed_over
     ]
     return sorted(gaps, key=null_first)
 
@@ -271,5 +279,5 @@ def _unread(silence: Silence) -> Unread:
     if silence.since is None and unknown is None:
         unknown = NO_COMMIT_SINCE
     lasted = seconds(silence.since, silence.until)
-    what = (silence.topic_id, silence.topic, silence.topic_partition)
-    return Unread(*what, lasted, silence.since, silence.until, unknown)
+    of_partition = (silence.topic_id, silence.topic, silence.topic_partition)
+    return Unread(*of_partition, lasted, silence.since, silence.until, unknown)

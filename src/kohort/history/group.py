@@ -1,8 +1,8 @@
 """The history of a group: its records replayed, in the order of the log, as the coordinator itself
 would read them.
 
-Whatever way a log is cut, the rows are the same in the end. A coordinator writes what one request
-or one timer causes as a whole, so the last write counts as open until something comes behind it.
+However a log is cut into pieces, the rows are the same in the end. A coordinator writes what one
+request or one timer causes as a whole, so the last write counts as open until something follows it.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -51,12 +51,14 @@ _DECODER = msgpack.Decoder(State)
 
 
 class History:
-    """A group's history up to some point of the log. `feed` takes what comes behind that point;
-    `closed` are rows that nothing can change any more, `open_rows` those that still may change.
+    """A group's history up to some point of the log.
+
+    `feed` takes the events behind that point. `closed` are rows that nothing can change any more,
+    `open_rows` those that may still change.
     """
 
     def __init__(self, told: Told, state: bytes | None = None) -> None:
-        """With the state that an earlier history has left, or from the begin of the log."""
+        """With the state that an earlier history has left, or from the beginning of the log."""
         self._told = told
         self._state = State() if state is None else _DECODER.decode(state)
         if self._state.version != VERSION:
@@ -64,13 +66,13 @@ class History:
         self.closed: list[Row] = []
 
     def state(self) -> bytes:
-        """What a later history needs."""
+        """The state from which a later history goes on."""
         return _ENCODER.encode(self._state)
 
     def feed(self, events: Iterable[Event]) -> None:
-        """Events in the order of the log, behind those that were fed before."""
+        """Take events in the order of the log, behind those that were fed before."""
         state = self._state
-        write = [one for one in state.pending if isinstance(one, Record)]
+        write = [record for record in state.pending if isinstance(record, Record)]
         state.pending = []
         story = Story(state, self._told)
         for event in events:
@@ -89,15 +91,15 @@ class History:
         self.closed += _closed(story)
 
     def open_rows(self) -> Iterator[Row]:
-        """The rows as they are after the last event, as far as they may still change."""
+        """The rows that may still change, as they are after the last event."""
         state = _DECODER.decode(self.state())
         story = Story(state, self._told)
-        _apply(story, [one for one in state.pending if isinstance(one, Record)])
+        _apply(story, [record for record in state.pending if isinstance(record, Record)])
         yield from _closed(story)
         yield from state.consumer.rows.values()
         yield from state.classic.rows.values()
         for holdings in (state.holdings, state.classic_holdings):
-            yield from (one.row for mine in holdings.values() for one in mine.values())
+            yield from (holding.row for mine in holdings.values() for holding in mine.values())
         for rebalance in state.rebalances.values():
             row = row_of(rebalance, self._told)
             if row is not None:
@@ -115,7 +117,7 @@ def _pass(state: State, at: int | None) -> None:
 
 
 def _apply(story: Story, write: list[Record]) -> None:
-    """Apply what was written together: what stands before the record of an epoch led to it."""
+    """Apply records that were written together: those before the record of an epoch led to it."""
     state = story.state
     marks = [_mark(state.consumer.life, record) for record in write]
     coming: Record | None = None
@@ -143,9 +145,7 @@ def _apply(story: Story, write: list[Record]) -> None:
 
 
 def _is_cause(record: Record, *, upgrading: bool) -> bool:
-    """Whether a record is of those that stand before the epoch record that they lead to, and not
-    of those that stand behind it.
-    """
+    """Whether a record belongs before the epoch record that it leads to, and not behind it."""
     return (
         record.value is None
         or record.type in (MEMBER, TOPICS, EXPRESSION, EPOCH)
@@ -155,9 +155,9 @@ def _is_cause(record: Record, *, upgrading: bool) -> bool:
 
 
 def _mark(life: Life, record: Record) -> tuple[bool, bool]:
-    """Whether an epoch record only takes over the generation of a classic group: before it, behind
-    the tombstone of that group, stand its members and nobody else. And whether a record is part of
-    the conversion.
+    """Whether an epoch record only takes over the generation of a classic group: then only its
+    members stand before it, behind the tombstone of that group. And whether a record is part of the
+    conversion.
     """
     value = record.value
     if record.type == CLASSIC and value is None:
@@ -183,9 +183,9 @@ def _mark(life: Life, record: Record) -> tuple[bool, bool]:
 
 
 def _closed(story: Story) -> list[Row]:
-    """The rows that are over, and those rebalances of which nothing can change any more."""
+    """The rows that are over, and the rebalances that nothing can change any more."""
     state = story.state
-    awaited = {one.offset for coming in state.consumer.coming.values() for one in coming}
+    awaited = {newcomer.offset for coming in state.consumer.coming.values() for newcomer in coming}
     out = {offset for offset, _ in state.outage.out}
     rows: list[Row] = []
     for rebalance in list(state.rebalances.values()):

@@ -1,9 +1,9 @@
-"""What the coordinator has said in its log file about members that are gone: proof, where the group
-log has the same records for several causes.
+"""The coordinator's log file on members that are gone: a proof where the group log has the same
+records for several causes.
 
-Clocks of such files name no zone. So a line is one about a removal where the member is the same,
-the epoch or generation that followed is the same, and the clock fits in some zone. What may be
-about another removal, or fits with different causes, decides nothing and is told as a doubt.
+Clocks of such files name no zone. A line is about a removal if the member is the same, the epoch or
+generation that followed is the same, and the clock fits in some zone. A line that may be about
+another removal, or lines that fit with different causes, decide nothing; the doubt is told.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,8 +17,9 @@ QUARTER_US = 15 * 60 * 1_000_000
 WEST, EAST = -12 * 4, 14 * 4
 """The farthest zones, in quarters of an hour."""
 TOLERANCE_US = 2_000_000
-"""By how much a line and a record of the same moment may differ: a record takes the time at which
-its batch was begun."""
+"""How far a line and a record of the same moment may differ: a record has the time at which its
+batch was begun.
+"""
 
 
 class Line(NamedTuple):
@@ -26,9 +27,9 @@ class Line(NamedTuple):
 
     member_id: str
     trigger: str
-    """What the tables call its cause."""
+    """The cause, as the tables call it."""
     reason: str | None
-    """What the client has given as its reason."""
+    """The reason that the client has given."""
     clock_us: int
     """The clock of the line, as if its zone were UTC."""
     number: int | None
@@ -56,7 +57,7 @@ def note(
     between: tuple[int | None, int | None],
 ) -> None:
     """Settle the removals of a rebalance that leads to an epoch, or to one of these generations, by
-    lines whose clock is between two times in microseconds. What the records themselves say has
+    lines whose clock is between two times in microseconds. What the records themselves say takes
     precedence.
     """
     clocks = state.clocks
@@ -71,8 +72,8 @@ def note(
         near = _near(lines.get(member_id, ()), since, before)
         if removal.settled or not near:
             continue
-        named = [one for one in near if one.line.number in numbers]
-        alone = [one for one in near if one.line.number is None]
+        named = [fitting for fitting in near if fitting.line.number in numbers]
+        alone = [fitting for fitting in near if fitting.line.number is None]
         found, reason = named, ""
         if named and again:
             found, reason = _in_known_zones(clocks, named)
@@ -80,7 +81,7 @@ def note(
             found, reason = _by_clock(clocks, alone, before - since)
         if found and not named:
             reason = _taken_before(state, member_id, found)
-        if len({one.line.trigger for one in found}) > 1:
+        if len({fitting.line.trigger for fitting in found}) > 1:
             reason = f"lines of the broker's log about {member_id} differ"
         if reason:
             rebalance.said.append(reason)
@@ -90,7 +91,7 @@ def note(
                 taken = Taken(rebalance.offset, index, clock_us, before, removal.possible)
                 clocks.taken[member_id] = taken
             else:
-                told = {one.zones[0] for one in found if len(one.zones) == 1}
+                told = {fitting.zones[0] for fitting in found if len(fitting.zones) == 1}
                 clocks.zones += sorted(told - {*clocks.zones})
             removal.possible, removal.settled = [found[0].line.trigger], True
             rebalance.said.append(_text(found))
@@ -101,51 +102,51 @@ class _Near(NamedTuple):
 
     line: Line
     zones: range
-    """In which zones it does."""
+    """The zones in which it fits."""
 
 
 def _near(lines: Sequence[Line], since: int, before: int) -> list[_Near]:
     near = [_Near(line, zones(line.clock_us, since, before)) for line in lines]
-    return [one for one in near if one.zones]
+    return [fitting for fitting in near if fitting.zones]
 
 
 def _in_known_zones(clocks: Clocks, named: list[_Near]) -> tuple[list[_Near], str]:
-    """The lines that may be about this life of a group whose epochs or generations come again; and
-    why there is none.
+    """The lines that may be about this life of a group whose epochs or generations repeat; and the
+    reason why there is none.
     """
-    found = [one for one in named if not clocks.zones or {*one.zones} & {*clocks.zones}]
+    found = [fitting for fitting in named if not clocks.zones or {*fitting.zones} & {*clocks.zones}]
     return found, "" if found else _doubt(
         clocks, named[0], "its number was there in an earlier life of the group"
     )
 
 
 def _by_clock(clocks: Clocks, alone: list[_Near], width_us: int) -> tuple[list[_Near], str]:
-    """The lines that fit by their clocks alone, which takes a zone that is known; and why there is
-    none. A removal that may have been at any time of a quarter of an hour fits any clock.
+    """The lines that fit by their clocks alone, which takes a known zone; and the reason why there
+    is none. A removal that may have been at any time of a quarter of an hour fits any clock.
     """
     if not alone or width_us + 2 * TOLERANCE_US >= QUARTER_US:
         return [], ""
     if len(clocks.zones) != 1:
         return [], _doubt(clocks, alone[0], "names no number")
-    found = [one for one in alone if clocks.zones[0] in one.zones]
+    found = [fitting for fitting in alone if clocks.zones[0] in fitting.zones]
     return found, "" if found else _doubt(clocks, alone[0], "names no number")
 
 
-def _doubt(clocks: Clocks, one: _Near, why: str) -> str:
+def _doubt(clocks: Clocks, fitting: _Near, why: str) -> str:
     known = ", ".join(_zone(quarters) for quarters in sorted(clocks.zones))
     others = f"that of other lines is {known}" if known else "no other line tells it"
     return (
-        f"{one.line.file} at {_clock(one.line)} may be about another removal of "
-        f"{one.line.member_id}: it {why}, and its zone is not known ({others})"
+        f"{fitting.line.file} at {_clock(fitting.line)} may be about another removal of "
+        f"{fitting.line.member_id}: it {why}, and its zone is not known ({others})"
     )
 
 
 def _taken_before(state: State, member_id: str, found: list[_Near]) -> str:
-    """Why a line decides nothing that has settled an earlier removal of the member by its clock
-    alone: neither that one.
+    """Why a line decides nothing: it has already settled an earlier removal of the member by its
+    clock alone. It then decides neither.
     """
     taken = state.clocks.taken.get(member_id)
-    if taken is None or taken.clock_us not in {one.line.clock_us for one in found}:
+    if taken is None or taken.clock_us not in {fitting.line.clock_us for fitting in found}:
         return ""
     line = found[0].line
     reason = f"{line.file} at {_clock(line)} fits several removals of {member_id}"
@@ -158,8 +159,8 @@ def _taken_before(state: State, member_id: str, found: list[_Near]) -> str:
 
 
 def zones(clock_us: int, since: int, before: int) -> range:
-    """By how many quarters of an hour a clock may be ahead of UTC, if it is read between two times
-    in microseconds.
+    """How many quarters of an hour a clock may be ahead of UTC, if it is read between two times in
+    microseconds.
     """
     least = -((before + TOLERANCE_US - clock_us) // QUARTER_US)
     most = (clock_us - since + TOLERANCE_US) // QUARTER_US
@@ -169,19 +170,19 @@ def zones(clock_us: int, since: int, before: int) -> range:
 def may_change(state: State, rebalance: Rebalance) -> bool:
     """Whether a line may turn out to fit a later removal, too."""
     return any(
-        one.rebalance == rebalance.offset and not _is_certain(one, state.now)
-        for one in state.clocks.taken.values()
+        taken.rebalance == rebalance.offset and not _is_certain(taken, state.now)
+        for taken in state.clocks.taken.values()
     )
 
 
 def _is_certain(taken: Taken, now: int | None) -> bool:
-    """Whether it is too late for another removal that the line fits."""
+    """Whether it is too late for the line to fit another removal."""
     return now is not None and now > taken.at + 2 * TOLERANCE_US
 
 
 def _text(found: list[_Near]) -> str:
     line, possible = found[0]
-    reasons = {one.line.reason for one in found}
+    reasons = {fitting.line.reason for fitting in found}
     reason = f" ({line.reason})" if len(reasons) == 1 and line.reason else ""
     zone = _zone(possible[0]) if len(possible) == 1 else ""
     how = "" if line.number is not None else ", known by its clock alone"

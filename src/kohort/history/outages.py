@@ -1,5 +1,7 @@
-"""The coordinator itself was away: when another broker takes over, or the same one anew, members
-have the time of their sessions to come. If none of them does, the outage has put them out.
+"""Times when the coordinator itself was away.
+
+When another broker takes over, or the same one starts again, members have the time of their
+sessions to come back. If none of them does, the outage has removed them.
 """
 
 from kohort.history.events import Record
@@ -7,11 +9,11 @@ from kohort.history.rows import COORDINATOR_AWAY
 from kohort.history.state import State
 
 AT_ONCE_US = 5_000_000
-"""How far apart in time members are put out whose sessions began anew together."""
+"""How far apart members are removed whose sessions began anew together."""
 LONGEST_OUTAGE_US = 1_800_000_000
-"""How long ago members may have been heard of that an outage has put out."""
+"""How long ago the last sign of life may be of a member that an outage has removed."""
 FEWEST = 2
-"""A member that was alone may as well have gone by itself."""
+"""A single member may as well have gone by itself."""
 
 
 def on_record(state: State, record: Record) -> None:
@@ -33,8 +35,8 @@ def alive(state: State, member_id: str) -> None:
 
 
 def gone(state: State, member_id: str, rebalance: int, number: int) -> None:
-    """A member is put out. If it was the last of several, none of whom has been heard of since the
-    coordinator changed, that is what is likely.
+    """A member is removed. If it was the last of several, and none of them was heard of since the
+    coordinator changed, the outage is the likely cause.
     """
     outage = state.outage
     if member_id not in outage.silent:
@@ -47,8 +49,8 @@ def gone(state: State, member_id: str, rebalance: int, number: int) -> None:
     times = [removal.removed_at for removal in removals if removal.removed_at is not None]
     if len(removals) >= FEWEST and len(times) == len(removals):
         lately = all(
-            one.seen_at is not None and at - one.seen_at <= LONGEST_OUTAGE_US
-            for one, at in zip(removals, times, strict=True)
+            removal.seen_at is not None and at - removal.seen_at <= LONGEST_OUTAGE_US
+            for removal, at in zip(removals, times, strict=True)
         )
         if lately and max(times) - min(times) <= AT_ONCE_US:
             for removal in removals:

@@ -1,5 +1,5 @@
-"""Who owns which partition, from when to when, which rebalance gave and took it, and what the
-partition went through in between.
+"""Who owns which partition, from when to when, which rebalance gave and took it, and what happened
+to the partition in between.
 
 A partition that is being revoked still has its owner: two owners would be worse than none.
 """
@@ -23,11 +23,11 @@ from kohort.history.story import Story
 
 
 class Holds(NamedTuple):
-    """What a record says that a member has."""
+    """What a member has, as a record says."""
 
     member_id: str
     places: dict[Place, bool]
-    """Partition, as the record has it, -> whether it is to be given up."""
+    """Partition, as the record names it -> whether it is to be given up."""
     epoch: int
     away: bool = False
 
@@ -41,17 +41,17 @@ class Moment(NamedTuple):
     given_by: int | None
     taken_by: int | None
     longest_us: int = LONGEST_US
-    """For how long the owner may have been silent before it was put out."""
+    """How long the owner may have been silent before it was removed."""
 
 
 def change(story: Story, moment: Moment, holds: Holds) -> None:
-    """What a member has from here on: first what it loses, then what it gains."""
+    """Take over what a member has from here on: first what it loses, then what it gains."""
     lose(story, moment, holds)
     gain(story, moment, holds)
 
 
 def lose(story: Story, moment: Moment, holds: Holds) -> None:
-    """What a member has no more. What it goes on to have has its row go on."""
+    """End what a member no longer has. The rows of what it keeps go on."""
     holdings = _of_type(story, moment.group_type)
     mine = holdings.get(holds.member_id)
     if mine is None:
@@ -67,7 +67,7 @@ def lose(story: Story, moment: Moment, holds: Holds) -> None:
 
 
 def gain(story: Story, moment: Moment, holds: Holds) -> None:
-    """What a member has that it did not have."""
+    """Begin what a member has now and had not before."""
     mine = _of_type(story, moment.group_type).get(holds.member_id, {})
     for place, revoking in holds.places.items():
         if place not in mine:
@@ -129,9 +129,7 @@ def _open(story: Story, moment: Moment, holds: Holds, place: Place, *, revoking:
 
 
 def _key(row: AssignmentRow) -> Place:
-    """By id where that is known: the owner after may come when the group has changed its
-    protocol.
-    """
+    """By id where that is known: the next owner may come after a change of the protocol."""
     return (row.topic_id or row.topic or "", row.topic_partition)
 
 
@@ -166,23 +164,23 @@ def _close(story: Story, moment: Moment, place: Place, holding: Holding) -> None
     owner = state.owners[_key(row)]
     if (owner.member_id, owner.from_offset) != (row.member_id, row.from_offset):
         return  # somebody else has it already
-    what = (row.topic_id, row.topic, row.topic_partition)
+    of_partition = (row.topic_id, row.topic, row.topic_partition)
     owner.gap = (rebalance.offset, len(rebalance.gaps))
-    rebalance.gaps.append(Gap(*what, moment.at, moment.offset))
-    silence = Silence(*what, moment.at)
+    rebalance.gaps.append(Gap(*of_partition, moment.at, moment.offset))
+    silence = Silence(*of_partition, moment.at)
     number = len(rebalance.silences)
     rebalance.silences.append(silence)
     begin_silence(story, silence, rebalance.offset, number, moment.longest_us)
 
 
 def forget(story: Story) -> None:
-    """Drop what members have lost so long ago that it tells nothing any more."""
+    """Forget partitions that members lost so long ago that they tell nothing any more."""
     state = story.state
     if state.now is None:
         return
     since = state.now - 2 * LONGEST_US  # clocks of brokers may differ
     for member_id, parted in list(state.parted.items()):
-        kept = [one for one in parted if one.until is not None and one.until >= since]
+        kept = [lost for lost in parted if lost.until is not None and lost.until >= since]
         if kept:
             state.parted[member_id] = kept
         else:

@@ -1,6 +1,8 @@
-"""Why a member is gone. The log has the same tombstones, or the same absence, for a member that
-left, was removed by an administrator, or did not answer in time; what rules one of these out is how
-lately it was alive. What nothing rules out may still be likely, by the rhythm of its commits.
+"""Why a member is gone.
+
+The log has the same tombstones, or the same absence, for a member that left, was removed by an
+administrator, or did not answer in time. The last sign of life rules some of these out. The rhythm
+of its commits makes one of the others likely.
 """
 
 from typing import NamedTuple
@@ -20,46 +22,49 @@ from kohort.history.state import Parted, Removal
 from kohort.history.story import SESSION_TIMEOUT_MS, Story
 
 TOLERANCE_S = 1.0
-"""By how much two records may be closer in time than the coordinator's two decisions were: records
-take the time at which their batch was begun."""
+"""How much closer in time two records may be than the coordinator's two decisions were: records
+have the time at which their batch was begun.
+"""
 GRACE_S = 5.0
 """How late a timer may fire and still be what removed a member."""
 MINUTE_US = 60_000_000
 OF_SESSION = 2 / 3
-"""Who commits may have sent its last heartbeat a third of its session before: commits do not
-prolong the session of a member that speaks the consumer protocol."""
+"""The last heartbeat of a member that commits may have been a third of its session before: commits
+do not prolong the session of a member that speaks the consumer protocol.
+"""
 SILENT, AT_WORK = 3.0, 1.5
-"""Silence is more than so many times the usual distance of its commits, work is less."""
+"""Silence is longer than this many times the usual distance of its commits, work is shorter."""
 SILENT_S, AT_WORK_S = 0.5, 0.2
 
 
 class Gone(NamedTuple):
-    """A member that is gone, and what the log tells of its last hours."""
+    """A member that is gone, and what the log tells about its end."""
 
     who: Who
     client_host: str | None
     at: int | None
     lost_at: int | None
-    """When it lost what it had: not long after, if that is not the same."""
+    """When it lost what it had: not long after `at`, if that is not the same."""
     offset: int
     seen_at: int | None
     """When its session was last known to begin anew; None for unknown."""
     session_ms: int
     assumed: bool
-    """That is only what is usual."""
+    """Whether that is only the usual value."""
     rebalance_timeout_ms: int
     commits_prolong: bool = False
-    """A commit begins the session anew too."""
+    """Whether a commit begins the session anew too."""
     waits_since: int | None = None
-    """Since when its rebalance timeout may have been running; None: it was not."""
+    """The earliest time at which its rebalance timeout may have begun to run; None: it did not run.
+    """
     waits_exactly: bool = False
-    """It is known to have been running from then on."""
+    """Whether it is known to have begun then."""
     away: bool = False
-    """A static member that has left for a while, whose session is all that keeps it."""
+    """A static member that has left for a while: only its session keeps it."""
 
 
 def gone_with(story: Story, row: MemberRow) -> Gone:
-    """The member of a row that has ended, who went with the end of its group."""
+    """The member of a row that has ended with its group."""
     known = story.told.session_timeout_ms
     usual = SESSION_TIMEOUT_MS if known is None else known
     session_ms = row.session_timeout_ms
@@ -77,7 +82,7 @@ def gone_with(story: Story, row: MemberRow) -> Gone:
 
 
 def last_commit(story: Story, gone: Gone) -> int | None:
-    """When a partition that the member owned was last committed, as far back as its session
+    """When a partition that the member owned was last committed, no further back than its session
     reaches.
     """
     if gone.at is None:
@@ -86,20 +91,20 @@ def last_commit(story: Story, gone: Gone) -> int | None:
     since = gone.at - reach_us
     return max(
         (
-            one.committed_at
-            for one in story.state.parted.get(gone.who.member_id, ())
-            if one.to_offset <= gone.offset
-            and one.until is not None
-            and one.until >= since
-            and one.committed_at is not None
-            and one.committed_at >= since // MINUTE_US * MINUTE_US
+            lost.committed_at
+            for lost in story.state.parted.get(gone.who.member_id, ())
+            if lost.to_offset <= gone.offset
+            and lost.until is not None
+            and lost.until >= since
+            and lost.committed_at is not None
+            and lost.committed_at >= since // MINUTE_US * MINUTE_US
         ),
         default=None,
     )
 
 
 def judged(story: Story, gone: Gone, committed_at: int | None) -> Removal:
-    """The removal with the causes that nothing rules out, likelier ones first."""
+    """The removal with the causes that nothing rules out, the likelier ones first."""
     silent = seconds(gone.seen_at, gone.at)
     since_commit = seconds(committed_at, gone.at)
     session = gone.session_ms / 1000
@@ -124,7 +129,7 @@ def judged(story: Story, gone: Gone, committed_at: int | None) -> Removal:
         _evidence(gone, committed_at),
         Likely(gone.who.member_id, gone.who.client_id, gone.client_host, None, None, None),
         gone.at,
-        max((one for one in (gone.seen_at, committed_at) if one is not None), default=None),
+        max((at for at in (gone.seen_at, committed_at) if at is not None), default=None),
     )
     _guess(story, gone, removal)
     return removal
@@ -159,8 +164,8 @@ def tenths(micros: int) -> str:
 
 
 def _guess(story: Story, gone: Gone, removal: Removal) -> None:
-    """What is likely, where the member had partitions to its end and committed one in a rhythm; of
-    commits that may be missing nothing is concluded.
+    """What is likely, where the member had partitions to its end and committed one in a rhythm.
+    Commits that may be missing lead to no conclusion.
     """
     found = _latest(story, gone)
     if found is None or gone.at is None or not story.told.is_complete(found.rhythm.last_offset):
@@ -186,10 +191,10 @@ def _guess(story: Story, gone: Gone, removal: Removal) -> None:
 
 
 def _latest(story: Story, gone: Gone) -> Parted | None:
-    """The partition that the member committed last, of those that it lost by being removed."""
+    """Of the partitions that the member lost by being removed, the one that it committed last."""
     found = [
-        one
-        for one in story.state.parted.get(gone.who.member_id, ())
-        if one.until == gone.lost_at and usual_us(one.rhythm) is not None
+        lost
+        for lost in story.state.parted.get(gone.who.member_id, ())
+        if lost.until == gone.lost_at and usual_us(lost.rhythm) is not None
     ]
-    return max(found, key=lambda one: one.rhythm.last_at or 0, default=None)
+    return max(found, key=lambda lost: lost.rhythm.last_at or 0, default=None)

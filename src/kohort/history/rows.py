@@ -1,4 +1,4 @@
-"""What a history tells: rows of members, assignments and rebalances, as the tables have them.
+"""The rows of a history: members, assignments and rebalances, as the tables have them.
 
 A row is open while it may still change. Times are in microseconds since 1970, durations in seconds.
 """
@@ -31,8 +31,9 @@ TRIGGERS = (
     FOLLOW_UP,
     REJOIN,
 )
-"""In the order in which they name a rebalance that had several. `unknown` stands for a member that
-is gone without the log saying why: where somebody is gone, that is the news."""
+"""The triggers in the order in which they name a rebalance that had several. `unknown` stands for a
+member that is gone while the log does not say why: that is then the most important news.
+"""
 
 WENT_SILENT = "went silent"
 LEFT_AT_WORK = "left at work"
@@ -79,7 +80,7 @@ class Unread(NamedTuple):
 
 
 class Likely(NamedTuple):
-    """A member that is gone, what is likely to have become of it, and what that rests on."""
+    """A member that is gone, its likely fate, and what that rests on."""
 
     member_id: str
     client_id: str | None
@@ -90,21 +91,21 @@ class Likely(NamedTuple):
 
 
 class Computed(NamedTuple):
-    """Who has computed an assignment: a member, or the broker, and then why."""
+    """Who has computed an assignment: a member, or the broker, and then the reason."""
 
     assignor: str
     member_id: str | None
     seconds: float | None
-    """From when the member was asked; null for the broker."""
+    """How long it took from when the member was asked; null for the broker."""
     error: int | None
-    """What the member's assignor told; 0 for none."""
+    """The error that the member's assignor told; 0 for none."""
     reason: int | None
-    """Which a member had given for a new assignment; 0 for none."""
+    """The reason that a member had given for a new assignment; 0 for none."""
     why: str | None
 
 
 class MemberRow(Struct, array_like=True):
-    """A member, for as long as what it says of itself is the same."""
+    """A member, as long as what it says of itself stays the same."""
 
     group_type: str
     member_id: str
@@ -183,7 +184,7 @@ Row = MemberRow | AssignmentRow | RebalanceRow
 
 def null_first(row: tuple[Any, ...]) -> tuple[tuple[bool, Any], ...]:
     """A key by which rows are sorted as databases do: what is null comes first."""
-    return tuple((one is not None, one) for one in row)
+    return tuple((value is not None, value) for value in row)
 
 
 def distinct(members: list[Who]) -> list[Who]:

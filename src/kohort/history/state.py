@@ -1,7 +1,7 @@
-"""Everything that is known of a group's history and may still matter: plain data, which can be kept
-as bytes between two readings of the log.
+"""Everything known of a group's history that may still matter: plain data, which can be kept as
+bytes between two readings of the log.
 
-Nothing here is bound to grow with the log. What is over leaves as a row.
+Nothing here grows with the log. What is over leaves as a row.
 """
 
 from msgspec import Struct, field
@@ -10,7 +10,9 @@ from kohort.history.events import Event, Expression, Generation, Member
 from kohort.history.rows import AssignmentRow, Computed, Likely, MemberRow, Move, Who
 
 VERSION = 3
-"""Of the state's layout and of the rules behind it: what an earlier one has kept is of no use."""
+"""The version of the state's layout and of the rules behind it: a state of another version is
+useless.
+"""
 
 Place = tuple[str, int]
 """A partition: the id of the topic where that is known, else its name, and the number."""
@@ -29,13 +31,13 @@ class Removal(Struct, array_like=True):
     seen_at: int | None = None
     """The last sign of life that the log has."""
     waits_for: NamedPlace | None = None
-    """The partition whose next commit tells whether there was work while the member was silent."""
+    """The partition whose next commit shows whether there was work while the member was silent."""
     last_commit: tuple[int, int] | None = None
-    """When its last commit of that partition was, and of which offset."""
+    """The time of its last commit of that partition, and the offset."""
     per_us: float | None = None
     """How fast it had read."""
     settled: bool = False
-    """Its cause is written somewhere, so that nothing has to be concluded."""
+    """Its cause is written somewhere, so nothing has to be concluded."""
 
 
 class Gap(Struct, array_like=True):
@@ -64,7 +66,7 @@ class Silence(Struct, array_like=True):
     usual_us: float | None = None
     """How far the owner's commits were apart."""
     per_us: float | None = None
-    """By how much its commits went ahead."""
+    """How far its commits went ahead."""
     unknown: str | None = None
     ongoing: bool = False
     since: int | None = None
@@ -72,7 +74,7 @@ class Silence(Struct, array_like=True):
 
 
 class Resolution(Struct, array_like=True):
-    """A regular expression that had no topics before, and who brought it."""
+    """A regular expression that had no topics before, and the member that brought it."""
 
     expression: str
     topics: int | None
@@ -94,7 +96,7 @@ class Number(Struct, array_like=True):
 
 
 class Rebalance(Struct, array_like=True):
-    """A rebalance of which something may still change."""
+    """A rebalance that may still change."""
 
     offset: int
     group_type: str
@@ -128,7 +130,7 @@ class Rebalance(Struct, array_like=True):
 
 
 class Compared(Struct, array_like=True):
-    """What a generation of a classic group is, beside the one before."""
+    """A generation of a classic group, compared with the one before."""
 
     generation: int
     members: int
@@ -158,7 +160,7 @@ class Seat(Struct, array_like=True):
 
 
 class Coming(Struct, array_like=True):
-    """A member that was not there before: whether it is new, its next record tells."""
+    """A member that was not there before: its next record shows whether it is new."""
 
     offset: int
     who: Who
@@ -166,7 +168,7 @@ class Coming(Struct, array_like=True):
 
 
 class Subscriber(Struct, array_like=True):
-    """The member that was the last to speak of a regular expression."""
+    """The member that last spoke of a regular expression."""
 
     who: Who
     expression: str
@@ -175,7 +177,7 @@ class Subscriber(Struct, array_like=True):
 
 
 class Life(Struct, array_like=True):
-    """Of a group since a classic group of its id has ended."""
+    """The life of a group since a classic group of its id has ended."""
 
     ended: int = 0
     described: int = 0
@@ -237,7 +239,7 @@ class Rhythm(Struct, array_like=True):
 
 
 class Progress(Struct, array_like=True):
-    """Commits of a partition: by its present owner, and the last ones at all."""
+    """Commits of a partition: by its present owner, and the last ones of any owner."""
 
     rhythm: Rhythm = field(default_factory=Rhythm)
     last_at: int | None = None
@@ -268,7 +270,7 @@ class Parted(Struct, array_like=True):
 
 
 class Owner(Struct, array_like=True):
-    """Who was the last to get a partition."""
+    """The last owner that a partition got."""
 
     member_id: str
     from_offset: int
@@ -283,9 +285,9 @@ class Outage(Struct, array_like=True):
 
     leader_epoch: int | None = None
     silent: list[str] = field(default_factory=list)
-    """Who is still there."""
+    """The members that are still there."""
     out: list[tuple[int, int]] = field(default_factory=list)
-    """Who is gone since: rebalance, and the number of the removal in it."""
+    """The members that have gone since: rebalance, and the number of the removal in it."""
 
 
 class Taken(Struct, array_like=True):
@@ -296,11 +298,11 @@ class Taken(Struct, array_like=True):
     clock_us: int
     at: int
     possible: list[str]
-    """What it may have been without the line."""
+    """The causes that were possible without the line."""
 
 
 class Clocks(Struct, array_like=True):
-    """What lines of brokers' log files have told of their clocks."""
+    """What lines of brokers' log files reveal of their clocks."""
 
     zones: list[int] = field(default_factory=list)
     """By how many quarters of an hour they were ahead of UTC, where an epoch or a generation said
@@ -322,7 +324,8 @@ class State(Struct, array_like=True):
     classic_holdings: dict[str, dict[Place, Holding]] = field(default_factory=dict)
     owners: dict[Place, Owner] = field(default_factory=dict)
     held: dict[NamedPlace, list[tuple[str, str, Place]]] = field(default_factory=dict)
-    """Who has a partition of that name: type of the group, member, partition as it holds it."""
+    """The holder of a partition of that name: type of the group, member, partition as it holds it.
+    """
     parted: dict[str, list[Parted]] = field(default_factory=dict)
     progress: dict[NamedPlace, Progress] = field(default_factory=dict)
     rebalances: dict[int, Rebalance] = field(default_factory=dict)
@@ -331,4 +334,4 @@ class State(Struct, array_like=True):
     now: int | None = None
     """The time of the last event."""
     pending: list[Event] = field(default_factory=list)
-    """The last write, of which the rest may still come."""
+    """The last write, whose other records may still come."""

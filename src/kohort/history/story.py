@@ -1,5 +1,5 @@
-"""What the handlers of records share: the state, what they are told besides, and the rows that are
-over.
+"""What the handlers of records share: the state, what is known besides the log, and the rows that
+are over.
 """
 
 from collections.abc import Mapping
@@ -13,9 +13,10 @@ from kohort.history.rows import AssignmentRow, MemberRow
 from kohort.history.state import Rebalance, State
 
 SESSION_TIMEOUT_MS = 45_000
-"""Assumed for members that speak the consumer protocol where nobody says it: the least that a
-broker allows by default (`group.consumer.min.session.timeout.ms`). A cluster may allow less, so
-that it proves nothing: it only tells what is likelier."""
+"""The session of members that speak the consumer protocol, where nothing tells it: the least that a
+broker allows by default (`group.consumer.min.session.timeout.ms`). A cluster may allow less, so it
+proves nothing and only shows what is likelier.
+"""
 
 
 class Names:
@@ -27,10 +28,10 @@ class Names:
         for topic_id, topic in self._names.items():
             self._ids[topic] = None if topic in self._ids else topic_id
         self.asked: set[str] = set()
-        """The ids and the names that were asked for: on others nothing depends."""
+        """The ids and names that were asked for: the history depends on no others."""
 
     def anew(self) -> "Names":
-        """The same, of which nothing was asked yet."""
+        """The same names, none of which was asked for yet."""
         same = copy(self)
         same.asked = set()
         return same
@@ -69,11 +70,11 @@ class Step(NamedTuple):
     rebalance: int | None
     """The rebalance that it led to, or else the last one that has begun."""
     leads: bool
-    """It is part of what the rebalance was for."""
+    """Whether it is part of the reason for the rebalance."""
     upgrading: bool
-    """It is part of the conversion of a classic group."""
+    """Whether it is part of the conversion of a classic group."""
     begins: bool
-    """It begins the rebalance, or ends the group."""
+    """Whether it begins the rebalance, or ends the group."""
 
 
 class Story:
@@ -84,14 +85,14 @@ class Story:
         self.closed: list[MemberRow | AssignmentRow] = []
 
     def rebalance(self, offset: int, group_type: str = "consumer") -> Rebalance:
-        """The rebalance of that record, which may itself come a little later."""
+        """The rebalance of that record, which may come a little later itself."""
         found = self.state.rebalances.get(offset)
         if found is None:
             found = self.state.rebalances[offset] = Rebalance(offset, group_type)
         return found
 
     def leads_to(self, step: Step) -> Rebalance | None:
-        """What the record is a reason of, if it is."""
+        """The rebalance that the record is a reason for, if it is."""
         if not step.leads or step.rebalance is None:
             return None
         found = self.rebalance(step.rebalance)

@@ -1,5 +1,5 @@
-"""Causes that the coordinator itself has written into the headers of a record: proof, where the
-rest can only be concluded.
+"""Causes that the coordinator itself has written into the headers of a record. They are a proof,
+where everything else is a conclusion.
 """
 
 from collections.abc import Iterable
@@ -30,12 +30,12 @@ TRIGGER_OF = {
     Cause.REJOIN: REJOIN,
     Cause.MIGRATION: MIGRATION,
 }
-"""Cause -> what the tables call it. The others begin no rebalance."""
+"""Cause -> its name in the tables. The other causes begin no rebalance."""
 OF_REMOVALS = {LEAVE, SESSION_TIMEOUT, REBALANCE_TIMEOUT}
 
 
 def note(rebalance: Rebalance, causes: Iterable[Because]) -> None:
-    """What the record that names an epoch or a generation says about why."""
+    """Take over what the record that names an epoch or a generation says about its cause."""
     for cause in causes:
         trigger = TRIGGER_OF.get(cause.cause)  # type: ignore[call-overload]
         if trigger is None:
@@ -49,9 +49,9 @@ def note(rebalance: Rebalance, causes: Iterable[Because]) -> None:
 
 def without_follow_up(rebalance: Rebalance) -> None:
     """A cooperative member that has given partitions up joins with other metadata. The coordinator
-    cannot tell that from another subscription, and calls it one; the generations can.
+    cannot tell that from another subscription, and calls it one; comparing the generations can.
     """
-    rebalance.written = [one for one in rebalance.written if one != SUBSCRIPTION_CHANGE]
+    rebalance.written = [trigger for trigger in rebalance.written if trigger != SUBSCRIPTION_CHANGE]
 
 
 def settle(removal: Removal, causes: Iterable[Because]) -> None:
@@ -62,7 +62,7 @@ def settle(removal: Removal, causes: Iterable[Because]) -> None:
             removal.possible, removal.settled = [trigger], True
 
 
-def _text(one: Because) -> str:
-    member = f" of {one.member_id}" if one.member_id else ""
-    reason = f" ({one.reason})" if one.reason else ""
-    return f"the coordinator wrote: {one.cause}{member}{reason}"
+def _text(cause: Because) -> str:
+    member = f" of {cause.member_id}" if cause.member_id else ""
+    reason = f" ({cause.reason})" if cause.reason else ""
+    return f"the coordinator wrote: {cause.cause}{member}{reason}"

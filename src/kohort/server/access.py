@@ -120,12 +120,12 @@ def check(may: May, client: Client, operation: Operation, kind: Kind, name: str)
         raise refusal(kind)
 
 
-def check_everywhere(may: May, client: Client, operation: Operation, topic: str) -> None:
-    """Raises ApiError when the client may not create or delete a topic. A client that may do so on
-    the cluster may do so to every topic.
+def check_create(may: May, client: Client, topic: str) -> None:
+    """Raises ApiError when the client may not create a topic. A client that may create on the
+    cluster may create every topic.
     """
-    if not may(client, operation, CLUSTER, CLUSTER_NAME):
-        check(may, client, operation, TOPIC, topic)
+    if not may(client, CREATE, CLUSTER, CLUSTER_NAME):
+        check(may, client, CREATE, TOPIC, topic)
 
 
 def operations(may: May, client: Client, kind: Kind, name: str) -> int:

@@ -279,9 +279,9 @@ class Cluster:
 
     def rearrange(self, change: Callable[[Placement], None]) -> None:
         """Change which node serves what. Groups and transactions that get another coordinator are
-        read anew from the log, since a coordinator knows of another one's what the log says; those
-        that get none rest. Fetches that wait at a former leader are told to look elsewhere. The
-        leader epoch of what gets another leader, or none, grows.
+        loaded again from the log, since a new coordinator knows only what the log says. Those that
+        get none rest. Fetches that wait at a former leader are answered, and look elsewhere. A
+        partition that gets another leader, or none, has a higher leader epoch.
         """
         led = {
             partition: self.placement.leader(partition.topic, partition.index)

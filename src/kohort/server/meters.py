@@ -74,7 +74,6 @@ class Meters:
         self.tally = Tally()
         self.loads = Loads()
         self.requests: dict[tuple[int, int], RequestMeter] = {}  # by key and version
-        self.begun_ns = perf_counter_ns()
         self.turns = Turns()
         self.parked = Durations()  # from the end of a turn until its log is durable
         self.syncs = Durations()

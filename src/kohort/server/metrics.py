@@ -59,8 +59,8 @@ class Reading:
         """Groups of a type, in these states or in any."""
         return sum(
             count
-            for (one, state), count in self.groups.items()
-            if one is kind and (not states or state in states)
+            for (of_type, state), count in self.groups.items()
+            if of_type is kind and (not states or state in states)
         )
 
     def conditions(self, condition: Condition) -> int:

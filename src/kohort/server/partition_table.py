@@ -191,12 +191,12 @@ class PartitionTable:
         """A slice of what is not open; the first partitions of new topics come first."""
         new = [] if draft is None else self._places_without(draft.by_name.values())
         in_order = dict.fromkeys(chain(new, self._wanted, self._to_open))
-        some = list(islice(in_order, OPEN_SLICE_LOGS))
-        for place in some:
+        places = list(islice(in_order, OPEN_SLICE_LOGS))
+        for place in places:
             self._to_open.pop(place, None)
             self._wanted.pop(place, None)
-        self._opening = some
-        return some
+        self._opening = places
+        return places
 
     def _places_without(self, topics: Iterable[Topic]) -> list[Place]:
         """The partitions of these topics that are neither open nor damaged nor being opened: those

@@ -27,15 +27,13 @@ ERRORS = (errno.EIO, errno.EACCES, errno.ENOSPC)
 Fault = Callable[[World, Random], Awaitable[None]]
 
 
-async def crash(world: World, random: Random) -> None:
+async def crash(world: World, _random: Random) -> None:
     """Kill -9, between two things."""
-    del random
     world.crash()
 
 
-async def power(world: World, random: Random) -> None:
+async def power(world: World, _random: Random) -> None:
     """The machine is gone."""
-    del random
     world.lose_power()
 
 
@@ -88,7 +86,7 @@ async def slow_disk(world: World, random: Random) -> None:
 
 async def failing_sync(world: World, random: Random) -> None:
     """One file cannot be synced: EIO, once or for a while."""
-    path = _some_file(world, random, ".log")
+    path = _some_segment(world, random)
     await _refuse(world, random, "sync", path, errno.EIO)
 
 
@@ -125,7 +123,7 @@ async def bit_flip(world: World, random: Random) -> None:
     """A bit of a log flips while no broker runs, after it was closed in order."""
     await world.stop()
     if world.process is None and "/data/.kafka_cleanshutdown" in world.disk.files:
-        path = _some_file(world, random, ".log")
+        path = _some_segment(world, random)
         if path:
             content = world.disk.files[path].now
             if content:
@@ -285,8 +283,8 @@ async def _refuse(world: World, random: Random, operation: str, path: str, numbe
         world.disk.faults.pop((operation, path), None)  # crashes lie between: another disk object
 
 
-def _some_file(world: World, random: Random, suffix: str) -> str:
-    paths = [path for path in world.disk.files if path.endswith(suffix)]
+def _some_segment(world: World, random: Random) -> str:
+    paths = [path for path in world.disk.files if path.endswith(".log")]
     return random.choice(paths) if paths else ""
 
 

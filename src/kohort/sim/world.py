@@ -98,9 +98,9 @@ class World:
             }
         )
         self.checkers = [checker(self.alarm) for checker in CHECKERS]
-        for one in self.checkers:
-            if isinstance(one, Fencing):
-                one.session_us = _shortest_session_us(draw)
+        for checker in self.checkers:
+            if isinstance(checker, Fencing):
+                checker.session_us = _shortest_session_us(draw)
         durable = Durable(self.alarm, lambda: self.disk, self._name_of)
         self.network.watchers += [
             checker for checker in self.checkers if isinstance(checker, Fencing)
@@ -343,8 +343,8 @@ class World:
         await Setup(self.stage, 0).live()
         then()
         for kind, number in self.draw.actors.items():
-            for one in range(number):
-                actor = KINDS[kind][0](self.stage, one)
+            for index in range(number):
+                actor = KINDS[kind][0](self.stage, index)
                 self._lives[actor.name] = self.loop.begin(actor.live())
 
     def look_for_the_living(self) -> None:

@@ -229,8 +229,8 @@ def stream(
         before = writer.manifest
         plan = log.plan(before.positions, from_time=from_time)
         with _session(Given(spark, master, conf), writer, progress) as active:
-            for one, end in older_copy.older_copies(active, writer, log, plan).items():
-                note = older_copy.note(one, end, before.positions[one].next)
+            for partition, end in older_copy.older_copies(active, writer, log, plan).items():
+                note = older_copy.note(partition, end, before.positions[partition].next)
                 raise TablesError(f"{note.text}, but not as a stream: run it without --stream")
             plan, missed = _with_late(active, writer, log, plan)
             _begin(writer, plan, from_time)
@@ -328,7 +328,9 @@ def _session(
     if quick and ours and rows is not None and rows <= FEW_HERE:
         wanted = wanted | ONE_TASK
     try:
-        with settings(active, {name: one for name, one in wanted.items() if name not in chosen}):
+        with settings(
+            active, {name: value for name, value in wanted.items() if name not in chosen}
+        ):
             if as_delta:
                 delta.check(active, writer.directory)
             yield active
@@ -383,9 +385,9 @@ def _begin(writer: Writer, plan: Plan, from_time: datetime | None) -> None:
     if from_time is not None:
         known = writer.manifest.positions
         fresh = {
-            one: plan.ranges[one][0] if one in plan.ranges else position.next
-            for one, position in plan.positions.items()
-            if one not in known
+            partition: plan.ranges[partition][0] if partition in plan.ranges else position.next
+            for partition, position in plan.positions.items()
+            if partition not in known
         }
         writer.manifest = writer.manifest.with_(begins=writer.manifest.begins | fresh)
 
@@ -401,7 +403,11 @@ def _without_rows(plan: Plan) -> Plan:
     """Only what a plan says of the past: a stream brings the rows."""
     if not plan.ranges:
         return plan
-    begun = {one: Position(plan.ranges[one][0]) for one in plan.cut if one in plan.ranges}
+    begun = {
+        partition: Position(plan.ranges[partition][0])
+        for partition in plan.cut
+        if partition in plan.ranges
+    }
     return Plan({}, plan.cut, plan.notes, begun)
 
 

@@ -51,8 +51,8 @@ def snapshot(
         try:
             with _patient_writer(directory, PATIENCE_S if last else 0.0) as writer:
                 claim(writer, out, identity)
-                for one in waiting:
-                    append_samples(writer, one)
+                for batch in waiting:
+                    append_samples(writer, batch)
             waiting.clear()
         except BusyError:
             if last:

@@ -103,7 +103,7 @@ def _lives() -> Iterator[list[Record]]:
     for epoch, members in ((1, ("a",)), (2, ("a", "b")), (3, ("b",))):
         yield [
             Record(ConsumerGroupMetadataKey(group_id="g"), ConsumerGroupMetadataValue(epoch=epoch)),
-            *(one for member in ("a", "b") for one in _member(member, epoch, members)),
+            *(record for member in ("a", "b") for record in _member(member, epoch, members)),
             Record(
                 ConsumerGroupTargetAssignmentMetadataKey(group_id="g"),
                 ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch),
@@ -117,7 +117,7 @@ def _lives() -> Iterator[list[Record]]:
 
 def _member(member: str, epoch: int, members: tuple[str, ...]) -> Iterator[Record]:
     is_there = member in members
-    mine = [one for one in range(2) if members[one % len(members)] == member]
+    mine = [index for index in range(2) if members[index % len(members)] == member]
     yield Record(
         ConsumerGroupMemberMetadataKey(group_id="g", member_id=member),
         ConsumerGroupMemberMetadataValue(

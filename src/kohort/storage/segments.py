@@ -71,9 +71,8 @@ class SegmentLog:
         self._bases: list[Offset] = []
         self._unsynced: dict[Segment, None] = {}
         self._torn = False
-        self._stray = (
-            ""  # a segment that was made and is not used: nothing may be written beyond it
-        )
+        # A segment that was made and is not used: nothing may be written beyond it.
+        self._stray = ""
         self._unknown = ""  # why nobody knows what is on the disk, once a sync has failed
         self.cleaned_end = Offset(0)  # compaction has seen what is before
         self.notices: list[str] = []
@@ -226,7 +225,6 @@ class SegmentLog:
             known = LeaderEpochs(checkpoints.leader_epochs(self._files, self.directory))
         except Broken as error:
             self.notices.append(f"{error}; what the batches say is taken")
-            known = LeaderEpochs([])
         self.leader_epoch = max(known.latest, self._last_batch_epoch(), 0)
         self.epochs = known
         if known.latest < self.leader_epoch:

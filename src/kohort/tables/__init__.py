@@ -130,11 +130,11 @@ def _snapshots(directory: Directories) -> "Snapshots":
 
     kept = _kept(directory)
     several = kept if isinstance(kept, list) else [kept]
-    return Snapshots([snapshot(one) for one in several])
+    return Snapshots([snapshot(place) for place in several])
 
 
 def _kept(directory: Directories) -> str | Path | list[str | Path]:
-    """What may be asked for again."""
+    """The directories in a form that can be gone through again."""
     return directory if isinstance(directory, str | Path) else list(directory)
 
 

@@ -157,7 +157,9 @@ class Session:
                 value = f"translate(to_base64({value}), '+/=', '-_')"
             columns.append(f"{value} AS {_name(name)}")
         fields = [
-            one for one in DECODED.arrow if one.name in table.names and one.name not in inside
+            field
+            for field in DECODED.arrow
+            if field.name in table.names and field.name not in inside
         ]
         if inside:
             fields.append(DECODED.arrow.field(table.name))
@@ -175,7 +177,10 @@ class Session:
             found = (
                 f"SELECT * FROM read_parquet({files}, union_by_name=true, hive_partitioning=false)"
             )
-        kept = [f'NOT (partition = {one} AND "offset" >= {end})' for one, end in place.cuts.items()]
+        kept = [
+            f'NOT (partition = {partition} AND "offset" >= {end})'
+            for partition, end in place.cuts.items()
+        ]
         if place.partitions is not None:
             kept.append(f"partition IN ({', '.join(map(str, place.partitions))})")
         return f"{_nothing(schema)} UNION ALL BY NAME {found} WHERE {' AND '.join(kept) or 'true'}"
@@ -199,13 +204,13 @@ def _of_cluster(select: str, cluster: str | None) -> str:
 
 def _with_places(schema: pa.Schema) -> pa.Schema:
     """The columns, and those by which rows are told that do not count."""
-    more = [one for one in _PLACE if one.name not in schema.names]
+    more = [field for field in _PLACE if field.name not in schema.names]
     return pa.schema([*schema, *more])
 
 
 def _nothing(schema: pa.Schema) -> str:
     """No rows with these columns."""
-    typed = (f"CAST(NULL AS {_type(one.type)}) AS {_name(one.name)}" for one in schema)
+    typed = (f"CAST(NULL AS {_type(field.type)}) AS {_name(field.name)}" for field in schema)
     return f"SELECT {', '.join(typed)} WHERE false"
 
 
@@ -214,7 +219,7 @@ def _type(arrow: pa.DataType) -> str:
     if pa.types.is_list(arrow):
         return f"{_type(arrow.value_type)}[]"
     if pa.types.is_struct(arrow):
-        return f"STRUCT({', '.join(f'{_name(one.name)} {_type(one.type)}' for one in arrow)})"
+        return f"STRUCT({', '.join(f'{_name(field.name)} {_type(field.type)}' for field in arrow)})"
     return _TYPES[arrow]
 
 

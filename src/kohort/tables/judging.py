@@ -73,8 +73,8 @@ def judge(snapshot: Snapshot, rules: Rules, now: datetime, groups: Iterable[str]
     wanted = list(dict.fromkeys(groups))
     if wanted:
         snapshot.tables.check_groups(wanted)
-    found = [one for rule in RULES for one in _OF_RULES[rule](snapshot, rules, now, wanted)]
-    told = {(one.rule, one.group) for one in found}
+    found = [finding for rule in RULES for finding in _OF_RULES[rule](snapshot, rules, now, wanted)]
+    told = {(finding.rule, finding.group) for finding in found}
     for rule in ("lag_records", "lag_seconds", "status"):
         for group in wanted:
             limit = rules.limit_or_none(rule, group)
@@ -107,13 +107,15 @@ def judge_all(
     if len(directories) == 1:
         return judged[0][1]
     findings = [
-        replace(one, cluster=cluster) for cluster, verdict in judged for one in verdict.findings
+        replace(finding, cluster=cluster)
+        for cluster, verdict in judged
+        for finding in verdict.findings
     ]
     clusters = {cluster or "": verdict.as_of for cluster, verdict in judged}
-    for one in lost:
+    for absent in lost:
         # Of two directories of one cluster the second is no other cluster.
-        named = one.directory if one.cluster in {None, *clusters} else one.cluster
-        unread = Finding("tables", None, State.UNKNOWN, None, Limit(), one.why, named)
+        named = absent.directory if absent.cluster in {None, *clusters} else absent.cluster
+        unread = Finding("tables", None, State.UNKNOWN, None, Limit(), absent.why, named)
         findings.append(unread)
     times = [at for at in clusters.values() if at is not None]
     return Verdict(_in_order(findings), min(times, default=None), now, clusters)
@@ -142,7 +144,12 @@ def _in_order(found: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(
         sorted(
             found,
-            key=lambda one: (-one.state.severity, one.rule, one.group or "", one.cluster or ""),
+            key=lambda finding: (
+                -finding.state.severity,
+                finding.rule,
+                finding.group or "",
+                finding.cluster or "",
+            ),
         )
     )
 
@@ -219,7 +226,7 @@ def _lag_rows(
     of_groups = pc.field("level") == "group"
     columns = ["group_id", "at", "lag_records", "lag_seconds", "lag_seconds_error", "reason"]
     columns += ["partitions", "partitions_unknown"]
-    moments = [pc.max(one.column(0)).as_py() for one in snapshot.scan("lag", columns=["at"])]
+    moments = [pc.max(batch.column(0)).as_py() for batch in snapshot.scan("lag", columns=["at"])]
     newest = max((moment for moment in moments if moment is not None), default=None)
     now = of_groups & (pc.field("at") == newest)
     for row in snapshot.read("lag", columns=columns, group=groups or None, where=now).to_pylist():

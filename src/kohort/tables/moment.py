@@ -7,14 +7,13 @@ no file open: it goes by the manifest that it has read, whose files writers leav
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.spark.schemas import Table
 from kohort.spark.stores.places import Folder
-from kohort.spark.tables.arrow_reader import NoGroupError, Rows, Tables
+from kohort.spark.tables.arrow_reader import NoGroupError, Rows, Tables, all_of
 from kohort.spark.tables.catalog import chosen_columns, known_table, there
 from kohort.spark.tables.cluster import CLUSTER, check_apart, cluster_of, inner, with_cluster
 from kohort.spark.tables.manifest import TablesError
@@ -94,7 +93,7 @@ class Snapshots:
     def names(self) -> list[str]:
         """The tables that all of them have."""
         first, *others = self.members
-        return [name for name in first.names if all(name in one.names for one in others)]
+        return [name for name in first.names if all(name in member.names for member in others)]
 
     def table(self, name: str) -> Table:
         """What a table is. Raises TablesError: no such table, or one of them has it not yet."""
@@ -115,21 +114,20 @@ class Snapshots:
         """The rows of all, one directory after the other (see `Snapshot.scan`)."""
         table = self.table(name)
         names = chosen_columns(table, columns)
-        conditions = [] if where is None else [where]
-        if group is not None:
-            conditions.append(self._of_groups(table, group))
-        chosen = reduce(pc.Expression.__and__, conditions) if conditions else None
+        chosen = all_of(where, None if group is None else self._of_groups(table, group))
         rows = []
         for member in self.members:  # what is gone is told now
             with about(member):
                 rows.append(member.tables(table.name))
-        fields = {one.name: one for one in (*rows[0].schema, pa.field(CLUSTER, pa.string()))}
-        schema = pa.schema([fields[one] for one in names])
+        fields = {field.name: field for field in (*rows[0].schema, pa.field(CLUSTER, pa.string()))}
+        schema = pa.schema([fields[column] for column in names])
         stored = inner(names, table.names)
         batches = (
             batch
-            for one, its in zip(self.members, rows, strict=True)
-            for batch in with_cluster(_batches(one, its, stored, chosen), schema, one.cluster)
+            for snapshot, opened in zip(self.members, rows, strict=True)
+            for batch in with_cluster(
+                _batches(snapshot, opened, stored, chosen), schema, snapshot.cluster
+            )
         )
         return pa.RecordBatchReader.from_batches(schema, batches)
 

@@ -23,9 +23,9 @@ def plain(value: Any) -> Any:
         case bytes():
             return value.hex()
         case list() | tuple():
-            return [plain(one) for one in value]
+            return [plain(item) for item in value]
         case dict():
-            return {name: plain(one) for name, one in value.items()}
+            return {name: plain(item) for name, item in value.items()}
         case None | bool() | int() | float() | str():
             return value
         case Decimal():
@@ -57,7 +57,7 @@ def csv_header(schema: pa.Schema) -> str:
 
 def csv_lines(batch: pa.RecordBatch) -> str:
     """A line for each row, as RFC 4180 has them but for the line end, which is a single LF."""
-    return _csv([[_cell(one) for one in row] for row in rows(batch)])
+    return _csv([[_cell(value) for value in row] for row in rows(batch)])
 
 
 def _cell(value: Any) -> Any:

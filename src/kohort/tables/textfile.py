@@ -36,18 +36,18 @@ def text(verdict: Verdict | None, now: datetime) -> str:
             if at is not None
         ]
         labels = [
-            (_labels(rule=one.rule, group=one.group, cluster=one.cluster), one)
-            for one in verdict.findings
+            (_labels(rule=finding.rule, group=finding.group, cluster=finding.cluster), finding)
+            for finding in verdict.findings
         ]
-        samples["kohort_check_state"] = [(name, float(one.state)) for name, one in labels]
+        samples["kohort_check_state"] = [(name, float(finding.state)) for name, finding in labels]
         samples["kohort_check_value"] = [
-            (name, float(one.value)) for name, one in labels if one.value is not None
+            (name, float(finding.value)) for name, finding in labels if finding.value is not None
         ]
     return "".join(
         f"# HELP {metric} {HELP[metric]}\n# TYPE {metric} gauge\n"
-        + "".join(f"{metric}{label} {_number(value)}\n" for label, value in its)
-        for metric, its in samples.items()
-        if its
+        + "".join(f"{metric}{label} {_number(value)}\n" for label, value in values)
+        for metric, values in samples.items()
+        if values
     )
 
 

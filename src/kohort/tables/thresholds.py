@@ -103,18 +103,20 @@ class Rules:
         wins. None: it is not applied.
         """
         if group is not None:
-            for one in self.groups:
-                if fnmatchcase(group, one.pattern):
-                    if one.ignore:
+            for groups in self.groups:
+                if fnmatchcase(group, groups.pattern):
+                    if groups.ignore:
                         return None
-                    if rule in one.limits:
-                        return one.limits[rule]
+                    if rule in groups.limits:
+                        return groups.limits[rule]
         return self.limits.get(rule)
 
     def with_(self, given: Mapping[str, Limit | None]) -> "Rules":
         """The same with other thresholds for all groups that no pattern names."""
         limits = {**self.limits, **given}
-        return replace(self, limits={name: one for name, one in limits.items() if one is not None})
+        return replace(
+            self, limits={name: limit for name, limit in limits.items() if limit is not None}
+        )
 
 
 def load(path: Path) -> Rules:
@@ -148,11 +150,11 @@ def parse(told: Mapping[str, Any]) -> Rules:
             raise RulesError(f"{place} is {value!r}, expected {' or '.join(_JUDGES)}")
         else:
             rules = replace(rules, judge=value)
-    limits = {name: _limit(name, name, one) for name, one in told.items() if name in RULES}
+    limits = {name: _limit(name, name, raw) for name, raw in told.items() if name in RULES}
     by_pattern = told.get("groups", {})
     if not isinstance(by_pattern, dict):
-        raise RulesError('groups is no table, expected such as [groups."billing-*"]')
-    groups = tuple(_groups(pattern, one) for pattern, one in by_pattern.items())
+        raise RulesError(f'groups is {by_pattern!r}, expected a table such as [groups."billing-*"]')
+    groups = tuple(_groups(pattern, raw) for pattern, raw in by_pattern.items())
     return replace(rules.with_(limits), groups=groups)
 
 
@@ -164,11 +166,11 @@ def of_text(rule: str, text: str) -> Limit | None:
         if text != "on":
             raise RulesError(f"status is {text!r}, expected on or off")
         return ON_STATUS
-    warning, comma, critical = (one.strip() for one in text.partition(","))
+    warning, comma, critical = (part.strip() for part in text.partition(","))
     if not warning and not critical:
         raise RulesError(f"{rule} is {text!r}, expected WARNING,CRITICAL or off")
     told = {"warning": warning, **({"critical": critical} if comma else {})}
-    return _limit(rule, rule, {name: one for name, one in told.items() if one})
+    return _limit(rule, rule, {name: bound for name, bound in told.items() if bound})
 
 
 def seconds(place: str, value: object) -> float:
@@ -186,14 +188,14 @@ def _groups(pattern: str, told: object) -> Groups:
     place = f'groups."{pattern}"'
     if not isinstance(told, dict):
         raise RulesError(f"{place} is {told!r}, expected a table of rules")
-    names = tuple(one for one in RULES if one != "age")
+    names = tuple(rule for rule in RULES if rule != "age")
     _check_names(place, told, (*names, "ignore"))
     ignore = told.get("ignore", False)
     if not isinstance(ignore, bool):
         raise RulesError(f"{place}.ignore is {ignore!r}, expected true or false")
     limits = {
-        name: _limit(name, f"{place}.{name}", one, own=False)
-        for name, one in told.items()
+        name: _limit(name, f"{place}.{name}", raw, own=False)
+        for name, raw in told.items()
         if name in names
     }
     return Groups(pattern, ignore, limits)

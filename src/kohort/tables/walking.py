@@ -52,7 +52,9 @@ def answered(
         try:
             answer = ask(Snapshots(list(members.values())))
         except TablesError as error:
-            found = [one for one, its in members.items() if its.directory == error.directory]
+            found = [
+                number for number, member in members.items() if member.directory == error.directory
+            ]
             if not found:
                 raise
             tries[found[0]] -= 1
@@ -77,7 +79,9 @@ def _opened(
             continue
         try:
             if len(places) > 1:
-                check_apart((one.directory, one.cluster) for one in (*members.values(), member))
+                check_apart(
+                    (opened.directory, opened.cluster) for opened in (*members.values(), member)
+                )
         except TablesError as error:
             lost[number] = _lost(member, error)
         else:
@@ -92,4 +96,4 @@ def _lost(member: Snapshot, error: KohortError) -> Lost:
 def _refuse(lost: list[Lost]) -> None:
     if len(lost) == 1:
         raise lost[0].error
-    raise TablesError("; ".join(one.why for one in lost))
+    raise TablesError("; ".join(absent.why for absent in lost))

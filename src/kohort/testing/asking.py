@@ -11,10 +11,10 @@ from kohort.client.admin import groups, offsets, topics
 from kohort.client.admin.rounds import settle
 from kohort.client.admin.views import GroupDescription, MemberDescription, NewTopic
 from kohort.client.cluster import Cluster, Node
-from kohort.client.connection import Address
 from kohort.client.fetch import BY_NAME
 from kohort.client.produce import append
 from kohort.client.producing.partitioning import partition_of
+from kohort.client.settings import addresses_of
 from kohort.errors import ApiError, ErrorCode, KohortError, api_error
 from kohort.records import codec
 from kohort.server.placement import coordinator_partition
@@ -51,9 +51,7 @@ class Asker:
     """Asks one cluster. Every method raises ApiError for a refusal."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._cluster = Cluster(
-            [Address.of(text) for text in bootstrap.split(",")], client_id=OWN_CLIENT_ID
-        )
+        self._cluster = Cluster(addresses_of(bootstrap), client_id=OWN_CLIENT_ID)
 
     async def close(self) -> None:
         await self._cluster.close()
@@ -98,10 +96,10 @@ class Asker:
         written = {}
         rounds = zip_longest(*(_batches(share) for share in shares.values()), fillvalue=())
         for batches in rounds:
-            some = {place: batch for place, batch in zip(shares, batches, strict=True) if batch}
-            data = {place: build_records(batch) for place, batch in some.items()}
+            waiting = {place: batch for place, batch in zip(shares, batches, strict=True) if batch}
+            data = {place: build_records(batch) for place, batch in waiting.items()}
             first = (await append(self._cluster, data, _deadline())).all()
-            for place, batch in some.items():
+            for place, batch in waiting.items():
                 for entry in batch:
                     entry.offset += first[place]
                     written[id(entry)] = from_wire(topic, place.partition, entry)

@@ -52,13 +52,13 @@ def headers_of(given: Headers) -> list[tuple[str, bytes | None]]:
     return [(name, content(value)) for name, value in pairs]
 
 
-def shortened(records: Sequence[Record], most: int = 3) -> str:
+def shortened(records: Sequence[Record]) -> str:
     """How many records there are, and the last few of them, for an error."""
     last = [
         f"{record.topic}-{record.partition} at {record.offset}: {record.value!r:.80}"
         for record in records
     ]
-    return f"{len(records)} records{'; the last ones: ' if last else ''}{', '.join(last[-most:])}"
+    return f"{len(records)} records{'; the last ones: ' if last else ''}{', '.join(last[-3:])}"
 
 
 def from_wire(topic: str, partition: int, record: WireRecord) -> Record:

@@ -35,6 +35,25 @@ TOPIC = Subscribed(("t",))
 ID, GONE = TopicId(b"t" * 16), TopicId(b"g" * 16)
 
 
+def test_what_is_subscribed_to_is_in_order_and_each_topic_once():
+    assert Subscribed.of(["u", "t", "u"], None) == Subscribed(("t", "u"), "")
+    assert Subscribed.of((), "t.*") == Subscribed((), "t.*")
+
+
+@pytest.mark.parametrize(
+    ("topics", "pattern", "error", "text"),
+    [
+        ((["t"],), None, TypeError, r"topics has \['t'\], expected a text for each"),
+        ((), None, ValueError, "nothing to subscribe to, expected a topic or a pattern"),
+        (("t",), 5, TypeError, "pattern is 5, expected its text"),
+        ((), "(?=x)", ValueError, r"pattern '\(\?=x\)' is none of RE2: inv"),
+    ],
+)
+def test_what_no_broker_could_match_is_refused(topics, pattern, error, text):
+    with pytest.raises(error, match=text):
+        Subscribed.of(topics, pattern)
+
+
 def settings(**given: Any) -> ConsumerSettings:
     return ConsumerSettings(**{"group_id": "g", **given})
 

@@ -19,6 +19,7 @@ from kohort.spark.tables import histories
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.manifest import load
 from kohort.spark.tables.news import ALL, News, news
+from kohort.spark.tables.small_parts import MOST_PARTS
 
 AS_OF = replay.AS_OF
 NAMES = [table.name for table in TABLES.values()]
@@ -209,7 +210,7 @@ def test_commits_before_the_first_member_belong_to_its_history(spark, tmp_path, 
         for name in NAMES:
             parts = load(out).gold[name].parts
             assert sum(one.is_open for one in parts) <= 1
-            assert len(parts) <= histories.MOST_PARTS
+            assert len(parts) <= MOST_PARTS
         assert len(load(out).histories.states) == (end > 2)  # before, nobody has members
     assert all(one == News({partition}, frozenset()) for one in decided[1:])
     assert told(out) == whole(log, tmp_path / "whole", spark)

@@ -26,6 +26,7 @@ from kohort.spark.tables import compute, progress, reach
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.manifest import Writer, load
 from kohort.spark.tables.progress_run import TABLES
+from kohort.spark.tables.small_parts import MOST_PARTS
 
 AS_OF = replay.AS_OF
 NAMES = [table.name for table in TABLES]
@@ -252,7 +253,7 @@ def test_many_runs_leave_few_files_and_the_same_rows(spark, tmp_path, few):
         log.rows = part_of(lives, step / 13)
         jobs.run(log, out, spark=spark, as_of=AS_OF)
         for name in NAMES:
-            assert len(load(out).gold[name].parts) <= progress.MOST_PARTS + 1, name
+            assert len(load(out).gold[name].parts) <= MOST_PARTS + 1, name
     assert differences(told(out), whole(log, tmp_path / "whole", spark)) == {}
 
 

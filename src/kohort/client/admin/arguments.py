@@ -82,11 +82,11 @@ def changes(given: object) -> None:
     """Raises TypeError for what is no mapping of groups to their changes, and ValueError for what
     cannot be sent.
     """
-    for group_id, its in mapping("changes", given).items():
+    for group_id, configs in mapping("changes", given).items():
         if not isinstance(group_id, str):
             raise TypeError(f"changes has the group {group_id!r}, expected a text")
         _sendable("changes", group_id)
-        texts(f"changes of group {group_id}", its, none=True)
+        texts(f"changes of group {group_id}", configs, none=True)
 
 
 def mapping(what: str, given: object) -> Mapping[Any, Any]:

@@ -205,9 +205,9 @@ class AdminClient:
             arguments.names("wanted", wanted)
         )
         if isinstance(wanted, Mapping):
-            for group_id, its in wanted.items():
+            for group_id, places in wanted.items():
                 what = f"partitions of group {group_id}"
-                given[group_id] = None if its is None else arguments.partitions(what, its)
+                given[group_id] = None if places is None else arguments.partitions(what, places)
         return await offsets.list_group_offsets(
             self._cluster,
             given,

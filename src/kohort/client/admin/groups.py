@@ -295,8 +295,8 @@ def _classic_assignment(data: bytes) -> Assignment | None:
     except WireError:
         return None
     return {
-        one.topic: tuple(sorted(one.partitions))
-        for one in sorted(assigned, key=lambda one: one.topic)
+        topic.topic: tuple(sorted(topic.partitions))
+        for topic in sorted(assigned, key=lambda topic: topic.topic)
     }
 
 

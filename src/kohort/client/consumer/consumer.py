@@ -9,7 +9,6 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
-from kohort import expressions
 from kohort.client.admin.topics import When, list_offsets
 from kohort.client.admin.views import CommittedOffset, FoundOffset
 from kohort.client.cluster import Cluster
@@ -468,13 +467,13 @@ class Consumer:
         handed = not self._tells_listener()  # who tells it does not know what is in work
         return to_commit(self._fetcher, self._ownership, offsets, handed=handed)
 
-    async def _commit(self, what: ToCommit) -> None:
+    async def _commit(self, wanted: ToCommit) -> None:
         await self._group_offsets().commit(
-            lambda: what.offsets, self._deadline(), what.ids.__getitem__
+            lambda: wanted.offsets, self._deadline(), wanted.ids.__getitem__
         )
-        self._ownership.note(what.offsets)
-        if what.refusal is not None:
-            raise what.refusal
+        self._ownership.note(wanted.offsets)
+        if wanted.refusal is not None:
+            raise wanted.refusal
 
     def _counts_as_processed(self) -> bool:
         return sys.exception() is None and self._reading.is_processed
@@ -523,27 +522,12 @@ class Consumer:
         return self._offsets
 
     def _wish(self, topics: Iterable[str], pattern: str | None) -> None:
-        given = list(topics)
-        for partition in given:
-            if not isinstance(partition, str):
-                raise TypeError(f"topics has {partition!r}, expected a text for each")
-        names = tuple(sorted(set(given)))
+        wanted = Subscribed.of(topics, pattern)
         if self.settings.group_id is None:
             raise ValueError("to subscribe needs a group_id; `assign` does without")
         if self._chosen:
             raise ValueError("partitions are assigned by `assign`: unsubscribe first")
-        if not names and not pattern:
-            raise ValueError("nothing to subscribe to, expected a topic or a pattern")
-        if pattern is not None and not isinstance(pattern, str):
-            raise TypeError(
-                f"pattern is {pattern!r}, expected its text: brokers read expressions of RE2"
-            )
-        if pattern and expressions.unavailable_or_none() is None:
-            try:
-                expressions.check(pattern)
-            except expressions.InvalidExpression as error:
-                raise ValueError(f"pattern {pattern!r} is none of RE2: {error}") from None
-        self._group.wanted = Subscribed(names, pattern or "")
+        self._group.wanted = wanted
 
     def _begin(self) -> None:
         if self._ticking is None:

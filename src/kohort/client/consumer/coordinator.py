@@ -1,4 +1,4 @@
-"""The coordinator of one group, asked until it answers: looked up when it is another one."""
+"""The coordinator of one group, asked until it answers, and looked up again when it has changed."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -21,7 +21,7 @@ Answer = TypeVar("Answer")
 
 
 class Coordinator:
-    """Remembers which broker it is, until that one says otherwise or does not answer."""
+    """Remembers which broker the coordinator is, until that one denies it or does not answer."""
 
     def __init__(self, cluster: Cluster, group_id: str) -> None:
         self._cluster = cluster
@@ -35,9 +35,8 @@ class Coordinator:
         *,
         passing: frozenset[ErrorCode] = PASSING,
     ) -> Answer:
-        """What comes of an attempt, made again for errors that pass. Raises the last error.
-
-        An attempt has to be one that may be repeated: its answer may have been lost.
+        """The result of an attempt, which is made again for errors that pass. Raises the last
+        error. The attempt must be one that may be repeated: its answer may have been lost.
         """
         tried = 0
         while True:

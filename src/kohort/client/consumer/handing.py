@@ -1,6 +1,7 @@
-"""What the application was handed and has not come back from: nobody may commit beyond that.
+"""The records that the application was handed and has not finished with: nobody may commit beyond
+them.
 
-Asking for more says that what came before was processed. Until then the application is inside: the
+Asking for more says that the earlier ones are processed. Until then the application is inside: the
 records that it works on count as not processed, and partitions that are taken away wait for it.
 """
 
@@ -36,7 +37,7 @@ class Handing:
         self._waiting.update(runs)
 
     def take(self) -> ConsumerRecord | None:
-        """The next record, None when there is none. What came before is processed."""
+        """The next record, None when there is none. The one before it is processed."""
         record = next(self._run, None)
         if record is None:
             record = self._next_run()
@@ -45,7 +46,7 @@ class Handing:
 
     def note(self, batch: Runs) -> None:
         """The application gets these, all at once."""
-        self._began = {partition: _place(some[0]) for partition, some in batch.items()}
+        self._began = {partition: _place(records[0]) for partition, records in batch.items()}
 
     def _next_run(self) -> ConsumerRecord | None:
         self._of = self._next = None
@@ -71,7 +72,9 @@ class Handing:
         return any(partition in self._began or partition in self._left for partition in partitions)
 
     def came_back(self) -> None:
-        """The application is done with what it was handed. What it was not handed yet stays."""
+        """The application has finished with what it was handed. Records that it was not handed yet
+        stay.
+        """
         if self.last is not None and self._next is not None:
             self._next = _after(self.last)
         self.last = None
@@ -79,8 +82,8 @@ class Handing:
         self._left.clear()
 
     def gave_up(self) -> dict[TopicPartition, Place]:
-        """Nobody works any more on what was handed out last: where each has to be read again. One
-        that was sought goes on where it was sought.
+        """Nobody works any more on what was handed out last. Returns where each partition has to be
+        read again; one that was sought goes on where it was sought.
         """
         found = dict(self._began)
         if self.last is not None:
@@ -89,14 +92,14 @@ class Handing:
         return found
 
     def sought(self, partition: TopicPartition) -> None:
-        """It goes on elsewhere, and what is in work of it is not processed by that."""
+        """A partition goes on elsewhere. Its records in work are not processed by that."""
         place = self._in_work(partition)
         self.drop([partition])
         if place is not None:
             self._left[partition] = place
 
     def put_back(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Place]:
-        """Hand out no more of these: where each has to be read again."""
+        """Hand out no more of these partitions. Returns where each has to be read again."""
         found = {
             partition: _place(self._waiting.pop(partition)[0])
             for partition in list(self._waiting)
@@ -111,7 +114,7 @@ class Handing:
         return found
 
     def drop(self, partitions: Collection[TopicPartition]) -> None:
-        """Forget these, and that the application works on them."""
+        """Forget these partitions, and that the application works on them."""
         self.put_back(partitions)
         if self.last is not None and _of(self.last) in partitions:
             self.last = None
@@ -129,14 +132,14 @@ class Handing:
         return fetched if here is None else here
 
     def processed(self, partition: TopicPartition, fetched: Place) -> Place:
-        """The first record of a partition that the application has not done with."""
+        """The first record of a partition that the application has not finished with."""
         position = self.position(partition, fetched)
         place = self._in_work(partition)
         return position if place is None else min(place, position, key=_offset)
 
     def _in_work(self, partition: TopicPartition) -> Place | None:
         """The first record of it that the application works on."""
-        places = [some[partition] for some in (self._began, self._left) if partition in some]
+        places = [known[partition] for known in (self._began, self._left) if partition in known]
         if self.last is not None and _of(self.last) == partition:
             places.append(_place(self.last))
         return min(places, key=_offset, default=None)

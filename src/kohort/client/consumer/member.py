@@ -1,7 +1,8 @@
-"""A member of a group with a clock and sockets: it carries what its machine says and is told.
+"""A member of a group with a clock and sockets: it sends what its machine says, and tells it the
+answers.
 
-Two tasks: one talks to the coordinator, so that heartbeats never wait for the application; the
-other does what follows from the answers, one event after the other, in their order.
+It has two tasks. One talks to the coordinator, so heartbeats never wait for the application. The
+other acts on the answers, one event after the other, in their order.
 """
 
 import asyncio
@@ -132,7 +133,7 @@ class Member:
         self._take(await self.protocol.look_again(self._now(), deadline))
 
     async def close(self) -> None:
-        """End all tasks and connections. Who has not left is put out after its session."""
+        """End all tasks and connections. One that has not left is removed after its session."""
         tasks = [*self._tasks, *([self._request] if self._request else [])]
         for task in tasks:
             task.cancel()
@@ -213,7 +214,7 @@ class Member:
             self._take(events)
 
     def _is_away(self, who: str, why: object) -> None:
-        """Say it once, whatever is tried until it is back."""
+        """Log it once, whatever is tried until the coordinator is back."""
         if self._away_since is None:
             self._away_since = asyncio.get_running_loop().time()
             logger.warning("group %s: its coordinator, %s, is away: %s", self._group_id, who, why)
@@ -263,7 +264,7 @@ class Member:
     # Acting
 
     async def _act(self) -> None:
-        """What follows from the answers, in their order."""
+        """Act on the answers, in their order."""
         while True:
             event = await self._events.get()
             try:
@@ -294,7 +295,9 @@ class Member:
                 pass
 
     async def _assigned(self, raw: Collection[Any]) -> None:
-        """Hand over what has a name, as soon as it has one: a new topic may not be seen at once."""
+        """Hand over the partitions whose topics have names, each as soon as it has one: a new topic
+        may not be visible at once.
+        """
         tried = 0
         left = set(raw)
         while left:
@@ -339,7 +342,7 @@ class Member:
         return sorted(self._named[partition] for partition in raw if partition in self._named)
 
     async def _let_go(self, raw: Collection[Any], farewell: Awaitable[None]) -> None:
-        """The group waits for the release, whatever comes of the rest."""
+        """The group waits for the release, whatever happens to the rest."""
         try:
             await farewell
         except Exception:

@@ -1,6 +1,7 @@
-"""Topics that a consumer subscribes to and that are not there: told once, and once when they come.
+"""Topics that a consumer subscribes to and that do not exist: logged once, and once more when they
+come.
 
-Nobody else says it: a coordinator assigns what there is, and a misspelled name is never there.
+Nobody else says it: a coordinator assigns what there is, and a misspelled name never comes.
 """
 
 import asyncio
@@ -44,7 +45,7 @@ class Missing:
             await asyncio.sleep(_NEXT_LOOK_S)
 
     def note(self, found: Mapping[str, str | None]) -> None:
-        """Tell of each topic that is not there, with why, and of each that has come."""
+        """Log each topic that is missing, with the reason, and each that has come."""
         for name, why in found.items():
             if why is None and name in self._told:
                 self._told.discard(name)

@@ -102,12 +102,12 @@ class Ownership:
         self._fetcher.resume(partitions)
 
     def put_back(self, partitions: Collection[TopicPartition]) -> None:
-        """What is lined up of these is read again later."""
+        """Records of these that are lined up are read again later."""
         for partition, place in self._handing.put_back(partitions).items():
             self._fetcher.seek(partition, place)
 
     def hand_out_again(self) -> None:
-        """Nobody works any more on what was handed out last, and it is not processed."""
+        """Nobody works any more on what was handed out last: it is not processed."""
         for partition, place in self._handing.gave_up().items():
             logger.warning(
                 "%s: the task that worked on it broke off: from offset %d again",
@@ -171,8 +171,8 @@ class Ownership:
     async def revoked(
         self, partitions: Collection[TopicPartition], still_ours: Callable[[], bool]
     ) -> None:
-        """Stop with these. The application has until the coordinator loses its patience. Whoever is
-        cancelled here has them still.
+        """Stop with these. The application has until the coordinator loses its patience. If this is
+        cancelled, it still has them.
         """
         partitions = self.owned.intersection(partitions)  # the others have never begun
         if not partitions:
@@ -228,7 +228,7 @@ class Ownership:
         self._fetcher.nudge()
 
     def raise_trouble(self) -> None:
-        """Raise what was wrong: once, and each time where only another subscription helps."""
+        """Raise the trouble: once, or at each call where only another subscription helps."""
         trouble, self.trouble = self.trouble or self.final, None
         if trouble is not None:
             raise trouble
@@ -238,7 +238,7 @@ class Ownership:
     def processed(
         self, partitions: Collection[TopicPartition], *, handed: bool = False
     ) -> dict[TopicPartition, CommittedOffset]:
-        """What may be committed of these: as far as they are processed, or handed out."""
+        """The places that may be committed: as far as these are processed, or handed out."""
         found = {}
         for partition in partitions:
             fetched = self._fetcher.position(partition)
@@ -253,7 +253,9 @@ class Ownership:
     async def commit_processed(
         self, partitions: Collection[TopicPartition], timeout_s: float
     ) -> None:
-        """Commit as far as is processed. What is not committed is processed again by somebody."""
+        """Commit as far as is processed. Records that are not committed are processed again by
+        another member.
+        """
         if self._offsets is None:
             return
         deadline = asyncio.get_running_loop().time() + timeout_s
@@ -291,7 +293,9 @@ class Ownership:
         told: Mapping[TopicPartition, TopicId] | None,
         until: float | None,
     ) -> tuple[dict[TopicPartition, Place | None], Mapping[TopicPartition, TopicId]] | None:
-        """Where each begins, and in which topics; None when they are lost before that is known."""
+        """Where each begins, and in which topic; None when the partitions are lost before that is
+        known.
+        """
         places: dict[TopicPartition, Place | None] = dict.fromkeys(partitions)
         ids = told or {}
         offsets = self._offsets
@@ -333,7 +337,9 @@ class Ownership:
         return places, ids
 
     def _made_anew(self, partition: TopicPartition) -> None:
-        """What was handed out is of a topic that is gone: nothing of it may be committed."""
+        """The records that were handed out are of a topic that is gone: none of them may be
+        committed.
+        """
         if self._handing.works_on([partition]):
             self.void_in_work |= {partition}
         self._handing.drop([partition])

@@ -4,8 +4,8 @@ Partitions are `raw` as the machine names them, by topic id in KIP-848 and by na
 protocol; the consumer names them by topic name.
 """
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, NamedTuple, Protocol, Self
 from uuid import uuid4
 
 from kohort import expressions
@@ -42,6 +42,28 @@ class Subscribed(NamedTuple):
 
     names: tuple[str, ...] = ()
     pattern: str = ""
+
+    @classmethod
+    def of(cls, topics: Iterable[str], pattern: str | None) -> Self:
+        """What an application asks for. Raises TypeError and ValueError where it is nothing that a
+        broker could match.
+        """
+        names = list(topics)
+        for name in names:
+            if not isinstance(name, str):
+                raise TypeError(f"topics has {name!r}, expected a text for each")
+        if not names and not pattern:
+            raise ValueError("nothing to subscribe to, expected a topic or a pattern")
+        if pattern is not None and not isinstance(pattern, str):
+            raise TypeError(
+                f"pattern is {pattern!r}, expected its text: brokers read expressions of RE2"
+            )
+        if pattern and expressions.unavailable_or_none() is None:
+            try:
+                expressions.check(pattern)
+            except expressions.InvalidExpression as error:
+                raise ValueError(f"pattern {pattern!r} is none of RE2: {error}") from None
+        return cls(tuple(sorted(set(names))), pattern or "")
 
     def __str__(self) -> str:
         parts = [*self.names, *([f"/{self.pattern}/"] if self.pattern else [])]

@@ -1,4 +1,4 @@
-"""The application asks for records: how long it waits, and how long it stays away."""
+"""Asking for records: how long the application waits for them, and how long it stays away."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator
@@ -111,7 +111,7 @@ class Reading:
             self._asks = False
 
     def _take_over(self) -> None:
-        """The task of this moment is the reader. What a former one broke off comes again."""
+        """Make the current task the reader. What a former reader has broken off comes again."""
         former, self.reader = self.reader, asyncio.current_task()
         if former is self.reader:
             return
@@ -128,7 +128,7 @@ class Reading:
         self._only_asks = getattr(work, "cr_code", None) in self._calls
 
     async def back(self) -> None:
-        """The application is back from what it was handed. Others have a turn."""
+        """The application has come back from its records. Other tasks have a turn."""
         now = asyncio.get_running_loop().time()
         self._handing.came_back()
         self._ownership.came_back()

@@ -181,8 +181,8 @@ def records_of(
                 raise WireError(f"key and value reach to {at}, their record ends at {record_end}")
             headers: tuple[Any, ...] = ()
             if body[at]:
-                some, at = read_headers(body, at, record_end)
-                headers = tuple(some)
+                decoded, at = read_headers(body, at, record_end)
+                headers = tuple(decoded)
             else:
                 at += 1
             if at != record_end:
@@ -215,13 +215,13 @@ def records_of(
 
 
 def deserialized(
-    some: Sequence[ConsumerRecord],
+    raw: Sequence[ConsumerRecord],
     key: Callable[[bytes], Any] | None,
     value: Callable[[bytes], Any] | None,
 ) -> tuple[list[ConsumerRecord], RecordError | None]:
     """The records up to the first that a deserializer does not take, and why it does not."""
     found: list[ConsumerRecord] = []
-    for record in some:
+    for record in raw:
         try:
             if key is not None and record.key is not None:
                 record = record._replace(key=key(record.key))  # noqa: PLW2901

@@ -184,8 +184,8 @@ class Fetcher:
                 records = track.take(most)
             except BaseException:  # a deserializer ends the program, and nobody gets what is found
                 track.go_to(track.position)
-                for before, some in found.items():
-                    self._tracks[before].go_to(Place(some[0].offset, some[0].leader_epoch))
+                for before, taken in found.items():
+                    self._tracks[before].go_to(Place(taken[0].offset, taken[0].leader_epoch))
                 self._look()
                 raise
             if records:
@@ -259,8 +259,8 @@ class Fetcher:
                 if track.leader is not None and _misses(track):
                     track.is_sought = True
                     by_leader.setdefault(track.leader, []).append(track)
-            for leader, some in by_leader.items():
-                self._spawn(self._ask_leader(leader, some))
+            for leader, tracks in by_leader.items():
+                self._spawn(self._ask_leader(leader, tracks))
             self._found(due)
             waits = any(map(_misses, self._tracks.values()))
             try:
@@ -384,12 +384,11 @@ class Fetcher:
     ) -> tuple[Node | None, dict[TopicPartition, Wanted]]:
         """What to ask this broker for now, and where it is; nobody where there is nothing."""
         now = asyncio.get_running_loop().time()
-        every = self._tracks.values()
         if self._is_full():
             return None, {}
         asked: Node | None = None
         found = {}
-        for track in every:
+        for track in self._tracks.values():
             if track.replica is not None and now > track.replica_until:
                 track.replica = None
                 self._go_on()

@@ -133,7 +133,10 @@ class Finding:
         request = ListOffsetsRequest(
             replica_id=-1,
             isolation_level=int(self._settings.reads_committed),
-            topics=[ListOffsetsTopic(name=name, partitions=some) for name, some in topics.items()],
+            topics=[
+                ListOffsetsTopic(name=name, partitions=partitions)
+                for name, partitions in topics.items()
+            ],
         )
         answer: ListOffsetsResponse = await self._metadata.cluster.ask(
             leader, request, deadline=self._deadline()
@@ -184,7 +187,8 @@ class Finding:
         request = OffsetForLeaderEpochRequest(
             replica_id=-1,
             topics=[
-                OffsetForLeaderTopic(topic=name, partitions=some) for name, some in topics.items()
+                OffsetForLeaderTopic(topic=name, partitions=partitions)
+                for name, partitions in topics.items()
             ],
         )
         try:

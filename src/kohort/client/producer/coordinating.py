@@ -188,7 +188,8 @@ class Coordinating:
             v3_and_below_producer_id=who.id,
             v3_and_below_producer_epoch=who.epoch,
             v3_and_below_topics=[
-                AddPartitionsToTxnTopic(name=name, partitions=some) for name, some in topics.items()
+                AddPartitionsToTxnTopic(name=name, partitions=partitions)
+                for name, partitions in topics.items()
             ],
         )
         before, self.transactions.has_begun = self.transactions.has_begun, True
@@ -249,8 +250,8 @@ class Coordinating:
             member_id=group.member_id,
             group_instance_id=group.group_instance_id,
             topics=[
-                TxnOffsetCommitRequestTopic(name=name, partitions=some)
-                for name, some in topics.items()
+                TxnOffsetCommitRequestTopic(name=name, partitions=partitions)
+                for name, partitions in topics.items()
             ],
         )
         is_v2 = self.transactions.is_v2

@@ -420,8 +420,8 @@ def pauses(settings: ProducerSettings) -> Callable[[int], int]:
 def _error_of(told: PartitionProduceResponse) -> ApiError:
     """The error of a partition, with what is said of single records (KIP-467)."""
     text = told.error_message or ""
-    some = [
+    reasons = [
         f"record {refused.batch_index}: {refused.batch_index_error_message or 'refused'}"
         for refused in told.record_errors[:3]
     ]
-    return api_error(told.error_code, "; ".join([*([text] if text else []), *some]) or None)
+    return api_error(told.error_code, "; ".join([*([text] if text else []), *reasons]) or None)

@@ -13,7 +13,7 @@ from kohort.coordinator.classic.member import ClassicMember, longest, subscribed
 from kohort.coordinator.classic.records import tombstone
 from kohort.coordinator.deadlines import Session
 from kohort.coordinator.effects import Call
-from kohort.coordinator.group import Group
+from kohort.coordinator.group import Group, count_by
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode
 from kohort.java import hash_order, text_hash
@@ -375,13 +375,7 @@ class ClassicGroup(Group):
 
     def _count(self, protocols: Mapping[str, bytes], change: int) -> None:
         self.said += change * longest(protocols)
-        supported = self._supported
-        for name in protocols:
-            count = supported.get(name, 0) + change
-            if count:
-                supported[name] = count
-            else:
-                del supported[name]
+        count_by(self._supported, protocols, change)
 
     def become_preparing(self, now: Millis) -> None:
         """Wait for everybody to join (again). An unfinished generation loses its assignments."""

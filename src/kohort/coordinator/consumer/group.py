@@ -16,7 +16,7 @@ from kohort.coordinator.consumer.records import tombstones
 from kohort.coordinator.consumer.target import NOTHING, Target
 from kohort.coordinator.deadlines import Session
 from kohort.coordinator.effects import Call, Client
-from kohort.coordinator.group import Group
+from kohort.coordinator.group import Group, count_by
 from kohort.coordinator.settings import ConsumerSettings
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode
@@ -207,9 +207,9 @@ class ConsumerGroup(Group):
         names, expressions = dict(self._names), dict(self._expressions)
         for members, by in ((leaving, -1), (joining, 1)):
             for member in members:
-                _count(names, member.subscribed_names, by)
+                count_by(names, member.subscribed_names, by)
                 if member.subscribed_regex:
-                    _count(expressions, (member.subscribed_regex,), by)
+                    count_by(expressions, (member.subscribed_regex,), by)
         for expression in expressions:
             names.update(dict.fromkeys(resolved.get(expression, ()), 1))
         return names.keys()
@@ -329,18 +329,18 @@ class ConsumerGroup(Group):
             self._forget(before, member)
         self.members[member.id] = member
         if before is None or before.subscribed_names != member.subscribed_names:
-            _count(self._names, member.subscribed_names, 1)
+            count_by(self._names, member.subscribed_names, 1)
         if member.subscribed_regex:
-            _count(self._expressions, (member.subscribed_regex,), 1)
+            count_by(self._expressions, (member.subscribed_regex,), 1)
             if member.subscribed_regex not in self.resolved:
                 self.expressions_stale = True
         if member.server_assignor:
-            _count(self._votes, (member.server_assignor,), 1)
+            count_by(self._votes, (member.server_assignor,), 1)
         if member.client_assignors:
             self.offering += 1
         if member.classic is not None:
             self.classic_members += 1
-            _count(self._protocols, protocols_of(member.classic), 1)
+            count_by(self._protocols, protocols_of(member.classic), 1)
         if member.instance_id is not None:
             self.instances[member.instance_id] = member.id
         if member.state is MemberState.STABLE:
@@ -357,16 +357,16 @@ class ConsumerGroup(Group):
     def _forget(self, before: Member, after: Member | None) -> None:
         """Take back what followed from a member, except what its successor keeps."""
         if after is None or before.subscribed_names != after.subscribed_names:
-            _count(self._names, before.subscribed_names, -1)
+            count_by(self._names, before.subscribed_names, -1)
         if before.subscribed_regex:
-            _count(self._expressions, (before.subscribed_regex,), -1)
+            count_by(self._expressions, (before.subscribed_regex,), -1)
         if before.server_assignor:
-            _count(self._votes, (before.server_assignor,), -1)
+            count_by(self._votes, (before.server_assignor,), -1)
         if before.client_assignors:
             self.offering -= 1
         if before.classic is not None:
             self.classic_members -= 1
-            _count(self._protocols, protocols_of(before.classic), -1)
+            count_by(self._protocols, protocols_of(before.classic), -1)
         if before.instance_id is not None and self.instances.get(before.instance_id) == before.id:
             del self.instances[before.instance_id]
         if before.state is MemberState.STABLE:
@@ -440,13 +440,3 @@ def _had_since(
 
 def _partitions_differ(before: Member, after: Member) -> bool:
     return before.assigned is not after.assigned or before.revoking is not after.revoking
-
-
-def _count(counts: dict[str, int], keys: Iterable[str], by: int) -> None:
-    """Count up or down. A key whose count is zero is removed."""
-    for key in keys:
-        count = counts.get(key, 0) + by
-        if count:
-            counts[key] = count
-        else:
-            del counts[key]

@@ -27,7 +27,7 @@ class MemberState(IntEnum):
     UNKNOWN = 127  # written by a newer broker
 
     @classmethod
-    def _missing_(cls, value: object) -> "MemberState":  # noqa: ARG003
+    def _missing_(cls, _value: object) -> "MemberState":
         return cls.UNKNOWN
 
 

@@ -270,13 +270,13 @@ def given_of(state: State, group: ConsumerGroup, member: Member) -> Situation:
     members = {**group.members, member.id: member}
     # An assignor's result depends on the order of members, so the order is upstream's.
     for member_id in hash_order(members, text_hash):
-        one = members[member_id]
-        names = group.names_of(one)
+        known = members[member_id]
+        names = group.names_of(known)
         topics = topics_of.get(names)
         if topics is None:  # members that read the same share one tuple
             topics = topics_of[names] = topic_ids(names, state.topics)
         previous = _existing(group.targets.get(member_id, NOTHING).partitions, state.topics)
-        subscriptions[member_id] = Subscription(topics, previous, one.instance_id, one.rack_id)
+        subscriptions[member_id] = Subscription(topics, previous, known.instance_id, known.rack_id)
     if not _are_alike(topics_of):
         for subscription in subscriptions.values():
             subscription.alike = False

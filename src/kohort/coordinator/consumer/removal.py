@@ -18,14 +18,14 @@ def remove(
     gone: dict[MemberId, Member] = {}
     codes = []
     notes = []
-    for one in leaving:
-        member, code = _member_of(group, one)
+    for identity in leaving:
+        member, code = _member_of(group, identity)
         codes.append(code)
         if member is not None:
             gone[member.id] = member
-            reason = f": {one.reason}" if one.reason else ""
+            reason = f": {identity.reason}" if identity.reason else ""
             text = f"member {member.id} is taken out{reason}"
-            notes.append(Note(group.id, text, Cause.KICKED, member.id, one.reason))
+            notes.append(Note(group.id, text, Cause.KICKED, member.id, identity.reason))
     if not gone:
         return Effects(), codes
     return fencing.remove(state, group, list(gone.values()), notes, now), codes

@@ -65,16 +65,16 @@ def to_consumer(
     group.group_epoch = group.target_epoch = max(classic.generation, FIRST_EPOCH)
     group.target_time = _NEVER
     offer = next((offer for offer in offers if offer.name == classic.protocol), None)
-    for one in classic.members.values():
-        member = _converted(state, group, classic, one, offer)
+    for old in classic.members.values():
+        member = _converted(state, group, classic, old, offer)
         group.put(member)
         group.targets[member.id] = Target(
             {topic: tuple(held) for topic, held in member.assigned.items()}, member.attachment
         )
         if member.attachment is not None:
             group.made_by = _made_by(classic)
-    for one in classic.members.values():
-        _keep_what_is_given_up(state, group, one)
+    for old in classic.members.values():
+        _keep_what_is_given_up(state, group, old)
     group.metadata_hash = metadata.hash_of(group.topic_names((), ()), state.topics)
     if classic.state is not GroupState.STABLE:  # what nobody has now still waits for an owner
         group.metadata_hash = ~group.metadata_hash
@@ -172,12 +172,12 @@ def _converted(
     )
 
 
-def _keep_what_is_given_up(state: State, group: ConsumerGroup, one: ClassicMember) -> None:
+def _keep_what_is_given_up(state: State, group: ConsumerGroup, old: ClassicMember) -> None:
     """What the member had when it joined, and nobody was given since, is its own until it says
     that it is not.
     """
-    member = group.members[one.id]
-    owned = embedded.partitions(embedded.subscription(one.protocols).owned_partitions, state.topics)
+    member = group.members[old.id]
+    owned = embedded.partitions(embedded.subscription(old.protocols).owned_partitions, state.topics)
     revoking: Held = {}
     for topic, indices in owned.items():
         free = _free(group, topic, indices)
@@ -216,13 +216,13 @@ def _go_on(state: State, classic: ClassicGroup, now: Millis) -> Effects:
         if member.classic is not None:
             timers.renew(state, group, member, now)
     replies = []
-    for one in classic.members.values():
-        if one.join is not None:
-            refusal = one.join.request.refused(_OVERTAKEN)
-            refusal.member_id = one.id  # a static member that joined without one is in the group
-            replies.append(Reply(one.join.token, refusal))
-        if one.sync is not None:
-            replies.append(Reply(one.sync.token, one.sync.request.refused(_OVERTAKEN)))
+    for old in classic.members.values():
+        if old.join is not None:
+            refusal = old.join.request.refused(_OVERTAKEN)
+            refusal.member_id = old.id  # a static member that joined without one is in the group
+            replies.append(Reply(old.join.token, refusal))
+        if old.sync is not None:
+            replies.append(Reply(old.sync.token, old.sync.request.refused(_OVERTAKEN)))
     return Effects([], replies)
 
 

@@ -47,9 +47,9 @@ def commit(state: State, call: Call[OffsetCommitRequest], now: Millis) -> Effect
             ended.add(name)
             records += [tombstone(group_id, name, partition) for partition in table.partitions()]
         partitions = []
-        for one in topic.partitions:
-            partition = one.partition_index
-            metadata = one.committed_metadata or ""
+        for asked in topic.partitions:
+            partition = asked.partition_index
+            metadata = asked.committed_metadata or ""
             if len(metadata) * 2 > longest and too_long(metadata, longest):
                 partitions.append(
                     OffsetCommitResponsePartition(
@@ -59,8 +59,8 @@ def commit(state: State, call: Call[OffsetCommitRequest], now: Millis) -> Effect
                 )
                 continue
             value = OffsetCommitValue(
-                offset=one.committed_offset,
-                leader_epoch=one.committed_leader_epoch,
+                offset=asked.committed_offset,
+                leader_epoch=asked.committed_leader_epoch,
                 metadata=metadata,
                 commit_timestamp=now,
                 expire_timestamp=expire_timestamp,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kohort.config import ConfigError, checked_topic_config
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode, StorageError
-from kohort.server.access import CREATE, DESCRIBE_CONFIGS, TOPIC, check_everywhere
+from kohort.server.access import DESCRIBE_CONFIGS, TOPIC, check_create
 from kohort.server.apis.describe_configs import created_configs
 from kohort.server.apis.judging import (
     change_topics,
@@ -66,7 +66,7 @@ def create_topics(node: Node, call: Call[CreateTopicsRequest], _now: Millis) -> 
     _check_size(request.topics, node.cluster.config.num_partitions)
 
     def check_allowed(name: str) -> None:
-        check_everywhere(node.cluster.may, call.client, CREATE, name)
+        check_create(node.cluster.may, call.client, name)
 
     def judge(draft: Draft) -> dict[str, Topic | ApiError]:
         return judged_topics(node, draft, request.topics, check_allowed, _checked)

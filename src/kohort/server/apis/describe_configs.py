@@ -125,9 +125,9 @@ def _different(asked: Iterable[DescribeConfigsResource]) -> list[DescribeConfigs
     and upstream gives as many.
     """
     different: dict[object, DescribeConfigsResource] = {}
-    for one in asked:
-        keys = frozenset(one.configuration_keys or ())
-        different.setdefault((one.resource_type, one.resource_name, keys), one)
+    for resource in asked:
+        keys = frozenset(resource.configuration_keys or ())
+        different.setdefault((resource.resource_type, resource.resource_name, keys), resource)
     return list(different.values())
 
 
@@ -258,22 +258,22 @@ def _broker_synonyms(node: Node, name: str, broker: BrokerConfig) -> list[Descri
     names = _TOGETHER.get(name, (name,))
     sources = ((Source.CLUSTER_DEFAULT, _CLUSTER_DEFAULTS), (Source.FILE, broker.given))
     found = [
-        DescribeConfigsSynonym(name=one, value=texts[one], source=source)
+        DescribeConfigsSynonym(name=alike, value=texts[alike], source=source)
         for source, texts in changed_layers(node.cluster)
-        for one in names
-        if one in texts
+        for alike in names
+        if alike in texts
     ]
     file = node.cluster.base_config if found else broker
     found += [
-        DescribeConfigsSynonym(name=one, value=text_of(file.value(one)), source=source)
-        for source, those in sources
-        for one in names
-        if one in those
+        DescribeConfigsSynonym(name=alike, value=text_of(file.value(alike)), source=source)
+        for source, texts in sources
+        for alike in names
+        if alike in texts
     ]
     found += [
-        DescribeConfigsSynonym(name=one, value=text_of(default), source=Source.DEFAULT)
-        for one in names
-        if (default := BROKER_SETTINGS[one].default) is not None
+        DescribeConfigsSynonym(name=alike, value=text_of(default), source=Source.DEFAULT)
+        for alike in names
+        if (default := BROKER_SETTINGS[alike].default) is not None
     ]
     return list(dropwhile(lambda synonym: synonym.name != name, found))
 
@@ -319,11 +319,11 @@ def _unread_configs(
     layers: dict[str, list[DescribeConfigsSynonym]] = {}
     for broker in brokers:
         source = Source.BROKER if broker else Source.CLUSTER_DEFAULT
-        for one in node.cluster.dynamic.unread:
-            if one.broker == broker and (not wanted or one.name in wanted):
-                text = None if is_unknown(one.name) else one.text
-                synonym = DescribeConfigsSynonym(name=one.name, value=text, source=source)
-                layers.setdefault(one.name, []).append(synonym)
+        for setting in node.cluster.dynamic.unread:
+            if setting.broker == broker and (not wanted or setting.name in wanted):
+                text = None if is_unknown(setting.name) else setting.text
+                synonym = DescribeConfigsSynonym(name=setting.name, value=text, source=source)
+                layers.setdefault(setting.name, []).append(synonym)
     return [_unread_config(synonyms, request) for synonyms in layers.values()]
 
 

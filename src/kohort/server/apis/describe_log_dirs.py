@@ -27,8 +27,8 @@ def describe_log_dirs(
         for topic in cluster.catalog.by_name.values():
             wanted[topic.name] = list(range(topic.partitions))
     else:
-        for one in call.request.topics:
-            wanted.setdefault(one.topic, []).extend(one.partitions)
+        for asked in call.request.topics:
+            wanted.setdefault(asked.topic, []).extend(asked.partitions)
     topics = []
     for name, indexes in wanted.items():
         known = cluster.catalog.by_name.get(name)

@@ -69,15 +69,15 @@ def judged_topics(
     """
     counts = Counter(topic.name for topic in asked)
     judged: dict[str, Topic | ApiError] = {}
-    for one in asked:
-        if one.name not in judged:
+    for wanted in asked:
+        if wanted.name not in judged:
             try:
-                check_once(counts[one.name], "name")
-                check_allowed(one.name)
-                judged[one.name] = topic = judge(node, draft, one)
+                check_once(counts[wanted.name], "name")
+                check_allowed(wanted.name)
+                judged[wanted.name] = topic = judge(node, draft, wanted)
                 draft.put(topic)
             except ApiError as error:
-                judged[one.name] = error
+                judged[wanted.name] = error
     return judged
 
 

@@ -64,9 +64,9 @@ def list_offsets(
 def _unread(node: Node, call: Call[ListOffsetsRequest]) -> list[Partition]:
     """The partitions whose log must be read first, and is too long for that to be done at once."""
     unread: dict[Partition, None] = {}
-    for one in call.request.topics:
-        topic = topic_named(node, call.client, DESCRIBE, one.name)
-        for wanted in one.partitions:
+    for asked in call.request.topics:
+        topic = topic_named(node, call.client, DESCRIBE, asked.name)
+        for wanted in asked.partitions:
             with suppress(ApiError):  # which is told when it is looked for
                 partition = led_partition(node, topic, wanted.partition_index)
                 if partition.read_on(AT_ONCE_BATCHES):

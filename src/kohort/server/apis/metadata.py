@@ -3,12 +3,11 @@
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import (
-    CREATE,
     DESCRIBE,
     NOT_ASKED,
     TOPIC,
     check,
-    check_everywhere,
+    check_create,
     cluster_operations,
     operations,
 )
@@ -117,7 +116,7 @@ def _topic_by_name(node: Node, client: Client, name: str, *, create: bool) -> Me
             return _topic(node, topic)
         create = create and cluster.config.auto_create_topics_enable
         if create:
-            check_everywhere(cluster.may, client, CREATE, name)
+            check_create(cluster.may, client, name)
         check_topic_name(name)
         if create:
             # Upstream answers before the topic exists, and clients know how to ask again.

@@ -45,12 +45,12 @@ def elect_leaders(
             f"election type is {request.election_type}, expected 0 (preferred) or 1 (unclean)",
         )
     results = []
-    for one in request.topic_partitions or ():
-        topic = node.cluster.catalog.by_name.get(one.topic)
+    for asked in request.topic_partitions or ():
+        topic = node.cluster.catalog.by_name.get(asked.topic)
         results.append(
             ReplicaElectionResult(
-                topic=one.topic,
-                partition_result=[_elected(topic, index) for index in one.partitions],
+                topic=asked.topic,
+                partition_result=[_elected(topic, index) for index in asked.partitions],
             )
         )
     return ElectLeadersResponse(replica_election_results=results)
@@ -72,10 +72,10 @@ def alter_partition_reassignments(
     request = call.request
     check(node.cluster.may, call.client, ALTER, CLUSTER, CLUSTER_NAME)
     responses = []
-    for one in request.topics:
-        topic = node.cluster.catalog.by_name.get(one.name)
+    for asked in request.topics:
+        topic = node.cluster.catalog.by_name.get(asked.name)
         partitions = []
-        for partition in one.partitions:
+        for partition in asked.partitions:
             answer = ReassignablePartitionResponse(
                 partition_index=partition.partition_index, error_message=None
             )
@@ -84,7 +84,7 @@ def alter_partition_reassignments(
             except ApiError as error:
                 answer.error_code, answer.error_message = error.code, error.message
             partitions.append(answer)
-        responses.append(ReassignableTopicResponse(name=one.name, partitions=partitions))
+        responses.append(ReassignableTopicResponse(name=asked.name, partitions=partitions))
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         error_message=None,

@@ -54,10 +54,10 @@ class Committer(Actor):
         """
         self.next += 1
         offset = self.next
-        some = [index for index in range(len(self.acknowledged)) if self.random.random() < 0.7] or [
-            0
-        ]
-        for partition in some:
+        partitions = [
+            index for index in range(len(self.acknowledged)) if self.random.random() < 0.7
+        ] or [0]
+        for partition in partitions:
             self.tell(CommitSent(self.group, partition, offset))
         request = OffsetCommitRequest(
             group_id=self.group,
@@ -72,7 +72,7 @@ class Committer(Actor):
                             committed_offset=offset,
                             committed_metadata=str(offset),
                         )
-                        for index in some
+                        for index in partitions
                     ],
                 )
             ],
@@ -80,7 +80,7 @@ class Committer(Actor):
         newest = 9 if retention_ms == -1 else 4
         answer = await self.ask_coordinator(self.group, request, self.random.randint(2, newest))
         if answer is None:
-            for partition in some:
+            for partition in partitions:
                 self.tell(CommitLost(self.group, partition, offset, self.stage.loop.now))
             return False
         for place in answer.topics[0].partitions:

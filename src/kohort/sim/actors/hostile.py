@@ -21,11 +21,10 @@ from kohort.wire.schema import Field, Primitive, fields_of
 NAMES = ("evil", "evil-2", "", "e" * 300, "\udcff", "../evil", "evil topic")
 NUMBERS = (-(1 << 31), -2, -1, 0, 1, 2, 7, 300, (1 << 15) - 1, (1 << 31) - 1, 1 << 62)
 DEEPEST = 5
-LARGEST_BYTES = 1 << 20
 MAKE_TOPICS = frozenset({3, 10, 19})  # Metadata, FindCoordinator, CreateTopics
 OWN = frozenset({20070, 20071})  # drawn apart, so that a seed that is known keeps its requests
 OWN_PART = 0.03
-WIDTHS = {"int8": 7, "int16": 15, "int32": 31, "int64": 63, "uint16": 16, "uint32": 32}
+WIDTHS = {"int8": 7, "int16": 15, "int32": 31, "int64": 63}
 
 
 class Hostile(Actor):

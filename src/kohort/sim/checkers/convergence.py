@@ -45,11 +45,11 @@ class Convergence(Checker):
         if len(set(epochs.values())) > 1:
             self.alarm(f"the members of {group} are at {epochs}")
         owners: dict[Place, str] = {}
-        for one in members:
-            for place in sorted(one.owned):
-                other = owners.setdefault(place, one.member)
-                if other != one.member:
-                    self.alarm(f"{place} of {group} has {other} and {one.member}")
+        for holder in members:
+            for place in sorted(holder.owned):
+                other = owners.setdefault(place, holder.member)
+                if other != holder.member:
+                    self.alarm(f"{place} of {group} has {other} and {holder.member}")
         wanted = {
             (self._topics[name][0], index): name
             for member in members

@@ -121,12 +121,12 @@ def differences(live: Shard, replayed: Shard) -> Iterator[str]:
             if other is None:
                 other = {"offsets": {}}
         if mine != other:
-            one, two = mine or {}, other or {}
-            for name in sorted(one.keys() | two.keys()):
-                if one.get(name) != two.get(name):
+            here, there = mine or {}, other or {}
+            for name in sorted(here.keys() | there.keys()):
+                if here.get(name) != there.get(name):
                     yield (
-                        f"{name} of {group} is {_short(one.get(name))},"
-                        f" replayed {_short(two.get(name))}"
+                        f"{name} of {group} is {_short(here.get(name))},"
+                        f" replayed {_short(there.get(name))}"
                     )
 
 

@@ -13,8 +13,8 @@ def forgotten_member() -> Iterator[None]:
     made = downgrade._classic_group_or_none  # noqa: SLF001
 
     def without_one(state: Any, group: Any, staying: Collection[Member], now: Any) -> Any:
-        some = list(staying)
-        return made(state, group, some[:-1] if len(some) > 1 else some, now)
+        ordered = list(staying)
+        return made(state, group, ordered[:-1] if len(ordered) > 1 else ordered, now)
 
     with instead(downgrade, "_classic_group_or_none", without_one):
         yield

@@ -19,23 +19,23 @@ def astray_among(headers: Headers, right: Bools) -> list[int]:
         return []
     kept: list[int] = []
     found: list[int] = []
-    for one in range(len(places)):
-        if not kept or base[one] >= after[kept[-1]]:
-            kept.append(one)
-        elif _is_ahead(base, after, kept, one):
+    for index in range(len(places)):
+        if not kept or base[index] >= after[kept[-1]]:
+            kept.append(index)
+        elif _is_ahead(base, after, kept, index):
             found.append(kept.pop())
-            kept.append(one)
+            kept.append(index)
         else:
-            found.append(one)
+            found.append(index)
     return sorted(places[found].tolist())
 
 
-def _is_ahead(base: Ints, after: Ints, kept: list[int], one: int) -> bool:
+def _is_ahead(base: Ints, after: Ints, kept: list[int], index: int) -> bool:
     """Whether it is the batch before this one that is astray."""
     if len(kept) > 1:
         before = after[kept[-2]]
-        return bool(base[one] >= before != base[kept[-1]])
-    return one + 1 < len(base) and bool(after[one] <= base[one + 1] < after[kept[-1]])
+        return bool(base[index] >= before != base[kept[-1]])
+    return index + 1 < len(base) and bool(after[index] <= base[index + 1] < after[kept[-1]])
 
 
 def out_of_order(header: np.void) -> str:

@@ -109,16 +109,16 @@ def bodies_of(data: bytes, places: list[int], headers: Headers) -> Bodies:
     unfolded = []
     room = _PIECE_BYTES
     size = len(data)
-    for one in np.flatnonzero(right & (codecs != 0) & (headers["count"] > 0)).tolist():
-        packed = data[places[one] + batch.HEADER_SIZE : places[one + 1]]
+    for index in np.flatnonzero(right & (codecs != 0) & (headers["count"] > 0)).tolist():
+        packed = data[places[index] + batch.HEADER_SIZE : places[index + 1]]
         try:
-            body = decompress(int(codecs[one]), packed, min(room, OUTPUT_LIMIT))
+            body = decompress(int(codecs[index]), packed, min(room, OUTPUT_LIMIT))
         except WireError:
-            right[one] = False
+            right[index] = False
             continue
         unfolded.append(body)
         room -= len(body)
-        starts[one], ends[one] = size, size + len(body)
+        starts[index], ends[index] = size, size + len(body)
         size += len(body)
     empty = right & (codecs != 0) & (headers["count"] == 0)
     ends[empty] = starts[empty]

@@ -22,13 +22,13 @@ _NO_BATCH = (None,) * (len(BATCH) + 1)  # nor headers
 Row = tuple[Any, ...]
 
 
-def unusual_rows(one: bytes, partition: int) -> list[Row] | str:
+def unusual_rows(data: bytes, partition: int) -> list[Row] | str:
     """A batch as rows, or why it is damage: what the fast way does not believe, the broker's own
     reader decides.
     """
     try:
-        header = _right_header(one)
-        headers = _headers_by_offset(one)
+        header = _right_header(data)
+        headers = _headers_by_offset(data)
         return [
             (
                 *(partition, offset, microseconds_or_none(timestamp), key, value),
@@ -37,41 +37,41 @@ def unusual_rows(one: bytes, partition: int) -> list[Row] | str:
                 *(header.partition_leader_epoch, header.base_offset, header.attributes),
                 *(headers.get(offset), None),
             )
-            for offset, timestamp, key, value in batch.entries(one)
+            for offset, timestamp, key, value in batch.entries(data)
         ]
     except WireError as error:
         return str(error)
 
 
-def _headers_by_offset(one: bytes) -> dict[int, list[dict[str, Any]] | None]:
+def _headers_by_offset(data: bytes) -> dict[int, list[dict[str, Any]] | None]:
     """Those that can be read: without its headers a record is still a record."""
     try:
-        return {record.offset: as_headers(record.headers) for record in batch.records(one)}
+        return {record.offset: as_headers(record.headers) for record in batch.records(data)}
     except WireError:
         return {}
 
 
-def _right_header(one: bytes) -> batch.BatchHeader:
-    if len(one) < batch.HEADER_SIZE:
-        raise WireError(f"batch has magic {one[16]}, expected 2")
-    header = batch.header_at(one)
-    batch.check(one, 0, header)
+def _right_header(data: bytes) -> batch.BatchHeader:
+    if len(data) < batch.HEADER_SIZE:
+        raise WireError(f"batch has magic {data[16]}, expected 2")
+    header = batch.header_at(data)
+    batch.check(data, 0, header)
     if header.last_offset >= _NO_OFFSET:
         raise WireError(f"batch ends at offset {header.last_offset}, expected below {_NO_OFFSET}")
     return header
 
 
-def offsets_of_damage(one: bytes, expected: int | None) -> tuple[int, int]:
+def offsets_of_damage(data: bytes, expected: int | None) -> tuple[int, int]:
     """The offset at which a damaged batch is one row, and the one after it: its base offset unless
     that goes back, since it may be what is damaged.
     """
-    base_offset = int.from_bytes(one[:8], signed=True)
+    base_offset = int.from_bytes(data[:8], signed=True)
     offset = max(base_offset, 0 if expected is None else expected)
     following = offset + 1
-    if len(one) >= batch.HEADER_SIZE and offset == base_offset:
-        last_delta = int.from_bytes(one[23:27], signed=True)
-        count = int.from_bytes(one[57:61], signed=True)
-        if 0 <= count - 1 <= last_delta < len(one):
+    if len(data) >= batch.HEADER_SIZE and offset == base_offset:
+        last_delta = int.from_bytes(data[23:27], signed=True)
+        count = int.from_bytes(data[57:61], signed=True)
+        if 0 <= count - 1 <= last_delta < len(data):
             following += last_delta
     return offset, following
 

@@ -102,11 +102,11 @@ class Located:
     def _record_headers(self) -> pa.Array:
         """Few records have any: those are read one by one."""
         kind = RAW.arrow.field("headers").type
-        some = np.flatnonzero(self._places.header_size > 1)
-        if not len(some):
+        with_headers = np.flatnonzero(self._places.header_size > 1)
+        if not len(with_headers):
             return pa.nulls(len(self), kind)
         found: list[list[dict[str, Any]] | None] = [None] * len(self)
-        for row in some.tolist():
+        for row in with_headers.tolist():
             at = int(self._places.header[row])
             tail = bytes(self._data[at : at + int(self._places.header_size[row])])
             found[row] = headers_or_none(tail)

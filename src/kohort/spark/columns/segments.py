@@ -59,29 +59,31 @@ def parse(
     records, right = records_of(headers, bodies)
     doubted = np.flatnonzero(~right).tolist()
     good = Located(partition, bodies.data, headers, records)
-    unusual = {one: unusual_rows(data[places[one] : places[one + 1]], partition) for one in doubted}
-    right[[one for one, rows in unusual.items() if isinstance(rows, list)]] = True
+    unusual = {
+        index: unusual_rows(data[places[index] : places[index + 1]], partition) for index in doubted
+    }
+    right[[index for index, rows in unusual.items() if isinstance(rows, list)]] = True
     astray = astray_among(headers, right)
     right[astray] = False
     pieces: list[Rows] = []
     next_offset = start
     done = 0  # batches before this one
-    for one in sorted({*doubted, *astray}):
-        pieces.append(_of_batches(good, records.of, done, one))
-        next_offset = _after(headers, done, one, next_offset)
-        found = out_of_order(headers[one]) if one in astray else unusual[one]
+    for index in sorted({*doubted, *astray}):
+        pieces.append(_of_batches(good, records.of, done, index))
+        next_offset = _after(headers, done, index, next_offset)
+        found = out_of_order(headers[index]) if index in astray else unusual[index]
         if isinstance(found, list):
-            rows, following = found, _after(headers, one, one + 1, next_offset)
+            rows, following = found, _after(headers, index, index + 1, next_offset)
         else:
-            bad = data[places[one] : places[one + 1]]
-            offset, following = offsets_of_damage(bad, next_offset if one else None)
-            later = headers["base_offset"][one + 1 :][right[one + 1 :]]
-            if one in astray or (len(later) and following > later[0]):
+            bad = data[places[index] : places[index + 1]]
+            offset, following = offsets_of_damage(bad, next_offset if index else None)
+            later = headers["base_offset"][index + 1 :][right[index + 1 :]]
+            if index in astray or (len(later) and following > later[0]):
                 offset = following = next_offset
             rows = [damage(partition, offset, bad, found)]
         pieces.append(InColumns(as_batch(rows)))
         next_offset = following
-        done = one + 1
+        done = index + 1
     count = len(headers)
     pieces.append(_of_batches(good, records.of, done, count))
     next_offset = _after(headers, done, count, next_offset)

@@ -135,13 +135,15 @@ def recipe_or_none(spark: SparkSession, home: str) -> Recipe | None:
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
     told = jvm.java.lang.System.getProperty
     runtime = jvm.java.lang.management.ManagementFactory.getRuntimeMXBean()
-    modules = (str(one) for one in runtime.getInputArguments())
+    modules = (str(argument) for argument in runtime.getInputArguments())
     return Recipe(
         str(place.target),
         str(listed),
         str(Path(told("java.home")) / "bin" / "java"),
         told("java.class.path"),
-        tuple(one for one in modules if one.startswith(("--add-", "--enable-native-access"))),
+        tuple(
+            module for module in modules if module.startswith(("--add-", "--enable-native-access"))
+        ),
     )
 
 
@@ -263,7 +265,7 @@ def _has_room(directory: Path) -> bool:
 
 def _quoted(option: str) -> str:
     """As Spark takes several options apart."""
-    return f'"{option}"' if any(one.isspace() for one in option) else option
+    return f'"{option}"' if any(character.isspace() for character in option) else option
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -71,7 +71,7 @@ def _share_done(spark: SparkSession) -> float:
     """The share of the tasks of the running stages that are done; 0 where nobody can tell."""
     with suppress(Exception):  # Spark Connect has no tracker, and a stage may end meanwhile
         tracker = spark.sparkContext.statusTracker()
-        stages = [tracker.getStageInfo(one) for one in tracker.getActiveStageIds()]
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         done = sum(stage.numCompletedTasks for stage in stages if stage is not None)
         tasks = sum(stage.numTasks for stage in stages if stage is not None)
         return done / tasks if tasks else 0.0

@@ -180,7 +180,7 @@ def _end(java: Any) -> None:
 
 def check_version(version: str) -> None:
     """Raises SessionError for a version of Spark that is not supported."""
-    numbers = tuple(int(one) for one in re.findall(r"\d+", version)[:2])
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     first, beyond = VERSIONS
     if not first <= numbers < beyond:
         raise SessionError(

@@ -34,5 +34,5 @@ def quiet_start() -> Iterator[None]:
 def _copy(reading: int, writing: int) -> None:
     with open(reading, "rb") as lines, open(writing, "wb", buffering=0) as stderr:
         for line in lines:
-            if not any(one in line for one in NOISE):
+            if not any(noise in line for noise in NOISE):
                 stderr.write(line)

@@ -1,8 +1,8 @@
-"""Which groups may be deleted, when the broker will do it by itself, and what speaks against it.
+"""Which groups may be deleted, when the broker will do so by itself, and what speaks against it.
 
-The broker's own rule (KIP-211): an offset expires at the time its commit named, else some time
-after the commit; of an empty classic group with a protocol type, after it became empty. A group
-goes with its last offset.
+The broker's own rule (KIP-211): an offset expires at the time that its commit named, else some time
+after the commit. In an empty classic group with a protocol type, that time runs from when the group
+became empty. A group goes with its last offset.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -13,7 +13,7 @@ from kohort.spark.gold.moments import micros, not_below_zero
 from kohort.spark.schemas.progress import DELETABLE_GROUPS
 
 IDLE_DAYS = 7.0
-"""A group that committed, or changed, within so many days is not called idle."""
+"""A group that committed, or changed, within this many days is not called idle."""
 
 _DAY = 86_400e6
 _GROUP = ["partition", "group_id"]
@@ -34,7 +34,7 @@ def deletable_groups(frames: Frames, context: Context, idle_days: float = IDLE_D
             F.unix_micros("timestamp").alias("changed_us"),
         )
     )
-    facts = groups.join(_offsets(frames["offsets"], context), _GROUP, "full").join(
+    facts = groups.join(_offsets(frames["offsets"]), _GROUP, "full").join(
         _last_commits(frames["commits"]), _GROUP, "left"
     )
     now = micros(context.as_of)
@@ -50,13 +50,13 @@ def deletable_groups(frames: Frames, context: Context, idle_days: float = IDLE_D
     return DELETABLE_GROUPS.conform(rows)
 
 
-def _offsets(offsets: DataFrame, context: Context) -> DataFrame:  # noqa: ARG001
-    """What a group holds: its offsets in order, and the times that decide over their expiry."""
+def _offsets(offsets: DataFrame) -> DataFrame:
+    """What a group holds: its offsets in order, and the times that decide when they expire."""
     held = F.col("committed_offset").isNotNull()
     explicit = F.unix_micros("expire_timestamp")
-    one = F.struct("topic", "topic_partition", "committed_offset")
+    offset = F.struct("topic", "topic_partition", "committed_offset")
     return offsets.groupBy(*_GROUP).agg(
-        F.array_sort(F.collect_list(F.when(held, one))).alias("offsets"),
+        F.array_sort(F.collect_list(F.when(held, offset))).alias("offsets"),
         F.max(F.unix_micros("committed_at")).alias("last_kept_us"),
         F.max(F.col("pending").cast("int")).alias("pending"),
         F.max(F.when(held, explicit)).alias("explicit_us"),

@@ -29,21 +29,21 @@ KEY = ["partition", "group_id", "topic", "topic_partition"]
 """What a committed offset is of; the log's partition follows from the group."""
 
 EFFECTIVE = "effective"
-"""The name under which the frames have the rows of `effective`, where not all commits are there."""
+"""The name under which the frames have the rows of `effective`, where some commits are missing."""
 
 _OF_COMMITS = [KINDS[0], KINDS[1]]
 _NO_PRODUCER = -1
 
 
-def commits(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
+def commits(frames: Frames, _context: Context) -> DataFrame:
     """The table `commits`."""
     return COMMITS.conform(mark(settled(frames), frames))
 
 
 def settled(frames: Frames, *, transactions: bool = True) -> DataFrame:
     """The rows of `commits`, with `settled_at`: the offset in the log from which on nothing can
-    change them, null while a transaction is open. Only what is in transactions is shuffled, with
-    its rivals; where it is known that there are none, nothing is.
+    change them, null while a transaction is open. Only rows in transactions, and their rivals, are
+    shuffled; without `transactions` nothing is.
     """
     first, second = (frames[kind] for kind in _OF_COMMITS)
     written = first.unionByName(second, allowMissingColumns=True)
@@ -79,8 +79,8 @@ def _at_once(rows: DataFrame, state: str, at: Column) -> DataFrame:
 
 
 def ended(transactional: DataFrame, markers: DataFrame) -> DataFrame:
-    """Each commit with the marker of its producer that comes next, as `end`: what was written in
-    transactions, and where they end.
+    """Each commit with the next marker of its producer, as `end`: what was written in transactions,
+    and where these end.
     """
     marker = F.struct("offset", "timestamp", "commits").alias("marker")
     backwards = (
@@ -99,11 +99,11 @@ def ended(transactional: DataFrame, markers: DataFrame) -> DataFrame:
 
 
 def _resolved(ended: DataFrame, rivals: DataFrame) -> DataFrame:
-    """What has become of commits in transactions.
+    """The outcome of commits in transactions.
 
-    Rivals are looked for among records with the same 64-bit hash of the key, which needs no shuffle
-    of the others; where two keys share a hash, a few rivals too many come along, and the window
-    over the key itself keeps them apart.
+    Rivals are looked for among records with the same 64-bit hash of the key, so the others need no
+    shuffle. Where two keys share a hash, a few rivals too many come along; the window over the key
+    itself keeps them apart.
     """
     mine = ended.withColumn("sets_at", F.when(F.col("end.commits"), F.col("end.offset")))
     hashes = mine.select(_key_hash()).distinct()
@@ -142,8 +142,8 @@ def _key_hash() -> Column:
 
 
 def effective(frames: Frames) -> DataFrame:
-    """What took effect, and what lag and status need of it. Of the id of the topic, which is a
-    random number of 128 bits, 64 bits are enough.
+    """The commits that took effect, with the columns that lag and status need. The id of the topic
+    is a random number of 128 bits: 64 of them are enough.
     """
     if EFFECTIVE in frames:
         return frames[EFFECTIVE]
@@ -154,16 +154,16 @@ def effective(frames: Frames) -> DataFrame:
         "state",
         "effective_at",
         "committed_offset",
-        topic_hash("topic_id").alias("topic_hash"),
+        topic_hash().alias("topic_hash"),
     )
 
 
-def topic_hash(topic_id: str) -> Column:
-    """A number for the id of a topic as text; null for null."""
-    return F.when(F.col(topic_id).isNotNull(), F.xxhash64(topic_id))
+def topic_hash() -> Column:
+    """A number for `topic_id`, which is text; null for null."""
+    return F.when(F.col("topic_id").isNotNull(), F.xxhash64("topic_id"))
 
 
-def offsets(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
+def offsets(frames: Frames, _context: Context) -> DataFrame:
     """The table `offsets`: the winners by an aggregate of numbers, their rows by position."""
     every = frames["commits"]
     state = F.col("state")
@@ -198,15 +198,17 @@ def held(winners: DataFrame) -> DataFrame:
     )
 
 
-def commit_rates(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
+def commit_rates(frames: Frames, _context: Context) -> DataFrame:
     """The table `commit_rates`: each commit that took effect, beside the one before it."""
     return rates(frames["commits"], held_back(frames["commits"]))
 
 
 def held_back(every: DataFrame) -> DataFrame:
-    """partition, held_back: a commit that a transaction held back may stand where a cleaner has
-    been, which took the one before it, and have taken effect behind that point. What has that
-    behind it is known from there.
+    """partition, held_back: from when on the commits of a partition are known.
+
+    A commit that a transaction held back may have taken effect behind the point up to which a
+    cleaner has been, while it stands before it. The cleaner may then have removed the commit before
+    it.
     """
     return (
         every.where(F.col("state").isin(COMMITTED, REMOVED))
@@ -218,17 +220,17 @@ def held_back(every: DataFrame) -> DataFrame:
 
 
 def rates(every: DataFrame, behind: DataFrame, before: DataFrame | None = None) -> DataFrame:
-    """The table `commit_rates` of these rows of `commits`, of which `before` are those that come
-    before them; `behind` is what `held_back` gives.
+    """The table `commit_rates` of these rows of `commits`; the rows of `before` come before them,
+    and `behind` is the result of `held_back`.
     """
     in_order = Window.partitionBy(*KEY).orderBy("offset")
     before_at = F.lag("effective_at").over(in_order)
     last = F.lag("committed_offset").over(in_order)
     seconds = (F.unix_micros("effective_at") - F.unix_micros("before_at")) / 1e6
-    what = (*KEY, "offset", "state", "effective_at", "committed_offset")
-    taken = every.where(F.col("state").isin(COMMITTED, REMOVED)).select(*what, "complete_from")
+    columns = (*KEY, "offset", "state", "effective_at", "committed_offset")
+    taken = every.where(F.col("state").isin(COMMITTED, REMOVED)).select(*columns, "complete_from")
     if before is not None:
-        told = before.select(*what, F.lit(True).alias("is_told"))
+        told = before.select(*columns, F.lit(True).alias("is_told"))
         taken = taken.withColumn("is_told", F.lit(False)).unionByName(
             told, allowMissingColumns=True
         )

@@ -1,10 +1,10 @@
 """From when on the log tells everything: what the history tables say about their own holes.
 
 A cleaner leaves one record of each key below the point up to which it has cleaned, and every record
-above. The point itself is not written down, but it lies at or below the first record that has an
-older one of its key beside it, since the cleaner would have taken that. So a partition that has
-holes in its offsets is complete from there, or from behind its last hole, whichever is later. What
-is damaged is a hole too.
+above. The point itself is not written down. But it lies at or below the first record that has an
+older one of its key beside it, since the cleaner would have removed that one. So a partition with
+holes in its offsets is complete from there, or from behind its last hole, whichever is later.
+Damage is a hole too.
 """
 
 from collections.abc import Mapping
@@ -20,9 +20,9 @@ from kohort.spark.schemas import RECORDS_TABLE
 from kohort.spark.schemas.table import TIME
 
 FAR_ENOUGH = 100_000
-"""Offsets behind the last hole within which a repeated key is looked for: in a log that is in use
-there is one within seconds. If there is none, nothing counts as complete, which is on the safe
-side."""
+"""How many offsets behind the last hole are searched for a repeated key: a log in use has one
+within seconds. If there is none, nothing counts as complete, which is on the safe side.
+"""
 
 
 COMPLETENESS = "completeness"
@@ -36,15 +36,15 @@ class Reach(NamedTuple):
     """The offset behind the last."""
     rows: int
     complete_offset: int | None
-    """None: from nowhere on."""
+    """None: it is complete from nowhere on."""
     complete_us: int | None
     """In microseconds, as `complete_from`."""
 
 
 def complete_from(frames: Frames) -> DataFrame:
-    """partition, complete_offset (null: from nowhere on) and complete_from, a row per partition of
-    the log. Where nothing is missing these are those of the first record. What is not older than
-    `complete_from` is not before `complete_offset` either.
+    """partition, complete_offset (null: from nowhere on) and complete_from, a row for each
+    partition of the log. Where nothing is missing these are those of the first record. A record
+    that is not older than `complete_from` is not before `complete_offset` either.
     """
     if COMPLETENESS in frames:
         return frames[COMPLETENESS]
@@ -55,8 +55,10 @@ def as_frame(spark: SparkSession, known: Mapping[int, Reach]) -> DataFrame:
     """The frame that `complete_from` gives."""
     rows = {
         "partition": pa.array([*known], pa.int32()),
-        "complete_offset": pa.array([one.complete_offset for one in known.values()], pa.int64()),
-        "complete_from": pa.array([one.complete_us for one in known.values()], TIME),
+        "complete_offset": pa.array(
+            [reach.complete_offset for reach in known.values()], pa.int64()
+        ),
+        "complete_from": pa.array([reach.complete_us for reach in known.values()], TIME),
     }
     columns = "partition int, complete_offset bigint, complete_from timestamp"
     return spark.createDataFrame(pa.table(rows), columns)
@@ -85,10 +87,12 @@ def reaches(frames: Frames) -> dict[int, Reach]:
     micros = pa.int64()
     begins, found = extents["begin"].cast(micros).to_pylist(), {}
     holes = []
-    for index, one in enumerate(extents.to_pylist()):
-        is_whole = one["first"] == 0 and one["last"] + 1 == one["rows"] and not one["damaged"]
+    for index, extent in enumerate(extents.to_pylist()):
+        is_whole = (
+            extent["first"] == 0 and extent["last"] + 1 == extent["rows"] and not extent["damaged"]
+        )
         complete = (0, begins[index]) if is_whole else (None, None)
-        found[one["partition"]] = Reach(one["last"] + 1, one["rows"], *complete)
+        found[extent["partition"]] = Reach(extent["last"] + 1, extent["rows"], *complete)
         if not is_whole:
             holes.append(index)
     if holes:
@@ -97,15 +101,15 @@ def reaches(frames: Frames) -> dict[int, Reach]:
         where = records.sparkSession.createDataFrame(ends)
         behind = _behind_holes(records.join(F.broadcast(where), "partition")).toArrow()
         times = behind["complete_from"].cast(micros).to_pylist()
-        for at_us, one in zip(times, behind.to_pylist(), strict=True):
-            found[one["partition"]] = found[one["partition"]]._replace(
-                complete_offset=one["complete_offset"], complete_us=at_us
+        for at_us, hole in zip(times, behind.to_pylist(), strict=True):
+            found[hole["partition"]] = found[hole["partition"]]._replace(
+                complete_offset=hole["complete_offset"], complete_us=at_us
             )
     return found
 
 
 def mark(rows: DataFrame, frames: Frames) -> DataFrame:
-    """The rows, which have a log `partition`, with `complete_from`."""
+    """The rows, which have a `partition` of the log, with `complete_from`."""
     return rows.join(
         F.broadcast(complete_from(frames).drop("complete_offset")), "partition", "left"
     )

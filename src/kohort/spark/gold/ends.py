@@ -5,7 +5,8 @@ an era the end never goes back, so two neighbouring samples bracket the time at 
 offset between them.
 
 The samples of a folder stand for its batches, and say that nothing was written between two of them.
-Of the time after the last one they say nothing: the folder may be a copy, and nobody knows of when.
+They say nothing about the time after the last one: the folder may be a copy, and nobody knows when
+it was made.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Every group as it is after the last record, from the newest record of each key alone.
 
-That is what a broker knows once it has loaded the log, and compaction keeps exactly these records,
-so nothing here may look at an older one.
+A broker knows just that once it has loaded the log, and compaction keeps exactly these records. So
+nothing here may look at an older one.
 """
 
 from functools import reduce
@@ -30,14 +30,15 @@ _NEWEST = {
     "described": (MEMBER, ("server_assignor", "classic_protocols")),
     "current": (CURRENT, ("member_epoch", "state")),
 }
-"""The newest record of a key, and what of it: of a group the first three, the others of a member.
+"""The newest record of a key, and the fields to take from it: the first three are of a group, the
+others of a member.
 """
 
 
-def group_state(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
+def group_state(frames: Frames, _context: Context) -> DataFrame:
     """The table `group_state`."""
     parts = [_ordinary(frames), _others(frames), _commits(frames)]
-    every = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
+    every = reduce(lambda rows, other: rows.unionByName(other, allowMissingColumns=True), parts)
     values = [name for name in every.columns if name not in (*GROUP, "assignors")]
     groups = every.groupBy(*GROUP).agg(
         *(F.max(name).alias(name) for name in values),
@@ -47,8 +48,8 @@ def group_state(frames: Frames, context: Context) -> DataFrame:  # noqa: ARG001
 
 
 def _newest_records(frames: Frames) -> DataFrame:
-    """A row per group, whose `member_id` is null, and per member, with the columns of `_NEWEST`:
-    `alive` tells a value from a tombstone.
+    """A row for each group, whose `member_id` is null, and for each member, with the columns of
+    `_NEWEST`. `alive` tells a value from a tombstone.
     """
     kinds = {number: KINDS[number] for number, _ in _NEWEST.values()}
     is_value = F.col("kind") != TOMBSTONE
@@ -73,8 +74,8 @@ def _newest_records(frames: Frames) -> DataFrame:
 
 
 def _ordinary(frames: Frames) -> DataFrame:
-    """Classic and consumer groups: their epochs, how many members they have, of which kind, at
-    which epoch, asking for what.
+    """Classic and consumer groups: their epochs, and their members by number, kind, epoch and
+    assignor.
     """
     classic, epoch, target, described, current = map(F.col, _NEWEST)
     alive = is_known(described["alive"])
@@ -115,10 +116,12 @@ def _ordinary(frames: Frames) -> DataFrame:
 
 
 def _others(frames: Frames) -> DataFrame:
-    """Share and streams groups: the bytes of a key tell the group, and the member behind it. A key
-    whose group is no text tells of none.
+    """Share and streams groups: the bytes of a key name the group, and the member behind it. A key
+    whose group is not text is left out.
     """
-    kinds = F.create_map(*(F.lit(one) for row in {**_ENDS, **_MEMBER_KEYS}.items() for one in row))
+    kinds = F.create_map(
+        *(F.lit(item) for row in {**_ENDS, **_MEMBER_KEYS}.items() for item in row)
+    )
     size = F.conv(F.hex(F.substring("key", 3, 2)), 16, 10).cast("int")
     group_id = F.try_validate_utf8(F.expr("cast(substring(key, 5, size) as string)"))
     rows = (
@@ -147,7 +150,9 @@ def _others(frames: Frames) -> DataFrame:
 
 
 def _commits(frames: Frames) -> DataFrame:
-    """The last record about an offset: whose offsets were deleted is there until deleted itself."""
+    """The last record about an offset: a group whose offsets were deleted exists until it is
+    deleted itself.
+    """
     return (
         frames[DECODED.name]
         .where(F.col("kind").isin(TOMBSTONE, KINDS[0], KINDS[1]) & F.col("type").isin(0, 1))
@@ -240,7 +245,7 @@ def _most_wanted() -> Column:
     votes = F.transform(
         F.array_distinct(wanted),
         lambda name: F.struct(
-            F.size(F.filter(wanted, lambda one: one == name)).alias("votes"), name.alias("name")
+            F.size(F.filter(wanted, lambda vote: vote == name)).alias("votes"), name.alias("name")
         ),
     )
     ranked = F.sort_array(votes, asc=False)

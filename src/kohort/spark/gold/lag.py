@@ -20,8 +20,8 @@ from kohort.spark.schemas.progress import LAG
 
 MOMENTS = 200
 ROWS = 500_000
-"""How many moments of the past the table has at most, and about how many rows of partitions: with
-many partitions it has fewer, down to `_FEWEST`. `lag_at` gives any other moment.
+"""How many moments of the past the table has at most, and about how many rows of partitions. With
+many partitions it has fewer moments, down to `_FEWEST`. `lag_at` gives any other moment.
 """
 
 _FEWEST = 10
@@ -36,7 +36,7 @@ _REASONS = (
     "never_committed",
     "no_end_offset",
 )
-"""From what tells much to what tells nothing: of several partitions, the last one counts."""
+"""From the most telling to the least: of several partitions, the last one counts."""
 
 _LEVELS = ("group", "topic", "partition")
 _READ = ("partition", "group_id", "topic", "moment")
@@ -53,8 +53,8 @@ def lag(frames: Frames, context: Context) -> DataFrame:
 
 
 def moments_of(times: Times, keys: int, as_of: int) -> list[int]:
-    """The moments of which the table tells, in microseconds: some of the times of samples, and the
-    moment of the run. `keys` is how many partitions of groups there are.
+    """The moments that the table has, in microseconds: some of the times of samples, and the moment
+    of the run. `keys` is how many partitions of groups there are.
     """
     most = max(_FEWEST, min(MOMENTS, ROWS // max(keys, 1)))
     return sorted({*sampled(times, as_of, most), as_of})
@@ -72,10 +72,10 @@ def lag_at(frames: Frames, times: DataFrame | Iterable[datetime]) -> DataFrame:
 
 
 def sampled(times: Times, until: int, most: int) -> list[int]:
-    """The latest of the times, all in microseconds, in each of at most so many equal steps.
+    """The latest of the times, all in microseconds, in each of at most that many equal steps.
 
     A step is a power of two and begins at a multiple of it. So when it grows, the moments are some
-    of those that were there before: what was computed for them stays right.
+    of the earlier ones: what was computed for them stays right.
     """
     known = times[times <= until]
     if not len(known):
@@ -92,9 +92,8 @@ def sampled(times: Times, until: int, most: int) -> list[int]:
 def committed_at(effective: DataFrame, moments: Sequence[int]) -> DataFrame:
     """The committed offset of each group and partition at each moment; `moment` is its number.
 
-    What holds at a moment is the record with the largest offset among those that had taken effect
-    (see `gold.commits`). Everything that is aggregated is a number, so Spark keeps it in a hash
-    table.
+    At a moment the record counts that has the largest offset among those that had taken effect (see
+    `gold.commits`). Everything that is aggregated is a number, so Spark keeps it in a hash table.
     """
     at = F.unix_micros("effective_at")
     values = {
@@ -125,7 +124,7 @@ def committed_at(effective: DataFrame, moments: Sequence[int]) -> DataFrame:
 
 def _held(last: DataFrame, moments: Sequence[int]) -> DataFrame:
     """A row for each moment at which a record still holds. The log's order counts, not the time: a
-    record that is later in the log, but has an earlier time, has taken over already.
+    later record with an earlier time has taken over already.
     """
     if len(moments) == 1:
         return last.withColumn("moment", F.col("first"))
@@ -141,7 +140,7 @@ def _held(last: DataFrame, moments: Sequence[int]) -> DataFrame:
 def lag_of(frames: Frames, moments: Sequence[int]) -> DataFrame:
     """The rows of the table at these moments, in microseconds."""
     samples = ends.eras(frames["end_offsets"])
-    at_ends = ends.ends_at(samples, moments).withColumn("end_topic_hash", topic_hash("topic_id"))
+    at_ends = ends.ends_at(samples, moments).withColumn("end_topic_hash", topic_hash())
     committed = committed_at(effective(frames), moments)
     read = committed.select(*_READ)
     if "members" in frames:
@@ -164,8 +163,8 @@ def _subscribed(members: DataFrame, moments: Sequence[int]) -> DataFrame:
 
 
 def _beside_ends(committed: DataFrame, at_ends: DataFrame, read: DataFrame) -> DataFrame:
-    """Committed offsets and ends, side by side: each of them may be missing. Of a topic that a
-    group reads each partition has a row.
+    """Committed offsets and ends, side by side: each may be missing. A topic that a group reads has
+    a row for each of its partitions.
     """
     return read.join(at_ends, ["topic", "moment"]).join(committed, [*KEY, "moment"], "full")
 
@@ -228,7 +227,7 @@ def _in_seconds(rows: DataFrame) -> DataFrame:
 
 def _levels(rows: DataFrame) -> DataFrame:
     """Each row for itself, for its topic and for its group: one aggregate of numbers for all."""
-    levels = F.explode(F.array(*(F.lit(one) for one in _LEVELS)))
+    levels = F.explode(F.array(*(F.lit(level) for level in _LEVELS)))
     seconds, error = F.col("lag_seconds"), F.col("lag_seconds_error")
     unknown = F.col("lag_records").isNull()
     whole = F.col("level") == "partition"

@@ -13,10 +13,9 @@ Frames = Mapping[str, DataFrame]
 
 
 def kept(frame: DataFrame) -> DataFrame:
-    """The same rows, computed now and once: of what stands at the root of several branches, Spark
-    would plan and compute each branch from the first record on. The executors have them until
-    nobody uses the frame any more; if one of them is lost before, the run fails and can be begun
-    again.
+    """The same rows, computed now and once. Where several branches have a common root, Spark would
+    plan and compute each branch from the first record on. The executors keep the rows until nobody
+    uses the frame any more. If one of them is lost before, the run fails and can be begun again.
     """
     return frame.localCheckpoint()
 
@@ -34,13 +33,15 @@ class Context(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """A table of gold. `compute` ends in `table.conform`, orders by log offset, never by time, and
-    is right for any subset of the log's partitions, unless it is `whole`: a group lives in one.
+    """A table of gold. `compute` ends in `table.conform`, and orders by log offset, never by time.
+    It is right for any subset of the log's partitions, since a group lives in one, unless it is
+    `whole`.
     """
 
     table: Table
     compute: Callable[[Frames, Context], DataFrame]
     whole: bool = False
-    """Computed anew over all partitions of the log in every run, since it depends on the moment, on
-    tables that are not of the log, or on groups in other partitions. The others are computed where
-    the log has new rows."""
+    """Computed anew over all partitions of the log in every run: it depends on the moment, on
+    tables that are not of the log, or on groups in other partitions. The other measures are
+    computed where the log has new rows.
+    """

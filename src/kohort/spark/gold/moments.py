@@ -1,6 +1,6 @@
 """What was true at each of some moments: rows that hold until the next one are looked up by number.
 
-The moments are few and known when a query is made, so the number of the first moment at which a row
+The moments are few and known when a query is made. So the number of the first moment at which a row
 holds is a tree of comparisons, and no row is compared with a list.
 """
 
@@ -14,7 +14,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def micros(moment: datetime) -> int:
-    """A time as Spark counts it. One without a zone is in UTC."""
+    """A time as Spark counts it. A time without a zone is in UTC."""
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return (aware - _EPOCH) // timedelta(microseconds=1)
 
@@ -36,7 +36,7 @@ def _tree(at: str, moments: Sequence[int], low: int, high: int) -> str:
 
 def time_of(moment: Column, moments: Sequence[int]) -> Column:
     """The moment of a number, in microseconds."""
-    times = ", ".join(f"{one}L" for one in moments)
+    times = ", ".join(f"{at}L" for at in moments)
     return F.element_at(F.expr(f"array({times})"), moment + 1)
 
 

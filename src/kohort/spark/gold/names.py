@@ -28,9 +28,8 @@ def told_names(frames: Frames) -> DataFrame:
 
 
 def sole_topics(decoded: DataFrame) -> DataFrame:
-    """Who subscribes to one topic, and is meant to have partitions of one, tells its name.
-
-    A target is computed with the subscription that stands in the log before it.
+    """A member that subscribes to one topic, and whose target has partitions of one topic, tells
+    the name of its id. A target is computed with the subscription that stands in the log before it.
     """
     described, target = F.col(KINDS[MEMBER]), F.col(f"{KINDS[TARGET]}.target_partitions")
     names = described["subscribed_topic_names"]

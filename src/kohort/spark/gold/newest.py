@@ -1,9 +1,8 @@
 """What later commits and records build on: the newest of each key, small however long the log is.
 
-A run that adds rows puts these before them and need not read the old ones. Of records about
-members and groups the newest of each key is what a broker knows (see `gold.group_state`). Of
-commits the last few that took effect are kept, which tell what held a short while ago, and how a
-consumer has kept up.
+A run that adds rows puts these before them and need not read the old ones. Of records about members
+and groups, a broker knows the newest of each key (see `gold.group_state`). Of commits, the last few
+that took effect are kept: they tell what held a short while ago, and how a consumer has kept up.
 """
 
 import pyarrow as pa
@@ -57,16 +56,16 @@ _OFFSET_TYPES = (0, 1)
 
 
 def newest(every: DataFrame, before: DataFrame | None = None) -> DataFrame:
-    """NEWEST rows, out of rows of `commits` that are behind those of `before`."""
+    """NEWEST rows, out of rows of `commits` that stand behind those of `before`."""
     newest_first = Window.partitionBy(*KEY).orderBy(F.desc("offset"))
     at_us = F.unix_micros("effective_at")
     entry = F.struct(
         "offset",
         at_us.alias("at_us"),
         "committed_offset",
-        topic_hash("topic_id").alias("topic_hash"),
+        topic_hash().alias("topic_hash"),
     )
-    last = F.when(F.col("age") == 1, F.struct(*(one.name for one in _LAST)))
+    last = F.when(F.col("age") == 1, F.struct(*(column.name for column in _LAST)))
     found = (
         every.where(F.col("state").isin(COMMITTED, REMOVED))
         .withColumn("age", F.row_number().over(newest_first))
@@ -83,7 +82,7 @@ def newest(every: DataFrame, before: DataFrame | None = None) -> DataFrame:
         *KEY,
         F.col("window").alias("window_then"),
         F.col("exact_us"),
-        F.struct(*(one.name for one in _LAST)).alias("last_then"),
+        F.struct(*(column.name for column in _LAST)).alias("last_then"),
     )
     none = F.array().cast(NEWEST.spark["window"].dataType)
     both = found.join(then, KEY, "full").select(
@@ -97,7 +96,7 @@ def newest(every: DataFrame, before: DataFrame | None = None) -> DataFrame:
 
 def _windowed(rows: DataFrame) -> DataFrame:
     is_full = F.col("exact_us").isNotNull() | (F.size("window") > WINDOW)
-    times = F.transform("window", lambda one: F.coalesce(one["at_us"], F.lit(_NEVER)))
+    times = F.transform("window", lambda entry: F.coalesce(entry["at_us"], F.lit(_NEVER)))
     cut = rows.withColumn("is_full", is_full).withColumn(
         "window",
         F.when(F.size("window") > WINDOW, F.slice("window", -WINDOW, WINDOW)).otherwise(
@@ -115,23 +114,25 @@ def _windowed(rows: DataFrame) -> DataFrame:
 
 
 def as_effective(rows: DataFrame, *, last_only: bool = False) -> DataFrame:
-    """What NEWEST rows have kept of `gold.commits.effective`; `last_only`: one row of each."""
+    """The rows of `gold.commits.effective` that NEWEST rows have kept; `last_only`: one row of
+    each.
+    """
     entries = F.slice("window", -1, 1) if last_only else F.col("window")
-    one = F.col("one")
+    entry = F.col("one")
     return rows.select(*KEY, F.explode(entries).alias("one")).select(
         *KEY,
-        one["offset"].alias("offset"),
-        F.when(one["committed_offset"].isNull(), REMOVED).otherwise(COMMITTED).alias("state"),
-        F.timestamp_micros(one["at_us"]).alias("effective_at"),
-        one["committed_offset"].alias("committed_offset"),
-        one["topic_hash"].alias("topic_hash"),
+        entry["offset"].alias("offset"),
+        F.when(entry["committed_offset"].isNull(), REMOVED).otherwise(COMMITTED).alias("state"),
+        F.timestamp_micros(entry["at_us"]).alias("effective_at"),
+        entry["committed_offset"].alias("committed_offset"),
+        entry["topic_hash"].alias("topic_hash"),
     )
 
 
 def records(decoded: DataFrame) -> DataFrame:
     """RECORDS rows out of decoded ones, or of RECORDS rows with decoded ones behind them."""
     about_offsets = F.col("type").isin(*_OFFSET_TYPES) & F.col("kind").isin(
-        TOMBSTONE, *(KINDS[one] for one in _OFFSET_TYPES)
+        TOMBSTONE, *(KINDS[number] for number in _OFFSET_TYPES)
     )
     is_offset = F.coalesce(about_offsets, F.lit(False))
     last = (

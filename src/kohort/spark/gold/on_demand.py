@@ -1,7 +1,7 @@
 """Tables that are made when somebody asks for them.
 
-Each step to a DataFrame has Spark analyse a plan, and there are fifty tables of which a measure
-takes two or three: to make them all costs a small run more than what it is about.
+Spark analyses a plan at each step to a DataFrame. There are fifty tables, and a measure takes two
+or three of them: making them all would cost a small run more than its own work.
 """
 
 from collections.abc import Callable, Iterator, Mapping

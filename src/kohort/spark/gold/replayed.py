@@ -1,9 +1,8 @@
-"""The histories of all groups, in one grouped map: what Spark does best is done by Spark, and what
-is told one record after the other by `kohort.history`.
+"""The histories of all groups, in one grouped map.
 
-Spark chooses the records, leaves out of them what no history needs, and folds the commits of each
-partition between two records of its group. So Python sees few rows however many commits there are,
-and none of groups that never had members.
+Spark chooses the records, leaves out what no history needs, and folds the commits of each partition
+between two records of its group. `kohort.history` then takes one record after the other. So Python
+sees few rows however many commits there are, and none of groups that never had members.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -61,14 +60,14 @@ STATES = Table(
 """The states of groups, in `replay` beside the rows of the tables."""
 _ELSEWHERE = (*GROUP, "complete_from")
 _ROWS = {
-    table.name: pa.struct([one for one in table.arrow if one.name not in _ELSEWHERE])
+    table.name: pa.struct([field for field in table.arrow if field.name not in _ELSEWHERE])
     for table in TABLES.values()
 }
 _REPLAYED = pa.schema(
     [*STATES.arrow, ("table", pa.string()), ("is_open", pa.bool_()), *_ROWS.items()],
 )
 LINES = "lines"
-"""The column of what log files of brokers tell of a group."""
+"""The column with the lines of log files of brokers about a group."""
 _NESTED = ("likely", "joined", "gone", "changed", "moves", "unowned", "unread")
 
 
@@ -88,7 +87,7 @@ class Known(NamedTuple):
 
 
 def known(frames: Frames, context: Context) -> Known:
-    """What the tables tell of it."""
+    """What the tables know besides the log of a group."""
     names = topic_names(frames).toArrow().to_pylist()
     complete = complete_from(frames).toArrow().to_pylist()
     return Known(
@@ -125,13 +124,13 @@ def replay(
 def replay_here(
     happened: DataFrame, states: DataFrame | None, besides: Known, lines: DataFrame | None = None
 ) -> pa.Table:
-    """The same by this process. For few events, to start a worker costs more than the replay."""
+    """The same by this process. For few events, starting a worker costs more than the replay."""
     both = _beside(happened, states, lines).toArrow().combine_chunks()
     of_group: dict[tuple[int, str], list[int]] = {}
-    for index, one in enumerate(zip(*(both[name].to_pylist() for name in GROUP), strict=True)):
-        of_group.setdefault(one, []).append(index)
+    for index, group in enumerate(zip(*(both[name].to_pylist() for name in GROUP), strict=True)):
+        of_group.setdefault(group, []).append(index)
     replayed = _replayed(besides)
-    found = [replayed(both.take(those)) for those in of_group.values()]
+    found = [replayed(both.take(indices)) for indices in of_group.values()]
     return pa.concat_tables([_REPLAYED.empty_table(), *found]).combine_chunks()
 
 
@@ -237,21 +236,21 @@ def _as_dict(row: Row) -> dict[str, object]:
     told = msgspec.structs.asdict(row)
     if isinstance(row, RebalanceRow):
         for name in _NESTED:
-            told[name] = [one._asdict() for one in told[name]]
+            told[name] = [entry._asdict() for entry in told[name]]
         told["computed"] = None if row.computed is None else row.computed._asdict()
     return told
 
 
 def groups_with_members(decoded: DataFrame) -> DataFrame:
-    """The groups of which there are records about members."""
+    """The groups that have records about members."""
     return decoded.where(_is_record()).select(*GROUP).distinct()
 
 
 def events_of(
     decoded: DataFrame, members: DataFrame, complete: Mapping[int, int | None]
 ) -> DataFrame:
-    """Records about members, and the commits of the groups `members`, folded: those before and
-    those behind the point from which on the log is complete by themselves.
+    """Records about members, and the commits of the groups `members`, folded. The log may be
+    complete from some point on: commits before it and behind it are folded by themselves.
     """
     records = _records(decoded)
     commits = decoded.where(F.col("kind").isin(*COMMITS))
@@ -292,8 +291,8 @@ def _fields(number: int) -> list[Expression]:
     if number == CLASSIC:  # without the bytes of subscriptions and assignments
         members = F.transform(
             value["members"],
-            lambda one: F.struct(
-                *(one[name].alias(name) for name in ClassicMember.__struct_fields__)
+            lambda member: F.struct(
+                *(member[name].alias(name) for name in ClassicMember.__struct_fields__)
             ),
         )
         found[-1] = members.alias("members")
@@ -315,11 +314,17 @@ def _folded(
     commits: DataFrame, records: DataFrame, complete: Mapping[int, int | None]
 ) -> DataFrame:
     """The commits of a partition between two records of its group as one row."""
-    what = ("topic", "topic_partition", "committed_offset", "producer_id", "partition_leader_epoch")
+    columns = (
+        "topic",
+        "topic_partition",
+        "committed_offset",
+        "producer_id",
+        "partition_leader_epoch",
+    )
     marks = records.select(*GROUP, "offset", F.lit(True).alias("is_mark"))
     interval = F.count("is_mark").over(so_far())
     numbered = (
-        commits.select(*GROUP, "offset", "timestamp", *what)
+        commits.select(*GROUP, "offset", "timestamp", *columns)
         .unionByName(marks, allowMissingColumns=True)
         .withColumn("interval", interval)
         .where(F.col("is_mark").isNull())

@@ -1,7 +1,7 @@
 """Does each group keep up? Burrow's rules over stored history, and a set without its false alarms.
 
-Each set is a list of rules, of which the first that holds decides. What a rule means is told in the
-text of the table's column `rule`.
+Each set is a list of rules; the first one that holds decides. The text of the table's column `rule`
+tells what a rule means.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,8 @@ from kohort.spark.gold.moments import micros, not_below_zero
 from kohort.spark.schemas.progress import REMOVED, STATUS
 
 WINDOWS = "windows"
-"""The name under which the frames have the last commits of each partition, where not all are there.
+"""The name under which the frames have the last commits of each partition, where older ones are
+missing.
 """
 
 _SECOND = 1e6
@@ -32,7 +33,7 @@ class Limits(NamedTuple):
     patience_s: float = 60.0
     """How long records may wait without a commit before a consumer may be called stopped."""
     pauses: float = 2.0
-    """And how many times the longest pause between its last commits."""
+    """It may also wait this many times the longest pause between its last commits."""
     unknown_pause_s: float = 300.0
     """What counts as that pause after a single commit."""
 
@@ -74,7 +75,7 @@ def _silent_us() -> Column:
 
 
 def _waited_s() -> Column:
-    """For how long the next record has been there at least."""
+    """How long the next record has been there at least."""
     return F.col("lag_seconds") - F.coalesce("lag_seconds_error", F.lit(0.0))
 
 
@@ -110,12 +111,12 @@ def _lag_sinks() -> Column:
 
 
 def _all_equal() -> Column:
-    return F.forall(_window(), lambda one: one["offset"] == _first()["offset"])
+    return F.forall(_window(), lambda commit: commit["offset"] == _first()["offset"])
 
 
 def _caught_up(limits: Limits) -> Column:
     return F.exists(
-        _window(), lambda one: F.coalesce(one["lag"] <= limits.allowed_lag, F.lit(col=False))
+        _window(), lambda commit: F.coalesce(commit["lag"] <= limits.allowed_lag, F.lit(col=False))
     )
 
 
@@ -213,7 +214,7 @@ def _verdict(rules: tuple[Rule, ...], limits: Limits) -> Column:
 
 
 def _windows(taken: DataFrame, now: int, limits: Limits) -> DataFrame:
-    """The last commits of each partition by then, in order, as `window`; none of an offset that
+    """The last commits of each partition by then, in order, as `window`; none for an offset that
     was removed since.
     """
     at = F.unix_micros("effective_at")
@@ -234,23 +235,23 @@ def _windows(taken: DataFrame, now: int, limits: Limits) -> DataFrame:
     return last.groupBy(*KEY).agg(F.array_sort(F.collect_list(commit)).alias("window"))
 
 
-def windows_of(kept: DataFrame, now: int, limits: Limits = DEFAULTS) -> DataFrame:
-    """The same from rows of `gold.newest.NEWEST`, of which no row is sorted."""
-    by_then = F.filter("window", lambda one: one["at_us"] <= now)
+def windows_of(kept: DataFrame, now: int) -> DataFrame:
+    """The same from rows of `gold.newest.NEWEST`, without sorting them."""
+    by_then = F.filter("window", lambda commit: commit["at_us"] <= now)
     last = F.slice(
         F.col("by_then"),
-        F.greatest(F.size("by_then") - limits.intervals + 1, F.lit(1)),
-        limits.intervals,
+        F.greatest(F.size("by_then") - DEFAULTS.intervals + 1, F.lit(1)),
+        DEFAULTS.intervals,
     )
-    removed = F.transform("last", lambda one: one["committed_offset"].isNull())
+    removed = F.transform("last", lambda commit: commit["committed_offset"].isNull())
     from_behind = F.array_position(F.reverse(removed), F.lit(True)).cast("int")
     since = F.when(from_behind > 0, F.size("last") - from_behind + 2).otherwise(F.lit(1))
     commits = F.transform(
-        F.slice(F.col("last"), F.col("since"), limits.intervals),
-        lambda one: F.struct(
-            one["offset"].alias("position"),
-            one["at_us"].alias("at"),
-            one["committed_offset"].alias("offset"),
+        F.slice(F.col("last"), F.col("since"), DEFAULTS.intervals),
+        lambda commit: F.struct(
+            commit["offset"].alias("position"),
+            commit["at_us"].alias("at"),
+            commit["committed_offset"].alias("offset"),
         ),
     )
     return (
@@ -264,8 +265,8 @@ def windows_of(kept: DataFrame, now: int, limits: Limits = DEFAULTS) -> DataFram
 
 
 def _with_lag_then(rows: DataFrame, samples: DataFrame, limits: Limits) -> DataFrame:
-    """The rows with what was known at each commit of the lag then. Only rules for those that lag
-    now ask for it, so of the others it is not looked up.
+    """The rows with the lag that was known at each of their commits. Only rules for partitions that
+    lag now ask for it, so for the others it is not looked up.
     """
     lag = not_below_zero(F.col("end_seen") - F.greatest("committed", F.lit(0)))
     commit = F.struct("position", "at", F.col("committed").alias("offset"), lag.alias("lag"))
@@ -278,10 +279,10 @@ def _with_lag_then(rows: DataFrame, samples: DataFrame, limits: Limits) -> DataF
     )
     not_looked_up = F.transform(
         "window",
-        lambda one: F.struct(
-            one["position"].alias("position"),
-            one["at"].alias("at"),
-            one["offset"].alias("offset"),
+        lambda entry: F.struct(
+            entry["position"].alias("position"),
+            entry["at"].alias("at"),
+            entry["offset"].alias("offset"),
             F.lit(None).cast("bigint").alias("lag"),
         ),
     )
@@ -315,7 +316,7 @@ def _deserted(frames: Frames) -> DataFrame:
 
 
 def _levels(judged: DataFrame, limits: Limits) -> DataFrame:
-    """Each partition for itself, and its group, which is as its worst partition."""
+    """Each partition by itself, and its group, which is as bad as its worst partition."""
     whole = F.col("level") == "partition"
     size = F.col("size")
     rows = (

@@ -18,9 +18,9 @@ _CLOCK = (
 )
 _STEPS_S = (
     *(1, 2, 5, 10, 15, 30),
-    *(60 * one for one in (1, 2, 5, 10, 15, 30)),
-    *(3600 * one for one in (1, 2, 3, 6, 12)),
-    *(86400 * one for one in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)),
+    *(60 * minutes for minutes in (1, 2, 5, 10, 15, 30)),
+    *(3600 * hours for hours in (1, 2, 3, 6, 12)),
+    *(86400 * days for days in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)),
 )
 _DURATION = (
     "datum.value >= 86400 ? datum.value / 86400 + ' d' : "
@@ -47,14 +47,14 @@ def durations(most: float) -> alt.Axis:
 
 def amounts(most: float) -> alt.Axis:
     """An axis of whole numbers up to `most`."""
-    steps = (one * 10**power for power in range(19) for one in (1, 2, 5))
+    steps = (digit * 10**power for power in range(19) for digit in (1, 2, 5))
     return alt.Axis(title=None, values=_ticks(most, steps), format="~s")
 
 
 def _ticks(most: float, steps: Iterable[int]) -> list[int]:
     """From 0 to beyond `most`, in the smallest of the steps with which that takes few."""
-    step = next((one for one in steps if one * 6 >= most), int(most / 6) + 1)
-    return [step * one for one in range(int(most // step) + 2)]
+    step = next((size for size in steps if size * 6 >= most), int(most / 6) + 1)
+    return [step * number for number in range(int(most // step) + 2)]
 
 
 def names(field: str, order: Sequence[str], *, label_px: int | None = None) -> alt.Y:

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from kohort.spark.report import page, picks, rebalances
 from kohort.spark.report.page import Heading, Html, Section
 from kohort.spark.report.picks import Groups, Read
+from kohort.spark.tables.arrow_reader import all_of
 
 _GROUPS = 50
 _REBALANCES = 10
@@ -27,23 +28,23 @@ _HEADINGS = (
 
 def section(read: Read, groups: Groups) -> Section:
     """The groups with the most members and rebalances."""
-    alive = picks.both(pc.field("state") != "Dead", picks.among(groups))
+    alive = all_of(pc.field("state") != "Dead", picks.among(groups))
     states = picks.select(read("group_state"), _STATE, alive).to_pylist()
     if not states:
         return Section("groups", "Group by group", (page.empty("The log tells of no group."),))
     counted = picks.select(read("rebalances"), ["group_id"], picks.among(groups))
     often = {
-        one["values"]: one["counts"]
-        for one in counted.column("group_id").value_counts().to_pylist()
+        entry["values"]: entry["counts"]
+        for entry in counted.column("group_id").value_counts().to_pylist()
     }
     scores = {
         row["group_id"]: (row["members"] or 0, often.get(row["group_id"], 0)) for row in states
     }
     shown = picks.top(scores, groups, _GROUPS)
-    these = pc.field("group_id").isin(shown)
-    found = _Found(read, these)
+    of_shown = pc.field("group_id").isin(shown)
+    found = _Found(read, of_shown)
     known = {row["group_id"]: row for row in states}
-    folds = [_fold(known[one], often.get(one, 0), found) for one in shown]
+    folds = [_fold(known[group], often.get(group, 0), found) for group in shown]
     text = "How each group stands, who is in it, and when it rebalanced lately." + picks.left_out(
         len(shown), len(scores), "the most members and rebalances"
     )
@@ -53,12 +54,12 @@ def section(read: Read, groups: Groups) -> Section:
 class _Found:
     """What the tables have of some groups, by group."""
 
-    def __init__(self, read: Read, these: pc.Expression) -> None:
-        whole = these & (pc.field("rules") == "kohort") & (pc.field("level") == "group")
+    def __init__(self, read: Read, of_shown: pc.Expression) -> None:
+        whole = of_shown & (pc.field("rules") == "kohort") & (pc.field("level") == "group")
         self.statuses = {
             row["group_id"]: row for row in picks.select(read("status"), _STATUS, whole).to_pylist()
         }
-        now = these & pc.field("valid_to").is_null()
+        now = of_shown & pc.field("valid_to").is_null()
         self.members = picks.by_group(
             picks.select(read("members"), _NAMES, now), ["client_id", "member_id"]
         )
@@ -66,7 +67,7 @@ class _Found:
             picks.select(read("assignments"), _OWNED, now), ["topic", "topic_partition"]
         )
         self.rebalances = picks.by_group(
-            picks.select(read("rebalances"), rebalances.COLUMNS, these), ["ended_at"]
+            picks.select(read("rebalances"), rebalances.COLUMNS, of_shown), ["ended_at"]
         )
 
 
@@ -133,4 +134,4 @@ def _ranges(indexes: Sequence[int]) -> str:
             spans[-1][1] = index
         else:
             spans.append([index, index])
-    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)

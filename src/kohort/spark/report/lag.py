@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from kohort.spark.report import charts, page, picks
 from kohort.spark.report.page import Html, Section
 from kohort.spark.report.picks import Groups, Read
+from kohort.spark.tables.arrow_reader import all_of
 
 _GROUPS = 8
 _POINTS = 240
@@ -21,7 +22,7 @@ _LOWER_BOUND = "before_samples"
 
 def section(read: Read, groups: Groups, log_end: datetime | None = None) -> Section:
     """Two charts of the groups that are, or were, furthest behind; they end where the log does."""
-    where = picks.both(pc.field("level") == "group", picks.among(groups))
+    where = all_of(pc.field("level") == "group", picks.among(groups))
     table = _with_past(read, picks.select(read("lag"), _COLUMNS, where), where)
     if log_end is not None:
         table = _until(table, log_end)
@@ -131,7 +132,7 @@ def _seconds(seconds: float | None, error: float | None, reason: str | None) -> 
 
 
 def _reasons(table: pa.Table) -> str:
-    found = sorted({one for one in table.column("reason").to_pylist() if one})
+    found = sorted({reason for reason in table.column("reason").to_pylist() if reason})
     return f"Reason: {', '.join(found)}." if found else ""
 
 

@@ -23,14 +23,16 @@ def section(read: Read, groups: Groups, until: datetime) -> Section:
     counted = picks.select(rows, ["group_id"], picks.among(groups)).column("group_id")
     if not len(counted):
         return Section("members", "Members over time", (page.empty("No group had a member."),))
-    counts = {one["values"]: (one["counts"],) for one in counted.value_counts().to_pylist()}
+    counts = {entry["values"]: (entry["counts"],) for entry in counted.value_counts().to_pylist()}
     shown = picks.top(counts, groups, _GROUPS)
     columns = ("group_id", "valid_from", "valid_to")
     timed = pc.field("group_id").isin(shown) & pc.field("valid_from").is_valid()
     table = picks.select(rows, columns, timed)
     series = picks.by_group(table, ["valid_from"])
     spans = [
-        span for one in shown for span in _spans(steps(one, series.get(one, []), until), until)
+        span
+        for group in shown
+        for span in _spans(steps(group, series.get(group, []), until), until)
     ]
     text = (
         "A row is a group: the darker it is, the more members it had, and where it is empty it "

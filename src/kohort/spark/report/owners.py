@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from kohort.spark.report import charts, page, picks
 from kohort.spark.report.page import Html, Section
 from kohort.spark.report.picks import Groups, Read
+from kohort.spark.tables.arrow_reader import all_of
 
 _GROUPS = 6
 _ROWS = 40
@@ -59,16 +60,16 @@ def section(read: Read, groups: Groups, until: datetime) -> Section:
     """The groups whose partitions moved most. What is owned still reaches `until`."""
     rows = read("assignments")
     timed = pc.field("valid_from").is_valid()
-    counted = picks.select(rows, ["group_id"], picks.both(timed, picks.among(groups)))
+    counted = picks.select(rows, ["group_id"], all_of(timed, picks.among(groups)))
     counts = Counter(counted.column("group_id").to_pylist())
     if not counts:
         text = "The log does not tell who owned which partition."
         return Section("owners", "Ownership", (page.empty(text),))
-    shown = picks.top({one: (number,) for one, number in counts.items()}, groups, _GROUPS)
-    these = pc.field("group_id").isin(shown)
-    table = picks.select(rows, _COLUMNS, these & timed)
+    shown = picks.top({group: (number,) for group, number in counts.items()}, groups, _GROUPS)
+    of_shown = pc.field("group_id").isin(shown)
+    table = picks.select(rows, _COLUMNS, of_shown & timed)
     series = picks.by_group(table, ["topic", "topic_partition", "valid_from"])
-    clients = _clients(picks.select(read("members"), _NAMES, these))
+    clients = _clients(picks.select(read("members"), _NAMES, of_shown))
     begin = pc.min(table.column("valid_from")).as_py()
     end = pc.max(pc.fill_null(table.column("valid_to"), until)).as_py()
     known = _Known(clients, begin, max(begin, end))
@@ -79,7 +80,7 @@ def section(read: Read, groups: Groups, until: datetime) -> Section:
         "work. Touch a name below a chart to see only its bars."
         + picks.left_out(len(shown), len(counts), "the most changes")
     )
-    silent = _unread(read, these)
+    silent = _unread(read, of_shown)
     charts_of = (
         _group(f"owners-{index}", group, series[group], silent.get(group, []), known)
         for index, group in enumerate(shown)
@@ -87,11 +88,11 @@ def section(read: Read, groups: Groups, until: datetime) -> Section:
     return Section("owners", "Ownership", (page.paragraph(text, "quiet"), *charts_of))
 
 
-def _unread(read: Read, these: pc.Expression) -> dict[str, list[dict[str, Any]]]:
+def _unread(read: Read, of_shown: pc.Expression) -> dict[str, list[dict[str, Any]]]:
     """Group -> the stretches in which nobody read one of its partitions."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for row in picks.select(read("rebalances"), ["group_id", "unread"], these).to_pylist():
-        told = [one for one in row["unread"] or () if one["seconds"]]
+    for row in picks.select(read("rebalances"), ["group_id", "unread"], of_shown).to_pylist():
+        told = [silence for silence in row["unread"] or () if silence["seconds"]]
         found.setdefault(row["group_id"], []).extend(told)
     return found
 
@@ -127,8 +128,8 @@ def _group(
         caption += f" (the latest {len(latest)} of {len(drawn)} changes)"
     bars = [_bar(row, known) for row in latest]
     first = min(bar["from"] for bar in bars)
-    silent = [_silence(one) for one in unread if _place(one) in chosen]
-    silent = [one for one in silent if one["to"] >= first]
+    silent = [_silence(silence) for silence in unread if _place(silence) in chosen]
+    silent = [silence for silence in silent if silence["to"] >= first]
     named = _owners(bars)
     for bar in bars:
         bar["owner"] = named[bar["member"]]
@@ -174,14 +175,14 @@ def _owners(bars: Sequence[dict[str, Any]]) -> dict[str, str]:
     return named
 
 
-def _silence(one: dict[str, Any]) -> dict[str, Any]:
+def _silence(silence: dict[str, Any]) -> dict[str, Any]:
     return {
-        "place": _label(_place(one)),
-        "from": picks.milliseconds(one["since"]),
-        "to": picks.milliseconds(one["until"]),
-        "since": picks.when(one["since"]),
-        "till": picks.when(one["until"]),
-        "unread": picks.lasted(one["seconds"]),
+        "place": _label(_place(silence)),
+        "from": picks.milliseconds(silence["since"]),
+        "to": picks.milliseconds(silence["until"]),
+        "since": picks.when(silence["since"]),
+        "till": picks.when(silence["until"]),
+        "unread": picks.lasted(silence["seconds"]),
     }
 
 

@@ -110,22 +110,22 @@ def heading(text: str) -> Html:
 def tiles(figures: Iterable[Tile]) -> Html:
     """The figures of the summary."""
     inside = "".join(
-        f'<div class="tile {escape(one.style)}"><b>{escape(one.value)}</b>'
-        f"<span>{escape(one.text)}</span></div>"
-        for one in figures
+        f'<div class="tile {escape(tile.style)}"><b>{escape(tile.value)}</b>'
+        f"<span>{escape(tile.text)}</span></div>"
+        for tile in figures
     )
     return Html(f'<div class="tiles">{inside}</div>')
 
 
 def table(headings: Sequence[Heading], rows: Iterable[Sequence[str]]) -> Html:
     """A table that scrolls by itself on a narrow screen. An `Html` in a cell stays as it is."""
-    head = "".join(f'<th class="{one.style}">{escape(one.text)}</th>' for one in headings)
+    head = "".join(f'<th class="{column.style}">{escape(column.text)}</th>' for column in headings)
     body = "".join(
         "<tr>"
         + "".join(
-            f'<td class="{one.style}" data-label="{escape(one.text)}">'
+            f'<td class="{column.style}" data-label="{escape(column.text)}">'
             f"{cell if isinstance(cell, Html) else escape(cell)}</td>"
-            for one, cell in zip(headings, row, strict=True)
+            for column, cell in zip(headings, row, strict=True)
         )
         + "</tr>"
         for row in rows

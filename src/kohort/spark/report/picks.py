@@ -34,18 +34,11 @@ def among(groups: Groups) -> pc.Expression | None:
     return None if groups is None else pc.field("group_id").isin(list(groups))
 
 
-def both(one: pc.Expression | None, two: pc.Expression | None) -> pc.Expression | None:
-    """Both filters as one."""
-    if one is None or two is None:
-        return one if two is None else two
-    return one & two
-
-
 def top(scores: Mapping[str, tuple[float, ...]], groups: Groups, most: int) -> list[str]:
     """The groups with the highest scores, first one first; of wanted ones those that are there."""
     if groups is not None:
         return [group for group in groups if group in scores][:most]
-    return sorted(scores, key=lambda one: (*(-part for part in scores[one]), one))[:most]
+    return sorted(scores, key=lambda group: (*(-part for part in scores[group]), group))[:most]
 
 
 def thinned(points: Sequence[Any], most: int, height: Callable[[Any], float]) -> list[Any]:

@@ -79,7 +79,7 @@ def _content(rows: list[dict[str, Any]], groups: Groups) -> list[Html]:
     if not rows:
         return [page.empty("No rebalance is in the log.")]
     counts = Counter(row["group_id"] for row in rows)
-    shown = picks.top({one: (number,) for one, number in counts.items()}, groups, _GROUPS)
+    shown = picks.top({group: (number,) for group, number in counts.items()}, groups, _GROUPS)
     chosen = set(shown)
     timed = [row for row in rows if row["group_id"] in chosen and _began(row) is not None]
     drawn = sorted(timed, key=lambda row: _began(row) or row["ended_at"])[-_BARS:]
@@ -138,7 +138,7 @@ def _cost(row: dict[str, Any]) -> tuple[float, float, float, int]:
 
 def _idle(row: dict[str, Any]) -> float | None:
     """For how long a partition had no owner, at worst; None where none is known."""
-    return max((one["seconds"] for one in row["unowned"] or () if one["seconds"]), default=None)
+    return max((gap["seconds"] for gap in row["unowned"] or () if gap["seconds"]), default=None)
 
 
 def took(row: dict[str, Any]) -> str:
@@ -157,8 +157,8 @@ def who(row: dict[str, Any]) -> str:
     parts = []
     for word in ("joined", "gone", "changed"):
         names = Counter(
-            one["group_instance_id"] or one["client_id"] or one["member_id"]
-            for one in row[word] or ()
+            member["group_instance_id"] or member["client_id"] or member["member_id"]
+            for member in row[word] or ()
         )
         told = [f"{name} \u00d7{number}" if number > 1 else name for name, number in names.items()]
         if len(told) > 5:
@@ -177,7 +177,7 @@ def _why(row: dict[str, Any]) -> str:
 
 def likely(row: dict[str, Any]) -> str:
     """What is likely to have become of those that are gone."""
-    found = Counter(one["likely"] for one in row["likely"] or () if one["likely"])
+    found = Counter(guess["likely"] for guess in row["likely"] or () if guess["likely"])
     return ", ".join(
         f"{name} \u00d7{number}" if number > 1 else name for name, number in found.items()
     )
@@ -185,14 +185,14 @@ def likely(row: dict[str, Any]) -> str:
 
 def _ordered(found: Counter[str]) -> list[str]:
     """The causes that are there, in the order of their colours; others behind them."""
-    return [one for one in COLOURS if one in found] + sorted(found.keys() - COLOURS.keys())
+    return [cause for cause in COLOURS if cause in found] + sorted(found.keys() - COLOURS.keys())
 
 
 def _colour(found: Counter[str]) -> alt.Color:
     there = _ordered(found)
     scale = alt.Scale(
         domain=there,
-        range=[COLOURS.get(one, COLOURS[causes.UNKNOWN]) for one in there],
+        range=[COLOURS.get(cause, COLOURS[causes.UNKNOWN]) for cause in there],
     )
     return alt.Color("cause:N", scale=scale, legend=None)
 
@@ -246,8 +246,8 @@ def _point(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _causes(found: Counter[str]) -> dict[str, Any]:
-    rows = [{"cause": one, "count": found[one]} for one in _ordered(found)]
-    order = [one for one, _ in found.most_common()]
+    rows = [{"cause": cause, "count": found[cause]} for cause in _ordered(found)]
+    order = [cause for cause, _ in found.most_common()]
     chart = (
         alt.Chart()
         .mark_bar(cornerRadius=2, height=12)

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from kohort.spark.report import page, picks
 from kohort.spark.report.page import Heading, Html, Section, Tile
 from kohort.spark.report.picks import Groups, Read
+from kohort.spark.tables.arrow_reader import all_of
 
 _ROWS = 20
 _OURS = pc.field("rules") == "kohort"
@@ -44,7 +45,7 @@ def until(read: Read) -> datetime | None:
 
 def figures(read: Read, groups: Groups) -> Html:
     """The figures of the page."""
-    alive = picks.both(pc.field("state") != "Dead", picks.among(groups))
+    alive = all_of(pc.field("state") != "Dead", picks.among(groups))
     there = picks.select(read("group_state"), ["state", "members"], alive).to_pylist()
     states = Counter(row["state"] for row in there)
     told = ", ".join(f"{number} {state}" for state, number in states.most_common(3))
@@ -134,7 +135,7 @@ def ended(log_end: datetime | None, until: datetime | None) -> Html | None:
 
 def _groups(groups: Groups) -> pc.Expression:
     whole = _OURS & (pc.field("level") == "group")
-    found = picks.both(whole, picks.among(groups))
+    found = all_of(whole, picks.among(groups))
     assert found is not None
     return found
 

@@ -72,8 +72,8 @@ class Table:
         from pyspark.sql.types import AtomicType  # noqa: PLC0415
 
         return [
-            (one.name, one.dataType.simpleString())
-            if isinstance(one.dataType, AtomicType)
-            else (one.name, one.dataType)
-            for one in self.spark
+            (field.name, field.dataType.simpleString())
+            if isinstance(field.dataType, AtomicType)
+            else (field.name, field.dataType)
+            for field in self.spark
         ]

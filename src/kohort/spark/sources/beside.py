@@ -1,4 +1,4 @@
-"""Where the folders of user topics are that lie beside a group log."""
+"""Finds the folders of user topics that lie beside a group log."""
 
 from contextlib import suppress
 from typing import NamedTuple
@@ -24,26 +24,29 @@ class Folder(NamedTuple):
 
 
 def folders(directory: str) -> list[Folder]:
-    """The partitions of user topics beside a group log, by the rules by which that is found.
+    """The partitions of user topics beside a group log, by the rules by which that log is found.
 
     So `directory` is a broker's directory of logs, a directory of such, or the folder of a
-    partition in one; of a partition that is there several times, the copy that reaches furthest.
+    partition in one. Of a partition that is there several times, the copy that reaches furthest
+    counts.
     """
     path = directory.removeprefix("file:").rstrip("/") or "/"
     if is_partition(path) and segment_files(path):
         path = path.rpartition("/")[0] or "."
     copies: dict[tuple[str, int], list[Folder]] = {}
-    for one in (path, *(one for one in folders_in(path) if not is_partition(one))):
+    for holder in (path, *(inner for inner in folders_in(path) if not is_partition(inner))):
         with suppress(PermissionError):
-            for folder in folders_in(one):
+            for folder in folders_in(holder):
                 place = checkpoints.split_name(folder.rpartition("/")[2])
                 if place is not None and place[0] not in INTERNAL_TOPICS and segment_files(folder):
-                    copies.setdefault(place, []).append(Folder(folder, *place, one))
-    return [max(copies[place], key=lambda one: reach(one.path)) for place in sorted(copies)]
+                    copies.setdefault(place, []).append(Folder(folder, *place, holder))
+    return [max(copies[place], key=lambda copy: reach(copy.path)) for place in sorted(copies)]
 
 
 def log_start(folder: Folder) -> int:
-    """As the checkpoints tell it, Kafka's beside the folder and Kohort's in it; 0 for nothing."""
+    """The start of the log as the checkpoints tell it, Kafka's beside the folder and Kohort's in
+    it; 0 where none does.
+    """
     starts = [0]
     for directory in (folder.directory, folder.path):
         with suppress(OSError, Broken, ValueError):

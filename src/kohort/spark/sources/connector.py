@@ -45,7 +45,7 @@ class ConnectorSource(TopicSource):
         self, spark: SparkSession, plan: Plan, *, max_records: int | None = None
     ) -> DataFrame:
         """Rows from where the plan begins; of the partitions that there are now."""
-        starts = {index: one.next for index, one in plan.positions.items()}
+        starts = {index: position.next for index, position in plan.positions.items()}
         starts |= {index: start for index, (start, _) in plan.ranges.items()}
         spark.conf.set(_OLDER_WAY, "true")
         options = self._kafka(starts)

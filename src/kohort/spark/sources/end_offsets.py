@@ -11,7 +11,6 @@ from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.sources.beside import folders
 from kohort.spark.sources.samples import NOTHING, Since
 from kohort.spark.sources.sampling import (
-    MOST_SAMPLES,
     is_short,
     sample,
     sample_cluster,
@@ -20,38 +19,38 @@ from kohort.spark.sources.sampling import (
 from kohort.spark.sources.source import Ends
 
 FEW_BYTES, FEW_FOLDERS = 32 << 20, 1_000
-"""To walk over so much takes less time than to start a worker that does."""
+"""Walking over this many bytes and folders takes less time than starting a worker for it."""
 _TASKS = 64
 
 
 def from_folders(
-    spark: SparkSession, directory: str, since: Since = NOTHING, *, most: int = MOST_SAMPLES
+    spark: SparkSession, directory: str, since: Since = NOTHING
 ) -> DataFrame | pa.Table | None:
-    """END_OFFSETS rows of all user topics that lie beside the group log, None where none do.
+    """END_OFFSETS rows of all user topics that lie beside the group log; None where none do.
 
-    The folders are listed here and walked by the executors, a partition by one task, each time that
-    the frame is used. Where there is little to walk it is done here, and the rows are a table. See
-    `sample` for what is in the rows. What lies before `since` is not walked again.
+    The folders are listed here. The executors walk them, one task a partition, each time that the
+    frame is used. Where there is little to walk it is done here, and the rows are a table. See
+    `sample` for what is in the rows. Offsets before `since` are not walked again.
     """
     found = folders(directory)
     if not found:
         return None
     if is_short(found, since, FEW_BYTES, FEW_FOLDERS):
-        return sample_folders(directory, since, most=most)
+        return sample_folders(directory, since)
 
     def walk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for index in batch.column(0).to_pylist():
-                yield sample(found[index], since, most=most)
+                yield sample(found[index], since)
 
     numbers = spark.range(0, len(found), 1, min(len(found), _TASKS))
     return numbers.mapInArrow(walk, END_OFFSETS.spark)
 
 
 def from_cluster(bootstrap: str) -> Ends:
-    """END_OFFSETS rows of now, asked by the driver before this returns. See `sample_cluster`.
+    """END_OFFSETS rows of now: the driver asks before this returns. See `sample_cluster`.
 
-    The samples are of exactly the moment that it names, so that they count at that moment.
+    The result names the very moment of the samples, so they count at that moment.
     """
     samples = sample_cluster(bootstrap)
     at = pc.max(samples.column("sampled_at")).as_py() or datetime.now(UTC)

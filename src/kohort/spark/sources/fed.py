@@ -1,4 +1,4 @@
-"""What the sources have in common that read a log by themselves: from a feed to a format of Spark,
+"""What is common to the sources that read a log by themselves: from a feed to a format of Spark,
 and to a `Source`.
 """
 
@@ -29,7 +29,7 @@ class FedFormat(DataSource):
     place: ClassVar[str]
     example: ClassVar[str]
     least: ClassVar[int]
-    """What is too little for a task of its own, in the feed's weight."""
+    """The smallest weight of a task, in the feed's unit."""
 
     @classmethod
     @abstractmethod
@@ -51,7 +51,7 @@ class FedFormat(DataSource):
 
 
 class FedSource:
-    """The part of `Source` that a feed and its format are enough for."""
+    """The part of `Source` that needs nothing but a feed and its format."""
 
     def __init__(self, form: type[FedFormat], place: str, topic: str, feed: Feed) -> None:
         self._form = form
@@ -76,7 +76,7 @@ class FedSource:
 
     def few_or_none(self, plan: Plan) -> pa.Table | None:
         """The rows of a plan, decoded here, where they are too few for a quarter of a task."""
-        weight = sum(one.weight for one in self._feed.weigh(plan.ranges))
+        weight = sum(piece.weight for piece in self._feed.weigh(plan.ranges))
         if _QUARTER * weight > self._form.least:
             return None
         form = self._form(self._options | range_options(plan.ranges))

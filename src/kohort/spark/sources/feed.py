@@ -26,7 +26,7 @@ class Span(NamedTuple):
 
 
 class Weighed(NamedTuple):
-    """A span that is read in one go, and how much there is to read, in whatever unit."""
+    """A span that is read in one go, and how much there is to read, in the feed's unit."""
 
     span: Span
     weight: int
@@ -81,24 +81,24 @@ class Feed(Survey, Protocol):
 
 
 def tasks(weighed: Sequence[Weighed], wanted: int | None, least: int) -> list[Task]:
-    """Tasks of about the same weight, about as many as wanted. Without a wish it is up to the log:
-    some cores shall be busy with a small one, no task shall be too small for its start to be worth
-    it (`least`) and none far larger.
+    """Tasks of about the same weight, about as many as wanted. If no number is wanted, the log
+    decides: a small log shall keep some cores busy, no task shall be too small to be worth its
+    start (`least`), and none far larger than that.
     """
-    whole = sum(one.weight for one in weighed)
+    whole = sum(piece.weight for piece in weighed)
     target = whole // wanted if wanted else min(max(least, whole // _TASKS), _MOST * least)
     found: list[Task] = []
     spans: list[Span] = []
     weight = 0
-    for one in weighed:
-        if spans and weight + one.weight // 2 > target:
+    for piece in weighed:
+        if spans and weight + piece.weight // 2 > target:
             found.append(Task(spans))
             spans, weight = [], 0
-        if spans and (spans[-1].partition, spans[-1].end) == one.span[:2]:
-            spans[-1] = spans[-1]._replace(end=one.span.end)
+        if spans and (spans[-1].partition, spans[-1].end) == piece.span[:2]:
+            spans[-1] = spans[-1]._replace(end=piece.span.end)
         else:
-            spans.append(one.span)
-        weight += one.weight
+            spans.append(piece.span)
+        weight += piece.weight
     if spans:
         found.append(Task(spans))
     return found

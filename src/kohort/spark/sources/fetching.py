@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from kohort.client.cluster import Cluster, Node, nodes_of
 from kohort.client.connection import Address
+from kohort.client.settings import addresses_of
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
 from kohort.spark.sources.asking import CLIENT_ID, answered
 from kohort.spark.sources.options import GROUP_LOG
@@ -33,6 +34,7 @@ from kohort.wire.messages.offset_for_leader_epoch import (
 PATIENCE_S = 60.0
 EARLIEST, LATEST = -2, -1
 _REQUEST_S = 30.0
+_LOOK_BYTES = 1 << 14
 _NAMES_TOPICS = 12  # the last version of Fetch that does
 _UNCOMMITTED = 0
 _CONSUMER = -1
@@ -64,9 +66,8 @@ def cluster_id(bootstrap: str) -> str | None:
 
 
 class TopicClient:
-    """One topic of a live cluster. Methods raise SourceError; used as a context.
-
-    Of a cluster that `is_known` to have answered before, any failure may pass.
+    """One topic of a live cluster. Methods raise SourceError; used as a context. A cluster that
+    `is_known` has answered before: any failure of it may pass.
     """
 
     def __init__(self, bootstrap: str, topic: str, *, is_known: bool = False) -> None:
@@ -85,7 +86,7 @@ class TopicClient:
         await self._cluster.close()
 
     async def ask(self, node: Node, request: Any) -> Any:
-        """Ask one broker something else. Raises what `Cluster.ask` raises."""
+        """Ask one broker another question. Raises what `Cluster.ask` raises."""
         return await self._cluster.ask(node, request, deadline=_now() + _REQUEST_S)
 
     async def metadata(self) -> MetadataResponse:
@@ -101,7 +102,7 @@ class TopicClient:
             ) from error
 
     async def look_up(self) -> None:
-        """Ask who leads what, until it is answered."""
+        """Ask who leads which partition, until there is an answer."""
         deadline = _now() + PATIENCE_S
         attempt = 0
         while True:
@@ -137,7 +138,7 @@ class TopicClient:
 
         def request(share: Sequence[int]) -> ListOffsetsRequest:
             wanted = [
-                ListOffsetsPartition(partition_index=one, timestamp=timestamp) for one in share
+                ListOffsetsPartition(partition_index=index, timestamp=timestamp) for index in share
             ]
             topic = ListOffsetsTopic(name=self.topic, partitions=wanted)
             return ListOffsetsRequest(
@@ -152,7 +153,7 @@ class TopicClient:
             }
 
         found = await self._ask(partitions, request, read)
-        return {index: one.offset for index, one in found.items()}
+        return {index: partition.offset for index, partition in found.items()}
 
     async def fetch(
         self, wanted: Mapping[int, int], *, limit_bytes: int, wait_ms: int = 0
@@ -166,9 +167,9 @@ class TopicClient:
         def request(share: Sequence[int]) -> FetchRequest:
             parts = [
                 FetchPartition(
-                    partition=one, fetch_offset=wanted[one], partition_max_bytes=limit_bytes
+                    partition=index, fetch_offset=wanted[index], partition_max_bytes=limit_bytes
                 )
-                for one in share
+                for index in share
             ]
             return FetchRequest(
                 max_wait_ms=wait_ms,
@@ -189,15 +190,15 @@ class TopicClient:
 
         return await self._ask(wanted, request, read, at_most=_NAMES_TOPICS)
 
-    async def batches_at(self, wanted: Mapping[int, int], *, limit_bytes: int) -> dict[int, bytes]:
-        """Of each partition the first batches from an offset on: one at least, if there are any."""
+    async def batches_at(self, wanted: Mapping[int, int]) -> dict[int, bytes]:
+        """The first batches from an offset on, by partition: at least one, if there are any."""
         found = {}
-        answers = await self.fetch(wanted, limit_bytes=limit_bytes) if wanted else {}
+        answers = await self.fetch(wanted, limit_bytes=_LOOK_BYTES) if wanted else {}
         for index, offset in wanted.items():
             answer = answers[index]
             if not answer.records and not answer.error_code:
                 # One of several may be left out; the first of an answer comes in any case.
-                answer = (await self.fetch({index: offset}, limit_bytes=limit_bytes))[index]
+                answer = (await self.fetch({index: offset}, limit_bytes=_LOOK_BYTES))[index]
             found[index] = answer.records or b""
         return found
 
@@ -213,8 +214,8 @@ class TopicClient:
             answer = await self.ask(leader.node, request)
         except (ApiError, UnsupportedVersionError, WireError):
             return None
-        found = (one for topic in answer.topics for one in topic.partitions)
-        return next((one.end_offset for one in found if one.end_offset >= 0), None)
+        found = (part for topic in answer.topics for part in topic.partitions)
+        return next((part.end_offset for part in found if part.end_offset >= 0), None)
 
     async def _ask(
         self,
@@ -224,7 +225,7 @@ class TopicClient:
         *,
         at_most: int = 32767,
     ) -> dict[int, Any]:
-        """Each leader once for all that is its own; again for what may still succeed."""
+        """Ask each leader once for all its partitions; again for those that may still succeed."""
         deadline = _now() + PATIENCE_S
         left = dict.fromkeys(partitions)
         found: dict[int, Any] = {}
@@ -248,7 +249,9 @@ class TopicClient:
         read: Callable[[Any], dict[int, Any]],
         at_most: int,
     ) -> dict[int, Exception]:
-        """One try for what is left: what is answered moves to `found`, the rest has a reason."""
+        """One try for the partitions that are left: answers move to `found`; for the others it
+        returns the reason.
+        """
         troubles: dict[int, Exception] = dict.fromkeys(
             left, ApiError(ErrorCode.LEADER_NOT_AVAILABLE, "nobody leads it")
         )
@@ -278,10 +281,10 @@ class TopicClient:
         answers = await asyncio.gather(*(asked(node, share) for node, share in shares.items()))
         for share, answer in zip(shares.values(), answers, strict=True):
             for index in share:
-                one = answer.get(index) if isinstance(answer, dict) else None
-                code = one.error_code if one is not None else ErrorCode.UNKNOWN_SERVER_ERROR
+                part = answer.get(index) if isinstance(answer, dict) else None
+                code = part.error_code if part is not None else ErrorCode.UNKNOWN_SERVER_ERROR
                 if code in {ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE}:
-                    found[index] = one
+                    found[index] = part
                     del left[index]
                     continue
                 trouble = answer if isinstance(answer, Exception) else api_error(code)
@@ -304,7 +307,7 @@ class TopicClient:
 def addresses(bootstrap: str) -> list[Address]:
     """`host:port`, several with commas between them. Raises SourceError."""
     try:
-        found = [Address.of(one.strip()) for one in bootstrap.split(",") if one.strip()]
+        found = addresses_of(bootstrap)
     except ValueError as error:
         raise SourceError(str(error)) from None
     if not found:

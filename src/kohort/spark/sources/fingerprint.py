@@ -1,7 +1,7 @@
-"""What a directory of logs looks like: enough to tell that a run would find nothing else in it.
+"""What a directory of logs looks like: enough to tell that a run would find nothing new in it.
 
-No record is read. A file that was written a moment ago may have been written again at the same
-time as its clock tells it, so such a directory has no fingerprint yet.
+No record is read. A file that was written a moment ago may be written again within the same tick of
+its clock, so such a directory has no fingerprint yet.
 """
 
 import time
@@ -17,21 +17,21 @@ from kohort.storage.checkpoints import PARTITION_METADATA, START_OFFSETS
 from kohort.storage.directory import META_PROPERTIES
 
 SETTLED_NS = 2_000_000_000
-"""How long ago a file must have been written for its times to tell it from what comes later."""
+"""How old the last write of a file must be for its times to tell it from a later one."""
 _TOLD = (META_PROPERTIES, PARTITION_METADATA, START_OFFSETS)
-"""Small files that say something of a log; others are rewritten all the time and say nothing."""
+"""Small files that say something of a log. Others are rewritten all the time and say nothing."""
 
 
-def fingerprint(path: str, topic: str = GROUP_LOG) -> str | None:
-    """Of the group log in a directory, and of the user topics beside it: which segments there are,
-    how large and since when, and what the small files beside them say. None where a file is too
-    young to tell. Raises SourceError like `find`.
+def fingerprint(path: str) -> str | None:
+    """A fingerprint of the group log in a directory, and of the user topics beside it: their
+    segments with sizes and times, and the small files beside them. None where a file is too young
+    to tell. Raises SourceError like `find`.
     """
-    found = find(path, topic)
+    found = find(path, GROUP_LOG)
     topics = beside.folders(str(Path(path.removeprefix("file:")).absolute()))
-    folders = [*found.by_partition.values(), *(one.path for one in topics)]
-    holders = dict.fromkeys([*found.directories, *(one.directory for one in topics)])
-    return _digest([path, topic], folders, [*holders, *folders])
+    folders = [*found.by_partition.values(), *(folder.path for folder in topics)]
+    holders = dict.fromkeys([*found.directories, *(folder.directory for folder in topics)])
+    return _digest([path, GROUP_LOG], folders, [*holders, *folders])
 
 
 def _digest(words: Iterable[str], folders: Iterable[str], told: Iterable[str]) -> str | None:
@@ -42,12 +42,12 @@ def _digest(words: Iterable[str], folders: Iterable[str], told: Iterable[str]) -
     try:
         for folder in folders:
             digest.update(f"{folder}\n".encode())
-            for one in segment_files(folder):
-                stat = Path(one.path).stat()
+            for segment in segment_files(folder):
+                stat = Path(segment.path).stat()
                 if max(stat.st_mtime_ns, stat.st_ctime_ns) > before:
                     return None
                 facts = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
-                digest.update(f"{one.path} {facts}\n".encode())
+                digest.update(f"{segment.path} {facts}\n".encode())
         for directory in told:
             for name in _TOLD:
                 digest.update(f"{directory}/{name} {_content(directory, name)!r}\n".encode())

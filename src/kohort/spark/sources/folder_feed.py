@@ -52,20 +52,27 @@ class FolderFeed:
         self._tails: dict[int, _Tail] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """To a worker goes where the folders are, and no open file."""
+        """A worker gets the places of the folders, and no open file."""
         return type(self), (self._path, self._topic, self._folders)
 
     def bounds(self) -> dict[int, Bounds]:
         self._folders = folders.find(self._path, self._topic)
-        return {one: _patiently(self._bounds, one) for one in self._folders.by_partition}
+        return {
+            partition: _patiently(self._bounds, partition)
+            for partition in self._folders.by_partition
+        }
 
     def marks(self, following: Mapping[int, int]) -> dict[int, Mark | None]:
         return {
-            one: _patiently(self._mark_before, one, offset) for one, offset in following.items()
+            partition: _patiently(self._mark_before, partition, offset)
+            for partition, offset in following.items()
         }
 
     def standing(self, marks: Mapping[int, Mark]) -> dict[int, int | None]:
-        return {one: _patiently(self._standing, one, mark) for one, mark in marks.items()}
+        return {
+            partition: _patiently(self._standing, partition, mark)
+            for partition, mark in marks.items()
+        }
 
     def at_time(self, partitions: Iterable[int], timestamp_ms: int) -> dict[int, int]:
         return {
@@ -76,9 +83,9 @@ class FolderFeed:
     def weigh(self, ranges: Mapping[int, tuple[int, int]]) -> list[Weighed]:
         """A span for each segment, weighed in bytes."""
         return [
-            one
+            piece
             for partition, (start, end) in ranges.items()
-            for one in _patiently(self._weighed, partition, start, end)
+            for piece in _patiently(self._weighed, partition, start, end)
         ]
 
     def happened(self) -> tuple[Note, ...]:
@@ -88,7 +95,7 @@ class FolderFeed:
         for span in spans:
             yield from self._span(span)
 
-    # ---- in the driver
+    # In the driver
 
     def _files(self, partition: int) -> list[SegmentFile]:
         folder = self._folders.by_partition.get(partition)
@@ -127,7 +134,9 @@ class FolderFeed:
         tail = self._tails.get(partition)
         if tail is not None and tail.last is not None and tail.last.following == offset:
             return tail.last.base, tail.last.crc
-        for file in reversed([one for one in self._files(partition) if one.base < offset]):
+        for file in reversed(
+            [segment for segment in self._files(partition) if segment.base < offset]
+        ):
             found = None
             for head in self._heads(file, offset - 1):
                 if head.base >= offset:
@@ -195,7 +204,7 @@ class FolderFeed:
             found.append(Weighed(Span(partition, first, last), int(size * min(1.0, share))))
         return found
 
-    # ---- in a worker
+    # In a worker
 
     def _span(self, span: Span) -> Iterator[Rows]:
         """Segment after segment, listed anew each time: any of them may have been rolled, cleaned
@@ -262,7 +271,7 @@ class _Reading:
             position = stop
 
     def _damage(self, position: int, stop: int) -> Iterator[Rows]:
-        """One row for what is no batch; of a long stretch its beginning."""
+        """One row for bytes that are no batch; of a long stretch, its beginning."""
         data = self._walk.file.read(position, min(stop - position, WINDOW_BYTES))
         parsed = parse(data, self._span.partition, start=self.following, final=True)
         for piece in parsed.pieces:
@@ -289,7 +298,9 @@ def _next_file(
     files: list[SegmentFile], following: int, done: tuple[int, int] | None
 ) -> SegmentFile | None:
     """The file that holds an offset; the one after it, when that file was read to its end."""
-    chosen = max((index for index, one in enumerate(files) if one.base <= following), default=0)
+    chosen = max(
+        (index for index, segment in enumerate(files) if segment.base <= following), default=0
+    )
     while chosen < len(files):
         file = files[chosen]
         if done is None or file.base > done[0] or not _is_file(file, done):
@@ -319,7 +330,7 @@ def _all_heads(walk: Walk, position: int) -> Iterator[Head]:
 
 
 def _is_there(tail: _Tail) -> bool:
-    """Whether the last batch that was seen still is what it was."""
+    """Whether the last batch that was seen is still the same."""
     if tail.last is None:
         return True
     return next(tail.walk.heads(tail.last.position, tail.walk.size()), None) == tail.last
@@ -327,7 +338,7 @@ def _is_there(tail: _Tail) -> bool:
 
 def _last_right(walk: Walk, known: Head | None) -> Head | None:
     """The last batch that is whole and right. Crcs are computed near the end of the file only:
-    what is before was there before the last crash.
+    everything earlier was there before the last crash.
     """
     size = walk.size()
     start = known.position + known.length if known else walk.near(NO_OFFSET)[0]
@@ -347,7 +358,7 @@ def _first_at(data: bytes, timestamp_ms: int, head: Head) -> int:
 
 
 def _patiently(look: Callable[..., Answer], *arguments: Any) -> Answer:
-    """Look again when a file went away meanwhile: cleaning has put another in its place."""
+    """Look again when a file has disappeared meanwhile: cleaning has put another in its place."""
     for _ in range(_VANISHED):
         with suppress(FileNotFoundError):
             return look(*arguments)

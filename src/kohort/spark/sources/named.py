@@ -36,5 +36,5 @@ def source(text: str) -> Source:
 
 def register(spark: SparkSession) -> None:
     """Let the session know every `kohort.…` format."""
-    for one in FORMATS:
-        spark.dataSource.register(one)
+    for form in FORMATS:
+        spark.dataSource.register(form)

@@ -83,15 +83,15 @@ def range_options(ranges: Mapping[int, tuple[int, int]]) -> dict[str, str]:
     """The options that name exactly these ranges: `Options.ranges` reads them."""
     return {
         "partitions": ",".join(map(str, ranges)),
-        "startingOffsets": json.dumps({one: start for one, (start, _) in ranges.items()}),
-        "endingOffsets": json.dumps({one: end for one, (_, end) in ranges.items()}),
+        "startingOffsets": json.dumps({index: start for index, (start, _) in ranges.items()}),
+        "endingOffsets": json.dumps({index: end for index, (_, end) in ranges.items()}),
     }
 
 
 def stream_options(plan: Plan, max_records: int | None) -> dict[str, str]:
     """The options of a stream that begins where a plan does."""
-    starts = {one: position.next for one, position in plan.positions.items()}
-    starts |= {one: start for one, (start, _) in plan.ranges.items()}
+    starts = {index: position.next for index, position in plan.positions.items()}
+    starts |= {index: start for index, (start, _) in plan.ranges.items()}
     limit = {} if max_records is None else {"maxRecordsPerTrigger": str(max_records)}
     return {"startingOffsets": json.dumps(starts), **limit}
 

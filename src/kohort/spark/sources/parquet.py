@@ -73,7 +73,7 @@ class ParquetSource:
         to_time: datetime | None = None,
     ) -> Plan:
         """What there is to read now, behind `since`. Files that went away are no cut of the log."""
-        self._survey.seen = {index: one.next for index, one in since.items()}
+        self._survey.seen = {index: position.next for index, position in since.items()}
         return planning.plan(self._survey, since, from_time, to_time)
 
     def frame(self, spark: SparkSession, plan: Plan) -> DataFrame:
@@ -91,7 +91,7 @@ class ParquetSource:
         self, spark: SparkSession, since: Mapping[int, Position], known: DataFrame
     ) -> DataFrame | None:
         """Files come in any order. Only what is not known is decoded."""
-        following = {index: one.next for index, one in since.items()}
+        following = {index: position.next for index, position in since.items()}
         if not self._survey.any_before(following):
             return None
         before = F.lit(False)
@@ -106,7 +106,7 @@ class ParquetSource:
         """Files as they arrive. A file is read whole, so `max_records` has no say."""
         del max_records
         schema = spark.read.parquet(self._path).schema
-        starts = {index: one.next for index, one in plan.positions.items()}
+        starts = {index: position.next for index, position in plan.positions.items()}
         starts |= {index: start for index, (start, _) in plan.ranges.items()}
         fresh = ~F.col("partition").isin(*starts) if starts else F.lit(True)
         for index, start in starts.items():
@@ -150,11 +150,11 @@ class _Survey:
         found: dict[int, Bounds] = {}
         for partition, offsets in self._offsets(None):
             first, last = pc.min(offsets).as_py(), pc.max(offsets).as_py()
-            one = found.get(partition, Bounds(first, last + 1))
-            found[partition] = Bounds(min(one.start, first), max(one.end, last + 1))
+            known = found.get(partition, Bounds(first, last + 1))
+            found[partition] = Bounds(min(known.start, first), max(known.end, last + 1))
         return {
-            index: Bounds(one.start, max(one.end, self.seen.get(index, 0)))
-            for index, one in sorted(found.items())
+            index: Bounds(edges.start, max(edges.end, self.seen.get(index, 0)))
+            for index, edges in sorted(found.items())
         }
 
     def any_before(self, following: Mapping[int, int]) -> bool:

@@ -19,19 +19,19 @@ def plan(
 ) -> Plan:
     """See `Source.plan`."""
     bounds = survey.bounds()
-    cut = _cuts(survey, {one: since[one] for one in since if one in bounds}, bounds)
+    cut = _cuts(survey, {index: since[index] for index in since if index in bounds}, bounds)
     starts = _starts(survey, since, bounds, cut, from_time)
     ends = survey.at_time(bounds, milliseconds(to_time)) if to_time is not None else {}
     ranges = {}
-    for index, one in sorted(bounds.items()):
-        begin, end = max(starts[index], one.start), min(one.end, ends.get(index, one.end))
+    for index, edges in sorted(bounds.items()):
+        begin, end = max(starts[index], edges.start), min(edges.end, ends.get(index, edges.end))
         if begin < end:
             ranges[index] = (begin, end)
     reached = {index: Position(begin) for index, begin in starts.items()}
     reached |= since
     reached |= {index: _back(since[index], offset) for index, offset in cut.items()}
     for back in _BACK:
-        ends = {one: end - back for one, (start, end) in ranges.items() if start < end - back}
+        ends = {index: end - back for index, (start, end) in ranges.items() if start < end - back}
         marks = survey.marks(ends) if ends else {}
         for index, end in ends.items():
             reached[index] = reached[index].moved(Position(end, marks.get(index)))
@@ -53,7 +53,7 @@ def _absent(partition: int, following: int) -> Note:
 
 
 def cut_note(partition: int, offset: int, following: int) -> Note:
-    """Records that others have taken the place of."""
+    """Records whose offsets were used again."""
     text = (
         f"the log of partition {partition} was cut at or behind offset {offset} after it was read "
         f"to {following}; it is read again from {offset} on"
@@ -118,20 +118,20 @@ def _starts(
 def _cuts(
     survey: Survey, since: Mapping[int, Position], bounds: Mapping[int, Bounds]
 ) -> dict[int, int]:
-    """Where logs were cut since they were read: behind the newest batch that still stands."""
+    """Where logs were cut since they were read: behind the newest batch that is still the same."""
     cut: dict[int, int] = {}
-    marks = {index: one.last for index, one in since.items() if one.last is not None}
+    marks = {index: position.last for index, position in since.items() if position.last is not None}
     standing = survey.standing(marks) if marks else {}
-    for index, one in since.items():
+    for index, position in since.items():
         end = bounds[index].end
         if index not in marks:
-            if end < one.next:
+            if end < position.next:
                 cut[index] = end
             continue
         following = standing[index]
         if following is None:
-            cut[index] = _behind_an_older(survey, index, one, bounds[index])
-        elif end < one.next:
+            cut[index] = _behind_an_older(survey, index, position, bounds[index])
+        elif end < position.next:
             cut[index] = min(following, end)
     return cut
 

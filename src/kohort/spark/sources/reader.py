@@ -25,14 +25,14 @@ from kohort.spark.sources.planning import gap
 from kohort.spark.sources.standing import SourceError
 
 ROWS_AT_ONCE = 10_000
-"""What decoding is quickest with, and a good size for the way to the JVM."""
+"""The number of rows with which decoding is quickest, and a good size for the way to the JVM."""
 FEW_BYTES = 256 << 20
-"""So much is read in one process into memory, and no more."""
+"""The most that one process reads into memory."""
 _LOG = logging.getLogger("kohort.spark")
 
 
 class Shape(NamedTuple):
-    """What becomes of raw rows."""
+    """A shape of rows, and how raw rows get it."""
 
     schema: pa.Schema
     of: Callable[[Rows, Sequence[str]], pa.RecordBatch]
@@ -67,8 +67,8 @@ class Columns:
         settle()
         of = SHAPES[self._rows].of
         for rows in raw:
-            for some in sliced(rows, ROWS_AT_ONCE):
-                shaped = of(some, self._names)
+            for piece in sliced(rows, ROWS_AT_ONCE):
+                shaped = of(piece, self._names)
                 if shaped.num_rows:
                     yield shaped
 
@@ -99,7 +99,7 @@ class Reader(DataSourceReader):
 
 
 def read_or_none(reader: Reader) -> pa.Table | None:
-    """All rows, read in this process as a worker of Spark would; None once they are too many."""
+    """All rows, read in this process as a worker of Spark would; None where there are too many."""
     batches: list[pa.RecordBatch] = []
     size = 0
     for task in reader.partitions():
@@ -142,14 +142,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         now = _wanted(self._feed.bounds(), self._options)
         self._check(start, now)
         begins = {}
-        for index, one in now.items():
-            begins[index] = start[str(index)]["next"] if str(index) in start else one.start
-            if begins[index] < one.start:
-                _LOG.warning("%s", gap(index, begins[index], one.start).text)
-                begins[index] = one.start
+        for index, edges in now.items():
+            begins[index] = start[str(index)]["next"] if str(index) in start else edges.start
+            if begins[index] < edges.start:
+                _LOG.warning("%s", gap(index, begins[index], edges.start).text)
+                begins[index] = edges.start
         ends = {
-            index: max(begins[index], min(one.end, self._target_of(index, one)))
-            for index, one in now.items()
+            index: max(begins[index], min(edges.end, self._target_of(index, edges)))
+            for index, edges in now.items()
         }
         most = getattr(limit, "max_rows", None)
         if most is not None:
@@ -177,9 +177,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: dict[str, dict[str, int]]) -> None:
         """Nothing is kept anywhere but in the checkpoint."""
 
-    def _target_of(self, index: int, one: Bounds) -> int:
+    def _target_of(self, index: int, edges: Bounds) -> int:
         if self._target is None:
-            return one.end
+            return edges.end
         return self._target[index].end if index in self._target else 0
 
     def _as_offsets(self, following: Mapping[int, int]) -> dict[str, dict[str, int]]:
@@ -194,17 +194,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _check(self, start: Mapping[str, Mapping[str, int]], now: Mapping[int, Bounds]) -> None:
         suspects = {}
-        for index, one in now.items():
+        for index, edges in now.items():
             at = start.get(str(index), {})
-            seen = self._checked.get(index) == one.generation
-            self._checked[index] = one.generation
-            if "crc" in at and (not seen or one.end < at["next"]):
+            seen = self._checked.get(index) == edges.generation
+            self._checked[index] = edges.generation
+            if "crc" in at and (not seen or edges.end < at["next"]):
                 suspects[index] = (at["base"], at["crc"])
         standing = self._feed.standing(suspects) if suspects else {}
-        for index, one in now.items():
+        for index, edges in now.items():
             at = start.get(str(index), {})
             gone = standing.get(index, 0) is None
-            if gone or one.end < at.get("next", 0):
+            if gone or edges.end < at.get("next", 0):
                 raise SourceError(
                     f"the log of partition {index} was cut after it was read to {at['next']}, and "
                     "its offsets are used again: run kohort pipeline again, which reads them anew; "
@@ -218,9 +218,10 @@ def share(begins: Mapping[int, int], ends: Mapping[int, int], most: int) -> dict
     total = sum(left.values())
     if total <= most:
         return dict(ends)
-    shares = {index: most * one // total for index, one in left.items()}
+    shares = {index: most * count // total for index, count in left.items()}
     rest = most - sum(shares.values())
-    for index in sorted(left, key=lambda one: most * left[one] % total, reverse=True)[:rest]:
+    by_remainder = sorted(left, key=lambda index: most * left[index] % total, reverse=True)
+    for index in by_remainder[:rest]:
         shares[index] += 1
     return {index: begins[index] + shares[index] for index in ends}
 
@@ -230,7 +231,7 @@ def _wanted(bounds: Mapping[int, Bounds], options: Options) -> dict[int, Bounds]
     if asked is not None and not asked <= bounds.keys():
         missing = ", ".join(map(str, sorted(asked - bounds.keys())))
         raise SourceError(f"option partitions names {missing}, the log has {_listed(bounds)}")
-    return {index: one for index, one in bounds.items() if asked is None or index in asked}
+    return {index: edges for index, edges in bounds.items() if asked is None or index in asked}
 
 
 def _listed(bounds: Mapping[int, Bounds]) -> str:
@@ -241,9 +242,9 @@ def _starts(feed: Feed, options: Options, bounds: Mapping[int, Bounds]) -> dict[
     if options.starting_ms is not None:
         return feed.at_time(bounds, options.starting_ms)
     if options.starting == LATEST:
-        return {index: one.end for index, one in bounds.items()}
+        return {index: edges.end for index, edges in bounds.items()}
     named = options.starting if isinstance(options.starting, Mapping) else {}
-    return {index: named.get(index, one.start) for index, one in bounds.items()}
+    return {index: named.get(index, edges.start) for index, edges in bounds.items()}
 
 
 def _ranges(feed: Feed, options: Options) -> dict[int, tuple[int, int]]:
@@ -254,8 +255,8 @@ def _ranges(feed: Feed, options: Options) -> dict[int, tuple[int, int]]:
         raise SourceError("option endingOffsets is earliest, expected latest or offsets")
     ends = feed.at_time(bounds, options.ending_ms) if options.ending_ms is not None else {}
     ranges = {}
-    for index, one in sorted(bounds.items()):
-        end = min(one.end, named.get(index, one.end), ends.get(index, one.end))
+    for index, edges in sorted(bounds.items()):
+        end = min(edges.end, named.get(index, edges.end), ends.get(index, edges.end))
         if starts[index] < end:
             ranges[index] = (starts[index], end)
     return ranges

@@ -47,12 +47,12 @@ def sample_folders(
 
 
 def is_short(found: Sequence[Folder], since: Since, most_bytes: int, most_folders: int) -> bool:
-    """Whether walks over these folders pass so few bytes altogether."""
+    """Whether walks over these folders pass at most this many bytes altogether."""
     left = most_bytes
     for folder in found if len(found) <= most_folders else ():
         seen = since.get((folder.topic, folder.partition))
         segments = segment_files(folder.path)
-        following = [*(one.base for one in segments[1:]), None]
+        following = [*(later.base for later in segments[1:]), None]
         for segment, end in zip(segments, following, strict=True):
             if seen is None or end is None or end >= seen.last.end_offset:
                 with suppress(FileNotFoundError):
@@ -79,7 +79,9 @@ def sample(folder: Folder, since: Since = NOTHING, *, most: int = MOST_SAMPLES) 
     if not samples and last is None:
         samples = _end_by_file_time(segments)
     start = max(log_start(folder), min((segment.base for segment in segments), default=0))
-    return _rows([(folder.topic, topic_id, folder.partition, start, one) for one in samples], "log")
+    return _rows(
+        [(folder.topic, topic_id, folder.partition, start, taken) for taken in samples], "log"
+    )
 
 
 def thinned(samples: Iterable[Sample], most: int) -> list[Sample]:
@@ -91,9 +93,9 @@ def thinned(samples: Iterable[Sample], most: int) -> list[Sample]:
     kept: dict[int, Sample] = {}
     first = None
     step = 1
-    for one in samples:
-        first = first or one
-        kept[one.at_ms // step] = one
+    for taken in samples:
+        first = first or taken
+        kept[taken.at_ms // step] = taken
         while len(kept) > max(most, 1):
             step *= 2
             kept = {each.at_ms // step: each for each in kept.values()}
@@ -126,7 +128,7 @@ def _behind(segments: Sequence[SegmentFile], last: Sample) -> tuple[int, int] | 
     None when no walk of this log can have ended so. A topic without an id may be another of the
     same name: then its log is shorter, has no batch that ends there, or has later times before it.
     """
-    holding = [index for index, one in enumerate(segments) if one.base < last.end_offset]
+    holding = [index for index, segment in enumerate(segments) if segment.base < last.end_offset]
     if not holding:
         return 0, 0
     position = 0
@@ -181,7 +183,7 @@ def sample_cluster(bootstrap: str) -> pa.Table:
 
 
 async def _sample(admin: AdminClient) -> pa.Table:
-    topics = [one for one in await admin.list_topics() if one.name not in INTERNAL_TOPICS]
+    topics = [topic for topic in await admin.list_topics() if topic.name not in INTERNAL_TOPICS]
     ids = {topic.name: uuid_text(topic.topic_id) if topic.topic_id else None for topic in topics}
     partitions = [
         TopicPartition(topic.name, index) for topic in topics for index in range(topic.partitions)
@@ -213,12 +215,12 @@ def _rows(
 ) -> pa.RecordBatch:
     topics, ids, partitions, starts, samples = zip(*rows, strict=True) if rows else ([],) * 5
     columns = {
-        "sampled_at": [one.at_ms * 1000 for one in samples],
+        "sampled_at": [taken.at_ms * 1000 for taken in samples],
         "topic": topics,
         "topic_id": ids,
         "topic_partition": partitions,
         "log_start_offset": starts,
-        "end_offset": [one.end_offset for one in samples],
+        "end_offset": [taken.end_offset for taken in samples],
         "origin": [origin] * len(rows),
     }
     return of_columns(END_OFFSETS, columns)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from kohort.history.rows import LEAVE, REBALANCE_TIMEOUT, SESSION_TIMEOUT
 
 MOST_WAITING = 10_000
-"""Of how many groups lines are kept whose number is not known yet."""
+"""For how many groups lines are kept whose number is not known yet."""
 LONGEST_LINE = 1 << 16
 """What is longer is no line that matters, and is not held in memory."""
 _SIGN = b"roup"  # in every line that matters
@@ -135,7 +135,7 @@ _NUMBERS = (
     (re.compile(r"Stabilized group (.+) generation (\d+) (?:\(\S+\) )?with \d+ members\.?"), 0),
     (re.compile(r"Group (.+) with generation (\d+) (?:\(\S+\) )?is now empty\.?"), 0),
 )
-"""What tells the number that follows, and how much is to be added to the one that it names."""
+"""Texts with the group and a number, and what is to be added to that number."""
 
 
 class Said(NamedTuple):
@@ -152,8 +152,8 @@ class Said(NamedTuple):
 
 
 def said(lines: Iterable[bytes]) -> Iterator[Said]:
-    """What a file says, of its lines one after the other. None of them is kept for longer than
-    until the group's number is known.
+    """The lines of a file that matter, one after the other. None is kept for longer than until the
+    group's number is known.
     """
     waiting: dict[str, list[Said]] = {}
     before, line = b"", b""
@@ -170,10 +170,10 @@ def said(lines: Iterable[bytes]) -> Iterator[Said]:
         numbered = _number(text)
         if numbered is not None:
             group_id, number = numbered
-            yield from (one._replace(number=number) for one in waiting.pop(group_id, ()))
+            yield from (waited._replace(number=number) for waited in waiting.pop(group_id, ()))
             continue
-        for one in _removals(text, clock_us):
-            waiting.setdefault(one.group_id, []).append(one)
+        for removal in _removals(text, clock_us):
+            waiting.setdefault(removal.group_id, []).append(removal)
         if len(waiting) > MOST_WAITING:
             yield from waiting.pop(next(iter(waiting)))
     for left in waiting.values():
@@ -248,9 +248,9 @@ def _told(text: str, form: Form) -> dict[str, str] | None:
         rest = rest[: len(rest) - len(others[-1])]
         others = others[:-1]
     values = []
-    for one in others:
-        before, found, rest_after = rest.partition(one)
-        if not found or one in rest_after:
+    for separator in others:
+        before, found, rest_after = rest.partition(separator)
+        if not found or separator in rest_after:
             return None
         values.append(before)
         rest = rest_after

@@ -18,7 +18,7 @@ class ServerLogError(KohortError):
 
 
 class LogFile(NamedTuple):
-    """What a file has said."""
+    """The lines of a file that matter."""
 
     path: Path
     lines: list[Said]
@@ -27,14 +27,14 @@ class LogFile(NamedTuple):
 def files_of(given: Iterable[str | Path]) -> list[Path]:
     """The files of paths and patterns, each once. Raises ServerLogError: there is none."""
     found: dict[Path, None] = {}
-    for one in given:
-        path = Path(one)
+    for name in given:
+        path = Path(name)
         try:
-            paths = [path] if path.exists() else _matching(str(one))
+            paths = [path] if path.exists() else _matching(str(name))
         except OSError as error:
             raise _unread(path, error.strerror or str(error)) from error
         if not paths:
-            raise ServerLogError(f"server log {one} does not exist: expected a file or a pattern")
+            raise ServerLogError(f"server log {name} does not exist: expected a file or a pattern")
         for path in paths:
             if path.is_dir():
                 raise ServerLogError(f"server log {path} is a directory: expected a file")
@@ -47,9 +47,7 @@ def _matching(pattern: str) -> list[Path]:
 
 
 def read(path: Path) -> LogFile:
-    """Read a file. In memory are the lines that matter, and none of the others. Raises
-    ServerLogError.
-    """
+    """Read a file. Memory holds only the lines that matter. Raises ServerLogError."""
     try:
         with path.open("rb") as file:
             is_gzip = file.read(2) == _GZIP

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from kohort.client.admin import GroupListing, groups
 from kohort.client.cluster import Cluster
-from kohort.client.connection import Address
+from kohort.client.settings import addresses_of
 from kohort.errors import ApiError
 from kohort.spark.schemas import Table
 from kohort.spark.sources.asking import CLIENT_ID, TIMEOUT_S, answered
@@ -41,7 +41,7 @@ class Wanted:
     @classmethod
     def of(cls, name: str, options: Mapping[str, str]) -> Self:
         """Out of Spark's options, whose names have no case. Raises SourceError."""
-        known = {one.lower(): one for one in _OPTIONS}
+        known = {spelled.lower(): spelled for spelled in _OPTIONS}
         given = {option.lower(): value for option, value in options.items()}
         for option in given:
             if option not in known:
@@ -59,7 +59,7 @@ class Wanted:
 def _names(source: str, given: Mapping[str, str], option: str) -> tuple[str, ...] | None:
     if option not in given:
         return None
-    names = tuple(one.strip() for one in given[option].split(",") if one.strip())
+    names = tuple(part.strip() for part in given[option].split(",") if part.strip())
     if not names:
         raise SourceError(f"{source}: {option} is empty, expected names with commas between them")
     return names
@@ -86,19 +86,18 @@ def shares(wanted: Wanted) -> list[Share]:
 
 
 async def _shares(wanted: Wanted) -> list[Share]:
-    addresses = [Address.of(one.strip()) for one in wanted.bootstrap.split(",") if one.strip()]
-    cluster = Cluster(addresses, client_id=CLIENT_ID)
+    cluster = Cluster(addresses_of(wanted.bootstrap), client_id=CLIENT_ID)
     deadline = asyncio.get_running_loop().time() + TIMEOUT_S
     try:
         listed, errors = await _listed(cluster, wanted, deadline)
-        ids = [one.group_id for one in listed]
+        ids = [listing.group_id for listing in listed]
         places = await cluster.coordinators(ids, deadline) if ids else {}
     finally:
         await cluster.close()
     by_broker = defaultdict(list)
-    for one in listed:
-        place = places[one.group_id]
-        by_broker[-1 if isinstance(place, ApiError) else place.id].append(one)
+    for listing in listed:
+        place = places[listing.group_id]
+        by_broker[-1 if isinstance(place, ApiError) else place.id].append(listing)
     size = wanted.groups_per_task
     return [
         *(
@@ -118,7 +117,9 @@ async def _listed(
 ) -> tuple[list[GroupListing], Mapping[int, ApiError]]:
     """The groups that are wanted. Those asked for by name need not be listed."""
     if wanted.groups is not None and wanted.states is None and wanted.types is None:
-        return [GroupListing(one, "", None, None) for one in dict.fromkeys(wanted.groups)], {}
+        return [
+            GroupListing(group_id, "", None, None) for group_id in dict.fromkeys(wanted.groups)
+        ], {}
     listings = await groups.list_groups(
         cluster, states=wanted.states, types=wanted.types, deadline=deadline
     )

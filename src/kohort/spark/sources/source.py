@@ -89,11 +89,10 @@ class Source(Protocol):
         """
 
     def ends(self, since: Since = NOTHING) -> Ends:
-        """Where the user topics beside this log end now. To be asked as soon as a plan is made,
-        before its rows are read: the time between the two is the error of every lag.
-
-        `since` is what earlier rows with origin `log` have told: it need not be told again.
+        """Where the user topics beside this log end now. Ask as soon as a plan is made, before its
+        rows are read: the time between the two is the error of every lag. `since` is what earlier
+        rows with origin `log` have told, and need not tell again.
         """
 
     def settings(self) -> Settings:
-        """What the cluster's brokers are told, as far as we can know it."""
+        """The settings of the cluster's brokers, as far as they can be known."""

@@ -46,7 +46,8 @@ class Identity(NamedTuple):
     def matches(self, other: "Identity") -> bool:
         """Whether both may be of the same log."""
         return all(
-            one is None or two is None or one == two for one, two in zip(self, other, strict=True)
+            ours is None or theirs is None or ours == theirs
+            for ours, theirs in zip(self, other, strict=True)
         )
 
 
@@ -61,7 +62,7 @@ class Settings(NamedTuple):
     def over(self, other: "Settings") -> "Settings":
         """These, and where they are unknown those of the other."""
         return Settings(
-            *(low if one is None else one for one, low in zip(self, other, strict=True))
+            *(theirs if ours is None else ours for ours, theirs in zip(self, other, strict=True))
         )
 
 

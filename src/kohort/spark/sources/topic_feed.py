@@ -1,4 +1,4 @@
-"""A log as the leaders of its partitions give it, fetched by whoever reads it."""
+"""A log as the leaders of its partitions give it, fetched by the process that reads it."""
 
 import asyncio
 import logging
@@ -20,7 +20,6 @@ from kohort.wire.batch import HEADER_SIZE
 FIRST_BYTES = 1 << 20
 LEAST_BYTES = 1 << 16
 PIECE_BYTES = 4 << 20
-_LOOK_BYTES = 1 << 14
 _WAIT_MS = 500
 _PAUSE_S = 0.2
 _AT_ONCE = 3  # partitions that one task fetches at the same time
@@ -28,7 +27,7 @@ _READY = 2  # fetched pieces that wait for their reader
 _LOG = logging.getLogger("kohort.spark")
 
 Piece = tuple[Span, int, bytes]
-"""A span, the offset that it has come to, and batches from there on."""
+"""A span, the offset that reading has come to, and the batches from there on."""
 
 
 class TopicFeed:
@@ -133,16 +132,16 @@ class TopicFeed:
             async with self.known() as client:
                 for at in range(max(map(len, places.values()))):
                     wanted = {index: each[at] for index, each in places.items() if at < len(each)}
-                    found = await client.batches_at(wanted, limit_bytes=_LOOK_BYTES)
+                    found = await client.batches_at(wanted)
                     for index, data in found.items():
                         looks[index].append((wanted[index], data))
 
         if places:
             answered(self._bootstrap, ask)
         return [
-            one
+            piece
             for index, (start, end) in ranges.items()
-            for one in weighing.weighed(index, start, end, looks[index])
+            for piece in weighing.weighed(index, start, end, looks[index])
         ]
 
     def happened(self) -> tuple[Note, ...]:
@@ -173,17 +172,17 @@ class TopicFeed:
         return TopicClient(self._bootstrap, self._topic, is_known=is_known)
 
     def known(self) -> TopicClient:
-        """The same for ranges that somebody has planned: he was answered."""
+        """The same for ranges of a plan: whoever made it had an answer."""
         return TopicClient(self._bootstrap, self._topic, is_known=True)
 
-    # ---- in the driver
+    # In the driver
 
     def _heads(self, wanted: Mapping[int, int]) -> dict[int, Head]:
         """The batch that holds each offset, or the one after it; nothing where there is none."""
 
         async def ask() -> dict[int, bytes]:
             async with self.client() as client:
-                return await client.batches_at(wanted, limit_bytes=_LOOK_BYTES)
+                return await client.batches_at(wanted)
 
         found = answered(self._bootstrap, ask) if wanted else {}
         return {
@@ -192,7 +191,7 @@ class TopicFeed:
             if len(data) >= HEADER_SIZE and (head := head_at(data, 0, 0)) is not None
         }
 
-    # ---- in a worker
+    # In a worker
 
     async def _fetch_all(self, spans: Sequence[Span], shelf: "_Shelf") -> None:
         waiting = list(reversed(spans))
@@ -244,8 +243,8 @@ class TopicFeed:
             offset, silent_since = max(offset, passed.following), None
 
     async def _wait(self, span: Span, offset: int, since: float | None) -> float:
-        """Wait a little for a leader that has the records and does not give them: a new one does
-        not know at once what its followers have. Since when that is so.
+        """Wait a little for a leader that has the records and does not give them: a new leader does
+        not know at once what its followers have. Returns since when that is so.
         """
         now = asyncio.get_running_loop().time()
         if since is not None and now - since > PATIENCE_S:
@@ -270,7 +269,7 @@ class TopicFeed:
 
 
 class _Shelf:
-    """A few pieces that wait for their reader; whoever fetches more waits for room."""
+    """A few pieces that wait for their reader. A task that fetches more waits for room."""
 
     def __init__(self) -> None:
         self._pieces: asyncio.Queue[Piece | None] = asyncio.Queue()

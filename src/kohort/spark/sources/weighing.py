@@ -38,7 +38,7 @@ def estimate(data: bytes, start: int, end: int) -> int:
     width = heads[-1].following - since
     if width <= 0:  # base offsets have no checksum
         return end - start
-    density = sum(max(0, one.records) for one in heads) / width
+    density = sum(max(0, head.records) for head in heads) / width
     return int(max(0, end - max(start, since)) * min(1.0, density))
 
 

@@ -46,11 +46,11 @@ class Batch(NamedTuple):
     whole: bool = True
     """All of the plan is in the rows. A micro-batch has some of it."""
     late: DataFrame | None = None
-    """Rows that lie before what was planned (see `late`)."""
+    """Rows that lie before the ones that were planned (see `late`)."""
     ends: Ends | None = None
-    """As they were when it was planned; None for a batch that was planned just now."""
+    """The ends when reading was planned; None for a batch that was planned just now."""
     server_log: tuple[Part, ...] = ()
-    """What log files of brokers tell that is new (see `tables.server_logs`)."""
+    """The new lines of brokers' log files (see `tables.server_logs`)."""
 
 
 def add(
@@ -126,12 +126,12 @@ def _rows(spark: SparkSession, batch: Batch) -> DataFrame | pa.Table | None:
 
 
 def ends_now(writer: Writer, log: Source) -> Ends:
-    """Where user topics end, asked now: whoever has just made a plan does so at once."""
+    """Where user topics end, asked now. A caller that has made a plan asks at once."""
     return log.ends(walked(writer.directory, writer.manifest))
 
 
 def _moved(manifest: Manifest, log: Source, following: Mapping[int, int]) -> dict[int, Position]:
-    """Where the partitions of a micro-batch have come to."""
+    """The offsets that the partitions of a micro-batch have reached."""
     return {
         partition: manifest.positions.get(partition, Position(0)).moved(position)
         for partition, position in log.positions(following).items()
@@ -149,8 +149,8 @@ def flip(
     clocked: bool = False,
 ) -> tuple[Note, ...]:
     """Compute gold over the rows of a manifest, and publish both, with the past. `touched` are the
-    partitions of the log whose rows are not those of the published manifest; `clocked` says that
-    the moment is the clock's. Returns what is to be said of the past.
+    partitions of the log whose rows differ from those of the published manifest; `clocked` says
+    that the clock chose the moment. Returns notes about the past.
     """
     with telling(spark, progress, "computing") as doing:
         computed = compute(spark, writer, manifest, touched, context, doing, clocked=clocked)
@@ -186,11 +186,11 @@ def tidy(
     manifest = writer.manifest
     merging = increments.to_merge(manifest.increments, keep_ms)
     if merging:
-        with telling(spark, progress, "merging", sum(one.rows for one in merging)):
+        with telling(spark, progress, "merging", sum(increment.rows for increment in merging)):
             writer.publish(increments.merge(spark, writer, manifest, merging))
     manifest = writer.manifest
     if small := small_parts(manifest):
-        kept = tuple(one for one in manifest.end_offsets if one not in small)
+        kept = tuple(part for part in manifest.end_offsets if part not in small)
         writer.publish(manifest.with_(end_offsets=(*kept, as_one(writer, small))))
     if keep_ms is None:
         return
@@ -198,9 +198,9 @@ def tidy(
     before_ms = micros(context.as_of) // 1000 - keep_ms
     old = increments.too_old(manifest, before_ms)
     if old:
-        with telling(spark, progress, "dropping", sum(one.rows for one in old)):
+        with telling(spark, progress, "dropping", sum(increment.rows for increment in old)):
             manifest = increments.compact(spark, writer, manifest, old)
-        touched = {partition for one in old for partition in one.ranges}
+        touched = {partition for increment in old for partition in increment.ranges}
         flip(spark, writer, manifest, touched, context, progress)
 
 
@@ -226,6 +226,6 @@ def beyond(frame: DataFrame, manifest: Manifest) -> DataFrame:
     following = {index: position.next for index, position in manifest.positions.items()}
     if not following:
         return frame
-    known = F.create_map(*(F.lit(one) for pair in following.items() for one in pair))
+    known = F.create_map(*(F.lit(item) for pair in following.items() for item in pair))
     at = F.try_element_at(known, F.col("partition"))
     return frame.where(F.col("offset") >= F.coalesce(at, F.lit(0)))

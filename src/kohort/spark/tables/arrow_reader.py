@@ -1,10 +1,9 @@
 """Reading a directory of tables without Spark: for the terminal, the report, and scripts.
 
-The same tables as `spark_reader` reads, through the same manifest, by Arrow alone: no JVM has to
-start. Of Delta tables the files are read that make up the version which the manifest names.
+It reads the same tables as `spark_reader`, through the same manifest, by Arrow alone: no JVM has to
+start. Of a Delta table it reads the files of the version that the manifest names.
 """
 
-import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, reduce
@@ -23,10 +22,11 @@ from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.tables import delta_files
 from kohort.spark.tables.catalog import did_you_mean, table_of
 from kohort.spark.tables.manifest import Increment, Manifest, Part, TablesError, load
+from kohort.terms import uuid_text
 
 
 class GoneError(TablesError):
-    """Files have gone that the tables were made of: later ones have taken their place."""
+    """Files of the tables are gone: later ones have taken their place."""
 
 
 class NoGroupError(TablesError):
@@ -72,7 +72,7 @@ class Rows:
         for place in self._places:
             with _still_there():
                 found = parquet.dataset(place.files, self.schema)
-                yield from found.to_batches(columns=columns, filter=_both(place.where, filter))
+                yield from found.to_batches(columns=columns, filter=all_of(place.where, filter))
 
     def to_table(
         self,
@@ -117,8 +117,8 @@ class SilverRows(Rows):
                 found = parquet.dataset(place.files, DECODED.arrow)
                 for batch in found.to_batches(columns=chosen, filter=place.where):
                     rows = pa.Table.from_batches([self._shaped(batch, schema)])
-                    some = rows if filter is None else rows.filter(filter)
-                    yield from some.select(wanted).to_batches()
+                    filtered = rows if filter is None else rows.filter(filter)
+                    yield from filtered.select(wanted).to_batches()
 
     def _shaped(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         values = [
@@ -126,7 +126,13 @@ class SilverRows(Rows):
             for name, values in zip(batch.schema.names, batch.columns, strict=True)
         ]
         pairs = zip(values, schema, strict=True)
-        return pa.record_batch([one.cast(field.type) for one, field in pairs], schema)
+        return pa.record_batch([column.cast(field.type) for column, field in pairs], schema)
+
+
+def all_of(*conditions: pc.Expression | None) -> pc.Expression | None:
+    """The condition that all of these hold; None is one that always does."""
+    known = [condition for condition in conditions if condition is not None]
+    return reduce(pc.Expression.__and__, known) if known else None
 
 
 class Tables:
@@ -155,7 +161,7 @@ class Tables:
             found = self._listed(table)
         finally:
             self.check_kept()  # which tells more than that one of them is gone
-        return [one for one in found if one.files]
+        return [place for place in found if place.files]
 
     def _listed(self, table: Table) -> list[Place]:
         if table.layer == "gold":
@@ -177,11 +183,12 @@ class Tables:
         return Path(file).stat().st_size
 
     def check_kept(self) -> None:
-        """Raises GoneError where a writer may have begun to remove what was just listed: it does
-        so a quarter of an hour after no manifest needs it. What is removed later is missed by name.
+        """Raises GoneError where a writer may have begun to remove what was just listed: it does so
+        a quarter of an hour after the last manifest that names a file. If files go later, reading
+        them fails by name.
         """
         now = load(self.directory)
-        kept = {*now.paths(), *(one.path for one in now.retired)}
+        kept = {*now.paths(), *(retired.path for retired in now.retired)}
         if now.number != self.manifest.number and not kept.issuperset(self.manifest.paths()):
             raise GoneError(
                 f"{self.directory} was written anew since its tables were opened, a quarter of an "
@@ -193,20 +200,20 @@ class Tables:
         return self(name).to_table(filter=where)
 
     def check_groups(self, groups: Iterable[str], name: str | None = None) -> None:
-        """Raises TablesError for a group of which nothing is known: neither the state of groups
-        tells of it, nor the table of that name.
+        """Raises TablesError for a group that neither the state of groups nor the table of that
+        name knows.
         """
         asked = {"group_state"} & self.manifest.gold.keys() | ({name} if name else set())
         known: set[str | None] = set()
-        for one in asked:
-            if "group_id" in self(one).schema.names:
-                for batch in self(one).to_batches(["group_id"]):
+        for table in asked:
+            if "group_id" in self(table).schema.names:
+                for batch in self(table).to_batches(["group_id"]):
                     known.update(batch.column(0).unique().to_pylist())
         for group in groups:
             if known and group not in known:
                 raise NoGroupError(
                     f"no group is called {group!r} in {self.directory}"
-                    + did_you_mean(group, [one for one in known if one is not None])
+                    + did_you_mean(group, [other for other in known if other is not None])
                 )
 
     def _parts(self, parts: Iterable[Part]) -> list[Place]:
@@ -223,17 +230,17 @@ class Tables:
             return found
         return [file.path for file in delta_files.files(path, part.version)]
 
-    def _rows(self, one: Increment, kind: str | None) -> list[str]:
+    def _rows(self, increment: Increment, kind: str | None) -> list[str]:
         """The files of an increment, of one kind or of all."""
         if self.manifest.rows_version is None:
-            _check_there(self.directory / ROWS / one.name)
-            folders = parquet.inside(self.directory / ROWS / one.name, "kind=*")
+            _check_there(self.directory / ROWS / increment.name)
+            folders = parquet.inside(self.directory / ROWS / increment.name, "kind=*")
             chosen = (folder for folder in folders if kind in (None, folder.name[len("kind=") :]))
             found = [file for folder in chosen for file in _files(folder)]
-            rows = one.rows if kind is None else one.counts.get(kind, 0)
-            self._check_rows(self.directory / ROWS / one.name, found, rows)
+            rows = increment.rows if kind is None else increment.counts.get(kind, 0)
+            self._check_rows(self.directory / ROWS / increment.name, found, rows)
             return found
-        name = one.name.partition("=")[2]
+        name = increment.name.partition("=")[2]
         return [
             file.path
             for file in self._version
@@ -243,8 +250,9 @@ class Tables:
     def _check_rows(
         self, folder: Folder, files: Sequence[str], rows: int, *, least: bool = False
     ) -> None:
-        """Raises GoneError where files have gone, or have come that no run has written: what is
-        left would be told as if it were all. In a bucket the manifest names each file.
+        """Raises GoneError where files are missing, or where there are files that no run has
+        written: the remaining rows would pass for all of them. In a bucket the manifest names each
+        file.
         """
         if isinstance(folder, ObjectPath):
             return
@@ -273,7 +281,7 @@ def rows_of(table: Table, places: Iterable[Place]) -> Rows:
 
 @contextmanager
 def _still_there() -> Iterator[None]:
-    """A file that goes while it is read, or is damaged, is told by what is meant."""
+    """Says which tables are meant when a file disappears while it is read, or is damaged."""
     try:
         yield
     except FileNotFoundError as error:
@@ -283,10 +291,6 @@ def _still_there() -> Iterator[None]:
         ) from error
     except pa.ArrowInvalid as error:
         raise TablesError(f"the tables cannot be read: {str(error).splitlines()[0]}") from error
-
-
-def _both(one: pc.Expression | None, two: pc.Expression | None) -> pc.Expression | None:
-    return two if one is None else one if two is None else one & two
 
 
 def _check_there(folder: Folder) -> None:
@@ -305,9 +309,6 @@ def _files(folder: Folder) -> list[str]:
 def _texts(ids: pa.Array) -> pa.Array:
     """16 bytes as the 22 characters in which ids of topics are written."""
     return pa.array(
-        [
-            None if one is None else base64.urlsafe_b64encode(one).decode().rstrip("=")
-            for one in ids.to_pylist()
-        ],
+        [None if topic_id is None else uuid_text(topic_id) for topic_id in ids.to_pylist()],
         pa.string(),
     )

@@ -68,7 +68,7 @@ def chosen_columns(table: Table, wanted: Sequence[str] | None) -> list[str]:
 
 def unknown_table(name: str) -> TablesError:
     """What is to be said of a name that no table has."""
-    known = [SHORT.get(one, one) for one in known_tables()]
+    known = [SHORT.get(table, table) for table in known_tables()]
     there = did_you_mean(name, known) or f", expected one of {', '.join(known)}"
     return TablesError(f"no table is called {name!r}{there}")
 

@@ -1,6 +1,6 @@
-"""Of which cluster tables are, so that those of several can stand in one table.
+"""Which cluster tables belong to, so that those of several clusters can stand in one table.
 
-A directory is of one cluster. Its name is not in the files: whoever reads them adds it as a column.
+A directory belongs to one cluster. Its name is not in the files: readers add it as a column.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ CLUSTER = "cluster"
 
 
 def cluster_of(manifest: Manifest) -> str | None:
-    """The name that somebody gave it, or the cluster's own id; None where neither is known."""
+    """The name that somebody gave the cluster, or its own id; None where neither is known."""
     return manifest.cluster or manifest.identity.cluster_id
 
 
@@ -52,15 +52,17 @@ def check_apart(clusters: Iterable[tuple[Folder, str | None]]) -> None:
 
 
 def inner(names: Sequence[str], stored: Sequence[str]) -> list[str]:
-    """The columns to read from files for these; one, where it is for nothing but their number."""
-    return [one for one in names if one != CLUSTER] or [stored[0]]
+    """The columns to read from files for these. When only the number of rows is asked for, it is
+    one.
+    """
+    return [column for column in names if column != CLUSTER] or [stored[0]]
 
 
 def with_cluster(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, cluster: str | None
 ) -> Iterator[pa.RecordBatch]:
-    """Rows with the columns of a schema, of which one may be the cluster."""
+    """Rows with the columns of a schema; one of these may be the cluster."""
     for batch in batches:
         told = pa.repeat(pa.scalar(cluster, pa.string()), batch.num_rows)
-        columns = [told if one == CLUSTER else batch.column(one) for one in schema.names]
+        columns = [told if column == CLUSTER else batch.column(column) for column in schema.names]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,4 +1,4 @@
-"""Which Kohort has made some tables: not its number alone, but what it is made of."""
+"""Which Kohort has made some tables: told by its code, not by its version number alone."""
 
 from functools import cache
 from hashlib import blake2b

@@ -51,9 +51,9 @@ def compute(
     *,
     clocked: bool = False,
 ) -> Computed:
-    """Every table of gold over the rows of `manifest`, `touched` being the log partitions whose
-    rows are not those that gold was last computed from; and the past, with what this adds to it.
-    The files are new; the old ones stay. `clocked` says that nobody chose the moment.
+    """Every table of gold over the rows of `manifest`, and the past with what this run adds. The
+    rows of the log partitions `touched` differ from those that gold was last computed from. The
+    files are new; the old ones stay. `clocked` says that nobody chose the moment.
     """
     changed = tuple(sorted(touched))
     frames = views(spark_reader.rows(spark, writer.directory, manifest))
@@ -74,7 +74,7 @@ def compute(
             frames |= with_histories(frames, context)
     elif goes_on or _has_all(TABLES.values()):
         pairs = told_names.told(writer, manifest, frames, found)
-        complete = {one: reach.complete_offset for one, reach in found.reaches.items()}
+        complete = {index: reach.complete_offset for index, reach in found.reaches.items()}
         besides = Known(told_names.named(pairs), complete, context.session_timeout_ms)
         if _has_all(TABLES.values()):
             done, ways = bring_up(spark, writer, manifest, frames, besides, found.reaches)
@@ -94,7 +94,7 @@ def compute(
             before = _reusable(measure, manifest, writer.directory)
             done[table.name] = _one(spark, writer, frames, measure, before, changed, context)
         frames |= _read(spark, writer, {table.name: done[table.name]})
-    ordered = {one.table.name: done[one.table.name] for one in MEASURES}
+    ordered = {measure.table.name: done[measure.table.name] for measure in MEASURES}
     doing(LAG_HISTORY.name)
     seen = Seen(ordered, context.as_of, lag_at or partial(lag_of, frames), clocked)
     return Computed(ordered, ways, known, bring_up_past(writer, manifest, seen))
@@ -105,8 +105,8 @@ def _read(spark: SparkSession, writer: Writer, gold: Mapping[str, Gold]) -> OnDe
     tables = {measure.table.name: measure.table for measure in MEASURES}
     return OnDemand(
         {
-            name: partial(spark_reader.parts, spark, writer.directory, tables[name], one.parts)
-            for name, one in gold.items()
+            name: partial(spark_reader.parts, spark, writer.directory, tables[name], computed.parts)
+            for name, computed in gold.items()
         }
     )
 
@@ -116,8 +116,8 @@ def _has_all(tables: Iterable[Table]) -> bool:
 
 
 def _reusable(measure: Measure, manifest: Manifest, directory: Folder) -> Gold | None:
-    """What was computed earlier, where some of it may still be right: by the same code, into files
-    that are there.
+    """What was computed earlier and may still be right in part: by the same code, into files that
+    exist.
     """
     table = measure.table
     before = manifest.gold.get(table.name)

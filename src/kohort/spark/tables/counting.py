@@ -1,6 +1,6 @@
-"""What was written of an increment, counted: each row once, where it was planned, of a known kind.
+"""Counts what was written of an increment: each row once, where it was planned, of a known kind.
 
-Spark counts what Spark has written, and pyarrow what pyarrow has: the same sums, looked at by the
+Spark counts what Spark has written, and pyarrow what pyarrow has. Both counts are checked by the
 same rules.
 """
 
@@ -43,10 +43,11 @@ class _Sum(NamedTuple):
 
 
 def of_frame(frame: DataFrame, ranges: Ranges | None) -> Counted:
-    """Count by Spark. `ranges` is what was planned, None for whatever is there.
+    """Count by Spark. `ranges` is what was planned, None for whatever is there. Bytes between two
+    batches that are no batch have no offset of their own: their row stands where the next record
+    does.
 
-    Bytes between two batches that are none have no offset of their own: their row stands where the
-    next record does. Raises Broken for rows that should not be.
+    Raises Broken for rows that should not be.
     """
     kinds = F.array(*(F.lit(kind) for kind in ALL_KINDS))
     code = F.coalesce(F.array_position(kinds, F.col("kind")), F.lit(0))
@@ -109,28 +110,28 @@ def of_table(table: pa.Table, ranges: Ranges | None) -> Counted:
 def _checked(sums: Iterable[_Sum], ranges: Ranges | None) -> Counted:
     counts: dict[str, int] = {}
     covered: dict[int, tuple[int, int]] = {}
-    found = sorted(sums, key=lambda one: (one.partition, one.code))
-    for one in found:
-        _check(one, ranges)
-        kind = ALL_KINDS[one.code - 1]
-        counts[kind] = counts.get(kind, 0) + one.rows
-        first, end = covered.get(one.partition, (one.first, one.last + 1))
-        covered[one.partition] = min(first, one.first), max(end, one.last + 1)
-    oldest = [one.oldest for one in found if one.oldest is not None]
-    newest = [one.newest for one in found if one.newest is not None]
+    found = sorted(sums, key=lambda of_kind: (of_kind.partition, of_kind.code))
+    for of_kind in found:
+        _check(of_kind, ranges)
+        kind = ALL_KINDS[of_kind.code - 1]
+        counts[kind] = counts.get(kind, 0) + of_kind.rows
+        first, end = covered.get(of_kind.partition, (of_kind.first, of_kind.last + 1))
+        covered[of_kind.partition] = min(first, of_kind.first), max(end, of_kind.last + 1)
+    oldest = [of_kind.oldest for of_kind in found if of_kind.oldest is not None]
+    newest = [of_kind.newest for of_kind in found if of_kind.newest is not None]
     return Counted(counts, covered, min(oldest, default=None), max(newest, default=None))
 
 
-def _check(one: _Sum, ranges: Ranges | None) -> None:
-    where = f"partition {one.partition}"
-    if one.doubled is not None:
-        raise Broken(f"{where} has offset {one.doubled} more than once in one read")
-    if not one.code:
-        raise Broken(f"{where} has {one.rows} rows of a kind that no table has, expected none")
+def _check(of_kind: _Sum, ranges: Ranges | None) -> None:
+    where = f"partition {of_kind.partition}"
+    if of_kind.doubled is not None:
+        raise Broken(f"{where} has offset {of_kind.doubled} more than once in one read")
+    if not of_kind.code:
+        raise Broken(f"{where} has {of_kind.rows} rows of a kind that no table has, expected none")
     if ranges is not None:
-        start, end = ranges.get(one.partition, (0, 0))
-        if not start <= one.first <= one.last < end:
+        start, end = ranges.get(of_kind.partition, (0, 0))
+        if not start <= of_kind.first <= of_kind.last < end:
             raise Broken(
-                f"{where} was read at offsets {one.first} to {one.last}, expected {start} to "
-                f"{end - 1}"
+                f"{where} was read at offsets {of_kind.first} to {of_kind.last}, "
+                f"expected {start} to {end - 1}"
             )

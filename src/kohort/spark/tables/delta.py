@@ -1,12 +1,12 @@
 """The tables as Delta tables, for those who want them in other engines too.
 
-Delta commits each table by itself. So the manifest names the version of each, and a reader asks for
-those: all tables flip together here as well. What a crashed writer committed no manifest names: an
-increment of it is not looked at and goes with the next commit, and a table of gold is written whole
-then. Old versions stay until somebody runs VACUUM. Samples of end offsets stay Parquet: they are
-added by processes that have no Spark.
+Delta commits each table by itself. So the manifest names the version of each table, and a reader
+asks for that version: all tables flip together here as well. No manifest names what a crashed
+writer committed: its increment is ignored and goes with the next commit, and its table of gold is
+then written whole. Old versions stay until somebody runs VACUUM.
 
-Spark writes the tables; which versions and files there are delta-rs tells, without a JVM.
+Samples of end offsets stay Parquet, because processes without Spark add them. Spark writes the
+tables; delta-rs tells which versions and files there are, without a JVM.
 """
 
 from collections.abc import Iterable
@@ -63,7 +63,7 @@ def append_rows(writer: Writer, frame: DataFrame, name: str) -> int:
     if delta_files.latest(path) is None:
         output.mode("append").save(str(path))
     else:
-        dead = f"increment not in ({', '.join(repr(one) for one in ('', *live))})"
+        dead = f"increment not in ({', '.join(repr(increment) for increment in ('', *live))})"
         output.mode("overwrite").option("replaceWhere", dead).save(str(path))
     return _written(path)
 
@@ -79,7 +79,7 @@ def rows(
         F.col("increment").isin(names)
     )
     lacking = [field for field in DECODED.spark if field.name not in frame.columns]
-    return frame.withColumns({one.name: F.lit(None).cast(one.dataType) for one in lacking})
+    return frame.withColumns({field.name: F.lit(None).cast(field.dataType) for field in lacking})
 
 
 def write_part(
@@ -97,8 +97,8 @@ def write_part(
     if partitions is None or before is None:
         output.option("overwriteSchema", "true").save(str(path))
     elif before.version == latest:
-        these = ", ".join(map(str, partitions))
-        output.option("replaceWhere", f"partition in ({these})").save(str(path))
+        listed = ", ".join(map(str, partitions))
+        output.option("replaceWhere", f"partition in ({listed})").save(str(path))
     else:
         others = part(spark, writer.directory, before).where(
             ~F.col("partition").isin(list(partitions))
@@ -108,9 +108,9 @@ def write_part(
     return Part(path=where, rows=_at(spark, path, version).count(), version=version)
 
 
-def part(spark: SparkSession, directory: Folder, one: Part) -> DataFrame:
+def part(spark: SparkSession, directory: Folder, wanted: Part) -> DataFrame:
     """The rows of a part in the version that the manifest names."""
-    return _at(spark, delta_files.on_disk(directory) / one.path, one.version)
+    return _at(spark, delta_files.on_disk(directory) / wanted.path, wanted.version)
 
 
 def _at(spark: SparkSession, path: Path, version: int | None) -> DataFrame:

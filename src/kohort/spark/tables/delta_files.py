@@ -13,7 +13,7 @@ from kohort.spark.stores.places import Folder
 from kohort.spark.tables.manifest import TablesError
 
 _BEYOND_FILES = {"columnMapping", "deletionVectors"}
-"""Features with which the rows of a file are not simply the rows of the table."""
+"""Features that make the rows of a file differ from the rows of the table."""
 
 
 class DataFile(NamedTuple):
@@ -37,10 +37,10 @@ def files(folder: Folder, version: int) -> list[DataFile]:
     begin = "partition."
     return sorted(
         DataFile(
-            str(path / unquote(one["path"])),
-            {name.removeprefix(begin): one[name] for name in one if name.startswith(begin)},
+            str(path / unquote(row["path"])),
+            {name.removeprefix(begin): row[name] for name in row if name.startswith(begin)},
         )
-        for one in found
+        for row in found
     )
 
 

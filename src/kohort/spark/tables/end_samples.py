@@ -12,11 +12,10 @@ from kohort.spark.stores.layout import END
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables.folding import folded
 from kohort.spark.tables.manifest import Manifest, Part, Writer
+from kohort.spark.tables.small_parts import to_join
 
 MOST_PARTS = 20
 """So many small files of end offsets become one."""
-FEW_ROWS = 200_000
-"""A file with fewer rows is small."""
 
 SAMPLE = ["sampled_at", "topic", "topic_partition", "end_offset", "origin"]
 """What makes a sample: nobody has to be told it twice."""
@@ -33,7 +32,9 @@ def fresh_samples(writer: Writer, manifest: Manifest, samples: pa.Table) -> tupl
         there = parquet.dataset(files, END_OFFSETS.arrow).to_table(SAMPLE, filter=near)
         fresh = samples.join(there, SAMPLE, join_type="left anti")
     others = [name for name in END_OFFSETS.names if name not in SAMPLE]
-    once = fresh.group_by(SAMPLE, use_threads=False).aggregate([(one, "first") for one in others])
+    once = fresh.group_by(SAMPLE, use_threads=False).aggregate(
+        [(column, "first") for column in others]
+    )
     if not once.num_rows:
         return ()
     columns = [
@@ -52,7 +53,7 @@ def walked(directory: Folder, manifest: Manifest) -> Since:
 
 
 def _files(directory: Folder, manifest: Manifest) -> list[str]:
-    folders = [directory / one.path for one in manifest.end_offsets]
+    folders = [directory / part.path for part in manifest.end_offsets]
     return [str(file) for folder in folders for file in sorted(folder.glob("*.parquet"))]
 
 
@@ -60,15 +61,14 @@ def append_samples(writer: Writer, samples: pa.Table) -> None:
     """Add samples of end offsets, and flip; merges the small files once there are many."""
     manifest = writer.manifest
     merged = small_parts(manifest)
-    kept = tuple(one for one in manifest.end_offsets if one not in merged)
+    kept = tuple(old for old in manifest.end_offsets if old not in merged)
     part = as_one(writer, merged, samples)
     writer.publish(manifest.with_(end_offsets=(*kept, part)))
 
 
 def small_parts(manifest: Manifest) -> list[Part]:
     """Small files of samples, where there are many."""
-    small = [one for one in manifest.end_offsets if one.rows < FEW_ROWS]
-    return small if len(small) >= MOST_PARTS else []
+    return to_join(manifest.end_offsets, MOST_PARTS)
 
 
 def as_one(writer: Writer, parts: Iterable[Part], *more: pa.Table) -> Part:

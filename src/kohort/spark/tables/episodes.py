@@ -1,4 +1,4 @@
-"""For how long a group had a status: what the statuses of one run make of those of earlier runs.
+"""How long a group had a status: combines the statuses of one run with those of earlier runs.
 
 A run sees a moment, so a status lasts from the first moment at which it was seen to the first at
 which it was not. Pure: rows of `status_history` in and out.
@@ -30,11 +30,12 @@ def followed(
     seen_before: datetime | None,
     between: Worst,
 ) -> Followed:
-    """What goes on, ends and begins when groups have these statuses at a moment.
+    """What goes on, ends and begins when groups have these statuses at a moment. `before` is what
+    still lasted at `seen_before`, the moment of the previous run. `between` is the largest lag
+    since then, without this moment.
 
-    `before` is what still lasted at `seen_before`, the moment of the run before. `between` is what
-    was learned of the lag since then, up to but without this moment. A moment that is not later
-    than the one before says that a clock was set back: nothing goes on then.
+    A moment that is not later than the previous one says that a clock was set back: then nothing
+    goes on.
     """
     set_back = seen_before is not None and at <= seen_before
     known = {_key(row): row for row in before}
@@ -91,7 +92,7 @@ def _seen(row: Row, status: Row, at: datetime) -> Row:
 def _worse(row: Row, lag: tuple[int | None, float | None]) -> Row:
     names = ("worst_lag_records", "worst_lag_seconds")
     worst = {
-        name: max((one for one in (row[name], new) if one is not None), default=None)
+        name: max((known for known in (row[name], new) if known is not None), default=None)
         for name, new in zip(names, lag, strict=True)
     }
     return {**row, **worst}

@@ -1,5 +1,6 @@
-"""Rows that are few, written as Spark writes them and without it. Of decoded rows that is a folder
-for each kind, and in it the order of the log.
+"""Few rows, written as Spark writes them and without it.
+
+Decoded rows get a folder for each kind, and keep the order of the log in it.
 """
 
 from pathlib import Path
@@ -22,8 +23,8 @@ def write(directory: Folder, rows: pa.Table) -> None:
     ordered = rows.select(DECODED.names).sort_by(_ORDER)
     if not isinstance(directory, Path):
         for kind in ordered["kind"].unique().to_pylist():
-            those = ordered.filter(pc.equal(ordered["kind"], kind)).drop_columns("kind")
-            parquet.write(those, directory / f"kind={kind}" / "part-0.parquet")
+            of_kind = ordered.filter(pc.equal(ordered["kind"], kind)).drop_columns("kind")
+            parquet.write(of_kind, directory / f"kind={kind}" / "part-0.parquet")
         return
     directory.mkdir(parents=True)
     ds.write_dataset(
@@ -48,7 +49,7 @@ def here(directory: Folder, rows: DataFrame) -> int:
 
 
 def read(directory: Folder, *columns: str) -> pa.Table:
-    """Some columns of what was written there."""
+    """Some columns of DECODED rows that `write` has written."""
     there = [*directory.rglob("*.parquet")]
     files = parquet.dataset(there, DECODED.arrow, _BY_KIND)
     return files.to_table(list(columns))

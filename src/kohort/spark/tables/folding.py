@@ -10,8 +10,8 @@ ROWS_AT_ONCE = 100_000
 def folded(
     pieces: Iterable[pa.RecordBatch], schema: pa.Schema, fold: Callable[[pa.Table], pa.Table]
 ) -> pa.Table:
-    """What `fold` makes of all rows. It takes what it gives, with more rows behind it, and gives
-    rows of the same schema; memory has at most twice as many as it leaves, and some more.
+    """All rows after `fold`. It takes its own result with more rows behind it, and gives rows of
+    the same schema. Memory holds at most a little more than twice the rows that remain.
     """
     kept, most = schema.empty_table(), ROWS_AT_ONCE
     for piece in pieces:

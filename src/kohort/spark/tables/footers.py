@@ -1,4 +1,4 @@
-"""What the footers of Parquet files tell of their rows, without a look at them."""
+"""What the footers of Parquet files say about their rows, without reading the rows."""
 
 from collections.abc import Iterable
 
@@ -28,13 +28,14 @@ def largest(directory: Folder, parts: Iterable[Part], column: str) -> int | None
     """The largest value of a column in these parts; None where it has none."""
     files = (file for part in parts for file in (directory / part.path).glob("*.parquet"))
     found = (_largest(file, column) for file in files)
-    return max((one for one in found if one is not None), default=None)
+    return max((value for value in found if value is not None), default=None)
 
 
 def _largest(file: Folder, column: str) -> int | None:
     told = parquet.footer(file)
     index = next(
-        (one for one in range(told.num_columns) if told.schema.column(one).path == column), None
+        (number for number in range(told.num_columns) if told.schema.column(number).path == column),
+        None,
     )
     values = []
     for group in range(told.num_row_groups):

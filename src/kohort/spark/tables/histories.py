@@ -1,8 +1,10 @@
-"""Members, assignments and rebalances: what is new of the histories of groups, as parts of tables.
+"""Members, assignments and rebalances: brings the histories of groups up to date, as parts of
+tables.
 
-Rows that nothing can change any more are appended. Those that still may change, and the states from
-which histories go on, are replaced for the partitions of the log that have something new. So a run
-costs what is new. Where that could be wrong (see `news`), histories are replayed from bronze.
+Rows that nothing can change any more are appended. Rows that may still change, and the states from
+which histories go on, are replaced for the log partitions that have something new. So the cost of a
+run depends on what is new. Where that could be wrong (see `news`), histories are replayed from
+bronze.
 """
 
 from collections.abc import Collection, Mapping
@@ -39,14 +41,13 @@ from kohort.spark.tables.code import code
 from kohort.spark.tables.manifest import Gold, Histories, Increment, Manifest, Part, Writer
 from kohort.spark.tables.news import ALL, News, news, reached_by, renamed_topics
 from kohort.spark.tables.parts import columns_of, is_whole, without, write_part
+from kohort.spark.tables.small_parts import to_join
 
-MOST_PARTS = 10
-"""So many small parts of rows that are over become one."""
 FEW_ROWS = 200_000
 FEW_RECORDS = 20_000
 """So many records about members this process replays by itself."""
 FEW_BYTES = 4 << 20
-"""So large their files may be, which are a tenth of what they are in memory: a record of a large
+"""How large their files may be. They are a tenth of their size in memory: a record of a large
 classic group has all its members.
 """
 _ABOUT_MEMBERS = (TOMBSTONE, *(KINDS[number] for number in RECORD_TYPES))
@@ -74,9 +75,9 @@ class _Run(NamedTuple):
         """The rows of some partitions of the log."""
         return frame.where(F.col("partition").isin(sorted(partitions)))
 
-    def parts(self, table: Table, those: Collection[Part]) -> DataFrame:
+    def parts(self, table: Table, parts: Collection[Part]) -> DataFrame:
         """The rows of parts of a table."""
-        return spark_reader.parts(self.spark, self.writer.directory, table, those)
+        return spark_reader.parts(self.spark, self.writer.directory, table, parts)
 
     @property
     def lines(self) -> DataFrame | None:
@@ -98,13 +99,13 @@ class _Run(NamedTuple):
         return spark_reader.rows(self.spark, self.writer.directory, self.manifest, chosen)
 
     def looked_at(self) -> list[Increment]:
-        """Increments of which all rows of some partitions are looked at."""
+        """Increments that are read as a whole, at least for some partitions."""
         goes_on = self.news.anew == frozenset()
         return self.increments(fresh=True) if goes_on else [*self.manifest.increments]
 
     def about_members(self) -> int:
-        """At most so many records about members are looked at."""
-        counts = (one.counts for one in self.looked_at())
+        """An upper bound of how many records about members are looked at."""
+        counts = (increment.counts for increment in self.looked_at())
         return sum(count.get(kind, 0) for count in counts for kind in _ABOUT_MEMBERS)
 
 
@@ -136,7 +137,7 @@ def bring_up(
 
 
 def _is_nobodys(run: _Run) -> bool:
-    """Whether what is new cannot be about a group with members: there are none, and none came."""
+    """Whether nothing new can be about a group with members: there are none, and none came."""
     before = run.manifest.histories
     if (
         run.news.anew is not None
@@ -161,14 +162,15 @@ def _now(manifest: Manifest, reaches: Mapping[int, Reach], besides: Known) -> Hi
         session_timeout_ms=besides.session_timeout_ms,
         fed=reached_by(manifest.increments),
         complete={
-            partition: (one.complete_offset, one.complete_us) for partition, one in reaches.items()
+            partition: (reach.complete_offset, reach.complete_us)
+            for partition, reach in reaches.items()
         },
         server_logs=server_logs.paths_of(manifest),
     )
 
 
 def _news(writer: Writer, manifest: Manifest, now: Histories, besides: Known) -> News:
-    """Everything, where what was known is not there or is not whole."""
+    """Everything counts as new where the earlier result is missing or damaged."""
     before, directory = manifest.histories, writer.directory
     if before is None or before.names is None:
         return ALL
@@ -178,7 +180,7 @@ def _news(writer: Writer, manifest: Manifest, now: Histories, besides: Known) ->
             return ALL
         if not all(is_whole(directory, part) for part in gold.parts):
             return ALL
-    if not all(is_whole(directory, one) for one in (*before.states, before.names)):
+    if not all(is_whole(directory, part) for part in (*before.states, before.names)):
         return ALL
     topics = renamed_topics(_names(directory, before.names), besides.names)
     renamed = _partitions_with(directory, before.states, topics)
@@ -220,20 +222,20 @@ def _partitions_with(directory: Folder, states: Collection[Part], topics: set[st
 
 
 def _replayed(run: _Run) -> tuple[DataFrame, dict[tuple[str, bool], int]]:
-    """What `replay` gives of the groups with news, and how many rows of each table, and open."""
+    """What `replay` gives for the groups with news, and its rows by table and `is_open`."""
     happened, states = _happened(run)
     if _is_few(run):
         replayed = replay_here(happened, states, run.besides, run.lines)
         counted = replayed.group_by(["table", "is_open"]).aggregate([([], "count_all")])
         told = counted.select(["table", "is_open", "count_all"]).to_pydict().values()
-        return as_frame(run.spark, replayed), {one[:2]: one[2] for one in zip(*told, strict=True)}
+        return as_frame(run.spark, replayed), {row[:2]: row[2] for row in zip(*told, strict=True)}
     frame = kept(replay(happened, states, run.besides, run.lines))
     counts = frame.groupBy("table", "is_open").count().collect()
     return frame, {(row["table"], row["is_open"]): row["count"] for row in counts}
 
 
 def _is_few(run: _Run) -> bool:
-    rows = sum(one.rows for one in run.looked_at())
+    rows = sum(increment.rows for increment in run.looked_at())
     few = rows <= FEW_ROWS and run.about_members() <= FEW_RECORDS
     return few and _bytes_about_members(run) <= FEW_BYTES
 
@@ -248,7 +250,7 @@ def _bytes_about_members(run: _Run) -> int:
 
 
 def _happened(run: _Run) -> tuple[DataFrame, DataFrame | None]:
-    """What came of the groups with news, and the states from which their histories go on."""
+    """The new events of groups with news, and the states from which their histories go on."""
     decoded = run.frames[DECODED.name]
     if run.news.anew is None:
         return events_of(decoded, groups_with_members(decoded), run.besides.complete), None
@@ -287,17 +289,17 @@ def _table(
     """Rows that are over are added to those before, and rows that are open replace them."""
     anew, touched = run.news.anew, run.news.touched
     before = () if anew is None else run.manifest.gold[table.name].parts
-    over = [one for one in before if not one.is_open]
+    over = [part for part in before if not part.is_open]
     parts = [*without(over, anew or (), run.writer.directory)]
     if counts.get((table.name, False)):
         closed = _told(run, replayed.where(~F.col("is_open")), table)
         parts.append(_write(run, closed, table, None, counts[table.name, False]))
     parts = _merged(run, table, parts)
     rows = _told(run, replayed.where("is_open"), table)
-    still = [one for one in before if one.is_open]
+    still = [part for part in before if part.is_open]
     if touched is not None:
         rows = rows.unionByName(_others(run, run.parts(table, still), replayed))
-    expected = counts.get((table.name, True), 0) + sum(one.rows for one in still)
+    expected = counts.get((table.name, True), 0) + sum(part.rows for part in still)
     partitions = None if touched is None else tuple(sorted(touched))
     if expected:
         opened = _write(run, rows, table, partitions, expected, is_open=True)
@@ -332,12 +334,12 @@ def _write(
 
 def _merged(run: _Run, table: Table, parts: list[Part]) -> list[Part]:
     """The parts, small ones as one where there are many."""
-    small = [part for part in parts if part.rows < FEW_ROWS]
-    if len(small) < MOST_PARTS:
+    small = to_join(parts)
+    if not small:
         return parts
-    rows = sum(one.rows for one in small)
-    one = _write(run, run.parts(table, small), table, None, rows)
-    return [*(part for part in parts if part not in small), one]
+    rows = sum(part.rows for part in small)
+    merged = _write(run, run.parts(table, small), table, None, rows)
+    return [*(part for part in parts if part not in small), merged]
 
 
 def _states(run: _Run, replayed: DataFrame) -> tuple[Part, ...]:
@@ -349,5 +351,5 @@ def _states(run: _Run, replayed: DataFrame) -> tuple[Part, ...]:
         before = run.manifest.histories.states
         rows = rows.unionByName(_others(run, run.parts(STATES, before), replayed))
     partitions = None if touched is None else tuple(sorted(touched))
-    one = write_part(run.writer, rows.coalesce(1), HISTORIES, partitions)
-    return (*without(before, touched or (), run.writer.directory), one)
+    fresh = write_part(run.writer, rows.coalesce(1), HISTORIES, partitions)
+    return (*without(before, touched or (), run.writer.directory), fresh)

@@ -1,7 +1,7 @@
 """Increments: decoded rows that are written together, counted, merged, and dropped when too old.
 
-Nothing here flips the manifest: each function writes files that nobody knows yet and returns what
-the manifest would say of them.
+Nothing here flips the manifest. Each function writes files that no manifest names yet, and returns
+the manifest or the increments that name them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ from kohort.spark.tables.retention import kept
 ROWS_PER_FILE = 1_000_000
 FEW_ROWS = 200_000
 MOST_INCREMENTS = 10
-"""So many of about one size are merged into one."""
+"""How many increments of about one size are merged into one."""
 
 
 class Written(NamedTuple):
@@ -62,7 +62,7 @@ def write(
         compacted=compacted,
         planned=ranges is not None,
     )
-    following = {one: end for one, (_, end) in counted.covered.items()}
+    following = {index: end for index, (_, end) in counted.covered.items()}
     return Written(increment, following, version)
 
 
@@ -100,7 +100,7 @@ def _count(
     version: int | None,
     ranges: Ranges | None,
 ) -> Counted:
-    """What the files of an increment hold; None is for what was written without Spark."""
+    """What the files of an increment hold. Without a session (None), Arrow counts them."""
     if spark is None:
         columns = ("kind", "partition", "offset", "timestamp")
         return counting.of_table(few_rows.read(writer.directory / ROWS / name, *columns), ranges)
@@ -143,10 +143,12 @@ def to_merge(increments: Iterable[Increment], keep_ms: int | None = None) -> lis
     for increment in increments:
         if not increment.compacted:
             by_size.setdefault(len(str(max(increment.rows, 1000))), []).append(increment)
-    sizes = [size for size, those in by_size.items() if len(those) >= MOST_INCREMENTS]
+    sizes = [size for size, alike in by_size.items() if len(alike) >= MOST_INCREMENTS]
     if not sizes:
         return []
-    chosen = [one for size, those in by_size.items() if size <= max(sizes) for one in those]
+    chosen = [
+        increment for size, alike in by_size.items() if size <= max(sizes) for increment in alike
+    ]
     if keep_ms is None:
         return chosen
     largest = max(_near(chosen, keep_ms // 4), key=len)
@@ -154,7 +156,7 @@ def to_merge(increments: Iterable[Increment], keep_ms: int | None = None) -> lis
 
 
 def _near(increments: Iterable[Increment], reach_ms: int) -> Iterator[list[Increment]]:
-    """Several whose rows are not further apart than that, none of them twice."""
+    """Groups of increments whose rows are not further apart than that; no increment is in two."""
     near: list[Increment] = []
     for increment in sorted(increments, key=lambda increment: increment.oldest_ms or 0):
         newest = max(each.newest_ms or 0 for each in (*near, increment))
@@ -166,16 +168,16 @@ def _near(increments: Iterable[Increment], reach_ms: int) -> Iterator[list[Incre
 
 
 def merge(
-    spark: SparkSession, writer: Writer, manifest: Manifest, those: Iterable[Increment]
+    spark: SparkSession, writer: Writer, manifest: Manifest, merging: Iterable[Increment]
 ) -> Manifest:
     """The manifest with one increment in place of these; rows that were cut go for good."""
-    return _replace(spark, writer, manifest, list(those), None, compacted=False)
+    return _replace(spark, writer, manifest, list(merging), None, compacted=False)
 
 
 def too_old(manifest: Manifest, before_ms: int) -> list[Increment]:
-    """Increments of which no row is as young as that, nor stands behind a row of another one that
-    is: clocks go wrong, and what stays is the beginning of a log. None when nothing new has become
-    too old.
+    """Increments whose rows are all older than that, and do not stand behind a younger row of
+    another increment: clocks go wrong, and the rows that stay are the beginning of a log. Empty
+    where nothing has become too old since the last time.
     """
     # Damage alone has no time: it is as old as what it stands before.
     old = [increment for increment in manifest.increments if (increment.newest_ms or 0) < before_ms]
@@ -184,8 +186,8 @@ def too_old(manifest: Manifest, before_ms: int) -> list[Increment]:
         for increment in manifest.increments:
             for partition, (start, _) in increment.ranges.items() if increment not in old else ():
                 begins[partition] = min(start, begins.get(partition, start))
-        old = [one for one in old if not _is_behind(one, begins)]
-    return old if any(not one.compacted for one in old) else []
+        old = [increment for increment in old if not _is_behind(increment, begins)]
+    return old if any(not increment.compacted for increment in old) else []
 
 
 def _is_behind(increment: Increment, begins: Mapping[int, int]) -> bool:
@@ -196,14 +198,15 @@ def _is_behind(increment: Increment, begins: Mapping[int, int]) -> bool:
 
 
 def compact(
-    spark: SparkSession, writer: Writer, manifest: Manifest, those: Iterable[Increment]
+    spark: SparkSession, writer: Writer, manifest: Manifest, dropping: Iterable[Increment]
 ) -> Manifest:
-    """The manifest with only that of these increments on which later rows build."""
-    chosen = list(those)
-    names = {one.name for one in chosen}
+    """The manifest with only those rows of these increments that later rows build on."""
+    chosen = list(dropping)
+    names = {increment.name for increment in chosen}
     rest = [increment for increment in manifest.increments if increment.name not in names]
     old, young = (
-        spark_reader.rows(spark, writer.directory, manifest, some) for some in (chosen, rest)
+        spark_reader.rows(spark, writer.directory, manifest, increments)
+        for increments in (chosen, rest)
     )
     return _replace(spark, writer, manifest, chosen, kept(old, young), compacted=True)
 
@@ -212,20 +215,22 @@ def _replace(
     spark: SparkSession,
     writer: Writer,
     manifest: Manifest,
-    those: list[Increment],
+    replaced: list[Increment],
     frame: DataFrame | None,
     *,
     compacted: bool,
 ) -> Manifest:
-    rows = spark_reader.rows(spark, writer.directory, manifest, those) if frame is None else frame
+    rows = (
+        spark_reader.rows(spark, writer.directory, manifest, replaced) if frame is None else frame
+    )
     written = write(spark, writer, rows, None, compacted=compacted)
-    gone = {one.name for one in those}
+    gone = {increment.name for increment in replaced}
     left = tuple(increment for increment in manifest.increments if increment.name not in gone)
     if written is None:
         return manifest.with_(increments=left)
     ranges: dict[int, tuple[int, int]] = {}
-    for one in those:
-        for partition, (start, end) in one.ranges.items():
+    for increment in replaced:
+        for partition, (start, end) in increment.ranges.items():
             first, last = ranges.get(partition, (start, end))
             ranges[partition] = min(first, start), max(last, end)
     merged = Increment(
@@ -235,6 +240,6 @@ def _replace(
         oldest_ms=written.increment.oldest_ms,
         newest_ms=written.increment.newest_ms,
         compacted=compacted,
-        planned=all(one.planned for one in those),
+        planned=all(increment.planned for increment in replaced),
     )
     return manifest.with_(increments=(merged, *left), rows_version=written.rows_version)

@@ -1,6 +1,6 @@
-"""Which moments of lag what is new of the ends of topics is about. Needs no Spark.
+"""Which moments of lag the new samples of the ends of topics are about. Needs no Spark.
 
-A sample tells of the time behind the one before it, since it shows whether the end has moved.
+A sample tells about the time since the one before it, since it shows whether the end has moved.
 """
 
 from collections.abc import Iterator
@@ -30,20 +30,20 @@ _SPAN = pa.schema(
 
 
 class SampleNews(NamedTuple):
-    """In microseconds."""
+    """The times of samples, in microseconds."""
 
     times: Times
     """All times of samples, each once."""
     since_us: int
-    """Of moments before this one the new samples tell nothing new."""
+    """The new samples say nothing new about moments before this one."""
 
 
 def sample_news(directory: Folder, manifest: Manifest, before: Progress | None) -> SampleNews:
-    """Of the samples of `manifest`, beside those that `before` knew."""
-    there = {one.path for one in manifest.end_offsets}
+    """What is new in the samples of `manifest`, compared with those that `before` knew."""
+    there = {part.path for part in manifest.end_offsets}
     known = set() if before is None else {*before.samples}
-    old = [one for one in manifest.end_offsets if one.path in known]
-    new = [one for one in manifest.end_offsets if one.path not in known]
+    old = [part for part in manifest.end_offsets if part.path in known]
+    new = [part for part in manifest.end_offsets if part.path not in known]
     every = folded(_read(directory, [*old, *new], ["at"]), _AT, _each_once)
     times = every["at"].to_numpy()
     if before is None or not known <= there:
@@ -67,7 +67,7 @@ def _each_once(rows: pa.Table) -> pa.Table:
 
 
 def _told(directory: Folder, parts: list[Part]) -> list[dict[str, Any]]:
-    """Of each partition its first and last sample, and how many are of its folder."""
+    """For each partition its first and last sample, and how many of them come from its folder."""
     found: list[dict[str, Any]]
     found = folded(_read(directory, parts, _SPAN.names), _SPAN, _spans).to_pylist()
     return found

@@ -23,7 +23,7 @@ from kohort.spark.tables.manifest import Part, Stretch, Writer
 from kohort.spark.tables.thinning import ONE_MOMENT, ZONES, Zone, thinned
 
 MOST_PARTS = 10
-"""So many small files of single moments become one."""
+"""How many small files of single moments become one."""
 FEW_ROWS = 200_000
 ROWS_AT_ONCE = 500_000
 _ROW_GROUP = 100_000
@@ -69,10 +69,10 @@ class Origin(NamedTuple):
 
 
 def there(directory: Folder, stretches: Stretches, moments: Collection[int]) -> set[int]:
-    """Those of the moments, in microseconds, that a row is about, or is around."""
+    """Those of the moments, in microseconds, that some row is about or spans."""
     found: set[int] = set()
-    for one in stretches:
-        within = [moment for moment in moments if one.first_us <= moment <= one.last_us]
+    for stretch in stretches:
+        within = [moment for moment in moments if stretch.first_us <= moment <= stretch.last_us]
         if not within:
             continue
         where = (
@@ -80,25 +80,29 @@ def there(directory: Folder, stretches: Stretches, moments: Collection[int]) -> 
             & (pc.field("first_at") <= _time(max(within)))
             & (pc.field("at") >= _time(min(within)))
         )
-        rows = Origin(_files(directory, one.part)).read(["first_at", "at"], where)
+        rows = Origin(_files(directory, stretch.part)).read(["first_at", "at"], where)
         spans = rows.group_by(["first_at", "at"]).aggregate([])
         first, last = (spans[name].cast(pa.int64()).to_numpy() for name in ("first_at", "at"))
-        found |= {one for one in within if np.any((first <= one) & (one <= last))}
+        found |= {moment for moment in within if np.any((first <= moment) & (moment <= last))}
     return found
 
 
 def added(writer: Writer, stretches: Stretches, origins: Iterable[Origin]) -> Stretches:
-    """The stretches with one of new rows, each of a single moment; many small ones become one."""
+    """The stretches and the new rows, each of a single moment. Many small stretches become one."""
     grown = (*stretches, *_written(writer, origins, ONE_MOMENT))
-    small = [one for one in grown if one.step_us == ONE_MOMENT and one.part.rows < FEW_ROWS]
+    small = [
+        stretch
+        for stretch in grown
+        if stretch.step_us == ONE_MOMENT and stretch.part.rows < FEW_ROWS
+    ]
     if len(small) < MOST_PARTS:
         return grown
-    merged = _written(writer, [_origin(writer, one) for one in small], ONE_MOMENT)
-    return (*(one for one in grown if one not in small), *merged)
+    merged = _written(writer, [_origin(writer, stretch) for stretch in small], ONE_MOMENT)
+    return (*(stretch for stretch in grown if stretch not in small), *merged)
 
 
 def aged(writer: Writer, stretches: Stretches, now_us: int) -> Stretches:
-    """The stretches with what has become old enough thinned."""
+    """The stretches, with the rows thinned that have become old enough."""
     step_us = ONE_MOMENT
     for zone in ZONES:
         stretches = _aged(writer, stretches, step_us, zone, zone.reaches(now_us))
@@ -110,33 +114,37 @@ def _aged(
     writer: Writer, stretches: Stretches, finer_us: int, zone: Zone, until_us: int
 ) -> Stretches:
     """Rows of the finer step that are before a moment go into the files of a zone."""
-    ripe = [one for one in stretches if one.step_us == finer_us and one.first_us < until_us]
+    ripe = [
+        stretch
+        for stretch in stretches
+        if stretch.step_us == finer_us and stretch.first_us < until_us
+    ]
     for number in _periods(writer, ripe, zone, until_us):
         begin = number * zone.file_us
         inside = (pc.field("at") >= _time(begin)) & (pc.field("at") < _time(begin + zone.file_us))
         known = [
-            one
-            for one in stretches
-            if one.step_us == zone.step_us and one.first_us // zone.file_us == number
+            stretch
+            for stretch in stretches
+            if stretch.step_us == zone.step_us and stretch.first_us // zone.file_us == number
         ]
-        origins = [_origin(writer, one, inside) for one in (*ripe, *known)]
+        origins = [_origin(writer, stretch, inside) for stretch in (*ripe, *known)]
         new = _written(writer, origins, zone.step_us)
-        stretches = (*(one for one in stretches if one not in known), *new)
+        stretches = (*(stretch for stretch in stretches if stretch not in known), *new)
     young = pc.field("at") >= _time(until_us)
-    left = [_origin(writer, one, young) for one in ripe if one.last_us >= until_us]
-    kept = tuple(one for one in stretches if one not in ripe)
+    left = [_origin(writer, stretch, young) for stretch in ripe if stretch.last_us >= until_us]
+    kept = tuple(stretch for stretch in stretches if stretch not in ripe)
     return (*kept, *_written(writer, left, finer_us)) if left else kept
 
 
 def _periods(writer: Writer, ripe: list[Stretch], zone: Zone, until_us: int) -> list[int]:
-    """The numbers of the files of a zone that rows before a moment belong into."""
+    """The numbers of the files of a zone to which rows before a moment belong."""
     where = (pc.field("level") == "group") & (pc.field("at") < _time(until_us))
     found: set[int] = set()
-    for one in ripe:
-        if one.first_us // zone.file_us == min(one.last_us, until_us - 1) // zone.file_us:
-            found.add(one.first_us // zone.file_us)
+    for stretch in ripe:
+        if stretch.first_us // zone.file_us == min(stretch.last_us, until_us - 1) // zone.file_us:
+            found.add(stretch.first_us // zone.file_us)
             continue
-        times = _origin(writer, one).read(["at"], where)["at"].cast(pa.int64()).unique()
+        times = _origin(writer, stretch).read(["at"], where)["at"].cast(pa.int64()).unique()
         found.update((times.to_numpy() // zone.file_us).tolist())
     return sorted(found)
 
@@ -153,23 +161,24 @@ def _written(writer: Writer, origins: Iterable[Origin], step_us: int) -> Iterato
             for groups in _shares(chosen, level):
                 where = (pc.field("level") == level) & groups
                 rows = thinned(
-                    pa.concat_tables([one.shape(one.read(None, where)) for one in chosen]), step_us
+                    pa.concat_tables([origin.shape(origin.read(None, where)) for origin in chosen]),
+                    step_us,
                 )
                 if rows.num_rows:
                     file.write(rows)
                     count += rows.num_rows
                     ends = pc.min(rows["first_at"]), pc.max(rows["at"])
-                    times += [one.cast(pa.int64()).as_py() for one in ends]
+                    times += [end.cast(pa.int64()).as_py() for end in ends]
     if count:
         part = Part(path=name, rows=count)
         yield Stretch(part=part, step_us=step_us, first_us=min(times), last_us=max(times))
 
 
 def _shares(origins: Iterable[Origin], level: str) -> Iterator[pc.Expression]:
-    """Which groups to look at together: so many that their rows fit into memory."""
+    """The groups to read together: as many as have rows that fit into memory."""
     counts: Counter[str] = Counter()
-    for one in origins:
-        counts += one.group_ids(level)
+    for origin in origins:
+        counts += origin.group_ids(level)
     if not counts:
         return
     group, first, weight = pc.field("group_id"), "", 0
@@ -182,7 +191,7 @@ def _shares(origins: Iterable[Origin], level: str) -> Iterator[pc.Expression]:
 
 
 class _File:
-    """A file that is there once something was written into it."""
+    """A file that is made when something is first written into it."""
 
     def __init__(self, folder: Folder, name: str) -> None:
         self._folder, self._name = folder, name
@@ -204,8 +213,8 @@ class _File:
         self._open.write(rows, _ROW_GROUP)
 
 
-def _origin(writer: Writer, one: Stretch, where: pc.Expression | None = None) -> Origin:
-    return Origin(_files(writer.directory, one.part), where=where)
+def _origin(writer: Writer, stretch: Stretch, where: pc.Expression | None = None) -> Origin:
+    return Origin(_files(writer.directory, stretch.part), where=where)
 
 
 def _files(directory: Folder, part: Part) -> list[str]:

@@ -1,7 +1,7 @@
-"""Rows that come after later ones have been read: files of Parquet arrive in any order.
+"""Rows that arrive after later ones have been read: files of Parquet arrive in any order.
 
-A log grows at its end only, and a position says what was read of it. Of files it does not, so what
-lies before the position is compared with the rows that are there already.
+A log grows at its end only, so a position says what was read of it. With files that is not so: rows
+that lie before the position are compared with the rows that are there already.
 """
 
 from functools import reduce
@@ -47,7 +47,7 @@ def late(
 
 
 def _open(manifest: Manifest) -> Column:
-    """Where rows may be added."""
+    """The condition that a row may be added."""
     closed = [
         (F.col("partition") == index) & (F.col("offset") < end)
         for increment in manifest.increments

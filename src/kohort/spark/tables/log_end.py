@@ -1,4 +1,4 @@
-"""Where a log ends that may be a copy: of what came after it, nobody knows anything."""
+"""Where a log ends that may be a copy: what came after its end is unknown."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -12,8 +12,8 @@ _COPIES = ("log:", "parquet:")
 
 
 def log_end(tables: Tables) -> datetime | None:
-    """The last time of which the log tells, where it may be a copy and that is long before the
-    moment for which its tables were computed. None for a live log, and for one without times.
+    """The last time in the log, where it may be a copy and that time is long before the moment for
+    which its tables were computed. None for a live log, and for one without times.
     """
     manifest = tables.manifest
     if not manifest.source.startswith(_COPIES) or manifest.as_of_ms is None:
@@ -26,6 +26,7 @@ def log_end(tables: Tables) -> datetime | None:
     ]
     until = ds.field("sampled_at") <= moment
     for batch in tables("end_offsets").to_batches(["sampled_at"], until):
-        told += [one for one in [max(batch.column(0).to_pylist(), default=None)] if one]
+        times = batch.column(0).to_pylist()
+        told += [max(times)] if times else []
     newest = max(told, default=None)
     return newest if newest is not None and moment - newest > NEAR else None

@@ -32,8 +32,8 @@ from kohort.spark.stores.store import Store, Tag, store_of
 
 SCHEMA_VERSION = 2
 _READABLE = (1, 2)
-"""Version 2 has a past and what brokers have said: a Kohort that does not know of these would drop
-them, so it is to refuse.
+"""Version 2 has a past and the lines of brokers' logs. A Kohort that does not know these would drop
+them, so it must refuse.
 """
 GRACE_MS = 15 * 60 * 1000
 MOST_NOTES = 1000
@@ -44,7 +44,7 @@ class TablesError(KohortError):
     """A directory of tables that cannot be used; the text is one sentence that says what to do."""
 
     directory: Folder | None = None
-    """Of several directories the one that it is about, where it is about one."""
+    """The directory that the error is about, where several were asked."""
 
 
 class BusyError(TablesError):
@@ -58,17 +58,19 @@ class Increment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ranges: dict[int, tuple[int, int]]
     """Partition of the log -> first offset that was read and the offset after the last."""
     counts: dict[str, int]
-    """Table of silver -> its rows in here, before any cut."""
+    """Table of silver -> its rows in this increment, before any cut."""
     oldest_ms: int | None = None
     newest_ms: int | None = None
     cuts: dict[int, int] = msgspec.field(default_factory=dict)
-    """Partition -> offset from which on the rows in here no longer count: the log was cut there,
-    and its offsets used again."""
+    """Partition -> offset from which on the rows of this increment no longer count: the log was cut
+    there, and its offsets were used again.
+    """
     compacted: bool = False
-    """Only what tells the state of groups is left: their history was dropped as too old."""
+    """The history was dropped as too old: only the rows that tell the state of groups are left."""
     planned: bool = False
-    """The ranges are what was planned, so that nothing is between them and their neighbours. False
-    where they are only what the rows cover."""
+    """Whether the ranges are what was planned, so that nothing is between them and their
+    neighbours. False where they are only what the rows cover.
+    """
 
     @property
     def rows(self) -> int:
@@ -93,13 +95,14 @@ class Gold(msgspec.Struct, frozen=True, kw_only=True):
     """A table of gold."""
 
     columns: str
-    """The columns it was written with, as text: where they have changed it is computed anew."""
+    """The columns that it was written with, as text: where these have changed it is computed anew.
+    """
     parts: tuple[Part, ...]
 
 
 class Histories(msgspec.Struct, frozen=True, kw_only=True):
-    """What the histories of groups go on from, and what else they depend on: where that is another
-    they begin anew.
+    """What the histories of groups go on from, and what else they depend on. Where that has
+    changed, they begin anew.
     """
 
     code: str
@@ -139,13 +142,13 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     records: tuple[Part, ...]
     """`gold.newest.RECORDS`."""
     names: Part
-    """What the names of topics are, as anybody has told (see `tables.told_names`)."""
+    """The names of topics as far as anything tells them (see `tables.told_names`)."""
     exact_us: int | None
-    """`newest` tells what held at any moment from this one on; None for every moment."""
+    """`newest` tells what held at any moment from this one on; None: at any moment."""
     newest_us: int | None
-    """The latest time at which something in it took effect."""
+    """The latest time at which something in `newest` took effect."""
     moments: tuple[int, ...]
-    """The moments of which `lag` has rows."""
+    """The moments that have rows in `lag`."""
     samples: tuple[str, ...]
     """Paths of the parts of end offsets that these rows know."""
 
@@ -177,7 +180,11 @@ class Past(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def parts(self, table: str) -> tuple[Part, ...]:
         """The files of `lag_history` or of `status_history`."""
-        return self.status if table == "status_history" else tuple(one.part for one in self.lag)
+        return (
+            self.status
+            if table == "status_history"
+            else tuple(stretch.part for stretch in self.lag)
+        )
 
 
 class Retired(msgspec.Struct, frozen=True):
@@ -188,7 +195,7 @@ class Retired(msgspec.Struct, frozen=True):
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run was told, as far as its tables depend on it."""
+    """The arguments of a run, as far as its tables depend on them."""
 
     source: str
     format: str = "parquet"
@@ -203,7 +210,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Basis(msgspec.Struct, frozen=True, kw_only=True):
-    """What the tables were made of, and by whom: where all of it is as it was, so are they."""
+    """What the tables were made of, and by whom. Where all of it is the same, so are the tables."""
 
     log: str
     """What there was to read (see `sources.fingerprint`)."""
@@ -211,7 +218,7 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     """Which Kohort has made them (see `tables.code`)."""
     files: str
-    """What the files look like that hold them."""
+    """What the files look like that hold the tables."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -225,7 +232,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
     identity: Identity = Identity()
     cluster: str | None = None
-    """What somebody calls it."""
+    """The name that somebody gave the cluster."""
     positions: dict[int, Position] = msgspec.field(default_factory=dict)
     begins: dict[int, int] = msgspec.field(default_factory=dict)
     """Partition -> offset before which nothing is read: the first run was told when to begin."""
@@ -247,22 +254,23 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     as_of_ms: int | None = None
     """The moment for which gold was computed."""
     settings: Settings = Settings()
-    """As they were known when gold was computed."""
+    """The settings of the cluster as they were known when gold was computed."""
     notes: tuple[Note, ...] = ()
     retired: tuple[Retired, ...] = ()
     files: Files = msgspec.field(default_factory=dict)
     """On an object store, the files of every path here: nothing is listed to read tables."""
     fence: str = ""
-    """Who has taken over from a writer that was silent, so that a flip of that one is refused."""
+    """Set by a writer that has taken over from a silent one: a flip of that one is then refused."""
     basis: Basis | None = None
-    """None where the next run has to look at everything. Lost with the next flip, whatever it is
-    for, unless that says it anew."""
+    """None where the next run has to look at everything. A later flip drops it unless it says it
+    anew.
+    """
 
     def paths(self) -> Iterator[str]:
         """Every directory of Parquet files that count, relative to the directory of tables."""
         if self.format == "parquet":
             yield from (f"{ROWS}/{increment.name}" for increment in self.increments)
-        gold = (one for it in self.gold.values() for one in it.parts)
+        gold = (part for table in self.gold.values() for part in table.parts)
         past = (*self.past.parts("lag_history"), *self.past.status)
         for part in (*self.end_offsets, *self.server_log, *gold, *self._states(), *past):
             if part.version is None:
@@ -327,10 +335,10 @@ def _decoded(directory: Folder, data: bytes) -> Manifest:
         found = msgspec.json.decode(data, type=Manifest)
     except msgspec.DecodeError as error:
         raise TablesError(f"{path} is not a manifest of tables: {error}") from error
-    for one in (*found.paths(), *(retired.path for retired in found.retired)):
-        if not layout.is_within(one):  # a run removes what it has replaced
+    for folder in (*found.paths(), *(retired.path for retired in found.retired)):
+        if not layout.is_within(folder):  # a run removes what it has replaced
             raise TablesError(
-                f"{path} is not a manifest of tables: {one!r} is no folder of rows in here"
+                f"{path} is not a manifest of tables: {folder!r} is no folder of rows in here"
             )
     if isinstance(directory, ObjectPath):
         directory.root.know(found.files)
@@ -338,7 +346,7 @@ def _decoded(directory: Folder, data: bytes) -> Manifest:
 
 
 class Writer:
-    """The one that may write into a directory of tables, for as long as the block lasts."""
+    """The only writer of a directory of tables, for as long as the block lasts."""
 
     def __init__(
         self, directory: str | Folder, *, locked: bool = True, acts_for: str | None = None
@@ -390,7 +398,7 @@ class Writer:
 
     @property
     def holder(self) -> str | None:
-        """What a process has to name that acts for this one."""
+        """What a process that acts for this one has to name."""
         return self._store.holder()
 
     def close(self) -> None:
@@ -399,12 +407,12 @@ class Writer:
         self._store.release()
 
     def new_name(self, what: str) -> str:
-        """A name that no earlier attempt had: its tasks may still be writing somewhere."""
+        """A name that no earlier attempt has used: its tasks may still be writing somewhere."""
         self._names += 1
         return layout.name(what, self.manifest.number + 1, self._token, self._names)
 
     def discard(self, path: str) -> None:
-        """Remove what this has written and will not name."""
+        """Remove files that this writer has written and will not name."""
         with contextlib.suppress(OSError):  # the next writer does it
             self._store.remove([path])
 
@@ -425,21 +433,21 @@ class Writer:
         if manifest.format == "delta" and isinstance(self._store, LocalStore):
             self._store.settle_delta()
         retired = (
-            *(one for one in self.manifest.retired if one.path not in paths),
+            *(left for left in self.manifest.retired if left.path not in paths),
             *(Retired(path, now_ms) for path in sorted(known - paths)),
         )
-        kept = tuple(one for one in retired if one.since_ms > now_ms - GRACE_MS)
+        kept = tuple(left for left in retired if left.since_ms > now_ms - GRACE_MS)
         following = manifest.with_(
             number=self.manifest.number + 1,
             written_ms=now_ms,
             notes=manifest.notes[-MOST_NOTES:],
             retired=kept,
-            files=self._store.files([*sorted(paths), *(one.path for one in kept)]),
+            files=self._store.files([*sorted(paths), *(left.path for left in kept)]),
             basis=basis,
         )
         self._flip(following)
         with contextlib.suppress(OSError):  # the tables are flipped, and the next run removes them
-            self._store.remove(one.path for one in set(retired) - set(kept))
+            self._store.remove(left.path for left in set(retired) - set(kept))
 
     def _flip(self, following: Manifest) -> None:
         data = msgspec.json.format(msgspec.json.encode(following), indent=1)
@@ -463,14 +471,14 @@ class Writer:
         return (Manifest() if data is None else _decoded(self.directory, data)), tag
 
     def _fence(self) -> None:
-        """Change the manifest, so that a writer that was only silent can flip no more: its files
+        """Change the manifest, so that a writer that was only silent can no longer flip: its files
         are about to be removed.
         """
         self._flip(self.manifest.with_(fence=self._token))
 
     def _tidy(self) -> None:
         """Remove what no manifest names: a crashed writer left it."""
-        named = {*self.manifest.paths(), *(one.path for one in self.manifest.retired)}
+        named = {*self.manifest.paths(), *(left.path for left in self.manifest.retired)}
         self._store.clean(named, deltas=self.manifest.format == "delta")
 
 

@@ -1,7 +1,7 @@
 """Where histories of groups go on from their states, and where they begin anew. Needs no Spark.
 
-A partition of the log goes on where nothing has come but rows behind those that its groups know. It
-begins anew, with all rows that count, where that is not so or cannot be told.
+A partition of the log goes on where all new rows stand behind those that its groups know.
+Otherwise, and where that cannot be told, it begins anew with all rows that count.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -19,7 +19,7 @@ class News(NamedTuple):
 
     @property
     def touched(self) -> frozenset[int] | None:
-        """Whose rows may be others than before; None for all."""
+        """Partitions whose rows may have changed; None for all."""
         return None if self.anew is None else self.go_on | self.anew
 
 
@@ -33,26 +33,30 @@ def news(
     there: Iterable[Increment],
     renamed: Collection[int] = (),
 ) -> News:
-    """What is new in the increments that are `there`, of which `before` has known some; `renamed`
-    are partitions with groups that depend on a topic whose name was another.
+    """The difference between the increments that are `there` and those that `before` has known.
+    `renamed` are partitions with groups that depend on a topic whose name has changed.
     """
     if (before.code, before.session_timeout_ms) != (now.code, now.session_timeout_ms):
         return ALL
     if not before.code:
         return ALL
-    old = {one.name: one for one in known}
-    new = {one.name: one for one in there}
+    old = {increment.name: increment for increment in known}
+    new = {increment.name: increment for increment in there}
     anew = {*renamed}
-    anew |= {one for one, complete in before.complete.items() if now.complete.get(one) != complete}
+    anew |= {
+        index for index, complete in before.complete.items() if now.complete.get(index) != complete
+    }
     reached = reached_by(old.values())
-    anew |= {one for one in reached if before.fed.get(one) != reached[one]}
-    for name, one in old.items():
-        anew |= _rewritten(one, new.get(name))
+    anew |= {index for index in reached if before.fed.get(index) != reached[index]}
+    for name, increment in old.items():
+        anew |= _rewritten(increment, new.get(name))
     go_on: set[int] = set()
-    for one in new.values():
-        if one.name not in old:
-            anew |= {index for index, span in one.ranges.items() if _is_behind(span, index, before)}
-            go_on |= one.ranges.keys()
+    for increment in new.values():
+        if increment.name not in old:
+            anew |= {
+                index for index, span in increment.ranges.items() if _is_behind(span, index, before)
+            }
+            go_on |= increment.ranges.keys()
     return News(frozenset(go_on - anew), frozenset(anew))
 
 
@@ -76,12 +80,12 @@ def renamed_topics(before: Mapping[str, str], now: Mapping[str, str]) -> set[str
 
 
 def _rewritten(before: Increment, now: Increment | None) -> set[int]:
-    """Partitions of which an increment does not say any more what it said."""
+    """Partitions about which an increment no longer says what it said."""
     if now is None:
         return {*before.ranges}
     return {index for index in before.ranges if now.cuts.get(index) != before.cuts.get(index)}
 
 
 def _is_behind(span: tuple[int, int], partition: int, before: Histories) -> bool:
-    """Whether rows came later that stand before what was known."""
+    """Whether rows came later although they stand before what was known."""
     return span[0] < before.fed.get(partition, 0)

@@ -1,4 +1,4 @@
-"""The tables that tell of now: lag, status, and which groups may go."""
+"""The tables about the present: lag, status, and which groups may be deleted."""
 
 from collections.abc import Mapping, Sequence
 
@@ -30,10 +30,10 @@ def lag(
     gold: dict[str, Parts],
     samples: SampleNews,
 ) -> tuple[Parts, list[int]]:
-    """Rows of moments that nothing new is about stay, and those of others are computed."""
+    """Rows of moments that nothing new is about stay. Those of other moments are computed."""
     before = run.standing.before
     as_of = micros(run.context.as_of)
-    keys = sum(one.rows for one in state.newest)
+    keys = sum(part.rows for part in state.newest)
     moments = moments_of(samples.times, keys, as_of)
     told: set[int] = set()
     if before is not None and not run.standing.rewound:
@@ -50,7 +50,7 @@ def lag(
 
 
 def lag_at(run: Run, fresh: Fresh, gold: Mapping[str, Parts], moments: Sequence[int]) -> DataFrame:
-    """The rows of `lag` at these ascending moments, by what is kept of commits where that does."""
+    """The rows of `lag` at these ascending moments, from the kept commits where these suffice."""
     before = run.standing.before
     if _suffices(run, moments):
         assert before is not None
@@ -61,7 +61,7 @@ def lag_at(run: Run, fresh: Fresh, gold: Mapping[str, Parts], moments: Sequence[
         known = as_effective(then, last_only=last_only)
         taken = known.unionByName(run.effective(fresh.over))
     else:
-        taken = run.effective([one for one in gold[COMMITS.name] if not one.is_open])
+        taken = run.effective([part for part in gold[COMMITS.name] if not part.is_open])
     return lag_of(run.frames | {EFFECTIVE: taken}, moments)
 
 
@@ -81,11 +81,11 @@ def _suffices(run: Run, moments: Sequence[int]) -> bool:
 
 
 def _since(run: Run, fresh: Fresh) -> int:
-    """The time of the first of what is new, in microseconds."""
+    """The earliest time among the new commits and records, in microseconds."""
     times = [
-        one.oldest_ms * 1000
-        for one in fresh_increments(run.writer, run.manifest)
-        if one.oldest_ms is not None
+        increment.oldest_ms * 1000
+        for increment in fresh_increments(run.writer, run.manifest)
+        if increment.oldest_ms is not None
     ]
     assert run.standing.before is not None
     fed = run.standing.before.fed
@@ -106,7 +106,7 @@ def status_now(run: Run, state: State, gold: dict[str, Parts], exact_us: int | N
     if exact_us is None or now >= exact_us:
         known = {WINDOWS: windows_of(run.parts(NEWEST, state.newest), now)}
     else:
-        over = [one for one in gold[COMMITS.name] if not one.is_open]
+        over = [part for part in gold[COMMITS.name] if not part.is_open]
         known = {EFFECTIVE: run.effective(over)}
     frames = {
         **known,

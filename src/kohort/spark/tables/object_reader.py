@@ -31,11 +31,11 @@ def rows(
 ) -> DataFrame:
     """Decoded rows of increments, with their kinds and increments."""
     files = [
-        _File(str(one), one.size(), {_KIND: _value(folder.name), _INCREMENT: _value(name)})
+        _File(str(file), file.size(), {_KIND: _value(folder.name), _INCREMENT: _value(name)})
         for name in increments
         for folder in parquet.inside(directory / ROWS / name, f"{_KIND}=*")
-        for one in parquet.files_of(folder)
-        if isinstance(one, ObjectPath)
+        for file in parquet.files_of(folder)
+        if isinstance(file, ObjectPath)
     ]
     return _frame(spark, files, layout)
 
@@ -45,10 +45,10 @@ def parts(
 ) -> DataFrame:
     """The rows of parts of a table."""
     files = [
-        _File(str(one), one.size(), {})
+        _File(str(file), file.size(), {})
         for path in paths
-        for one in parquet.files_of(directory / path)
-        if isinstance(one, ObjectPath)
+        for file in parquet.files_of(directory / path)
+        if isinstance(file, ObjectPath)
     ]
     return _frame(spark, files, layout)
 

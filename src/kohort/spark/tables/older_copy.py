@@ -1,9 +1,10 @@
-"""A log that ends before where it was read to: was its tail cut, or is it an older copy?
+"""A log that ends before the offset it was read to: was its tail cut, or is it an older copy?
 
-Both look the same until something is written in the place of what is missing. So what is there is
-compared with what was read of it. Where they differ, offsets were used again, and what was read
-does not count any more. Where they do not, nothing that was read is wrong, and nothing is hidden;
-reading stays where it was, and its fingerprints tell as soon as other records stand there.
+Both look the same until something is written in place of the missing records. So the records that
+are there are compared with those that were read. Where they differ, offsets were used again, and
+the rows that were read no longer count. Where they do not differ, nothing that was read is wrong,
+and nothing is hidden: reading stays where it was, and its fingerprints tell as soon as other
+records stand there.
 """
 
 from collections.abc import Mapping
@@ -40,20 +41,20 @@ def older_copies(spark: SparkSession, writer: Writer, log: Source, plan: Plan) -
 
 
 def spared(plan: Plan, writer: Writer, older: Mapping[int, int]) -> Plan:
-    """The plan without the cuts of older copies: what was read of those stays as it is."""
+    """The plan without the cuts of older copies: the rows read of those stay as they are."""
     since = writer.manifest.positions
-    taken_back = {cut_note(one, plan.cut[one], since[one].next) for one in older}
-    told = tuple(note(one, end, since[one].next) for one, end in sorted(older.items()))
+    taken_back = {cut_note(index, plan.cut[index], since[index].next) for index in older}
+    told = tuple(note(index, end, since[index].next) for index, end in sorted(older.items()))
     return Plan(
-        {one: span for one, span in plan.ranges.items() if one not in older},
-        {one: offset for one, offset in plan.cut.items() if one not in older},
-        (*(one for one in plan.notes if one not in taken_back), *told),
-        plan.positions | {one: since[one] for one in older},
+        {index: span for index, span in plan.ranges.items() if index not in older},
+        {index: offset for index, offset in plan.cut.items() if index not in older},
+        (*(known for known in plan.notes if known not in taken_back), *told),
+        plan.positions | {index: since[index] for index in older},
     )
 
 
 def note(partition: int, end: int, following: int) -> Note:
-    """What is to be said of an older copy."""
+    """The note about an older copy."""
     text = (
         f"the log of partition {partition} ends at offset {end} and was read to {following} before:"
         " it is an older copy, or its tail was lost; nothing that was read is hidden, and reading "
@@ -62,13 +63,13 @@ def note(partition: int, end: int, following: int) -> Note:
     return Note(partition, end, text)
 
 
-def _differing(one: DataFrame, other: DataFrame) -> DataFrame:
+def _differing(current: DataFrame, earlier: DataFrame) -> DataFrame:
     """Rows that stand at the same offset and say something else."""
     sides = [
         rows.where(F.col("error").isNull()).select(
             *_PLACE, F.struct(*(F.col(name) for name in _SAID)).alias(side)
         )
-        for side, rows in (("one", one), ("other", other))
+        for side, rows in (("one", current), ("other", earlier))
     ]
     return sides[0].join(sides[1], _PLACE).where(~F.col("one").eqNullSafe(F.col("other")))
 

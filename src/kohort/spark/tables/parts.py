@@ -24,7 +24,7 @@ def write_part(
     is_open: bool = False,
     few: bool = False,
 ) -> Part:
-    """Write a frame into new files; of `few` rows, as this process does."""
+    """Write a frame into new files. If its rows are `few`, this process writes them."""
     name = f"{where}/{writer.new_name('')}"
     path = writer.directory / name
     if few:
@@ -40,7 +40,7 @@ def rows_of(path: Folder) -> int:
 
 
 def is_whole(directory: Folder, part: Part) -> bool:
-    """Whether the files of a part have as many rows as they should. Delta knows by itself."""
+    """Whether the files of a part have as many rows as they should. Delta checks its own."""
     if part.version is not None:
         return True
     if isinstance(directory, ObjectPath):  # a file there is whole or not at all
@@ -55,16 +55,16 @@ def is_whole(directory: Folder, part: Part) -> bool:
 def without(
     parts: Iterable[Part], partitions: Collection[int], directory: Folder
 ) -> tuple[Part, ...]:
-    """The parts with the rows of other partitions only."""
+    """The parts with the rows of all other partitions."""
     if not partitions:
         return tuple(parts)
     kept = []
     for part in parts:
         counts = _counts(directory / part.path)
         there = counts if part.partitions is None else part.partitions
-        left = tuple(one for one in sorted(there) if one not in partitions)
+        left = tuple(index for index in sorted(there) if index not in partitions)
         if left:
-            rows = sum(counts[one] for one in left)
+            rows = sum(counts[index] for index in left)
             kept.append(Part(path=part.path, rows=rows, partitions=left, is_open=part.is_open))
     return tuple(kept)
 

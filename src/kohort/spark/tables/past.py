@@ -1,8 +1,8 @@
-"""What a run adds to the past: the lag at moments that nobody has seen yet, and the statuses.
+"""What a run adds to the past: the lag at moments that no run has seen yet, and the statuses.
 
 The past cannot be computed again: tomorrow's log does not tell what was known today, and compaction
-takes from it what told how things were. So it is an input, as the rows are: it is added to and
-never computed anew, whatever becomes of gold, and counts with the same flip as gold does.
+removes the records that told how things were. So the past is an input, as the rows are. A run adds
+to it and never computes it anew, whatever becomes of gold. It counts with the same flip as gold.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -32,12 +32,13 @@ from kohort.spark.tables.status_past import Moments, went_on
 from kohort.spark.tables.thinning import of_moments
 
 ROWS = 5_000_000
-"""About how many rows a run adds at most: with many partitions of groups it looks at fewer samples,
-down to `FEWEST`."""
+"""About how many rows a run adds at most. With many partitions of groups it looks at fewer samples,
+down to `FEWEST`.
+"""
 FEWEST = 10
 
 LagAt = Callable[[Sequence[int]], DataFrame]
-"""The rows that `lag` has at some moments, in microseconds."""
+"""The rows of `lag` at some moments, in microseconds."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOBODY = -1
@@ -52,11 +53,11 @@ class Seen(NamedTuple):
     as_of: datetime
     lag_at: LagAt
     clocked: bool
-    """Its moment is what the clock said, and was not chosen."""
+    """Whether the clock gave the moment, and nobody chose it."""
 
 
 class Told(NamedTuple):
-    """The past with what was added, and what is to be said of it."""
+    """The past with what was added, and notes about it."""
 
     past: Past
     notes: tuple[Note, ...]
@@ -65,8 +66,8 @@ class Told(NamedTuple):
 def bring_up(writer: Writer, manifest: Manifest, seen: Seen) -> Told:
     """Add what a run has seen. The files are new; the old ones stay.
 
-    A moment that is there is left as it is. One before that of an earlier run adds its lag, but no
-    status, unless the clock says so: then it was set back.
+    A moment that is there already is left as it is. A moment before that of an earlier run adds its
+    lag, but no status, unless the clock gave it: then the clock was set back.
     """
     before, notes = _without_lost(writer.directory, manifest.past)
     now = micros(seen.as_of)
@@ -98,25 +99,25 @@ def bring_up(writer: Writer, manifest: Manifest, seen: Seen) -> Told:
 
 
 def _without_lost(directory: Folder, past: Past) -> tuple[Past, tuple[Note, ...]]:
-    """The past without files that are gone or damaged, and what was in them: nobody can bring it
-    back.
+    """The past without files that are gone or damaged, and notes about what was in them. Nobody can
+    bring it back.
     """
-    lost = [one for one in past.lag if not is_whole(directory, one.part)]
+    lost = [stretch for stretch in past.lag if not is_whole(directory, stretch.part)]
     gone = [part for part in past.status if not is_whole(directory, part)]
     if not lost and not gone:
         return past, ()
     texts = [
-        f"the past of lag from {_moment(one.first_us)} to {_moment(one.last_us)} is lost: "
-        f"{directory / one.part.path} is gone or damaged"
-        for one in lost
+        f"the past of lag from {_moment(stretch.first_us)} to {_moment(stretch.last_us)} is lost: "
+        f"{directory / stretch.part.path} is gone or damaged"
+        for stretch in lost
     ]
     texts += [
         f"some of the past of statuses is lost: {directory / part.path} is gone or damaged"
         for part in gone
     ]
     left = Past(
-        lag=tuple(one for one in past.lag if one not in lost),
-        status=tuple(one for one in past.status if one not in gone),
+        lag=tuple(stretch for stretch in past.lag if stretch not in lost),
+        status=tuple(part for part in past.status if part not in gone),
         as_of_us=past.as_of_us,
         samples_us=past.samples_us,
     )
@@ -136,14 +137,14 @@ def _sample_times(directory: Folder, manifest: Manifest, until_us: int) -> Times
 
 
 def _keys(lag: Origin, now: int) -> int:
-    """Of how many partitions of groups `lag` tells at the moment of the run."""
+    """How many partitions of groups `lag` has at the moment of the run."""
     where = (pc.field("level") == "partition") & _is_at([now])
     return int(lag.read(["partition"], where).num_rows)
 
 
 def _moments(before: Past, samples: Times, now: int, keys: int) -> list[int]:
-    """The moment of the run, and times of samples since the run before; of a copy of a log, those
-    since the last sample that the copy before had.
+    """The moment of the run, and times of samples since the previous run. Of a copy of a log, those
+    since the last sample that the previous copy had.
     """
     if before.as_of_us is not None:
         since = before.as_of_us
@@ -161,7 +162,7 @@ def _origins(writer: Writer, lag: Origin, fresh: Sequence[int], lag_at: LagAt) -
     groups = lag.read(["at"], (pc.field("level") == "group") & _is_at(fresh))
     there = set(groups["at"].cast(pa.int64()).unique().to_pylist())
     found = [lag._replace(where=_is_at(fresh), shape=of_moments)]
-    others = [one for one in fresh if one not in there]
+    others = [moment for moment in fresh if moment not in there]
     if others:
         part = write_part(writer, lag_at(others), _SEEN, None)
         files = _files(writer.directory, [part])
@@ -175,11 +176,11 @@ def _worst(origins: Iterable[Origin], moments: Sequence[int]) -> Worst:
         return {}
     names = ["partition", "group_id", "lag_records", "lag_seconds"]
     where = (pc.field("level") == "group") & _is_at(moments)
-    rows = pa.concat_tables([one.read(names, where) for one in origins])
+    rows = pa.concat_tables([origin.read(names, where) for origin in origins])
     most = rows.group_by(names[:2]).aggregate([(name, "max") for name in names[2:]])
     return {
-        (one["partition"], one["group_id"]): (one["lag_records_max"], one["lag_seconds_max"])
-        for one in most.to_pylist()
+        (row["partition"], row["group_id"]): (row["lag_records_max"], row["lag_seconds_max"])
+        for row in most.to_pylist()
     }
 
 

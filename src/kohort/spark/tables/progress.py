@@ -1,9 +1,11 @@
-"""Commits, offsets, rates, lag, status, states of groups: what is new of them, as parts of tables.
+"""Commits, offsets, rates, lag, status, states of groups: brings these up to date, as parts of
+tables.
 
-Rows that nothing can change any more are appended. What tells of now is computed from the newest
-record of each key (see `gold.newest`), which is kept from run to run. So a run costs what is new,
-and a row for each partition that a group has committed for. Where that could be wrong (see
-`reach`), the rows of a partition of the log are computed from all of its records.
+Rows that nothing can change any more are appended. The tables about the present are computed from
+the newest record of each key (see `gold.newest`), which is kept from run to run. So the cost of a
+run depends on what is new, plus a row for each partition that a group has committed for. Where that
+could be wrong (see `reach`), the rows of a partition of the log are computed from all of its
+records.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -56,9 +58,7 @@ from kohort.spark.tables.parts import columns_of, is_whole, without
 from kohort.spark.tables.progress_run import FEW_ROWS, TABLES, Fresh, Parts, Run, State
 from kohort.spark.tables.reach import fresh_increments
 from kohort.spark.tables.silver import views
-
-MOST_PARTS = 10
-"""So many small parts of rows that are over become one."""
+from kohort.spark.tables.small_parts import to_join
 
 
 class Brought(NamedTuple):
@@ -101,7 +101,7 @@ def bring_up(run: Run, doing: Callable[[str], None]) -> Brought:
         gold[GROUP_STATE.name] = _group_state(run, state)
     doing(LAG.name)
     exact_us, newest_us = (
-        largest(run.directory, state.newest, one) for one in ("exact_us", "newest_us")
+        largest(run.directory, state.newest, column) for column in ("exact_us", "newest_us")
     )
     samples = sample_news(run.directory, run.manifest, before)
     gold[LAG.name], moments = lag(run, fresh, state, gold, samples)
@@ -112,7 +112,7 @@ def bring_up(run: Run, doing: Callable[[str], None]) -> Brought:
     progress = Progress(
         code=code() or "",
         fed=reached_by(run.manifest.increments),
-        extents={one: (*reach,) for one, reach in standing.reaches.items()},
+        extents={index: (*reach,) for index, reach in standing.reaches.items()},
         held_back=state.held_back,
         open_from=fresh.open_from,
         newest=state.newest,
@@ -121,7 +121,7 @@ def bring_up(run: Run, doing: Callable[[str], None]) -> Brought:
         exact_us=exact_us,
         newest_us=newest_us,
         moments=tuple(moments),
-        samples=tuple(one.path for one in run.manifest.end_offsets),
+        samples=tuple(part.path for part in run.manifest.end_offsets),
     )
     tables = {
         table.name: Gold(columns=columns_of(table), parts=gold[table.name]) for table in TABLES
@@ -130,7 +130,7 @@ def bring_up(run: Run, doing: Callable[[str], None]) -> Brought:
 
 
 def _decoded(run: Run) -> DataFrame:
-    """The rows that are looked at: the new ones, and all of the partitions that begin anew."""
+    """The rows to look at: the new ones, and all rows of the partitions that begin anew."""
     every = run.frames[DECODED.name]
     if run.standing.anew is None:
         return every
@@ -141,11 +141,11 @@ def _decoded(run: Run) -> DataFrame:
 
 
 def _commits(run: Run, gold: dict[str, Parts]) -> Fresh:
-    """Rows that are over are added to those before, and those of open transactions replaced."""
+    """Rows that are over are added to those before. Rows of open transactions are replaced."""
     before = run.standing.before
     open_from = {} if before is None else before.open_from
     decoded = _decoded(run)
-    tail = {one: at for one, at in open_from.items() if one in run.going_on}
+    tail = {index: at for index, at in open_from.items() if index in run.going_on}
     if tail:  # a commit of an open transaction is looked at again, with all that came after it
         decoded = decoded.unionByName(_behind(run, tail))
     looked_at = (
@@ -156,37 +156,39 @@ def _commits(run: Run, gold: dict[str, Parts]) -> Fresh:
     marked = mark(rows, run.frames)
     touched = run.standing.touched
     old = run.before(COMMITS)
-    over = without([one for one in old if not one.is_open], run.anew(), run.directory)
-    left = without([one for one in old if one.is_open], touched, run.directory)
+    over = without([part for part in old if not part.is_open], run.anew(), run.directory)
+    left = without([part for part in old if part.is_open], touched, run.directory)
     if not transactions:
         new = run.write(COMMITS.conform(marked), COMMITS)
         still: Parts = ()
     else:
-        known = {} if before is None else {one: before.fed.get(one, 0) for one in run.going_on}
+        known = (
+            {} if before is None else {index: before.fed.get(index, 0) for index in run.going_on}
+        )
         marked = kept(marked.where(_is_new(known)))
         final = F.col("settled_at").isNotNull()
         new = run.write(COMMITS.conform(marked.where(final)), COMMITS)
         opened = COMMITS.conform(marked.where(~final))
         still = run.write(opened, COMMITS, touched, is_open=True)
     gold[COMMITS.name] = (*_merged(run, COMMITS, (*over, *new)), *left, *still)
-    opened_from = {one: at for one, at in open_from.items() if one not in touched}
+    opened_from = {index: at for index, at in open_from.items() if index not in touched}
     return Fresh(new, still, opened_from | _first_offsets(run, still))
 
 
 def _behind(run: Run, tail: dict[int, int]) -> DataFrame:
-    """Rows that are known, from these offsets on."""
+    """Known rows, from these offsets on."""
     old = {increment.name for increment in run.writer.manifest.increments}
     chosen = [increment for increment in run.manifest.increments if increment.name in old]
     rows = spark_reader.rows(run.spark, run.directory, run.manifest, chosen)
-    beyond = [(F.col("partition") == one) & (F.col("offset") >= at) for one, at in tail.items()]
+    beyond = [(F.col("partition") == index) & (F.col("offset") >= at) for index, at in tail.items()]
     return rows.where(reduce(Column.__or__, beyond))
 
 
 def _is_new(known: dict[int, int]) -> Column:
-    """Whether what has become of a commit was not known before: it is open, or was."""
+    """Whether the outcome of a commit was not known before: it is open, or was."""
     if not known:
         return F.lit(True)
-    pairs = F.create_map(*(F.lit(one) for pair in known.items() for one in pair))
+    pairs = F.create_map(*(F.lit(item) for pair in known.items() for item in pair))
     reached = F.coalesce(F.try_element_at(pairs, F.col("partition")), F.lit(0))
     return F.col("settled_at").isNull() | (F.col("settled_at") >= reached)
 
@@ -198,22 +200,24 @@ def _first_offsets(run: Run, parts: Iterable[Part]) -> dict[int, int]:
         rows = parquet.folder_dataset(run.directory / part.path).to_table(
             columns=["partition", "offset"]
         )
-        for one in rows.group_by("partition").aggregate([("offset", "min")]).to_pylist():
-            found[one["partition"]] = one["offset_min"]
+        for row in rows.group_by("partition").aggregate([("offset", "min")]).to_pylist():
+            found[row["partition"]] = row["offset_min"]
     return found
 
 
 def _rates(run: Run, fresh: Fresh, gold: dict[str, Parts]) -> dict[int, int]:
-    """Each new commit beside the one before it. Answers from when on they are known to be."""
+    """Each new commit beside the one before it. Returns the time from which on they are known, by
+    partition.
+    """
     before = run.standing.before
     old = {} if before is None else before.held_back
-    known = {one: at for one, at in old.items() if one not in run.anew()}
+    known = {index: at for index, at in old.items() if index not in run.anew()}
     found = _held_back(run, fresh.over)
-    behind = known | {one: max(at, known.get(one, at)) for one, at in found.items()}
-    again = {one for one in run.going_on if behind.get(one) != known.get(one)}
+    behind = known | {index: max(at, known.get(index, at)) for index, at in found.items()}
+    again = {index for index in run.going_on if behind.get(index) != known.get(index)}
     every = run.parts(COMMITS, fresh.over)
     if again:  # what was told of them begins later now
-        all_of_them = [one for one in gold[COMMITS.name] if not one.is_open]
+        all_of_them = [part for part in gold[COMMITS.name] if not part.is_open]
         every = every.where(~F.col("partition").isin(sorted(again))).unionByName(
             run.here(run.parts(COMMITS, all_of_them), again)
         )
@@ -230,7 +234,7 @@ def _rates(run: Run, fresh: Fresh, gold: dict[str, Parts]) -> dict[int, int]:
 
 
 def _held_back(run: Run, parts: Iterable[Part]) -> dict[int, int]:
-    """As `gold.commits.held_back`, of these parts, in microseconds."""
+    """The result of `gold.commits.held_back` for these parts, in microseconds."""
     found: dict[int, int] = {}
     of_table = COMMITS.arrow
     is_held = (
@@ -243,8 +247,8 @@ def _held_back(run: Run, parts: Iterable[Part]) -> dict[int, int]:
             columns=["partition", "effective_at"], filter=is_held
         )
         latest = rows.set_column(1, "at", rows["effective_at"].cast(pa.int64()))
-        for one in latest.group_by("partition").aggregate([("at", "max")]).to_pylist():
-            found[one["partition"]] = one["at_max"]
+        for row in latest.group_by("partition").aggregate([("at", "max")]).to_pylist():
+            found[row["partition"]] = row["at_max"]
     return found
 
 
@@ -307,9 +311,9 @@ def _group_state(run: Run, state: State) -> Parts:
 
 def _merged(run: Run, table: Table, parts: Parts) -> Parts:
     """The parts, small ones as one where there are many."""
-    small = [part for part in parts if part.rows < FEW_ROWS]
-    if len(small) < MOST_PARTS:
+    small = to_join(parts)
+    if not small:
         return parts
-    few = sum(one.rows for one in small) <= FEW_ROWS
-    one = run.write(run.parts(table, small), table, few=few)
-    return (*(part for part in parts if part not in small), *one)
+    few = sum(part.rows for part in small) <= FEW_ROWS
+    merged = run.write(run.parts(table, small), table, few=few)
+    return (*(part for part in parts if part not in small), *merged)

@@ -31,7 +31,7 @@ Parts = tuple[Part, ...]
 TABLES = (GROUP_STATE, COMMITS, OFFSETS, COMMIT_RATES, LAG, STATUS, DELETABLE_GROUPS)
 FEW_ROWS = 200_000
 FEW_HERE = 100_000
-"""So many rows and partitions of groups together: `lag` has then less than a million rows."""
+"""How many rows and partitions of groups count as few: `lag` then has less than a million rows."""
 
 
 class Run(NamedTuple):
@@ -51,24 +51,24 @@ class Run(NamedTuple):
 
     @property
     def going_on(self) -> frozenset[int]:
-        """Partitions of which only what is new is looked at."""
+        """Partitions in which only new rows are looked at."""
         return self.standing.go_on - self.standing.rewound - self.standing.hidden
 
     def anew(self) -> frozenset[int]:
-        """Partitions all of whose rows are looked at."""
+        """Partitions in which all rows are looked at."""
         return self.standing.touched - self.going_on
 
     def here(self, frame: DataFrame, partitions: Collection[int]) -> DataFrame:
         """The rows of some partitions of the log."""
         return frame.where(F.col("partition").isin(sorted(partitions)))
 
-    def parts(self, table: Table, those: Collection[Part]) -> DataFrame:
+    def parts(self, table: Table, parts: Collection[Part]) -> DataFrame:
         """The rows of parts of a table."""
-        return spark_reader.parts(self.spark, self.directory, table, those)
+        return spark_reader.parts(self.spark, self.directory, table, parts)
 
-    def effective(self, those: Collection[Part]) -> DataFrame:
-        """What took effect, of parts of `commits`."""
-        return effective({COMMITS.name: self.parts(COMMITS, those)})
+    def effective(self, parts: Collection[Part]) -> DataFrame:
+        """The commits of some parts that took effect."""
+        return effective({COMMITS.name: self.parts(COMMITS, parts)})
 
     def before(self, table: Table) -> tuple[Part, ...]:
         """The parts of a table as they were."""
@@ -83,16 +83,18 @@ class Run(NamedTuple):
         is_open: bool = False,
         few: bool | None = None,
     ) -> tuple[Part, ...]:
-        """Rows as a part; none without rows. `few` says whether they are; None: as of this run."""
+        """Rows as a part; none without rows. `few` says whether there are few rows; None: whether
+        the run has few.
+        """
         where = f"{GOLD}/{table.name}" if table in TABLES else PROGRESS
-        some = None if partitions is None else tuple(sorted(partitions))
+        in_order = None if partitions is None else tuple(sorted(partitions))
         few = self.are_few() if few is None else few
-        one = write_part(self.writer, self._near(rows), where, some, is_open=is_open, few=few)
-        return (one,) if one.rows else ()
+        part = write_part(self.writer, self._near(rows), where, in_order, is_open=is_open, few=few)
+        return (part,) if part.rows else ()
 
     def are_few(self) -> bool:
-        """Whether this process may hold any table that is written: the rows that are looked at and
-        the partitions of groups are few.
+        """Whether this process may hold any table that is written: there are few rows to look at,
+        and few partitions of groups.
         """
         looked_at = fresh_increments(self.writer, self.manifest)
         before = self.standing.before
@@ -100,11 +102,11 @@ class Run(NamedTuple):
             looked_at = [*self.manifest.increments]
         kept = () if before is None else (*before.newest, *before.records)
         keys = sum(part.rows for part in kept)
-        return keys + sum(one.rows for one in looked_at) <= FEW_HERE
+        return keys + sum(increment.rows for increment in looked_at) <= FEW_HERE
 
     def _near(self, rows: DataFrame) -> DataFrame:
         before, fresh = self.standing.before, fresh_increments(self.writer, self.manifest)
-        small = before is not None and sum(one.rows for one in fresh) <= FEW_ROWS
+        small = before is not None and sum(increment.rows for increment in fresh) <= FEW_ROWS
         return rows.coalesce(1) if small else rows
 
 

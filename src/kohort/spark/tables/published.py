@@ -1,12 +1,11 @@
 """`format("kohort.tables")`: a table of the pipeline as a source of Spark, read by Arrow.
 
-What counts the manifest says when a query is planned. Filters that Arrow can answer exactly as
+The manifest at the time of planning says which rows count. Filters that Arrow answers exactly as
 Spark does are handed down to the files; Spark evaluates all others.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +16,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from kohort.spark.schemas import Table
 from kohort.spark.stores import objects
 from kohort.spark.stores.places import Folder
-from kohort.spark.tables.arrow_reader import Place, Tables, rows_of
+from kohort.spark.tables.arrow_reader import Place, Tables, all_of, rows_of
 from kohort.spark.tables.catalog import chosen_columns, did_you_mean, known_tables
 from kohort.spark.tables.cluster import CLUSTER, cluster_of, inner, with_cluster
 from kohort.spark.tables.manifest import TablesError
@@ -50,7 +49,7 @@ class KohortTables(DataSource):
         self.tables = Tables(given["path"])
         self.table = self.tables.table_of(given["table"])
         wanted = given.get("columns")
-        names = None if wanted is None else [one.strip() for one in wanted.split(",")]
+        names = None if wanted is None else [name.strip() for name in wanted.split(",")]
         self._columns = chosen_columns(self.table, names)
 
     @classmethod
@@ -58,7 +57,7 @@ class KohortTables(DataSource):
         return "kohort.tables"
 
     def schema(self) -> StructType:
-        fields = {one.name: one for one in self.table.spark}
+        fields = {field.name: field for field in self.table.spark}
         fields[CLUSTER] = StructField(CLUSTER, StringType())
         return StructType([fields[name] for name in self._columns])
 
@@ -102,17 +101,17 @@ class TableReader(DataSourceReader):
     def partitions(self) -> Sequence[Share]:
         tables = Tables(self._directory)
         places = tables.places(tables.table_of(self._name))
-        return [one for place in places for one in _shares(place, tables.size_of)] or [Share()]
+        return [share for place in places for share in _shares(place, tables.size_of)] or [Share()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Share)
         objects.adopt(self._settings)
         if partition.files:
             place = Place(list(partition.files), partition.partitions, dict(partition.cuts))
-            where = reduce(pc.Expression.__and__, self._conditions) if self._conditions else None
+            where = all_of(*self._conditions)
             table = known_tables()[self._name]
             rows = rows_of(table, [place]).to_batches(inner(self._columns, table.names), where)
-            fields = {one.name: one for one in (*table.arrow, pa.field(CLUSTER, pa.string()))}
+            fields = {field.name: field for field in (*table.arrow, pa.field(CLUSTER, pa.string()))}
             schema = pa.schema([fields[name] for name in self._columns])
             yield from with_cluster(rows, schema, self._cluster)
 

@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 from pyspark.sql import datasource as sources
 
 _COMPARED: dict[type[sources.Filter], Callable[[Any, Any], pc.Expression]] = {
-    sources.EqualTo: lambda one, other: one == other,
-    sources.GreaterThan: lambda one, other: one > other,
-    sources.GreaterThanOrEqual: lambda one, other: one >= other,
-    sources.LessThan: lambda one, other: one < other,
-    sources.LessThanOrEqual: lambda one, other: one <= other,
+    sources.EqualTo: lambda column, other: column == other,
+    sources.GreaterThan: lambda column, other: column > other,
+    sources.GreaterThanOrEqual: lambda column, other: column >= other,
+    sources.LessThan: lambda column, other: column < other,
+    sources.LessThanOrEqual: lambda column, other: column <= other,
 }
 _TEXT: dict[type[sources.Filter], Callable[..., pc.Expression]] = {
     sources.StringStartsWith: pc.starts_with,
@@ -43,8 +43,8 @@ def condition_or_none(asked: Any, schema: pa.Schema) -> pc.Expression | None:
     if isinstance(asked, sources.IsNull | sources.IsNotNull):
         return column.is_null() if isinstance(asked, sources.IsNull) else column.is_valid()
     if isinstance(asked, sources.In):
-        known = [_scalar_or_none(one, field.type) for one in asked.value]
-        values = [one.as_py() for one in known if one is not None]
+        known = [_scalar_or_none(item, field.type) for item in asked.value]
+        values = [scalar.as_py() for scalar in known if scalar is not None]
         if not values or len(values) != len(known) or pa.types.is_floating(field.type):
             return None
         # `isin` is false for a null, and under a `Not` true: a comparison keeps it null.

@@ -1,8 +1,8 @@
-"""How far the log is known, and what of it is new, before anything is computed.
+"""How far the log is known, and which part of it is new, before anything is computed.
 
-From where on a partition of the log is complete (see `gold.completeness`) is read off all of its
-records once. Records that follow on without a hole change nothing of that, so of most runs only the
-new ones are counted.
+The offset from which on a partition of the log is complete (see `gold.completeness`) follows from
+all of its records, and is computed once. Records that follow on without a hole do not change it. So
+most runs count only the new records.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -27,17 +27,16 @@ _BEGIN = Reach(end=0, rows=0, complete_offset=0, complete_us=None)
 
 
 class Standing(NamedTuple):
-    """What of the log the tables know, and what is new of it. Partitions are those of the log."""
+    """What the tables know of the log, and what is new in it. Partitions are those of the log."""
 
     before: Progress | None
     """What earlier runs have told; None where none of it may be used."""
     go_on: frozenset[int]
     """Partitions with rows behind those that are known, and with nothing else."""
     rewound: frozenset[int]
-    """Partitions whose known rows are not those that count any more, or have got others before
-    them."""
+    """Partitions whose known rows no longer count, or that have got rows before the known ones."""
     hidden: frozenset[int]
-    """Partitions of which another stretch is complete than before."""
+    """Partitions that are now complete over another stretch than before."""
     reaches: dict[int, Reach]
 
     @property
@@ -47,12 +46,12 @@ class Standing(NamedTuple):
 
     @property
     def touched(self) -> frozenset[int]:
-        """Partitions whose rows of gold may be others than before."""
+        """Partitions whose rows of gold may have changed."""
         return frozenset(self.reaches) if self.anew is None else self.go_on | self.anew
 
 
 def standing(writer: Writer, manifest: Manifest, frames: Frames) -> Standing:
-    """Of the rows of `manifest`, beside those of the published one. Runs Spark where it has to."""
+    """Compares the rows of `manifest` with those of the published one. May run Spark."""
     before = usable(writer.directory, manifest)
     if before is None:
         return _anew(writer.directory, manifest, frames)
@@ -61,30 +60,34 @@ def standing(writer: Writer, manifest: Manifest, frames: Frames) -> Standing:
     found = news(told, now, writer.manifest.increments, manifest.increments)
     if found.anew is None:
         return _anew(writer.directory, manifest, frames)
-    known = {one: Reach(*told) for one, told in before.extents.items() if one not in found.anew}
-    added = _counted(writer.directory, fresh_increments(writer, manifest))
-    reached = {one: reach for one, reach in known.items() if one not in found.go_on}
-    reached |= {
-        one: _longer(known[one], added[one])
-        for one in found.go_on & known.keys() & added.keys()
-        if _follows(known[one], added[one])
+    known = {
+        index: Reach(*told) for index, told in before.extents.items() if index not in found.anew
     }
-    reached |= {one: known[one] for one in (found.go_on & known.keys()) - added.keys()}
+    added = _counted(writer.directory, fresh_increments(writer, manifest))
+    reached = {index: reach for index, reach in known.items() if index not in found.go_on}
+    reached |= {
+        index: _longer(known[index], added[index])
+        for index in found.go_on & known.keys() & added.keys()
+        if _follows(known[index], added[index])
+    }
+    reached |= {index: known[index] for index in (found.go_on & known.keys()) - added.keys()}
     others = (found.anew | found.go_on) - reached.keys()
     reached |= _of_spark(frames, others)
-    hidden = {one for one, reach in known.items() if reached.get(one, reach)[2:] != reach[2:]}
+    hidden = {index for index, reach in known.items() if reached.get(index, reach)[2:] != reach[2:]}
     return Standing(before, found.go_on, found.anew, frozenset(hidden), reached)
 
 
 def _anew(directory: Folder, manifest: Manifest, frames: Frames) -> Standing:
-    """Where nothing is known. Of few rows only those with holes are worth a look of Spark."""
+    """The standing when nothing is known. If there are few rows, Spark looks only at partitions
+    with holes.
+    """
     nothing: frozenset[int] = frozenset()
     if not are_few(manifest):
         return Standing(None, nothing, nothing, nothing, reaches(frames))
     counted = _counted(directory, manifest.increments)
     whole = {
-        one: Reach(told.last + 1, told.rows, 0, told.begin_us)
-        for one, told in counted.items()
+        index: Reach(told.last + 1, told.rows, 0, told.begin_us)
+        for index, told in counted.items()
         if _follows(_BEGIN, told)
     }
     rest = _of_spark(frames, counted.keys() - whole.keys())
@@ -95,13 +98,13 @@ def _of_spark(frames: Frames, partitions: Collection[int]) -> dict[int, Reach]:
     if not partitions:
         return {}
     records = frames[RECORDS_TABLE.name]
-    some = records.where(records["partition"].isin(sorted(partitions)))
-    return reaches({RECORDS_TABLE.name: some})
+    of_partitions = records.where(records["partition"].isin(sorted(partitions)))
+    return reaches({RECORDS_TABLE.name: of_partitions})
 
 
 def are_few(manifest: Manifest) -> bool:
-    """Whether all rows are few, and all rows in the files count: then the driver may look at some
-    columns of theirs by itself.
+    """Whether there are few rows, and all rows in the files count: then the driver may read some of
+    their columns by itself.
     """
     if manifest.format == "delta" or any(increment.cuts for increment in manifest.increments):
         return False
@@ -109,7 +112,7 @@ def are_few(manifest: Manifest) -> bool:
 
 
 def usable(directory: Folder, manifest: Manifest) -> Progress | None:
-    """What earlier runs have told, as far as its files are there."""
+    """What earlier runs have left, if its files are there."""
     before = manifest.progress
     if before is None or not before.code or manifest.format == "delta":
         return None
@@ -133,7 +136,7 @@ class _Counted(NamedTuple):
 
     def plus(self, other: "_Counted") -> "_Counted":
         """Both together."""
-        begins = [one for one in (self.begin_us, other.begin_us) if one is not None]
+        begins = [begin for begin in (self.begin_us, other.begin_us) if begin is not None]
         return _Counted(
             min(self.first, other.first),
             max(self.last, other.last),
@@ -144,7 +147,7 @@ class _Counted(NamedTuple):
 
 
 def _counted(directory: Folder, increments: Iterable[Increment]) -> Mapping[int, _Counted]:
-    """Partition of the log -> what the files of some increments have of it. Needs no Spark."""
+    """Partition of the log -> the rows that some increments have of it. Needs no Spark."""
     files = [
         file
         for increment in increments
@@ -160,20 +163,20 @@ def _counted(directory: Folder, increments: Iterable[Increment]) -> Mapping[int,
     }
     found: dict[int, _Counted] = {}
     for batch in rows.to_batches(columns=columns):
-        aggregates = [("offset", one) for one in ("min", "max", "count")]
+        aggregates = [("offset", function) for function in ("min", "max", "count")]
         aggregates += [("damage", "max"), ("at", "min")]
-        some = pa.Table.from_batches([batch]).group_by("partition").aggregate(aggregates)
+        groups = pa.Table.from_batches([batch]).group_by("partition").aggregate(aggregates)
         names = ("offset_min", "offset_max", "offset_count", "damage_max", "at_min")
-        for one in some.to_pylist():
-            counted = _Counted(*(one[name] for name in names))
-            known = found.get(one["partition"])
-            found[one["partition"]] = counted if known is None else known.plus(counted)
+        for row in groups.to_pylist():
+            counted = _Counted(*(row[name] for name in names))
+            known = found.get(row["partition"])
+            found[row["partition"]] = counted if known is None else known.plus(counted)
     return found
 
 
 def _follows(known: Reach, added: _Counted) -> bool:
-    """Whether nothing is missing between and within them, so that nothing is learnt of what was
-    hidden before. Of a partition that is complete from nowhere on, any record may tell.
+    """Whether nothing is missing between and within them: then the new rows reveal nothing that was
+    hidden before. In a partition that is nowhere complete, any record may reveal something.
     """
     return (
         known.complete_offset is not None

@@ -1,6 +1,6 @@
-"""Gold anew from the rows that are kept: nothing of it is gone on with, as after an upgrade.
+"""Computes gold anew from the rows that are kept, as after an upgrade: no earlier gold is used.
 
-What the log has lost since it was read is in the rows, so nothing is lost by it.
+The rows have what the log has lost since it was read, so nothing is lost by it.
 """
 
 from datetime import UTC, datetime
@@ -14,17 +14,17 @@ from kohort.spark.tables.whole import damage_of_inputs
 
 
 class Rebuilt(NamedTuple):
-    """What was computed anew."""
+    """What was computed anew, and from what."""
 
     directory: Folder
     rows: int
-    """Rows that it was computed from."""
+    """How many rows gold was computed from."""
     partitions: int
-    """Partitions of the log that they are of."""
+    """The partitions of the log that these rows are of."""
     tables: dict[str, tuple[int, int]]
     """Table of gold -> its rows before and after."""
     upgraded: bool
-    """Another Kohort had computed the tables before."""
+    """Whether another Kohort had computed the tables before."""
     as_of: datetime
     seconds: float
 
@@ -35,7 +35,7 @@ def forgotten(manifest: Manifest) -> Manifest:
 
 
 def partitions_of(manifest: Manifest) -> list[int]:
-    """Every partition of the log that there are rows of."""
+    """Every partition of the log that has rows."""
     return sorted(reached_by(manifest.increments))
 
 
@@ -47,8 +47,8 @@ def as_of_of(manifest: Manifest) -> datetime:
 
 
 def check_rows(directory: Folder, manifest: Manifest) -> None:
-    """Raises TablesError where rows are not there as they should be: tables of fewer rows would
-    look as good as any.
+    """Raises TablesError where rows are missing or damaged: tables of fewer rows would look as good
+    as any.
     """
     for finding in damage_of_inputs(directory, manifest):
         raise TablesError(
@@ -58,7 +58,7 @@ def check_rows(directory: Folder, manifest: Manifest) -> None:
 
 
 def rebuilt(before: Manifest, writer: Writer, seconds: float) -> Rebuilt:
-    """What has become of the tables."""
+    """Compares the tables before and after."""
     was, now = before.gold_rows(), writer.manifest.gold_rows()
     return Rebuilt(
         writer.directory,

@@ -1,4 +1,4 @@
-"""What a report was made of, as it says itself: one that is up to date need not be drawn again."""
+"""What a report was made of, as it says itself: a report that is up to date is not drawn again."""
 
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables.code import code

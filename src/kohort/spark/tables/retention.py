@@ -1,10 +1,10 @@
-"""What of the oldest rows has to stay when history is dropped: what later rows build on.
+"""Which of the oldest rows must stay when history is dropped: those that later rows build on.
 
-It is what the broker's own cleaner would leave, with all of the past below its points. Of each key
-the last record stays, whatever came later: it holds at the beginning of what is kept. A committed
-offset counts from when its transaction ended well, and takes the marker along that says so. What
-was aborted goes, with its marker; what is still open stays. A tombstone goes unless its key has
-come back, since nothing is left that it could take away.
+It is what the broker's own cleaner would leave, with all of the past below its points. The last
+record of each key stays, whatever came later: it holds at the beginning of the kept rows. A
+committed offset counts from when its transaction ended well, and keeps the marker that says so. An
+aborted one goes, with its marker; an open one stays. A tombstone goes unless its key has come back,
+since nothing is left for it to remove.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -19,7 +19,7 @@ _NO_PRODUCER = -1
 
 
 def kept(old: DataFrame, young: DataFrame) -> DataFrame:
-    """The decoded rows that stay of the beginning of each partition, `young` being the others."""
+    """The decoded rows at the beginning of each partition that stay; `young` are all later rows."""
     rows = old.where(F.col("kind") != QUARANTINE).withColumn("key", _key())
     is_marker = F.col("kind") == MARKER
     in_transaction = F.col("kind").isin(KINDS[0], KINDS[1]) & (F.col("producer_id") != _NO_PRODUCER)

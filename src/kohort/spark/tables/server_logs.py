@@ -1,5 +1,5 @@
-"""What brokers have said in their log files, as parts beside the rows: it outlives the files, and
-is matched again whenever histories of groups are replayed. Needs no Spark.
+"""The lines of brokers' log files, as parts beside the rows: they outlive the files, and are
+matched again whenever histories of groups are replayed. Needs no Spark.
 """
 
 import os
@@ -18,7 +18,7 @@ from kohort.spark.stores.places import Folder
 from kohort.spark.tables.manifest import Manifest, Part, Writer
 
 _KEY = [name for name in SERVER_LOG.names if name != "file"]
-"""What makes a line: a file that was rotated has another name."""
+"""What identifies a line: a file that was rotated has another name."""
 
 
 class ServerLog(NamedTuple):
@@ -34,7 +34,7 @@ class Found(NamedTuple):
     """What there was in some files."""
 
     parts: tuple[Part, ...]
-    """What is new of it; nothing, or one part."""
+    """The new lines; nothing, or one part."""
     files: tuple[ServerLog, ...]
 
 
@@ -60,10 +60,10 @@ def keep(writer: Writer, given: Sequence[str | Path]) -> Found:
 def partitions_with(
     directory: Folder, parts: Iterable[Part], known: Iterable[str], states: Iterable[Part]
 ) -> set[int]:
-    """The partitions of the log with groups that have states, and of which parts tell that are not
+    """The partitions of the log whose groups have states, and are named in parts that are not
     `known`.
     """
-    fresh = [one for one in parts if one.path not in {*known}]
+    fresh = [part for part in parts if part.path not in {*known}]
     groups = {str(row[0]) for row in _keys(directory, fresh)}
     if not groups:
         return set()
@@ -79,7 +79,7 @@ def partitions_with(
 
 def paths_of(manifest: Manifest) -> tuple[str, ...]:
     """The parts that a manifest has."""
-    return tuple(one.path for one in manifest.server_log)
+    return tuple(part.path for part in manifest.server_log)
 
 
 def _rows(found: LogFile) -> Iterator[tuple[object, ...]]:

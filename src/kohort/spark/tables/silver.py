@@ -1,4 +1,4 @@
-"""From decoded rows to the tables of bronze and silver: each is a way to look at the same rows."""
+"""From decoded rows to the tables of bronze and silver: each table is a view of the same rows."""
 
 from functools import partial
 
@@ -30,10 +30,10 @@ def look(decoded: DataFrame, table: Table) -> DataFrame:
 
 
 def views(decoded: DataFrame) -> OnDemand:
-    """Every table of bronze and silver, by name, and the rows themselves: what needs records of
-    many kinds reads them once.
+    """Every table of bronze and silver, by name, and the rows themselves. A caller that needs
+    records of many kinds reads the rows once.
     """
-    looks = {one.name: partial(look, decoded, one) for one in (RECORDS_TABLE, *SILVER)}
+    looks = {table.name: partial(look, decoded, table) for table in (RECORDS_TABLE, *SILVER)}
     return OnDemand({DECODED.name: lambda: decoded, **looks})
 
 

@@ -35,8 +35,8 @@ LAYOUT: StructType = from_arrow_schema(_COLUMNS)
 def read(
     directory: str | Folder | Iterable[str | Folder], name: str, spark: SparkSession
 ) -> DataFrame:
-    """One table as it is now, of one directory or of several; the frame stays that of this moment.
-    Raises TablesError.
+    """One table as it is now, of one directory or of several. The frame keeps the state of this
+    moment. Raises TablesError.
     """
     opened = _opened(directory)
     tables = [table_of(path, manifest, name) for path, manifest in opened]
@@ -46,14 +46,14 @@ def read(
 def read_all(
     directory: str | Folder | Iterable[str | Folder], spark: SparkSession
 ) -> dict[str, DataFrame]:
-    """Every table that is there, all of the same moment. Raises TablesError."""
+    """Every table that there is, all of the same moment. Raises TablesError."""
     opened = _opened(directory)
     return _of_all(spark, opened, [there(manifest).values() for _, manifest in opened])
 
 
 def _opened(directory: str | Folder | Iterable[str | Folder]) -> list[tuple[Folder, Manifest]]:
     several = [directory] if isinstance(directory, str | Path | ObjectPath) else list(directory)
-    places = [place_of(one) for one in several]
+    places = [place_of(path) for path in several]
     opened = [(place, load(place)) for place in places]
     if not opened:
         raise TablesError("no directory of tables is given, expected one or several")
@@ -67,9 +67,9 @@ def _of_all(
 ) -> dict[str, DataFrame]:
     """The rows of all directories, each with its cluster."""
     found: dict[str, list[DataFrame]] = {}
-    for (path, manifest), those in zip(opened, tables, strict=True):
+    for (path, manifest), wanted in zip(opened, tables, strict=True):
         cluster = F.lit(cluster_of(manifest)).cast("string")
-        for name, frame in _frames(spark, path, manifest, those).items():
+        for name, frame in _frames(spark, path, manifest, wanted).items():
             found.setdefault(name, []).append(frame.withColumn(CLUSTER, cluster))
     return {
         name: reduce(DataFrame.unionByName, frames)
@@ -112,12 +112,14 @@ def rows(
     elif manifest.format == "delta":
         frame = delta.rows(spark, directory, manifest.rows_version, chosen)
     elif isinstance(directory, ObjectPath):
-        frame = object_reader.rows(spark, directory, [one.name for one in chosen], _COLUMNS)
+        frame = object_reader.rows(
+            spark, directory, [increment.name for increment in chosen], _COLUMNS
+        )
     else:
-        places = [str(directory / ROWS / one.name) for one in chosen]
+        places = [str(directory / ROWS / increment.name) for increment in chosen]
         base = str(directory / ROWS)
         frame = spark.read.schema(LAYOUT).option("basePath", base).parquet(*places)
-    cut = [_is_cut(one) for one in chosen if one.cuts]
+    cut = [_is_cut(increment) for increment in chosen if increment.cuts]
     if cut:
         frame = frame.where(~reduce(Column.__or__, cut))
     return frame.select(*DECODED.names)
@@ -133,11 +135,13 @@ def gold(spark: SparkSession, directory: Folder, manifest: Manifest, table: Tabl
     return parts(spark, directory, table, manifest.gold[table.name].parts)
 
 
-def parts(spark: SparkSession, directory: Folder, table: Table, those: Iterable[Part]) -> DataFrame:
+def parts(
+    spark: SparkSession, directory: Folder, table: Table, chosen: Iterable[Part]
+) -> DataFrame:
     """The rows of a table that is made of parts."""
     frames = []
     by_partitions: dict[tuple[int, ...] | None, list[str]] = {}
-    for part in those:
+    for part in chosen:
         if part.version is not None:
             frames.append(table.conform(delta.part(spark, directory, part)))
         else:

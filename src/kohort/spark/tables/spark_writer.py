@@ -1,8 +1,9 @@
-"""Writing a frame as files: in a directory Spark does, and on an object store each task by Arrow.
+"""Writing a frame as files: in a directory Spark writes, on an object store each task does by
+Arrow.
 
-So no jar of a store is needed. A task writes files of names of its own and tells them when it has
-ended, and only what is told of the attempt that Spark counts is known: whatever another attempt has
-written nobody names.
+So no jar of a store is needed. A task writes files under names of its own and reports them when it
+ends. Only the report of the attempt that Spark counts is used: nothing names the files of other
+attempts.
 """
 
 import secrets
@@ -21,15 +22,15 @@ from kohort.spark.stores.object_path import ObjectPath
 from kohort.spark.stores.places import Folder
 
 MOST_FILE_BYTES = 256 << 20
-"""So large a file is ended and another begun: each is put with one request."""
+"""A file of this size is ended, and another one begun: each is put with one request."""
 GROUP_BYTES = 32 << 20
 _TOLD = pa.schema([("file", pa.string()), ("bytes", pa.int64()), ("rows", pa.int64())])
 
 
 def write(frame: DataFrame, folder: Folder, by: str | None = None) -> int | None:
-    """Write the rows of a frame into a new folder, or into one below it for each value of the
-    column `by`, which rows of a partition are to be ordered by. Returns how many there were, where
-    that is known without a look at the files.
+    """Write the rows of a frame into a new folder, or into a folder below it for each value of the
+    column `by`. The rows of a partition must then be in the order of `by`. Returns the number of
+    rows, where it is known without reading the files.
     """
     if isinstance(folder, Path):
         output = frame.write.mode("overwrite")
@@ -53,8 +54,8 @@ def _task(
         files = _Files(folder, stem)
         for batch in batches:
             if batch.num_rows:
-                for inside, some in _split(batch, by):
-                    files.add(inside, some)
+                for inside, rows in _split(batch, by):
+                    files.add(inside, rows)
         files.end()
         yield pa.RecordBatch.from_pylist(files.told, _TOLD)
 
@@ -87,7 +88,7 @@ class _Files:
             self.end()
             self._inside = inside
         self._waiting.append(batch)
-        if sum(one.nbytes for one in self._waiting) >= GROUP_BYTES:
+        if sum(waiting.nbytes for waiting in self._waiting) >= GROUP_BYTES:
             self._flush()
             if self._file.tell() >= MOST_FILE_BYTES:
                 self.end()

@@ -1,4 +1,4 @@
-"""The files of `status_history`: what is over is added, what lasts is replaced."""
+"""The files of `status_history`: rows that are over are added, rows that last are replaced."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,16 +12,13 @@ from kohort.spark.stores.layout import PAST
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables.episodes import Row, Worst, followed
 from kohort.spark.tables.manifest import Part, Writer
-
-MOST_PARTS = 10
-"""So many small files of rows that are over become one."""
-FEW_ROWS = 200_000
+from kohort.spark.tables.small_parts import to_join
 
 Parts = tuple[Part, ...]
 
 
 class Moments(NamedTuple):
-    """That of a run, and that of the run before; None for the first."""
+    """The moment of a run, and of the previous run; None for the first one."""
 
     now: datetime
     before: datetime | None
@@ -31,13 +28,12 @@ def went_on(
     writer: Writer, before: Parts, statuses: pa.Table, at: Moments, between: Worst
 ) -> Parts:
     """The parts after a run. Its statuses are rows of `status`."""
-    lasted = _episodes(writer.directory, [one for one in before if one.is_open]).to_pylist()
+    lasted = _episodes(writer.directory, [part for part in before if part.is_open]).to_pylist()
     over, still = followed(lasted, statuses.to_pylist(), at.now, at.before, between)
-    kept = (*(one for one in before if not one.is_open), *_write(writer, over))
-    small = [one for one in kept if one.rows < FEW_ROWS]
-    if len(small) >= MOST_PARTS:
+    kept = (*(part for part in before if not part.is_open), *_write(writer, over))
+    if small := to_join(kept):
         merged = _write(writer, _episodes(writer.directory, small))
-        kept = (*(one for one in kept if one not in small), *merged)
+        kept = (*(part for part in kept if part not in small), *merged)
     return (*kept, *_write(writer, still, is_open=True))
 
 
@@ -57,6 +53,6 @@ def _write(writer: Writer, rows: pa.Table | list[Row], *, is_open: bool = False)
     name = f"{PAST}/{STATUS_HISTORY.name}/{writer.new_name('')}"
     path = writer.directory / name
     path.mkdir(parents=True)
-    order = [(one, "ascending") for one in ("group_id", "rules", "valid_from")]
+    order = [(column, "ascending") for column in ("group_id", "rules", "valid_from")]
     parquet.write(table.sort_by(order), path / "part-0.parquet", compression="zstd")
     return (Part(path=name, rows=table.num_rows, is_open=is_open),)

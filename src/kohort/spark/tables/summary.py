@@ -1,4 +1,4 @@
-"""What a run has to tell when it has ended."""
+"""What a run reports when it has ended."""
 
 from datetime import datetime
 from typing import NamedTuple

@@ -1,8 +1,8 @@
-"""How the past of lag gets thinner with age: of which moments a row may stand for several.
+"""How the past of lag gets thinner with age: a row comes to stand for several moments.
 
 For a day or two a row is of one moment. Then it is of five minutes, and after another week of an
-hour. A row that stands for several keeps the least and the most of them all, so that no spike is
-lost; merged in any order and in any pieces, rows become the same.
+hour. A row that stands for several moments keeps the least and the most of them all, so no spike is
+lost. Rows become the same in whatever order and pieces they are merged.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ DAY_US = 24 * 60 * MINUTE_US
 
 
 class Zone(NamedTuple):
-    """An age, in microseconds: how much a row stands for, and how long a time a file has."""
+    """An age, in microseconds: the time that a row stands for, and the time that a file covers."""
 
     step_us: int
     after_us: int
@@ -30,7 +30,7 @@ class Zone(NamedTuple):
 
 
 ONE_MOMENT = 0
-"""The step of rows that were not thinned yet."""
+"""The step of rows that are not thinned yet."""
 ZONES = (
     Zone(5 * MINUTE_US, DAY_US, DAY_US),
     Zone(60 * MINUTE_US, 7 * DAY_US, 7 * DAY_US),
@@ -73,8 +73,8 @@ def of_moments(lag: pa.Table) -> pa.Table:
 
 
 def thinned(rows: pa.Table, step_us: int) -> pa.Table:
-    """Rows of `lag_history`, one for each key and step; what is of one moment stays with
-    ONE_MOMENT. No moment may be in two of the rows of a key.
+    """Rows of `lag_history`, one for each key and step; rows of one moment stay so with ONE_MOMENT.
+    No moment may be in two of the rows of a key.
     """
     ordered = rows.sort_by(ORDER)
     if step_us == ONE_MOMENT:

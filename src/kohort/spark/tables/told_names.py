@@ -1,6 +1,5 @@
 """The names of topics that the rows tell, kept from run to run: new rows may tell more of them."""
 
-import base64
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -17,6 +16,7 @@ from kohort.spark.stores.places import Folder
 from kohort.spark.tables import spark_reader
 from kohort.spark.tables.manifest import Increment, Manifest, Part, Writer
 from kohort.spark.tables.reach import Standing, are_few, fresh_increments
+from kohort.terms import uuid_text
 
 Pairs = frozenset[tuple[str, str]]
 """Id of a topic as text, and a name that somebody has given it."""
@@ -30,11 +30,13 @@ def named(pairs: Pairs) -> dict[str, str]:
     names = defaultdict(set)
     for topic_id, topic in pairs:
         names[topic_id].add(topic)
-    return {one: next(iter(told)) for one, told in sorted(names.items()) if len(told) == 1}
+    return {
+        topic_id: next(iter(told)) for topic_id, told in sorted(names.items()) if len(told) == 1
+    }
 
 
 def told(writer: Writer, manifest: Manifest, frames: Frames, standing: Standing) -> Pairs:
-    """What all rows of `manifest` tell. Reads only what is new, where that is enough."""
+    """The names that all rows of `manifest` tell. Reads only the new rows, where that is enough."""
     before = None if standing.rewound else standing.before
     if before is None and not are_few(manifest):
         return frozenset(_pairs(told_names(frames).toArrow()))
@@ -44,7 +46,7 @@ def told(writer: Writer, manifest: Manifest, frames: Frames, standing: Standing)
     if before is not None:
         found |= {*_pairs(parquet.read(directory / before.names.path / _FILE))}
     found |= {*_of_ends(directory, list(manifest.end_offsets))}
-    if any(one.counts.get(KINDS[TARGET]) for one in fresh):
+    if any(increment.counts.get(KINDS[TARGET]) for increment in fresh):
         spark = frames[DECODED.name].sparkSession
         rows = spark_reader.rows(spark, directory, manifest, fresh)
         if before is not None:
@@ -55,7 +57,7 @@ def told(writer: Writer, manifest: Manifest, frames: Frames, standing: Standing)
 
 
 def keep(writer: Writer, pairs: Pairs) -> Part:
-    """The pairs in a file that nobody knows yet."""
+    """Write the pairs into a file that no manifest names yet."""
     name = f"{PROGRESS}/{writer.new_name('names-')}"
     path = writer.directory / name
     path.mkdir(parents=True)
@@ -68,9 +70,9 @@ def keep(writer: Writer, pairs: Pairs) -> Part:
 def _pairs(rows: pa.Table) -> Iterator[tuple[str, str]]:
     ids, topics = rows["topic_id"].to_pylist(), rows["topic"].to_pylist()
     return (
-        (one, topic)
-        for one, topic in zip(ids, topics, strict=True)
-        if one is not None and topic is not None
+        (topic_id, topic)
+        for topic_id, topic in zip(ids, topics, strict=True)
+        if topic_id is not None and topic is not None
     )
 
 
@@ -80,7 +82,7 @@ def _of_commits(directory: Folder, increments: list[Increment]) -> Iterator[tupl
     rows = parquet.dataset(files, DECODED.arrow)
     for batch in rows.to_batches(columns=["topic_id", "topic"]) if files else ():
         for topic_id, topic in _pairs(_distinct(pa.Table.from_batches([batch]))):
-            yield base64.urlsafe_b64encode(topic_id).decode().rstrip("="), topic  # type: ignore[arg-type]
+            yield uuid_text(topic_id), topic  # type: ignore[arg-type]
 
 
 def _of_ends(directory: Folder, parts: list[Part]) -> Iterator[tuple[str, str]]:

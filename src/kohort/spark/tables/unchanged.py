@@ -1,7 +1,7 @@
-"""Whether a run would find anything that an earlier one has not: if not, Spark need not start.
+"""Whether a run would find anything new: if not, Spark need not start.
 
-Every doubt is a reason to start it. So the tables remember what they were made of and how their
-own files look, and only where all of that is the same as now, nothing is done. Needs no Spark.
+Any doubt is a reason to start it. So the tables remember what they were made of and what their own
+files look like. Only where all of that is the same as now is nothing done. Needs no Spark.
 """
 
 import time
@@ -31,7 +31,7 @@ def asked(
     keep_days: float | None = None,
     cluster: str | None = None,
 ) -> Asked:
-    """What a run is told; an object that is a source has no name, and is never the same again."""
+    """The arguments of a run. A source that is an object is never the same again."""
     return Asked(
         source=source if isinstance(source, str) else "",
         format=format,
@@ -46,9 +46,9 @@ def asked(
 
 
 def summary_or_none(out: str | Folder, told: Asked) -> Summary | None:
-    """What a run has to tell that would change nothing; None where it has to run.
+    """The summary of a run that would change nothing; None where it has to run.
 
-    Raises KohortError as the run would: the log cannot be read, somebody else writes the tables.
+    Raises KohortError as the run would: the log cannot be read, or somebody else writes the tables.
     """
     began = time.monotonic()
     directory = place_of(out)
@@ -71,14 +71,14 @@ def summary_or_none(out: str | Folder, told: Asked) -> Summary | None:
 
 
 def seen(told: Asked) -> str | None:
-    """What there is to read. To be asked before reading is planned: what comes after it counts as
-    new. None where nobody can tell without reading, or for now.
+    """A fingerprint of what there is to read; None where reading is needed to tell. Take it before
+    planning: whatever comes later counts as new.
     """
     return fingerprint(told.source[len(_LOG) :]) if told.source.startswith(_LOG) else None
 
 
 def remember(writer: Writer, told: Asked, log: str | None) -> None:
-    """Write down what the tables were made of, `log` being what was seen before. Without it the
+    """Write down what the tables were made of; `log` is what `seen` returned before. Without it the
     next run looks at everything.
     """
     maker = code()
@@ -90,7 +90,7 @@ def remember(writer: Writer, told: Asked, log: str | None) -> None:
 
 
 def files_of(directory: Folder, manifest: Manifest) -> str | None:
-    """How the files look that count; None where one is missing."""
+    """A fingerprint of the files that count; None where one is missing."""
     return store_of(directory).looks(manifest.paths())
 
 
@@ -111,7 +111,7 @@ def _has_become_too_old(before: Manifest, told: Asked) -> bool:
     if told.keep_days is None:
         return False
     told_us = (told.as_of_us, told.to_us, int(time.time() * 1_000_000))
-    moment_us = next(one for one in told_us if one is not None)
+    moment_us = next(moment for moment in told_us if moment is not None)
     oldest = moment_us / 1000 - told.keep_days * DAY_MS
     return any(
         not increment.compacted and (increment.newest_ms or 0) < oldest

@@ -1,4 +1,4 @@
-"""Gold against a recomputation, which is made elsewhere from the very rows of the tables."""
+"""Compares gold with a recomputation, which is made elsewhere from the same rows."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ from kohort.spark.tables.rebuilding import as_of_of, forgotten, partitions_of
 from kohort.spark.tables.whole import Finding, damage, holes, strangers
 
 SAMPLE = 4
-"""So many partitions of the log are computed anew, unless all are asked for."""
+"""How many partitions of the log are computed anew, unless all are asked for."""
 FIRST_ROWS = 3
 _LONGEST = 300
 
@@ -33,13 +33,13 @@ class Verified(NamedTuple):
     directory: Folder
     findings: tuple[Finding, ...]
     partitions: tuple[int, ...] | None
-    """Partitions of the log that gold was computed anew of; None: it was not."""
+    """Partitions of the log whose gold was computed anew; None: it was not."""
     why_not: str | None
-    """Why it was not."""
+    """Why it was not computed anew."""
 
 
 def looked_through(tables: Tables) -> Iterator[Finding]:
-    """What is wrong without a look at what gold should be."""
+    """What is wrong with the files, without computing gold."""
     manifest = tables.manifest
     yield from damage(tables.directory, manifest)
     yield from strangers(tables.directory, manifest)
@@ -61,7 +61,7 @@ def can_be_recomputed(tables: Tables) -> bool:
 
 def why_not(tables: Tables, found: list[Finding]) -> str:
     """Why gold was not computed anew."""
-    if any(one.file != MANIFEST for one in found):
+    if any(finding.file != MANIFEST for finding in found):
         return "there is damage"
     if found:
         return "another Kohort has computed it"
@@ -90,8 +90,8 @@ class Recomputed:
         return every, [*self._differences(None)]
 
     def of_some(self) -> tuple[tuple[int, ...], list[Finding]]:
-        """Some of them. What differs may only miss names of topics that the others tell, so then
-        all of them decide.
+        """Compares some partitions. A difference may only be names of topics that other partitions
+        tell; then all of them are compared.
         """
         every = partitions_of(self._tables.manifest)
         if len(every) <= SAMPLE:
@@ -123,12 +123,12 @@ class Recomputed:
         old = spark_reader.gold(self._spark, directory, manifest, table)
         new = spark_reader.gold(self._spark, self._writer.directory, after, table)
         if chosen is not None:
-            old, new = (one.where(F.col("partition").isin([*chosen])) for one in (old, new))
-        for those, others, expected, found in (
+            old, new = (frame.where(F.col("partition").isin([*chosen])) for frame in (old, new))
+        for frame, others, expected, found in (
             (old, new, "only rows that the log tells", "others"),
             (new, old, "all rows that the log tells", "some missing"),
         ):
-            count, first = _beyond(those, others)
+            count, first = _beyond(frame, others)
             if count:
                 yield Finding(
                     f"gold/{table.name}", expected, f"{count:,} {found}, such as {'; '.join(first)}"
@@ -136,7 +136,7 @@ class Recomputed:
 
 
 def _only(manifest: Manifest, chosen: tuple[int, ...] | None) -> Manifest:
-    """The manifest with the rows of some partitions of the log: of the others all are cut off."""
+    """The manifest with the rows of some partitions of the log: those of all others are cut off."""
     if chosen is None:
         return manifest
     kept = []
@@ -146,9 +146,9 @@ def _only(manifest: Manifest, chosen: tuple[int, ...] | None) -> Manifest:
     return manifest.with_(increments=tuple(kept))
 
 
-def _beyond(those: DataFrame, others: DataFrame) -> tuple[int, list[str]]:
+def _beyond(frame: DataFrame, others: DataFrame) -> tuple[int, list[str]]:
     """How many rows are not among others, each as often as it is there, and the first of them."""
-    found = those.exceptAll(others).cache()
+    found = frame.exceptAll(others).cache()
     try:
         rows = [row.asDict(recursive=True) for row in found.limit(FIRST_ROWS).collect()]
         return found.count() if rows else 0, [_shown(row) for row in rows]

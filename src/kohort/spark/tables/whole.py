@@ -37,7 +37,7 @@ _BESIDE = {"_SUCCESS", "._SUCCESS.crc"}
 
 
 class Finding(NamedTuple):
-    """Something that is not as it should be."""
+    """Something that is wrong."""
 
     file: str
     """Relative to the directory of the tables."""
@@ -59,7 +59,7 @@ def damage(directory: Folder, manifest: Manifest) -> Iterator[Finding]:
 
 
 def damage_of_inputs(directory: Folder, manifest: Manifest) -> Iterator[Finding]:
-    """What is wrong with those that gold is computed from."""
+    """What is wrong with the files that gold is computed from."""
     for increment in manifest.increments if manifest.format == "parquet" else ():
         yield from _of_increment(directory, increment)
     for part in (*manifest.end_offsets, *manifest.server_log):
@@ -141,7 +141,7 @@ def _first_wrong(file: Path, sums: bytes) -> tuple[str, str] | None:
     sums = sums[_CRC_HEADER.size :]
     if len(sums) % 4:
         return "a file of checksums beside it", "a part of one"
-    expected = [one for (one,) in struct.iter_unpack(">I", sums)]
+    expected = [checksum for (checksum,) in struct.iter_unpack(">I", sums)]
     size = file.stat().st_size
     if -(-size // each) != len(expected):
         least, most = each * (len(expected) - 1) + 1, each * len(expected)
@@ -160,17 +160,17 @@ def _sentence(error: Exception) -> str:
 
 
 def strangers(directory: Folder, manifest: Manifest) -> Iterator[Finding]:
-    """Files among the tables that no writer has made. What writers have left behind the next run
-    removes.
+    """Files among the tables that no writer has made. The next run removes what writers have left
+    behind.
     """
-    known = {*manifest.paths(), *(one.path for one in manifest.retired)}
+    known = {*manifest.paths(), *(retired.path for retired in manifest.retired)}
     if isinstance(directory, ObjectPath):
         yield from _strange_objects(directory, known)
         return
     folders = list(_FOLDERS if manifest.format == "parquet" else _FOLDERS[1:])
     if manifest.format == "parquet":
-        folders += [f"{GOLD}/{one.name}" for one in _inside(directory / GOLD)]
-    folders += [f"{PAST}/{one.name}" for one in _inside(directory / PAST)]
+        folders += [f"{GOLD}/{child.name}" for child in _inside(directory / GOLD)]
+    folders += [f"{PAST}/{child.name}" for child in _inside(directory / PAST)]
     for folder in folders:
         for path in _inside(directory / folder):
             name = str(path.relative_to(directory))
@@ -187,7 +187,7 @@ def strangers(directory: Folder, manifest: Manifest) -> Iterator[Finding]:
 
 def _strange_objects(directory: ObjectPath, known: set[str]) -> Iterator[Finding]:
     root = directory.root
-    named = {one.key for path in known for one in (directory / path).rglob("*")}
+    named = {stored.key for path in known for stored in (directory / path).rglob("*")}
     for folder in FOLDERS:
         for there in objects.listed(root.bucket, root.key(folder) + "/"):
             name = there.key[len(root.key("x")) - 1 :]
@@ -210,7 +210,7 @@ def _kind(path: Path) -> str:
 
 
 def holes(manifest: Manifest) -> Iterator[Finding]:
-    """Offsets between increments that nobody has read, and of which no note tells."""
+    """Ranges of offsets between increments that were never read and that no note explains."""
     if len(manifest.notes) >= MOST_NOTES:  # older ones are forgotten
         return
     noted = {(note.partition, note.offset) for note in manifest.notes}

@@ -114,13 +114,13 @@ class EncoderSource(Source):
             pack = self.unpacker(field.of.format, "pack")
             self.line(f"w(b''.join([{pack}(x) for x in {held}]))")
             return
-        one = self.name("one")
-        with self.block(f"for {one} in {held}:"):
+        item = self.name("item")
+        with self.block(f"for {item} in {held}:"):
             if isinstance(field.of, Primitive):
-                self.filled(field._replace(array=False), one)
+                self.filled(field._replace(array=False), item)
             else:
-                self.packed(field.of, one)
-                self.struct(field.of, one)
+                self.packed(field.of, item)
+                self.struct(field.of, item)
 
     def packed(self, cls: type[Any], of: str) -> None:
         """Emit a short cut for a struct whose strings are all empty: then it is one pack."""

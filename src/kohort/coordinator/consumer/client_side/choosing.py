@@ -165,10 +165,10 @@ def _too_large(state: State, group: ConsumerGroup, member: Member, assignor: str
     given = planning.given_of(state, group, member)
     members = {**group.members, member.id: member}
     size = 0
-    for member_id, one in given.members.items():
+    for member_id, subscription in given.members.items():
         offer = offered_by(members[member_id]).get(assignor)
-        size += _OVERHEAD + 3 * len(member_id) + 16 * len(one.topics)
-        size += sum(20 + 4 * len(partitions) for partitions in one.previous.values())
+        size += _OVERHEAD + 3 * len(member_id) + 16 * len(subscription.topics)
+        size += sum(20 + 4 * len(partitions) for partitions in subscription.previous.values())
         size += 0 if offer is None else len(offer.metadata)
     size += sum(24 + 3 * len(state.topics.by_id[topic].name) for topic in given.partitions)
     if size <= PREPARED_AT_MOST:

@@ -22,9 +22,9 @@ from kohort.spark.schemas.rows import COMMIT_COLUMNS, KEY_COLUMNS
 
 _COMMIT_NAMES = [
     *("partition", "offset", "timestamp", "producer_id", "producer_epoch", "transactional"),
-    *(one.name for one in KEY_COLUMNS[:3]),
+    *(known.name for known in KEY_COLUMNS[:3]),
     *("type", "value_version"),
-    *(one.name for one in COMMIT_COLUMNS),
+    *(known.name for known in COMMIT_COLUMNS),
 ]
 OFFSET_COMMITS = pa.schema([DECODED.arrow.field(name) for name in _COMMIT_NAMES])
 """What `offset_commits` gives."""

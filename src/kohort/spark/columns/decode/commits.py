@@ -103,7 +103,7 @@ def plain_columns(
 
 def _only(fields: _Fields, rows: Ints) -> _Fields:
     arrays: Any = fields
-    return type(fields)(*(one[rows] for one in arrays))
+    return type(fields)(*(array[rows] for array in arrays))
 
 
 def _read_keys(keys: Ranges) -> _Keys:
