@@ -415,6 +415,15 @@ async def test_what_is_no_listener_is_refused(broker: Broker, listener: Any) -> 
 
 
 @asynchronous
+async def test_a_commit_for_a_topic_that_is_not_there_says_so(broker: Broker) -> None:
+    fill(broker, 1, partitions=1)
+    async with within(), consumer(broker, "t") as reader:
+        await reader.getone()
+        with pytest.raises(ApiError, match="PARTITION: nowhere:0: there is no such partition"):
+            await reader.commit({TopicPartition("nowhere", 0): 1})
+
+
+@asynchronous
 async def test_partitions_that_are_none_are_named(broker: Broker) -> None:
     """A text would fall apart into a topic and a number, and nobody would ever read it."""
     fill(broker, 1, partitions=1)
