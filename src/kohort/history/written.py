@@ -62,6 +62,14 @@ def settle(removal: Removal, causes: Iterable[Because]) -> None:
             removal.possible, removal.settled = [trigger], True
 
 
+def note_end(rebalance: Rebalance, removal: Removal, causes: Iterable[Because]) -> None:
+    """What an earlier record has said about the end of a member that this rebalance is about."""
+    causes = list(causes)
+    settle(removal, causes)
+    if removal.settled:
+        rebalance.said += [_text(one) for one in causes]
+
+
 def _text(one: Because) -> str:
     member = f" of {one.member_id}" if one.member_id else ""
     reason = f" ({one.reason})" if one.reason else ""
