@@ -138,7 +138,12 @@ def test_columns_that_are_shown_are_there():
         (["show", "lagg"], 1, "no table is called 'lagg': did you mean lag?"),
         (["show", "lag", "--group", "c"], 1, "no group is called 'c' in "),
         (["show", "status"], 1, "has no table status yet: the next `kohort pipeline run`"),
-        (["show", "lag", "--columns", "x"], 2, "table lag has no column 'x', expected of partiti"),
+        (
+            ["show", "lag", "--columns", "topik"],
+            2,
+            "table lag has no column 'topik': did you mean topic?",
+        ),
+        (["show", "lag", "--columns", "x"], 2, "table lag has no column 'x', expected one of par"),
         (["show", "records", "--group", "g"], 2, "table records has no groups, so --group cannot"),
         (["show", "lag", "--limit", "0"], 2, "0 is too small, expected at least 1"),
         (["run"], 2, "the following arguments are required: --source"),

@@ -140,6 +140,7 @@ def _columns(args: Namespace, table: "Table", *, several: bool, as_json: bool) -
     """The columns to show; of several clusters with their names. Raises _Wrong, with a complaint,
     when one that is asked for does not exist.
     """
+    from kohort.spark.tables.catalog import did_you_mean
     from kohort.spark.tables.cluster import CLUSTER
 
     told = [CLUSTER] if several else []
@@ -149,7 +150,8 @@ def _columns(args: Namespace, table: "Table", *, several: bool, as_json: bool) -
     known = [*table.names, CLUSTER]
     for name in wanted:
         if name not in known:
-            complain(f"table {table.name} has no column {name!r}, expected of {', '.join(known)}")
+            there = did_you_mean(name, known) or f", expected one of {', '.join(known)}"
+            complain(f"table {table.name} has no column {name!r}{there}")
             raise _Wrong
     return wanted
 
