@@ -430,3 +430,10 @@ def test_show_tells_several_clusters_apart_and_names_the_one_that_is_damaged(koh
     assert [(row["cluster"], row["group_id"]) for row in found] == [("west", "west")]
     assert kohort(*show).rows[0][-1] == "CLUSTER"
     assert "and 1 more rows" in kohort(*show, "--limit", "3").out
+
+
+def test_what_a_narrow_terminal_does_without_is_there_and_leaves_why():
+    """How a rebalance began is what people ask for, and stands behind two times of day."""
+    for table, names in show.SPARE.items():
+        assert {*names} <= {name.upper() for name in show.SHOWN[table]}
+    assert {"GROUP_ID", "EPOCH", "TRIGGER"}.isdisjoint(show.SPARE["rebalances"])

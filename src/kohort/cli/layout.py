@@ -43,16 +43,22 @@ def fitting(
     """The columns to show, with their widths; None when no table fits into `room`.
 
     `spare` has the headers that may be left out, the first one first. Without it all but the first
-    two may be left out, from the right.
+    two may be left out, from the right. Where a wide one had to go, narrow ones come back.
     """
     shown = list(columns)
+    gone: list[Column] = []
     order = [column.header for column in reversed(columns[FEWEST:])] if spare is None else spare
     left = [header for header in order if any(column.header == header for column in columns)]
     while _size(shown, gap, [one.least for one in shown]) > room:
         if not left:
             return None
         header = left.pop(0)
+        gone += [one for one in shown if one.header == header]
         shown = [one for one in shown if one.header != header]
+    for column in reversed(gone):
+        more = [one for one in columns if any(one is kept for kept in (*shown, column))]
+        if _size(more, gap, [one.least for one in more]) <= room:
+            shown = more
     _share(shown, room - _size(shown, gap, [one.least for one in shown]))
     return shown
 

@@ -42,6 +42,13 @@ SHOWN: dict[str, tuple[str, ...]] = {
     ),
 }
 """The columns for a terminal, which has no room for all; tables not listed here show all."""
+SPARE: dict[str, tuple[str, ...]] = {
+    "rebalances": (
+        *("EVIDENCE", "STARTED_BEFORE", "POSSIBLE", "PARTITIONS_MOVED", "UNREAD_SECONDS"),
+        *("MEMBERS", "OUTCOME", "SECONDS", "STARTED_AT"),
+    )
+}
+"""What a narrow terminal can do without, the least useful first; else it is what stands last."""
 ROWS_SHOWN = 100
 
 
@@ -103,6 +110,7 @@ def _show(args: Namespace, output: Output) -> int:
     output.table(
         [name.upper() for name in names],
         [[cell(row[name]) for name in names] for row in _dicts(shown)],
+        spare=SPARE.get(args.table) if args.columns is None else None,
     )
     if total > shown.num_rows:
         of_group = ", --group those of a group" if "group_id" in names else ""
