@@ -215,6 +215,51 @@ def test_what_is_typed_is_seen_at_once_by_who_waits(broker, topic, run):
             reading.kill()
 
 
+def test_a_broker_that_restarts_is_waited_for():
+    """Who looks at a topic looks on."""
+    with Broker() as broker:
+        broker.create_topic("t", 2)
+        broker.produce("t", "before")
+        with started(
+            command(broker, "consume", "t", "--from-beginning", "--max", "2"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as reading:
+            try:
+                assert reading.stdout.readline() == b"before\n"
+                broker.stop()
+                said = reading.stderr.readline()
+                assert b"cannot connect to " in said or b"closed the connection" in said
+                assert said.endswith(b"; waiting for 10 s\n")
+                broker.start()
+                broker.produce("t", "after", partition=1)
+                assert reading.stdout.readline() == b"after\n"
+                assert reading.wait(SOON_S) == 0
+                assert reading.stderr.read() == b""
+            finally:
+                reading.kill()
+
+
+def test_a_broker_that_stays_away_ends_it():
+    with Broker() as broker:
+        broker.create_topic("t")
+        broker.produce("t", "before")
+        with started(
+            command(broker, "consume", "t", "--from-beginning", "--timeout", "0.5"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as reading:
+            try:
+                assert reading.stdout.readline() == b"before\n"
+                broker.stop()
+                assert reading.wait(SOON_S) == 1
+                waits, why = reading.stderr.read().splitlines()
+                assert waits.endswith(b"; waiting for 0.5 s")
+                assert b"cannot connect to " in why
+            finally:
+                reading.kill()
+
+
 @pytest.mark.parametrize("argv", [("produce", "t"), ("consume", "t")])
 def test_nobody_there(kohort, argv, monkeypatch):
     monkeypatch.delenv("KOHORT_BOOTSTRAP_SERVER", raising=False)

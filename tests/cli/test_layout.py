@@ -40,7 +40,9 @@ def test_prose_gives_way_first_and_not_below_its_words():
     ("room", "spare", "left"),
     [
         (66, ("STATE", "EVIDENCE"), ["GROUP", "LAG", "EVIDENCE"]),
-        (50, ("STATE", "EVIDENCE"), ["GROUP", "LAG"]),
+        (50, ("STATE", "EVIDENCE"), ["GROUP", "STATE", "LAG"]),  # EVIDENCE made room for it
+        (40, ("STATE", "EVIDENCE"), ["GROUP", "STATE", "LAG"]),
+        (39, ("STATE", "EVIDENCE"), ["GROUP", "LAG"]),
         (31, ("STATE", "EVIDENCE"), ["GROUP", "LAG"]),
         (30, ("STATE", "EVIDENCE"), None),
         (66, ("NO-SUCH", "EVIDENCE"), ["GROUP", "STATE", "LAG"]),

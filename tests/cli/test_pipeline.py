@@ -138,7 +138,12 @@ def test_columns_that_are_shown_are_there():
         (["show", "lagg"], 1, "no table is called 'lagg': did you mean lag?"),
         (["show", "lag", "--group", "c"], 1, "no group is called 'c' in "),
         (["show", "status"], 1, "has no table status yet: the next `kohort pipeline run`"),
-        (["show", "lag", "--columns", "x"], 2, "table lag has no column 'x', expected of partiti"),
+        (
+            ["show", "lag", "--columns", "topik"],
+            2,
+            "table lag has no column 'topik': did you mean topic?",
+        ),
+        (["show", "lag", "--columns", "x"], 2, "table lag has no column 'x', expected one of par"),
         (["show", "records", "--group", "g"], 2, "table records has no groups, so --group cannot"),
         (["show", "lag", "--limit", "0"], 2, "0 is too small, expected at least 1"),
         (["run"], 2, "the following arguments are required: --source"),
@@ -425,3 +430,10 @@ def test_show_tells_several_clusters_apart_and_names_the_one_that_is_damaged(koh
     assert [(row["cluster"], row["group_id"]) for row in found] == [("west", "west")]
     assert kohort(*show).rows[0][-1] == "CLUSTER"
     assert "and 1 more rows" in kohort(*show, "--limit", "3").out
+
+
+def test_what_a_narrow_terminal_does_without_is_there_and_leaves_why():
+    """How a rebalance began is what people ask for, and stands behind two times of day."""
+    for table, names in show.SPARE.items():
+        assert {*names} <= {name.upper() for name in show.SHOWN[table]}
+    assert {"GROUP_ID", "EPOCH", "TRIGGER"}.isdisjoint(show.SPARE["rebalances"])

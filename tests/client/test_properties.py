@@ -25,7 +25,7 @@ def test_what_is_known():
     [
         (
             {"bootstrap.server": "a:1"},
-            "unknown setting 'bootstrap.server', expected of bootstrap.s",
+            "unknown setting 'bootstrap.server', expected one of bootstrap.s",
         ),
         ({"sasl.mechanism": "PLAIN", "acks": 1}, "unknown settings 'sasl.mechanism', 'acks', exp"),
         ({"security.protocol": "SASL_SSL"}, "is 'SASL_SSL', expected PLAINTEXT: Kohort speaks no"),

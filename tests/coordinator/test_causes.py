@@ -12,6 +12,7 @@ from tests.coordinator.classics import (
 )
 from tests.coordinator.consumers import Consumer, beat, settled
 from tests.coordinator.desk import Desk, topics
+from tests.coordinator.mixed import mixed_group
 
 from kohort.coordinator.causes import Causes
 from kohort.coordinator.effects import Effects, Note
@@ -102,6 +103,24 @@ def test_an_administrator_is_told_from_a_member_and_gives_a_reason():
     assert of_epochs(desk)[-1] == both
     tombstones = [why for kind, is_value, why in causes(desk) if not is_value]
     assert tombstones == [[both[0]]] * 3 + [[both[1]]] * 3
+
+
+def test_a_classic_member_that_leaves_a_mixed_group_is_not_removed_by_anybody():
+    """It has no other way to leave than the request by which an administrator removes members."""
+    desk = Desk(**QUICK)
+    members, _ = mixed_group(desk)
+    gone = members[0].id
+    leaving = MemberIdentity(member_id=gone, reason="the consumer is closed")
+    desk.told(LeaveGroupRequest(group_id="g", members=[leaving]), 5)
+    assert of_epochs(desk)[-1] == [Because(Cause.LEAVE, gone, "the consumer is closed")]
+
+
+def test_an_administrator_names_a_static_classic_member_by_its_instance():
+    desk = Desk(**QUICK)
+    (member,), _ = mixed_group(desk, 1, group_instance_id="i")
+    leaving = MemberIdentity(member_id="", group_instance_id="i")
+    desk.told(LeaveGroupRequest(group_id="g", members=[leaving]), 5)
+    assert Because(Cause.KICKED, member.id) in of_epochs(desk)[-1]
 
 
 def test_what_a_member_changes_and_what_the_cluster_changes():

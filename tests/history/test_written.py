@@ -34,6 +34,26 @@ def test_the_end_of_a_member_has_the_cause_that_is_written(cause, trigger, besid
     assert (row.trigger, row.triggers, row.possible) == (trigger, [trigger], [])
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_the_last_consumer_of_a_group_that_is_converted_has_the_cause_of_its_end(named):
+    """Its end is written before the generation that follows from it."""
+    why = [Because(Cause.LEAVE, "b")] if named else []
+    log = Log()
+    log.write(member("a", classic_protocols=["range"]), member("b"), epoch(2))
+    log.at(5).write(
+        has_nothing("b"),
+        end_of("a"),
+        end_of("b", causes=why),
+        epoch(None),
+        logs.generation(2, logs.classic("a"), causes=[Because(Cause.MIGRATION), *why]),
+    )
+    log.at(6).write(logs.generation(3, logs.classic("a", 0), causes=[Because(Cause.MIGRATION)]))
+    row = tables(log).epoch(3)
+    assert row.trigger == "migration"
+    assert row.possible == ([] if named else ["session timeout", "leave"])
+    assert ("the coordinator wrote: leave of b" in row.evidence) is named
+
+
 def test_the_cause_of_another_member_proves_nothing_about_this_one():
     row = left(Because(Cause.LEAVE, "b"), beside_epoch=True)
     assert row.triggers == ["leave", "unknown"]

@@ -29,6 +29,7 @@ Topics are `a,b`, partitions `a:0-3,7 b:1` with commas between numbers and + bet
 is a dash.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -68,21 +69,21 @@ STATES = {
 def replayed(text: str, story: "Story | None" = None) -> str:
     """The same story with what comes of it now, by whoever understands its commands."""
     story = story or Story()
-    lines = iter(text.splitlines())
+    lines = deque(text.splitlines())
     told: list[str] = []
-    for line in lines:
-        if not line or line.startswith("#"):
-            told.append(line)
-            continue
-        told.append(line)
-        outcome = story.tell(line)
-        if outcome:
-            told += [RULE, *outcome]
-        following = next(lines, None)
-        while following:
-            following = next(lines, None)
-        if following is not None:
+    outcome: list[str] = []
+    while lines:
+        line = lines.popleft()
+        if outcome and line:
             told.append("")
+        told.append(line)
+        outcome = []
+        if line and not line.startswith("#"):
+            outcome = story.tell(line)
+            told += [RULE, *outcome] if outcome else []
+            if lines and lines[0] == RULE:  # what came of it before
+                while lines and lines[0]:
+                    lines.popleft()
     return "\n".join(told) + "\n"
 
 
@@ -117,7 +118,15 @@ class Story:
         command, *words = line.split()
         fields = dict(word.split("=", 1) for word in words if "=" in word)
         plain = [word for word in words if "=" not in word]
+        if command not in _COMMANDS:
+            raise ValueError(f"{line!r}: no command is called {command}; # begins a line of prose")
         return list(_COMMANDS[command](self, plain, fields))
+
+    def topic(self, name: str) -> Topic:
+        """A topic that the story has made."""
+        if name not in self.topics:
+            raise ValueError(f"no topic {name}, expected a line `topic {name} partitions=N` above")
+        return self.topics[name]
 
     # -- commands
 
@@ -151,7 +160,7 @@ class Story:
             request.topic_partitions = []
         if "owns" in fields:
             request.topic_partitions = [
-                TopicPartitions(topic_id=self.topics[name].id, partitions=indices)
+                TopicPartitions(topic_id=self.topic(name).id, partitions=indices)
                 for name, indices in parsed(fields.pop("owns")).items()
             ]
         if "subscribe" in fields:

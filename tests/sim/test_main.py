@@ -1,8 +1,11 @@
 """The command: one seed, many, a plant, a run that is resumed, and the story of a find."""
 
+import errno
+import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tests.interruptible import started
@@ -39,19 +42,81 @@ def test_many_seeds_are_resumed(tmp_path, capsys):
     assert "4 of 4 seeds" in told
 
 
-def test_a_find_is_told_as_a_transcript(monkeypatch):
+def test_a_find_is_told_as_a_transcript():
     """The story needs no more of the world than the find does."""
-    played = simulate
-
-    def planted(seed, minutes, **more):
-        return played(seed, minutes, plant="skip revocation", **more)
-
-    monkeypatch.setattr("kohort.sim.story.simulate", planted)
-    found = planted(1, 2.0)
-    story = shortest_story(found, 2.0)
+    told: list[str] = []
+    found = simulate(1, 2.0, plant="skip revocation")
+    story = shortest_story(found, 2.0, "skip revocation", told.append)
     assert "owners: " in story
     assert "heartbeat member-" in story
+    assert "\ntopic " in story.partition("\nheartbeat ")[0]
     assert "power" not in story.split("What it needs")[1].splitlines()[0]
+    runs = [int(one.split()[-3]) for one in told]
+    assert runs == sorted(set(runs))
+    assert told[-1].endswith(f"run {runs[-1]} of {runs[-1] + 1}")  # the last one tells the story
+
+
+def test_the_story_of_a_planted_bug_is_told_where_it_is_asked_for(monkeypatch, capsys):
+    asked = []
+
+    def story(found, minutes, plant, _progress):
+        asked.append((found.seed, minutes, plant))
+        return "heartbeat member-1"
+
+    monkeypatch.setattr("kohort.sim.main.shortest_story", story)
+    command = ["--seed", "1", "--minutes", "2", "--plant", "producer id twice"]
+    assert main(command) == 0
+    assert asked == []
+    assert main([*command, "--story"]) == 0
+    assert asked == [(1, 2.0, "producer id twice")]
+    told = capsys.readouterr().out.splitlines()
+    assert told[-2] == "heartbeat member-1"
+    assert "is given out twice" in told[-1]
+
+
+@pytest.mark.parametrize("kind", ["missing", "binary", "read-only"])
+def test_a_state_that_cannot_be_kept_is_told_before_anything_is_played(
+    kind, tmp_path, monkeypatch, capsys
+):
+    def play(*_, **__):
+        raise AssertionError("something is played")
+
+    monkeypatch.setattr("kohort.sim.main.Campaign._played", play)
+    state = tmp_path / "played"
+    if kind == "binary":
+        state.write_bytes(b"\xff\xfe")
+    elif kind == "read-only":
+        monkeypatch.setattr("kohort.sim.main.Path.open", _refused)
+    else:
+        state = Path("/proc/played")
+    with pytest.raises(SystemExit) as refused:
+        main(["--seeds", "1-2", "--state", str(state)])
+    assert refused.value.code == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"kohort-sim: --state {state} cannot be used: ")
+    assert told.count("\n") == 1
+
+
+def test_a_state_that_can_be_written_no_more_ends_it_with_a_line(tmp_path, monkeypatch, capsys):
+    state = tmp_path / "played"
+    opened = Path.open
+
+    def open_(path, mode="r", **more):
+        if (
+            path == state and mode == "a" and more
+        ):  # the first time it is only looked whether it can be written
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return opened(path, mode, **more)
+
+    monkeypatch.setattr("kohort.sim.main.Path.open", open_)
+    with pytest.raises(SystemExit):
+        main(["--seeds", "1-2", "--minutes", "0.1", "--processes", "1", "--state", str(state)])
+    told = capsys.readouterr().err
+    assert told.startswith(f"kohort-sim: --state {state} cannot be written: No space left on dev")
+
+
+def _refused(*_args, **_more):
+    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def test_no_seeds_are_refused(capsys):
@@ -65,6 +130,8 @@ def test_no_seeds_are_refused(capsys):
     ("wrong", "told"),
     [
         (("--seeds", "a-b"), "'a-b' has no seeds"),
+        (("--seed", "-1"), "'-1' is no seed, expected a whole number"),
+        (("--plant", "skip revokation"), "did you mean skip revocation? (see kohort-sim --help)"),
         (("--minutes", "0"), "'0', expected more than 0 minutes"),
         (("--minutes", "nan"), "'nan', expected more than 0 minutes"),
         (("--processes", "0"), "'0', expected 1 or more"),

@@ -233,6 +233,8 @@ def test_a_directory_that_cannot_be_written(tmp_path):
         opened(DiskFiles(), path=f"{tmp_path}/file/data")
     with pytest.raises(StorageError, match=f"{refused}it is a file, expected a directory"):
         opened(DiskFiles(), path=f"{tmp_path}/file")
+    with pytest.raises(StorageError, match=f"^/proc/nowhere {refused}No such file or directory$"):
+        opened(DiskFiles(), path="/proc/nowhere")
 
 
 def test_a_copy_of_a_real_directory(tmp_path):

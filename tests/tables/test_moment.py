@@ -94,7 +94,7 @@ def test_the_names_of_what_is_there(out):
         ({"name": "lagg"}, "no table is called 'lagg': did you mean lag?"),
         ({"name": "status"}, "has no table status yet: the next `kohort pipeline run` computes"),
         ({"columns": ["lag_record"]}, "no column 'lag_record': did you mean lag_records?"),
-        ({"columns": ["x"]}, "table lag has no column 'x', expected of partition, group_id, "),
+        ({"columns": ["x"]}, "table lag has no column 'x', expected one of partition, group_id, "),
         ({"columns": "topic"}, "columns is the text 'topic', expected a list of names"),
         ({"group": "chekout"}, "no group is called 'chekout' in "),
         ({"group": "chekout"}, ": did you mean checkout?"),

@@ -107,7 +107,7 @@ def test_durations():
     ("told", "words"),
     [
         ({"lag_record": {}}, "it has 'lag_record': did you mean lag_records?"),
-        ({"xyzzy": {}}, "it has 'xyzzy', expected of lag_records, lag_seconds, status, "),
+        ({"xyzzy": {}}, "it has 'xyzzy', expected one of lag_records, lag_seconds, status, "),
         ({"age": {"warn": 1}}, "age has 'warn': did you mean warning?"),
         ({"age": 5}, "age is 5, expected a table with warning and critical"),
         ({"age": {"warning": "soon"}}, "age.warning is 'soon', expected seconds, or such as"),
@@ -118,7 +118,7 @@ def test_durations():
         ({"expiring": {"warning": 1, "critical": 2}}, "expiring warns after it is critical"),
         ({"rebalances": {"window": "x"}}, "rebalances.window is 'x', expected seconds"),
         ({"status": {"judge": "me"}}, "status.judge is 'me', expected kohort or burrow"),
-        ({"status": {"warning": 1}}, "status has 'warning', expected of judge"),
+        ({"status": {"warning": 1}}, "status has 'warning', expected one of judge"),
         ({"groups": 1}, 'groups is 1, expected a table such as [groups."billing-*"]'),
         ({"groups": {"a": 1}}, 'groups."a" is 1, expected a table of rules'),
         ({"groups": {"a": {"ignore": 1}}}, 'groups."a".ignore is 1, expected true or false'),

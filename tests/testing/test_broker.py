@@ -435,6 +435,24 @@ def test_more_records_than_a_batch_may_hold_become_several(process):
         assert broker.read("t") == written
 
 
+def test_a_broker_shows_where_it_is():
+    """As pytest prints it beside a failure."""
+    broker = Broker(in_memory=True)
+    assert repr(broker) == "<broker that does not run>"
+    with broker:
+        assert repr(broker) == f"<broker at {broker.bootstrap}>"
+    assert repr(broker) == "<broker that does not run>"
+
+
+@pytest.mark.parametrize("headers", ["ab", 5, ["ab"], [("h",)], [(1, "v")]])
+def test_headers_that_are_none_are_named(headers):
+    with Broker() as broker:
+        broker.create_topic("t")
+        with pytest.raises(KohortError, match=r"^headers (is|has) .*, expected "):
+            broker.produce("t", "x", headers=headers)
+        assert broker.read("t") == []
+
+
 @pytest.mark.parametrize("headers", [[("h", "v")], {"h": b"v"}, [("h", bytearray(b"v"))]])
 def test_headers_may_be_texts_and_a_mapping(headers):
     with Broker(in_memory=True) as broker:

@@ -63,6 +63,25 @@ def test_each_test_gets_names_of_its_own(tmp_path):
     assert "7 passed" in run(tmp_path, TESTS, "--strict-markers")
 
 
+def test_the_modules_of_kohort_are_imported_as_they_are(tmp_path):
+    """Of a package that is installed with a plugin, pytest marks all modules: to rewrite asserts in
+    hundreds of them takes seconds before the first broker runs.
+    """
+    marked = "import pytest\npytest.register_assert_rewrite('kohort')\n"
+    (tmp_path / "conftest.py").write_text(marked, encoding="utf-8")
+    text = """
+import sys
+
+def test_loaders(kohort_broker):
+    of_kohort = {name: one for name, one in sys.modules.items() if name.startswith("kohort.")}
+    assert len(of_kohort) > 100
+    marked = [name for name, one in of_kohort.items()
+              if type(one.__loader__).__name__ != "SourceFileLoader"]
+    assert not set(marked) - {"kohort.testing", "kohort.testing.names", "kohort.testing.plugin"}
+"""
+    assert "1 passed" in run(tmp_path, text)
+
+
 def test_a_marker_with_too_many_arguments_is_refused(tmp_path):
     text = """
 import pytest

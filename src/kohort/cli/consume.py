@@ -3,6 +3,7 @@
 import json
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Collection
 from typing import TYPE_CHECKING, ClassVar
 
 from kohort.cli.arguments import count
@@ -13,7 +14,8 @@ from kohort.errors import KohortError
 
 if TYPE_CHECKING:
     from kohort.client.cluster import Cluster
-    from kohort.client.fetch import Fetched
+    from kohort.client.fetch import Fetched, TopicReader
+    from kohort.terms import TopicPartition
 
 WAIT_MS = 200  # how long a leader that has nothing holds up the others
 
@@ -92,8 +94,7 @@ async def _read(cluster: "Cluster", args: Namespace) -> None:
     while unread := [
         place for place, at in reader.places.items() if ends is None or at < ends[place]
     ]:
-        deadline = now() + args.timeout + WAIT_MS / 1000
-        found = await reader.read(of=unread, wait_ms=WAIT_MS, deadline=deadline)
+        found = await _next(reader, unread, args.timeout)
         for note in reader.notes:
             complain(note)
         reader.notes.clear()
@@ -107,6 +108,33 @@ async def _read(cluster: "Cluster", args: Namespace) -> None:
             later = await reader.ends(now() + args.timeout)
             ends = {place: min(end, later[place]) for place, end in ends.items()}
         sys.stdout.flush()
+
+
+async def _next(
+    reader: "TopicReader", unread: Collection["TopicPartition"], timeout_s: float
+) -> "list[Fetched]":
+    """The next records. A broker that is away is waited for as long as a step may take."""
+    import asyncio
+
+    from kohort.errors import ApiError, ErrorCode
+
+    passing = (ErrorCode.NETWORK_EXCEPTION, ErrorCode.LEADER_NOT_AVAILABLE)
+    now = asyncio.get_running_loop().time
+    until: float | None = None
+    while True:
+        try:
+            deadline = now() + timeout_s + WAIT_MS / 1000
+            return await reader.read(of=unread, wait_ms=WAIT_MS, deadline=deadline)
+        except ApiError as error:
+            if until is None:
+                until = now() + timeout_s
+                sys.stdout.flush()
+                if error.code in passing:
+                    complain(f"{error.message or error.code.name}; waiting for {timeout_s:g} s")
+            if error.code not in passing or now() >= until:
+                raise
+            reader.try_again()
+            await asyncio.sleep(WAIT_MS / 1000)
 
 
 def _text(record: "Fetched", separator: str | None) -> bytes:

@@ -43,16 +43,26 @@ def fitting(
     """The columns to show, with their widths; None when no table fits into `room`.
 
     `spare` has the headers that may be left out, the first one first. Without it all but the first
-    two may be left out, from the right.
+    two may be left out, from the right. Where a wide one had to go, narrow ones come back.
     """
     shown = list(columns)
+    gone: list[Column] = []
     order = [column.header for column in reversed(columns[FEWEST:])] if spare is None else spare
     left = [header for header in order if any(column.header == header for column in columns)]
     while _size(shown, gap, [column.least for column in shown]) > room:
         if not left:
             return None
         header = left.pop(0)
+        gone += [column for column in shown if column.header == header]
         shown = [column for column in shown if column.header != header]
+    for left_out in reversed(gone):
+        more = [
+            column
+            for column in columns
+            if column is left_out or any(column is kept for kept in shown)
+        ]
+        if _size(more, gap, [column.least for column in more]) <= room:
+            shown = more
     _share(shown, room - _size(shown, gap, [column.least for column in shown]))
     return shown
 

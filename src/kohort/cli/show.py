@@ -42,6 +42,13 @@ SHOWN: dict[str, tuple[str, ...]] = {
     ),
 }
 """The columns for a terminal, which has no room for all; tables not listed here show all."""
+SPARE: dict[str, tuple[str, ...]] = {
+    "rebalances": (
+        *("EVIDENCE", "STARTED_BEFORE", "POSSIBLE", "PARTITIONS_MOVED", "UNREAD_SECONDS"),
+        *("MEMBERS", "OUTCOME", "SECONDS", "STARTED_AT"),
+    )
+}
+"""What a narrow terminal can do without, the least useful first; else it is what stands last."""
 ROWS_SHOWN = 100
 
 
@@ -103,6 +110,7 @@ def _show(args: Namespace, output: Output) -> int:
     output.table(
         [name.upper() for name in names],
         [[cell(row[name]) for name in names] for row in _dicts(shown)],
+        spare=SPARE.get(args.table) if args.columns is None else None,
     )
     if total > shown.num_rows:
         of_group = ", --group those of a group" if "group_id" in names else ""
@@ -140,6 +148,7 @@ def _columns(args: Namespace, table: "Table", *, several: bool, as_json: bool) -
     """The columns to show; of several clusters with their names. Raises _Wrong, with a complaint,
     when one that is asked for does not exist.
     """
+    from kohort.spark.tables.catalog import did_you_mean
     from kohort.spark.tables.cluster import CLUSTER
 
     told = [CLUSTER] if several else []
@@ -149,7 +158,8 @@ def _columns(args: Namespace, table: "Table", *, several: bool, as_json: bool) -
     known = [*table.names, CLUSTER]
     for name in wanted:
         if name not in known:
-            complain(f"table {table.name} has no column {name!r}, expected of {', '.join(known)}")
+            there = did_you_mean(name, known) or f", expected one of {', '.join(known)}"
+            complain(f"table {table.name} has no column {name!r}{there}")
             raise _Wrong
     return wanted
 

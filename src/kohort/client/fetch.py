@@ -72,6 +72,10 @@ class TopicReader:
         """Where each partition ends now. Raises ApiError."""
         return await _offsets(self._cluster, list(self.places), "latest", deadline)
 
+    def try_again(self) -> None:
+        """What could not be read is asked for again by the next `read`."""
+        self._trouble = None
+
     async def read(
         self, *, wait_ms: int, deadline: float, of: Collection[TopicPartition] | None = None
     ) -> list[Fetched]:

@@ -31,7 +31,7 @@ def read_properties(given: Mapping[str, Any]) -> Properties:
     if unknown:
         raise ValueError(
             f"unknown setting{'s' * (len(unknown) > 1)} {', '.join(map(repr, unknown))}, "
-            f"expected of {', '.join(_READERS)}"
+            f"expected one of {', '.join(_READERS)}"
         )
     found = {name: _READERS[name](name, value) for name, value in given.items()}
     return Properties(found.get(SERVERS), found.get(CLIENT_ID), found.get(TIMEOUT))

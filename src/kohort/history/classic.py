@@ -268,7 +268,9 @@ def _not_converted(story: Story, rebalance: Rebalance, was: Members) -> None:
             continue
         if row.member_id not in ids and row.group_instance_id not in instances:
             gone = gone_with(story, row)
-            add_removal(story, rebalance, judged(story, gone, ended.committed_at))
+            removal = judged(story, gone, ended.committed_at)
+            written.note_end(rebalance, removal, ended.causes)
+            add_removal(story, rebalance, removal)
 
 
 def _explain(

@@ -133,7 +133,8 @@ def _describe(story: Story, record: Record, member_id: str, value: Member | None
         story.closed.append(row)
         if ended and ended[0].row.valid_to != record.at:
             ended.clear()
-        ended.append(Ended(row, last_commit(story, gone_with(story, row))))
+        committed_at = last_commit(story, gone_with(story, row))
+        ended.append(Ended(row, committed_at, record.causes))
     if value is None:
         return
     names = value.subscribed_topic_names

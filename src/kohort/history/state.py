@@ -8,8 +8,9 @@ from msgspec import Struct, field
 
 from kohort.history.events import Event, Expression, Generation, Member
 from kohort.history.rows import AssignmentRow, Computed, Likely, MemberRow, Move, Who
+from kohort.records.causes import Because
 
-VERSION = 3
+VERSION = 4
 """The version of the state's layout and of the rules behind it: a state of another version is
 useless.
 """
@@ -211,6 +212,8 @@ class Ended(Struct, array_like=True):
 
     row: MemberRow
     committed_at: int | None
+    causes: list[Because] = field(default_factory=list)
+    """What the record of its end names."""
 
 
 class ClassicGroup(Struct, array_like=True):

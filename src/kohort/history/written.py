@@ -62,6 +62,14 @@ def settle(removal: Removal, causes: Iterable[Because]) -> None:
             removal.possible, removal.settled = [trigger], True
 
 
+def note_end(rebalance: Rebalance, removal: Removal, causes: Iterable[Because]) -> None:
+    """What an earlier record has said about the end of a member that this rebalance is about."""
+    causes = list(causes)
+    settle(removal, causes)
+    if removal.settled:
+        rebalance.said += [_text(cause) for cause in causes]
+
+
 def _text(cause: Because) -> str:
     member = f" of {cause.member_id}" if cause.member_id else ""
     reason = f" ({cause.reason})" if cause.reason else ""

@@ -4,6 +4,7 @@ kohort-sim --seed 7                 one seed; the last line is its outcome
 kohort-sim --seeds 1-1000           many, on every core, with progress
 kohort-sim --seeds 1-10000 --state FILE    the same, to be stopped and resumed
 kohort-sim --plant NAME --seeds 1-200      until a planted bug is found
+kohort-sim --plant NAME --seed 1 --story   and what a find looks like
 """
 
 import argparse
@@ -20,6 +21,7 @@ from multiprocessing import active_children
 from pathlib import Path
 from traceback import format_exception
 
+from kohort.cli.main import Parser
 from kohort.sim.disk import Crashed
 from kohort.sim.plants.table import PLANTS
 from kohort.sim.run import Outcome, simulate
@@ -34,41 +36,74 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one seed or many. Exit codes: 0 nothing was found, 1 something was. With a plant it is
     the other way round: the planted bug must be found.
     """
-    given = _parser().parse_args(arguments)
+    parser = _parser()
+    given = parser.parse_args(arguments)
     seeds = range(given.seed, given.seed + 1) if given.seeds is None else given.seeds
     try:
         if len(seeds) == 1:
             found = _play(seeds[0], given.minutes, given.plant)
         else:
             found = Campaign(seeds, given).run()
+        if found is None:
+            if given.plant is not None:
+                _say(f"the planted bug {given.plant!r} was not found")
+            return 0 if given.plant is None else 1
+        if _wants_story(given) and not found.broken.startswith("raised: "):
+            _say(shortest_story(found, given.minutes, given.plant, _show))
+        _say(found.line())
+    except StateError as error:
+        parser.error(f"--state {given.state} {error}")
     except KeyboardInterrupt:
         kept = "" if given.state is None else f"; the same command goes on from {given.state}"
         _say(f"stopped{kept}")
         return 130
-    if found is None:
-        if given.plant is not None:
-            _say(f"the planted bug {given.plant!r} was not found")
-        return 0 if given.plant is None else 1
-    if given.plant is None and not given.no_story and not found.broken.startswith("raised: "):
-        _say(shortest_story(found, given.minutes))
-    _say(found.line())
     return 0 if given.plant is not None else 1
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _wants_story(given: argparse.Namespace) -> bool:
+    """A shorter story takes some dozens of runs: of a planted bug only who asks for it wants it."""
+    return bool(given.story if given.plant is not None else not given.no_story)
+
+
+def _parser() -> Parser:
+    parser = Parser(
         prog="kohort-sim", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--seed", type=int, default=1, help="one seed (default 1)")
+    parser.add_argument("--seed", type=_seed, default=1, help="one seed (default 1)")
     parser.add_argument("--seeds", type=_range, help="FIRST-LAST: many seeds, up to the first find")
     parser.add_argument(
         "--minutes", type=_minutes, default=3.0, help="virtual minutes with faults (default 3)"
     )
-    parser.add_argument("--plant", choices=sorted(PLANTS), help="a bug to be found")
-    parser.add_argument("--state", type=_file, help="remembers which seeds were played")
-    parser.add_argument("--processes", type=_processes, default=os.cpu_count() or 1)
+    plants = ",\n".join(", ".join(some) for some in _in_rows(4, sorted(PLANTS)))
+    parser.add_argument(
+        "--plant", metavar="NAME", choices=sorted(PLANTS), help=f"a bug to be found:\n{plants}"
+    )
+    parser.add_argument(
+        "--state", metavar="FILE", type=_file, help="remembers which seeds were played"
+    )
+    parser.add_argument(
+        "--processes",
+        metavar="N",
+        type=_processes,
+        default=os.cpu_count() or 1,
+        help="how many seeds are played at a time (default: one for each core)",
+    )
     parser.add_argument("--no-story", action="store_true", help="do not look for a shorter story")
+    parser.add_argument(
+        "--story", action="store_true", help="look for a shorter story of a planted bug, too"
+    )
     return parser
+
+
+def _in_rows(count: int, names: Sequence[str]) -> Iterator[Sequence[str]]:
+    for first in range(0, len(names), count):
+        yield names[first : first + count]
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no seed, expected a whole number")
+    return int(text)
 
 
 def _range(text: str) -> range:
@@ -112,12 +147,21 @@ def _begin_process() -> None:
 
 
 def _say(text: str) -> None:
+    _show("")
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
+def _show(text: str) -> None:
+    """What is done at the moment, where somebody watches; the next line takes its place."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()
+
+
 def _play(seed: int, minutes: float, plant: str | None) -> Outcome | None:
     """One seed in this process; its outcome when something was found."""
+    _show(f"playing {minutes:g} minutes of seed {seed}")
     outcome = _simulated(seed, minutes, plant)
     if outcome.broken:
         return outcome
@@ -135,6 +179,10 @@ def _simulated(seed: int, minutes: float, plant: str | None) -> Outcome:
         sys.stderr.write("".join(format_exception(error)))
         text = f"raised: {type(error).__name__}: {error}"
         return Outcome(seed, text, "none", 0.0, 0, 0)
+
+
+class StateError(Exception):
+    """The file of the seeds that were played cannot be read, or not be written."""
 
 
 class Campaign:
@@ -216,9 +264,13 @@ class Campaign:
 
     def _remembered(self) -> set[int]:
         """The seeds of this length and plant that a state file says were played."""
-        if self.state is None or not self.state.exists():
+        if self.state is None:
             return set()
-        return set(self._lines(self.state))
+        try:
+            self.state.open("a").close()  # hours later would be too late
+            return set(self._lines(self.state))
+        except (OSError, UnicodeDecodeError) as error:
+            raise StateError(f"cannot be used: {_reason(error)}") from None
 
     def _lines(self, state: Path) -> Iterator[int]:
         for line in state.read_text(encoding="utf-8").splitlines():
@@ -228,9 +280,19 @@ class Campaign:
                 yield int(seed)
 
     def _remember(self, seed: int) -> None:
-        if self.state is not None:
+        if self.state is None:
+            return
+        try:
             with self.state.open("a", encoding="utf-8") as file:
                 file.write(f"{self.minutes:g} {seed} {self.plant or ''}".rstrip() + "\n")
+        except OSError as error:
+            raise StateError(f"cannot be written: {_reason(error)}") from None
+
+
+def _reason(error: OSError | UnicodeDecodeError) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return "it is no text"
+    return error.strerror or str(error)
 
 
 def _seed_of(outcome: Outcome) -> int:

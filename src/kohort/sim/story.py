@@ -6,8 +6,9 @@ the rest stays much as it was. Then the groups' requests of the last minutes are
 transcript, in the words of `tests/scenarios`.
 """
 
+import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kohort.errors import WireError
@@ -24,6 +25,7 @@ from kohort.wire.messages.offset_commit import OffsetCommitRequest
 
 HEARTBEAT, COMMIT = 68, 8
 TOLD = 40  # commands of a transcript
+_PLACES = re.compile(r"([^+:]+):([0-9,]+)")
 
 
 class Teller:
@@ -82,9 +84,14 @@ class Teller:
         return " ".join(words)
 
     def transcript(self, broken: str) -> list[str]:
-        """The commands of the group that an alarm names, or of none."""
+        """The commands of the group that an alarm names, or of none, below the topics that they
+        name.
+        """
         groups = [group for group in self._told if group and group in broken]
-        return list(_lines(self._told[groups[0]])) if groups else []
+        if not groups:
+            return []
+        commands = list(_lines(self._told[groups[0]]))
+        return [*_topics(commands), *commands]
 
 
 def _commit(commit: OffsetCommitRequest) -> str:
@@ -96,6 +103,25 @@ def _commit(commit: OffsetCommitRequest) -> str:
     return f"commit {member} epoch={commit.generation_id_or_member_epoch} {places}"
 
 
+def _topics(commands: Iterable[str]) -> Iterator[str]:
+    """A line for each topic, with as many partitions as the commands need."""
+    sizes: dict[str, int] = {}
+    for command in commands:
+        for word in command.split()[1:]:
+            if word.startswith("subscribe="):
+                sizes |= {
+                    name: sizes.get(name, 1)
+                    for name in word.partition("=")[2].split(",")
+                    if name != "-"
+                }
+            elif word.startswith("owns=") or (command.startswith("commit ") and ":" in word):
+                for name, indices in _PLACES.findall(word.removeprefix("owns=")):
+                    most = max(int(index) for index in indices.split(","))
+                    sizes[name] = max(sizes.get(name, 1), most + 1)
+    for name, size in sorted(sizes.items()):
+        yield f"topic {name} partitions={size}"
+
+
 def _lines(told: deque[tuple[int, str]]) -> Iterator[str]:
     before: int | None = None
     for now, command in told:
@@ -105,23 +131,35 @@ def _lines(told: deque[tuple[int, str]]) -> Iterator[str]:
         yield command
 
 
-def shortest_story(found: Outcome, minutes: float) -> str:
-    """What is left of a seed when everything is left out that the find does not need."""
+def shortest_story(
+    found: Outcome,
+    minutes: float,
+    plant: str | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> str:
+    """What is left of a seed when everything is left out that the find does not need. `progress`
+    hears before each of the runs that this takes how many there are.
+    """
     what = found.broken.partition(":")[0]
     without: frozenset[str] = frozenset()
     outcome = found
-    for shorter in (minutes / 8, minutes / 4, minutes / 2):
-        tried = simulate(found.seed, shorter)
+    lengths = (minutes / 8, minutes / 4, minutes / 2)
+    names = [*FAULTS, *KINDS]
+    total = len(lengths) + len(names) + 1
+    for number, shorter in enumerate(lengths, 1):
+        progress(f"looking for a shorter story: run {number} of {total}")
+        tried = simulate(found.seed, shorter, plant=plant)
         if tried.broken.startswith(what):
             outcome, minutes = tried, shorter
             break
-    for name in [*FAULTS, *KINDS]:
-        tried = simulate(found.seed, minutes, without=without | {name})
+    for number, name in enumerate(names, len(lengths) + 1):
+        progress(f"looking for a shorter story: run {number} of {total}")
+        tried = simulate(found.seed, minutes, plant=plant, without=without | {name})
         if tried.broken.startswith(what):
             outcome, without = tried, without | {name}
     teller = Teller()
-    simulate(found.seed, minutes, without=without, witness=teller)
-    left = ", ".join(name for name in [*FAULTS, *KINDS] if name not in without)
+    simulate(found.seed, minutes, plant=plant, without=without, witness=teller)
+    left = ", ".join(name for name in names if name not in without)
     lines: list[Any] = [
         f"# Seed {found.seed}, {minutes:g} minutes: {outcome.broken}",
         f"# What it needs, at most: {left}.",

@@ -352,5 +352,5 @@ def _unusable(path: str, error: OSError) -> str:
         case NotADirectoryError():
             why = "a part of it is a file, expected directories"
         case _:
-            why = str(error)
+            why = error.strerror or str(error)  # the path is named already
     return f"{path} cannot be used as data directory: {why}"

@@ -241,5 +241,5 @@ def _number(rule: str, place: str, value: object) -> float:
 def _check_names(place: str, told: Mapping[str, Any], known: tuple[str, ...]) -> None:
     for name in told:
         if name not in known:
-            there = did_you_mean(name, known) or f", expected of {', '.join(known)}"
+            there = did_you_mean(name, known) or f", expected one of {', '.join(known)}"
             raise RulesError(f"{place} has {name!r}{there}")

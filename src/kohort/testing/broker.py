@@ -182,6 +182,10 @@ class Broker:
         self._host: Host | None = None
         self._asker: Asker | None = None
 
+    def __repr__(self) -> str:
+        where = f"at {self.bootstrap}" if self.is_running else "that does not run"
+        return f"<broker {where}>"
+
     @property
     def is_running(self) -> bool:
         """Whether it runs. If its process died by itself, `log` has the reason."""

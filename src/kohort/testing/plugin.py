@@ -4,7 +4,10 @@ It is loaded wherever Kohort is installed, so it imports nothing of the broker u
 used: of Kohort only `kohort.testing.names`, which needs nothing itself.
 """
 
-from collections.abc import Generator, Iterator
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +19,24 @@ if TYPE_CHECKING:
 
 GROUPS: "pytest.StashKey[list[tuple[Broker, str]]]" = pytest.StashKey()
 """The groups that a test has been given, for the report of its failure."""
+
+
+class AsInstalled:
+    """Finds Kohort's modules before pytest does.
+
+    Of a package that brings a plugin, pytest rewrites the asserts of every module: the first
+    fixture would wait seconds for that, in each process and wherever nothing can be cached. There
+    is no assert in them whose values a test wants to see.
+    """
+
+    @staticmethod
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        return PathFinder.find_spec(name, path, target) if name.startswith("kohort.") else None
+
+
+sys.meta_path.insert(0, AsInstalled)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kohort.errors import KohortError
 from kohort.wire.batch.reading import Record as WireRecord
 
 Content = str | bytes | bytearray | memoryview | None | dict[str, Any] | list[Any] | int | float
@@ -48,8 +49,15 @@ def content(value: Content) -> bytes | None:
 
 def headers_of(given: Headers) -> list[tuple[str, bytes | None]]:
     """Headers as they go on the wire, from pairs or a mapping."""
-    pairs = given.items() if isinstance(given, Mapping) else given
-    return [(name, content(value)) for name, value in pairs]
+    some: Any = given.items() if isinstance(given, Mapping) else given
+    if isinstance(some, str | bytes) or not isinstance(some, Iterable):
+        raise KohortError(f"headers is {given!r}, expected pairs or a mapping")
+    found = []
+    for pair in some:
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise KohortError(f"headers has {pair!r}, expected a pair of a text and a value")
+        found.append((pair[0], content(pair[1])))
+    return found
 
 
 def shortened(records: Sequence[Record]) -> str:

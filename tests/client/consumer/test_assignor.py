@@ -1,7 +1,10 @@
 """A group as its assignor sees it, and what is wrong with what an assignor gives."""
 
+from typing import Any
+
 import pytest
 
+from kohort.client.consumer import Consumer
 from kohort.client.consumer.assignor import (
     AssignmentTold,
     Assignor,
@@ -38,6 +41,43 @@ def test_shares_may_be_plain_partitions() -> None:
         "a": Share((place("t", 0),)),
         "b": Share((), b"x"),
     }
+
+
+def test_partitions_of_a_share_may_be_pairs() -> None:
+    given = {"a": Share([("t", 0)], b"x"), "b": iter([("t", 1)])}  # type: ignore[list-item,dict-item]
+    shares = shares_of(given)  # type: ignore[arg-type]
+    assert shares == {"a": Share((place("t", 0),), b"x"), "b": Share((place("t", 1),))}
+    assert faults(group(), shares) == []
+
+
+def test_what_an_iterator_of_the_application_raises_is_its_own() -> None:
+    with pytest.raises(ZeroDivisionError):
+        shares_of({"a": (place("t", 1 // divisor) for divisor in [0])})
+
+
+class Mine(Assignor):
+    name = "mine"
+
+
+class Nameless(Assignor):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ([Mine], "assignors has <class '.*Mine'>, expected an instance of an Assignor"),
+        (Mine(), "assignors is <.*Mine object.*>, expected a list of them"),
+        ("mine", "assignors is 'mine', expected a list of them"),
+        (5, "assignors is 5, expected a list of them"),
+        (["mine"], "assignors has 'mine', expected an instance of an Assignor"),
+        ([Nameless()], "assignor Nameless has the name '', expected a text"),
+        ([Mine(), Mine()], "assignors has 'mine' more than once, expected different names"),
+    ],
+)
+def test_what_is_no_assignor_is_named(given: Any, text: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=text):
+        Consumer("orders", group_id="billing", assignors=given)
 
 
 def test_a_good_assignment_has_no_faults() -> None:

@@ -276,6 +276,27 @@ async def test_an_assignor_that_fails_is_told_of(given: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (5, "assign returned 5, expected a mapping of partitions by member id"),
+        ({"m1": "t"}, "m1 gets what is no share: 't' holds no partitions, expected some"),
+        ({"m1": ["t0"]}, "m1 gets what is no share: 't0' is no partition, expected"),
+        ({"m1": Share([("t", "0")])}, "m1 gets what is no share: ('t', '0') is no partition"),  # type: ignore[list-item]
+        ({"m1": Share([T0], "text")}, "m1 gets the metadata 'text', expected bytes"),  # type: ignore[arg-type]
+    ],
+)
+@asynchronous
+async def test_what_has_not_the_form_of_shares_is_told_in_a_line(
+    given: Any, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with world(Plays(given)) as it:
+        await it.computed()
+    (told,) = [one for one in caplog.records if one.levelname == "ERROR"]
+    assert told.getMessage().startswith(f"group g: assignor mine: {text}")
+    assert told.exc_info is None
+
+
+@pytest.mark.parametrize(
     "given",
     [
         {"m3": [T0]},

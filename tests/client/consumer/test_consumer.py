@@ -401,6 +401,51 @@ async def test_a_listener_may_seek_before_the_first_record(broker: Broker) -> No
         assert (await reader.getone()).offset == 7
 
 
+@pytest.mark.parametrize("listener", [print, Told, object(), "told", {}])
+@asynchronous
+async def test_what_is_no_listener_is_refused(broker: Broker, listener: Any) -> None:
+    """It would be missed when partitions come, and no record would follow."""
+    fill(broker, 1, partitions=1)
+    with pytest.raises(TypeError, match=r"listener is .*, expected an instance of a Rebalance"):
+        consumer(broker, "t", listener=listener)
+    async with within(), consumer(broker, "t") as reader:
+        with pytest.raises(TypeError, match="listener is "):
+            reader.subscribe("u", listener=listener)
+        assert (await reader.getone()).offset == 0  # all is as it was
+
+
+@asynchronous
+async def test_a_commit_for_a_topic_that_is_not_there_says_so(broker: Broker) -> None:
+    fill(broker, 1, partitions=1)
+    async with within(), consumer(broker, "t") as reader:
+        await reader.getone()
+        with pytest.raises(ApiError, match="PARTITION: nowhere:0: there is no such partition"):
+            await reader.commit({TopicPartition("nowhere", 0): 1})
+
+
+@asynchronous
+async def test_partitions_that_are_none_are_named(broker: Broker) -> None:
+    """A text would fall apart into a topic and a number, and nobody would ever read it."""
+    fill(broker, 1, partitions=1)
+    async with within(), consumer(broker) as reader:
+        for wrong in (["ab"], [("t", "0")], ("t", 0), "t", 5):
+            with pytest.raises(TypeError, match="no partition"):
+                await reader.assign(wrong)  # type: ignore[arg-type]
+        await reader.assign([T0])
+        calls: list[Any] = [reader.pause, reader.resume, reader.lag, lambda of: reader.seek(of, 0)]
+        for call in calls:
+            with pytest.raises(TypeError, match="'t' is no partition, expected a TopicPartition"):
+                call("t")
+        for ask in (reader.position, reader.committed):
+            with pytest.raises(TypeError, match="'t' is no partition"):
+                await ask("t")  # type: ignore[operator]
+        for tell in (reader.commit, reader.seek_to_time, reader.offsets_for_times):
+            with pytest.raises(TypeError, match="'t' is no partition"):
+                await tell({"t": 0})  # type: ignore[operator]
+            with pytest.raises(TypeError, match="is 5, expected a mapping by partition"):
+                await tell(5)  # type: ignore[operator]
+
+
 @asynchronous
 async def test_what_a_listener_raises_is_heard(broker: Broker) -> None:
     fill(broker, 1, partitions=1)

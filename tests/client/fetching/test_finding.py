@@ -75,6 +75,16 @@ async def test_who_has_no_leader_rests_and_the_others_go_on() -> None:
 
 
 @asynchronous
+async def test_a_partition_that_is_not_there_is_told_once(caplog: Any) -> None:
+    async with Cast(topics={"t": [0, 0]}) as cast, finding(cast) as found:
+        one = track(TopicPartition("t", 9), Place(0))
+        for _ in range(3):
+            one.look_up(0.0)
+            await look(found, one)
+    assert caplog.messages == ["t:9: t has 2 partitions; it is looked for again"]
+
+
+@asynchronous
 async def test_a_topic_that_nobody_may_read() -> None:
     async with Cast(topics={"t": [0], "u": [0]}) as cast, finding(cast) as found:
         cast.topic_codes["u"] = ErrorCode.TOPIC_AUTHORIZATION_FAILED

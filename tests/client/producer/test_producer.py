@@ -109,6 +109,34 @@ async def test_what_is_no_bytes_is_refused(broker: Broker, topic: str) -> None:
     assert broker.read(topic) == []
 
 
+@pytest.mark.parametrize(
+    "headers", ["ab", b"ab", 5, ["ab"], [("h",)], [("h", b"x", b"y")], {"h": "x"}]
+)
+@asynchronous
+async def test_headers_that_are_none_are_named(broker: Broker, topic: str, headers: Any) -> None:
+    async with made(broker) as producer:
+        with pytest.raises(TypeError, match=r"^header.*, expected .*bytes"):
+            await producer.send(topic, b"", headers=headers)
+    assert broker.read(topic) == []
+
+
+@asynchronous
+async def test_headers_may_be_a_mapping(broker: Broker, topic: str) -> None:
+    async with made(broker) as producer:
+        await producer.send_and_wait(topic, b"", headers={"h": b"x", "empty": None})
+    assert [one.headers for one in broker.read(topic)] == [(("h", b"x"), ("empty", None))]
+
+
+@asynchronous
+async def test_what_cannot_name_a_topic_or_a_partition_is_named(broker: Broker, topic: str) -> None:
+    async with made(broker) as producer:
+        with pytest.raises(TypeError, match="topic is 5, expected a text"):
+            await producer.send(5, b"")  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="partition is '0', expected an int"):
+            await producer.send(topic, b"", partition="0")  # type: ignore[arg-type]
+    assert broker.read(topic) == []
+
+
 @pytest.mark.parametrize("time", [-1, 1 << 63, 1.5, "5", True])
 @asynchronous
 async def test_a_time_that_is_none_is_refused(broker: Broker, topic: str, time: Any) -> None:

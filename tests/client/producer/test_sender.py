@@ -129,6 +129,60 @@ async def test_a_leader_that_has_appended_and_leads_no_more() -> None:
         assert told.value.maybe_written
 
 
+QUICK = {
+    "retry_backoff_ms": 10,
+    "retry_backoff_max_ms": 20,
+    "request_timeout_ms": 500,
+    "delivery_timeout_ms": 3000,
+}
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Any:
+    """What was said of records that wait."""
+    monkeypatch.setattr("kohort.client.producer.patience.LASTS_S", 0.1)
+    caplog.set_level("WARNING", "kohort.client.producer")
+    return lambda: [one for one in caplog.messages if one.startswith("records ")]
+
+
+@pytest.mark.parametrize(("what", "gone"), [("the cluster", (0, 1)), ("node 1", (1,))])
+@asynchronous
+async def test_what_is_away_is_said_once(what: str, gone: tuple[int, ...], waits: Any) -> None:
+    async with scripted(taken, 2, t=[0, 1]) as world, producer(world, **QUICK) as client:
+        await client.send_and_wait("t", b"v", partition=1)
+        for node in gone:
+            await world.stop(node)
+        with pytest.raises(DeliveryError, match="not delivered within 3000 ms"):
+            await client.send_and_wait("t", b"v", partition=1)
+    (said,) = waits()
+    assert said.startswith(f"records wait for {what}: NETWORK_EXCEPTION: cannot connect to ")
+
+
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [("topic t", "a partition of t has no leader"), ("t:1", "NOT_ENOUGH_REPLICAS")],
+)
+@asynchronous
+async def test_what_keeps_records_waiting_is_said_and_so_is_its_end(
+    what: str, why: str, waits: Any
+) -> None:
+    async with scripted(taken, 2, t=[0, 1]) as world, producer(world, **QUICK) as client:
+        await client.send_and_wait("t", b"v", partition=1)
+        code = ErrorCode.NOT_ENOUGH_REPLICAS
+        if what == "topic t":
+            world.topics["t"], code = [0, -1], ErrorCode.NOT_LEADER_OR_FOLLOWER
+        world.answers[ProduceRequest] = refused(code)
+        delivery = await client.send("t", b"v", partition=1)
+        await until(waits)
+        world.topics["t"], world.answers[ProduceRequest] = [0, 1], taken
+        assert (await delivery).partition == 1
+        await until(lambda: len(waits()) == 2)
+    first, last = waits()
+    assert first.startswith(f"records wait for {what}: {why}")
+    assert last.startswith("records have waited ")
+    assert last.endswith(f" s for {what}")
+
+
 @asynchronous
 async def test_what_never_left_was_not_written() -> None:
     async with scripted(taken) as world:

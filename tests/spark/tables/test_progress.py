@@ -24,6 +24,7 @@ from kohort.spark.gold.lag import lag_at
 from kohort.spark.schemas import DECODED, END_OFFSETS
 from kohort.spark.tables import compute, progress, reach
 from kohort.spark.tables.arrow_reader import Tables
+from kohort.spark.tables.end_samples import append_samples
 from kohort.spark.tables.manifest import Writer, load
 from kohort.spark.tables.progress_run import TABLES
 from kohort.spark.tables.small_parts import MOST_PARTS
@@ -242,6 +243,23 @@ def test_moments_before_what_is_kept_are_read_off_the_commits(spark, tmp_path, f
     jobs.run(log, out, spark=spark, as_of=earlier)
 
     assert differences(told(out), whole(log, tmp_path / "whole", spark, earlier)) == {}
+
+
+@pytest.mark.timeout(900)
+def test_samples_that_came_since_are_no_damage(spark, tmp_path, few):
+    """Whoever takes samples every minute is to hear of damage only. What they tell of the moment of
+    the run is told by the next run.
+    """
+    lives, ends = few
+    half = ends.num_rows // 2
+    jobs.run(
+        FedDecoded(dict(lives), samples=ends.slice(0, half)), tmp_path, spark=spark, as_of=AS_OF
+    )
+    with Writer(tmp_path) as writer:
+        append_samples(writer, ends.slice(half))
+    found = jobs.verify(tmp_path, every=True, spark=spark)
+    assert found.why_not is None
+    assert found.findings == ()
 
 
 @pytest.mark.timeout(900)

@@ -15,17 +15,18 @@ import pytest
 pytest.importorskip("pyspark")
 
 from tests.spark.rows import golden, raw
+from tests.spark.tables.test_lag_news import progress
 
 import kohort.spark
 from kohort.spark.columns.decode import decode
 from kohort.spark.columns.located import InColumns
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS, RECORDS_TABLE, SILVER
 from kohort.spark.sources.standing import Identity, Position
-from kohort.spark.stores import layout
+from kohort.spark.stores import layout, parquet
 from kohort.spark.stores.layout import ROWS
-from kohort.spark.tables import increments, manifest
+from kohort.spark.tables import increments, manifest, verifying
 from kohort.spark.tables.arrow_reader import Rows, Tables
-from kohort.spark.tables.end_samples import append_samples
+from kohort.spark.tables.end_samples import append_samples, merge_samples
 from kohort.spark.tables.manifest import (
     BusyError,
     Increment,
@@ -329,6 +330,46 @@ def test_samples_are_added_without_spark_and_small_files_become_one(tmp_path):
 
     found = Tables(tmp_path).table("end_offsets").column("end_offset").to_pylist()
     assert sorted(found) == list(range(43))
+
+
+def test_samples_that_gold_knows_stay_apart_from_later_ones(tmp_path):
+    """Who computes gold again for the same moment has to do without the later ones."""
+    names = Part(path=f"{layout.PROGRESS}/names", rows=0)
+    (tmp_path / names.path).mkdir(parents=True)
+    with Writer(tmp_path) as writer:
+        for number in range(12):
+            append_samples(writer, samples(1, start=number))
+        known = [one.path for one in writer.manifest.end_offsets]
+        writer.publish(writer.manifest.with_(progress=knows(known, names)))
+        for number in range(12, 30):
+            append_samples(writer, samples(1, start=number))
+        later = writer.manifest
+        of_then = verifying._of_then(later)
+
+        writer.publish(later.with_(progress=None))
+        assert verifying._of_then(writer.manifest).end_offsets == writer.manifest.end_offsets
+        writer.publish(later.with_(progress=knows([], names)))
+        assert verifying._of_then(writer.manifest).end_offsets == ()
+
+        writer.publish(later)
+        for number in range(30, 50):
+            append_samples(writer, samples(1, start=number))
+            merge_samples(writer)
+        last = writer.manifest
+    assert len(later.end_offsets) < 12
+    assert len(last.end_offsets) < 25
+    for found in (of_then, verifying._of_then(last)):
+        assert sorted(ends(tmp_path, found)) == list(range(12))
+    assert sorted(ends(tmp_path, last)) == list(range(50))
+
+
+def knows(samples, names):
+    return msgspec.structs.replace(progress(samples), names=names)
+
+
+def ends(directory, manifest):
+    for part in manifest.end_offsets:
+        yield from parquet.read(directory / part.path).column("end_offset").to_pylist()
 
 
 def test_parts_of_gold_count_for_their_partitions(tmp_path):

@@ -4,9 +4,11 @@ This needs a broker with client-side assignors (docs/client-assignors.md). Every
 values, so that an assignor can be tested without a broker.
 """
 
-from collections.abc import Awaitable, Collection, Iterable, Mapping
+import inspect
+from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from kohort.client.places import places_of
 from kohort.terms import TopicPartition
 
 MOST_METADATA = 1 << 20  # bytes for one member; a broker takes as much as fits into a record
@@ -85,6 +87,10 @@ class AssignmentTold:
     assignor: str = ""
 
 
+class ShareError(ValueError):
+    """What `assign` returned has not the form of shares."""
+
+
 class Assignor:
     """Give it a `name`, and write `assign`. The rest has defaults.
 
@@ -114,14 +120,49 @@ class Assignor:
         """This member has heard of an assignment, computed by an assignor of this name."""
 
 
+def offered(assignors: Iterable[Assignor]) -> list[Assignor]:
+    """The assignors of a member. Raises TypeError for what is none, and ValueError for names that
+    the coordinator could not tell apart.
+    """
+    if isinstance(assignors, Assignor | str) or not isinstance(assignors, Iterable):
+        raise TypeError(f"assignors is {assignors!r}, expected a list of them")
+    own = list(assignors)
+    for assignor in own:
+        if not isinstance(assignor, Assignor):
+            raise TypeError(f"assignors has {assignor!r}, expected an instance of an Assignor")
+        if not isinstance(assignor.name, str) or not assignor.name:
+            kind = type(assignor).__name__
+            raise ValueError(f"assignor {kind} has the name {assignor.name!r}, expected a text")
+        if inspect.iscoroutinefunction(assignor.on_assignment):
+            raise TypeError(f"on_assignment of {assignor.name} is a coroutine, expected a function")
+    names = [assignor.name for assignor in own]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"assignors has {name!r} more than once, expected different names")
+    return own
+
+
 def shares_of(given: Shares) -> dict[str, Share]:
-    """What each member gets, in one form."""
-    return {
-        member_id: partitions
-        if isinstance(partitions, Share)
-        else Share(tuple(TopicPartition(*place) for place in partitions))
-        for member_id, partitions in given.items()
-    }
+    """What each member gets, in one form. Raises ShareError for what has none of the two."""
+    if not isinstance(given, Mapping):
+        raise ShareError(
+            f"assign returned {given!r}, expected a mapping of partitions by member id"
+        )
+    return {member_id: _share_of(member_id, share) for member_id, share in given.items()}
+
+
+def _share_of(member_id: str, given: Share | Iterable[TopicPartition]) -> Share:
+    metadata = given.metadata if isinstance(given, Share) else b""
+    partitions = given.partitions if isinstance(given, Share) else given
+    if isinstance(partitions, Iterator):  # of the application: what that raises is its own
+        partitions = list(partitions)
+    try:
+        share = Share(tuple(places_of(partitions)), metadata)
+    except TypeError as error:
+        raise ShareError(f"{member_id} gets what is no share: {error}") from None
+    if not isinstance(metadata, bytes):
+        raise ShareError(f"{member_id} gets the metadata {metadata!r}, expected bytes")
+    return share
 
 
 def faults(group: GroupToAssign, shares: Mapping[str, Share]) -> list[str]:

@@ -6,6 +6,7 @@ from kohort.client.admin.views import CommittedOffset
 from kohort.client.consumer.group_offsets import ToCommit
 from kohort.client.consumer.ownership import Ownership
 from kohort.client.fetching import Fetcher
+from kohort.client.places import by_place
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import TopicPartition
 
@@ -22,10 +23,8 @@ def to_commit(
         ownership.processed(ownership.owned, handed=handed) if offsets is None else offsets
     )
     whole = {
-        TopicPartition(*partition): offset
-        if isinstance(offset, CommittedOffset)
-        else CommittedOffset(offset)
-        for partition, offset in given.items()
+        partition: offset if isinstance(offset, CommittedOffset) else CommittedOffset(offset)
+        for partition, offset in by_place("offsets", given).items()
     }
     for partition, committed in whole.items():
         check_offset(partition, committed.offset)

@@ -20,6 +20,7 @@ from kohort.client.consumer.assignor import (
     GroupMember,
     GroupToAssign,
     Share,
+    ShareError,
     faults,
     shares_of,
 )
@@ -49,8 +50,7 @@ CLASSIC = -1  # the version of metadata of classic members
 class Computing:
     """`assignors` are the member's own, the preferred one first.
 
-    `identity` says who the member is, at the moment of each request. Raises ValueError for
-    assignors that the coordinator could not tell apart.
+    `identity` says who the member is, at the moment of each request.
     """
 
     def __init__(
@@ -64,14 +64,6 @@ class Computing:
     ) -> None:
         self.reason = 0
         self._assignors = {assignor.name: assignor for assignor in assignors}
-        if "" in self._assignors or len(self._assignors) < len(assignors):
-            shown = ", ".join(repr(assignor.name) for assignor in assignors)
-            raise ValueError(f"assignors have the names {shown}, expected one of its own for each")
-        for assignor in assignors:
-            if inspect.iscoroutinefunction(assignor.on_assignment):
-                raise TypeError(
-                    f"on_assignment of {assignor.name} is a coroutine, expected a function"
-                )
         self._cluster = cluster
         self._coordinator = Coordinator(cluster, group_id)
         self._group_id = group_id
@@ -200,6 +192,9 @@ class Computing:
                 name,
                 self._timeout_s,
             )
+            return [], FAILED
+        except ShareError as error:  # a traceback would end in code of ours
+            logger.error("group %s: assignor %s: %s", self._group_id, name, error)  # noqa: TRY400
             return [], FAILED
         except Exception:
             logger.exception("group %s: assignor %s", self._group_id, name)

@@ -12,19 +12,20 @@ from typing import Any, Literal, NamedTuple, Self
 from kohort.client.admin.topics import When, list_offsets
 from kohort.client.admin.views import CommittedOffset, FoundOffset
 from kohort.client.cluster import Cluster
-from kohort.client.consumer.assignor import Assignor
+from kohort.client.consumer.assignor import Assignor, offered
 from kohort.client.consumer.committing import Offsets, check_offset, to_commit
 from kohort.client.consumer.computing import Computing
 from kohort.client.consumer.group import Group
 from kohort.client.consumer.group_offsets import GroupOffsets, Identity, ToCommit
 from kohort.client.consumer.handing import Handing
 from kohort.client.consumer.missing import Missing
-from kohort.client.consumer.ownership import Ownership, RebalanceListener
+from kohort.client.consumer.ownership import Ownership, RebalanceListener, check_listener
 from kohort.client.consumer.protocols import Subscribed
 from kohort.client.consumer.reading import Reading
 from kohort.client.consumer.settings import ConsumerSettings
 from kohort.client.fetching import ConsumerRecord, Fetcher, Place
 from kohort.client.metadata import Metadata
+from kohort.client.places import by_place, place_of, places_of
 from kohort.client.settings import DEFAULT_SERVER, taken
 from kohort.terms import TopicPartition
 
@@ -96,7 +97,7 @@ class Consumer:
         if self.settings.group_id is not None:
             self._offsets = GroupOffsets(self._cluster, self.settings.group_id, self._identity)
         self._ownership = Ownership(self._fetcher, self._handing, self.settings, self._offsets)
-        own = list(assignors)
+        own = offered(assignors)
         if own and self.settings.group_protocol == "classic":
             raise ValueError("assignors of members need KIP-848, and group_protocol is classic")
         computing = Computing(
@@ -115,8 +116,7 @@ class Consumer:
             self._group.asked,
             _CALLS,
         )
-        if listener is not None:
-            self._ownership.listener = listener
+        self._ownership.listen(listener)
         self._missing = Missing(
             self._metadata, self._unread, timeout_s=self.settings.request_timeout_ms / 1000
         )
@@ -212,13 +212,14 @@ class Consumer:
     ) -> None:
         """Share these topics with the group from now on, in place of those before.
 
-        Raises ValueError without a group, without a topic, and after `assign`.
+        Raises ValueError without a group, without a topic, and after `assign`; TypeError for a
+        listener that is none.
         """
         self._check_open()
+        check_listener(listener)
         self._wish(topics, pattern)
         self._ownership.final = None
-        if listener is not None:
-            self._ownership.listener = listener
+        self._ownership.listen(listener)
         if self._ticking is not None:
             self._group.enter()
 
@@ -248,7 +249,7 @@ class Consumer:
             raise ValueError(f"the consumer subscribes to {self._group.wanted}: unsubscribe first")
         self._chosen = True
         self._begin()
-        wanted = frozenset(TopicPartition(*partition) for partition in partitions)
+        wanted = frozenset(places_of(partitions))
         async with self._without_waiting():
             gone = self._ownership.owned - wanted
             if gone:
@@ -320,7 +321,7 @@ class Consumer:
         """
         self._check_loop()
         deadline = self._deadline()
-        place = TopicPartition(*partition)
+        place = place_of(partition)
         while True:
             found = self._ownership.position(place)
             if found is not None:
@@ -334,7 +335,7 @@ class Consumer:
         Raises ValueError for a partition that is not assigned, and for an offset below 0.
         """
         self._check_loop()
-        place = TopicPartition(*partition)
+        place = place_of(partition)
         self._ownership.check([place])
         if offset not in ("earliest", "latest"):
             check_offset(place, offset)
@@ -347,7 +348,7 @@ class Consumer:
         """Go on from the first record that is not older: a datetime or milliseconds of 1970; at
         the end of a partition that has none. Raises ValueError and ApiError.
         """
-        self._ownership.check([TopicPartition(*partition) for partition in times])
+        self._ownership.check(by_place("times", times))
         found = await self.offsets_for_times(times)
         for place, offset in found.items():
             self.seek(place, "latest" if offset.offset is None else offset.offset)
@@ -356,12 +357,12 @@ class Consumer:
     def pause(self, *partitions: Partition) -> None:
         """Hand out nothing of these. Raises ValueError for one that is not assigned."""
         self._check_loop()
-        self._ownership.pause([TopicPartition(*partition) for partition in partitions])
+        self._ownership.pause(places_of(partitions))
 
     def resume(self, *partitions: Partition) -> None:
         """Hand these out again. Raises ValueError for one that is not assigned."""
         self._check_loop()
-        self._ownership.resume([TopicPartition(*partition) for partition in partitions])
+        self._ownership.resume(places_of(partitions))
 
     def paused(self) -> frozenset[TopicPartition]:
         """What was paused and is still assigned."""
@@ -372,7 +373,7 @@ class Consumer:
 
         With `read_committed` the end is the last stable offset.
         """
-        place = TopicPartition(*partition)
+        place = place_of(partition)
         position = self._ownership.position(place)
         end = self._fetcher.end(place)
         return None if position is None or end is None else max(0, end - position.offset)
@@ -416,7 +417,7 @@ class Consumer:
     ) -> dict[TopicPartition, CommittedOffset | None]:
         """The committed offset of each, None where there is none. Raises ApiError."""
         self._check_loop()
-        places = [TopicPartition(*partition) for partition in partitions]
+        places = places_of(partitions)
         return await self._group_offsets().fetch(places, self._deadline())
 
     def group_metadata(self) -> GroupMetadata:

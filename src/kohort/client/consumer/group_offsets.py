@@ -338,4 +338,6 @@ def _at(place: TopicPartition, error: ApiError) -> ApiError:
     why = error.message or error.code.name
     if error.code is ErrorCode.UNKNOWN_TOPIC_ID:
         why = "its topic was deleted, and another one may have its name"
+    elif error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        why = "there is no such partition"
     return ApiError(error.code, f"{place}: {why}")

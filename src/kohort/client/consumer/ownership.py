@@ -46,6 +46,14 @@ class RebalanceListener:
         return self.on_revoked(partitions)
 
 
+def check_listener(given: object) -> None:
+    """Raises TypeError for what cannot be told anything: a function, or the class of a listener."""
+    calls = ("on_assigned", "on_revoked", "on_lost")
+    hears = all(callable(getattr(given, call, None)) for call in calls)
+    if given is not None and (isinstance(given, type) or not hears):
+        raise TypeError(f"listener is {given!r}, expected an instance of a RebalanceListener")
+
+
 class Ownership:
     """`owned` is what the consumer has, `paused` what the application has paused of it.
 
@@ -82,6 +90,12 @@ class Ownership:
         self._back = asyncio.Event()
 
     # The application
+
+    def listen(self, listener: RebalanceListener | None) -> None:
+        """Tell this one from now on; None changes nothing. Raises TypeError for what is none."""
+        check_listener(listener)
+        if listener is not None:
+            self.listener = listener
 
     def came_back(self) -> None:
         """The application asks for more, so it has processed what it was handed."""

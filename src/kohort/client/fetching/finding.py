@@ -46,7 +46,7 @@ class Finding:
         self._metadata = metadata
         self._settings = settings
         self._timeout_s = min(10.0, settings.request_timeout_ms / 1000)
-        self._missed: set[str] = set()  # topics that were told of
+        self._missed: set[str] = set()  # topics and partitions that were told of
         self.on_anew: Callable[[TopicPartition], None] = lambda _: None
 
     # Leaders
@@ -66,19 +66,26 @@ class Finding:
         for track in tracks:
             topic = topics[track.partition.topic]
             if isinstance(topic, ApiError):
-                if track.partition.topic not in self._missed:
-                    self._missed.add(track.partition.topic)
-                    logger.warning("%s: %s; it is looked for again", track.partition.topic, topic)
+                self._miss(track.partition.topic, str(topic))
                 track.refused(topic, later)
                 continue
             if not self._is_of(track, topic.id):
                 track.not_before = later
                 continue
             known = topic.partitions.get(PartitionIndex(track.partition.partition))
+            if known is None:
+                count = len(topic.partitions)
+                self._miss(str(track.partition), f"{track.partition.topic} has {count} partitions")
             if known is None or known.leader is None:
                 track.not_before = later
             else:
                 track.leader, track.leader_epoch = known.leader, known.leader_epoch
+
+    def _miss(self, name: str, why: str) -> None:
+        """Tell once that this is not there."""
+        if name not in self._missed:
+            self._missed.add(name)
+            logger.warning("%s: %s; it is looked for again", name, why)
 
     def _is_of(self, track: Track, topic_id: TopicId) -> bool:
         """Whether the track may be read from the topic that has this id now."""

@@ -13,6 +13,7 @@ from kohort.client.admin.views import CommittedOffset
 from kohort.client.cluster import Cluster
 from kohort.client.consumer import GroupMetadata
 from kohort.client.metadata import KnownTopic, Metadata
+from kohort.client.places import by_place
 from kohort.client.producer.coordinating import Coordinating
 from kohort.client.producer.identity import ask_for_identity
 from kohort.client.producer.sender import Delivered, Sender, pauses
@@ -28,7 +29,7 @@ from kohort.wire.batch import HEADER_SIZE, RECORD_SIZE
 
 logger = logging.getLogger(__name__)
 
-Headers = Iterable[tuple[str, bytes | None]]
+Headers = Iterable[tuple[str, bytes | None]] | Mapping[str, bytes | None]
 Delivery = asyncio.Future[Delivered]
 
 _HEADER_EXTRA = 10  # what a header takes beside its name and value, at most
@@ -183,7 +184,8 @@ class Producer:
             ValueError: the producer is not started, closed, in no transaction, or committing one;
                 `timestamp_ms` is below 0 or above an int64.
             TypeError: key or value are not bytes, and there is no serializer that makes them so;
-                `timestamp_ms` is no int.
+                `headers` are no pairs or mapping of texts and bytes; another argument has not its
+                type.
         """
         if _running_loop() is not self._loop:
             self._check_loop()
@@ -199,9 +201,10 @@ class Producer:
             size += len(value) if type(value) is bytes else _refuse("value", value)
         if key is not None:
             size += len(key) if type(key) is bytes else _refuse("key", key)
+        pairs: tuple[tuple[str, bytes | None], ...] = ()
         if headers:
-            headers = tuple(headers)
-            size += _size_of(headers)
+            pairs = _pairs(headers)
+            size += _size_of(pairs)
         if size > self._size_max:
             raise self._too_large(topic, size)
         known = self._metadata.cached(topic)
@@ -222,7 +225,7 @@ class Producer:
         if self._queue.add(
             (topic, partition),
             time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms,
-            *(key, value, headers, delivery, size),
+            *(key, value, pairs, delivery, size),
             self._sender.now,
         ):
             self._sender.wake()
@@ -327,8 +330,8 @@ class Producer:
         TransactionError; ValueError outside a transaction.
         """
         whole = {
-            TopicPartition(*place): CommittedOffset(offset) if isinstance(offset, int) else offset
-            for place, offset in offsets.items()
+            place: CommittedOffset(offset) if isinstance(offset, int) else offset
+            for place, offset in by_place("offsets", offsets).items()
         }
         for place, offset in whole.items():
             if offset.offset < 0:
@@ -420,6 +423,10 @@ class Producer:
     async def _find(self, topic: str, partition: int | None) -> KnownTopic:
         """The topic, as soon as there is one. A partition has to be there at the second look."""
         self._check_may_send()
+        if not isinstance(topic, str):
+            raise TypeError(f"topic is {topic!r}, expected a text")
+        if partition is not None and not isinstance(partition, int):
+            raise TypeError(f"partition is {partition!r}, expected an int")
         self._sender.topics.add(topic)
         deadline = self._deadline()
         loop = asyncio.get_running_loop()
@@ -485,7 +492,19 @@ def _check_time(given: Any) -> None:
         raise ValueError(f"timestamp_ms is {given}, expected 0 to {_INT64_MAX}")
 
 
-def _size_of(headers: Headers) -> int:
+def _pairs(given: Headers) -> tuple[tuple[str, bytes | None], ...]:
+    """Headers as pairs. Raises TypeError for what is none."""
+    some: Any = given.items() if isinstance(given, Mapping) else given
+    if isinstance(some, str | bytes) or not isinstance(some, Iterable):
+        raise TypeError(f"headers is {given!r}, expected pairs or a mapping of texts and bytes")
+    pairs = tuple(some)
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TypeError(f"headers has {pair!r}, expected a pair of a text and bytes or None")
+    return pairs
+
+
+def _size_of(headers: Iterable[tuple[str, bytes | None]]) -> int:
     """What headers take at most. Raises TypeError for what is none."""
     size = 0
     for name, item in headers:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from kohort.client.cluster import Backoff, Cluster, Node
 from kohort.client.connection import ConnectionFailedError, Need, RequestTimeoutError
-from kohort.client.metadata import Metadata
+from kohort.client.metadata import KnownTopic, Metadata
+from kohort.client.producer.patience import Patience
 from kohort.client.producer.room import Room
 from kohort.client.producer.settings import ProducerSettings
 from kohort.client.producing.batch import Batch
@@ -84,6 +85,7 @@ class Sender:
         self._held_until: dict[int, float] = {}  # by node: its quota is used up
         self._moved: set[str] = set()  # topics whose leaders are not those of the metadata
         self._why = ""  # the last look-up failed
+        self._patience = Patience(lambda: asyncio.get_running_loop().time())
         self._tasks: set[asyncio.Task[None]] = set()
         self._looking: asyncio.Task[None] | None = None
         self._identifying: asyncio.Task[None] | None = None
@@ -253,27 +255,38 @@ class Sender:
             deadline = loop.time() + self._settings.request_timeout_ms / 1000
             found = await self._metadata.topics(topics, deadline, create=True)
             self._moved -= topics
+            self._patience.passed("the cluster")
             self._why = ""
             for topic, outcome in found.items():
-                if isinstance(outcome, ApiError):
-                    self._moved.add(topic)
-                    self._why = str(outcome)
-                    if not outcome.code.retriable:
-                        self.tell(self.queue.drop(outcome, topic=topic))
-                elif any(result.leader is None for result in outcome.partitions.values()):
-                    self._why = f"a partition of {topic} has no leader"
+                why = self._why_not(topic, outcome)
+                if why:
+                    self._why = why
+                    self._patience.failed(f"topic {topic}", why)
                 else:
-                    for partition in self.queue.partitions(topic):
-                        if partition not in outcome.partitions:  # the topic was made anew
-                            self._why = f"{topic} has no partition {partition} any more"
+                    self._patience.passed(f"topic {topic}")
         except KohortError as error:
             self._why = str(error)
+            self._patience.failed("the cluster", error)
             logger.info("topics are not known yet: %s", error)
         finally:
             if self._why:
                 await asyncio.sleep(self._settings.retry_backoff_ms / 1000)
             self._looking = None
             self.wake()
+
+    def _why_not(self, topic: str, outcome: KnownTopic | ApiError) -> str:
+        """Why a topic cannot be written to, or not to all of its partitions."""
+        if isinstance(outcome, ApiError):
+            self._moved.add(topic)
+            if not outcome.code.retriable:
+                self.tell(self.queue.drop(outcome, topic=topic))
+            return str(outcome)
+        if any(result.leader is None for result in outcome.partitions.values()):
+            return f"a partition of {topic} has no leader"
+        for partition in self.queue.partitions(topic):
+            if partition not in outcome.partitions:  # the topic was made anew
+                return f"{topic} has no partition {partition} any more"
+        return ""
 
     async def _refresh(self) -> None:
         """Leaders may have moved, and topics have grown, without anybody who told."""
@@ -306,6 +319,7 @@ class Sender:
         try:
             answer = await self._ask(node_id, batches)
         except (ConnectionFailedError, RequestTimeoutError) as error:
+            self._patience.failed(f"node {node_id}", error)
             self._failed(batches, error, sent=error.sent)
         except UnsupportedVersionError as error:
             self._failed(batches, ApiError(ErrorCode.UNSUPPORTED_VERSION, str(error)), sent=True)
@@ -370,6 +384,7 @@ class Sender:
     def _answered(
         self, node_id: int, batches: Sequence[Batch], answer: ProduceResponse | None
     ) -> None:
+        self._patience.passed(f"node {node_id}")
         if answer is None:
             for batch in batches:
                 self.tell(self.queue.acked(batch, UNKNOWN, UNKNOWN))
@@ -389,8 +404,11 @@ class Sender:
                 text = "the broker's answer lacks it"
                 self._refused(batch, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text))
             elif result.error_code:
-                self._refused(batch, _error_of(result), result.base_offset)
+                error = _error_of(result)
+                self._patience.failed(str(batch.place), error)
+                self._refused(batch, error, result.base_offset)
             else:
+                self._patience.passed(str(batch.place))
                 self.tell(self.queue.acked(batch, result.base_offset, result.log_append_time_ms))
 
     def _failed(self, batches: Sequence[Batch], error: ApiError, *, sent: bool) -> None:

@@ -1,4 +1,6 @@
-"""LeaveGroup in a consumer group: an administrator removes members of either protocol."""
+"""LeaveGroup in a consumer group: a classic member leaves, or an administrator removes members of
+either protocol.
+"""
 
 from kohort.coordinator.consumer import fencing
 from kohort.coordinator.consumer.group import ConsumerGroup
@@ -23,12 +25,20 @@ def remove(
         codes.append(code)
         if member is not None:
             gone[member.id] = member
-            reason = f": {identity.reason}" if identity.reason else ""
-            text = f"member {member.id} is taken out{reason}"
-            notes.append(Note(group.id, text, Cause.KICKED, member.id, identity.reason))
+            notes.append(_note(group, member, identity))
     if not gone:
         return Effects(), codes
     return fencing.remove(state, group, list(gone.values()), notes, now), codes
+
+
+def _note(group: ConsumerGroup, member: Member, leaving: MemberIdentity) -> Note:
+    """A classic member that leaves names itself. So does an administrator who removes all of them,
+    and nothing tells the two apart, as in a classic group.
+    """
+    itself = member.classic is not None and leaving.member_id
+    what, cause = ("leaves", Cause.LEAVE) if itself else ("is taken out", Cause.KICKED)
+    reason = f": {leaving.reason}" if leaving.reason else ""
+    return Note(group.id, f"member {member.id} {what}{reason}", cause, member.id, leaving.reason)
 
 
 def _member_of(group: ConsumerGroup, identity: MemberIdentity) -> tuple[Member | None, ErrorCode]:

@@ -23,7 +23,7 @@ from kohort.spark.stores.layout import END
 from kohort.spark.tables import few_rows, increments, spark_reader
 from kohort.spark.tables.code import code
 from kohort.spark.tables.compute import compute
-from kohort.spark.tables.end_samples import SAMPLE, as_one, fresh_samples, small_parts, walked
+from kohort.spark.tables.end_samples import SAMPLE, fresh_samples, merge_samples, walked
 from kohort.spark.tables.manifest import DAY_MS, Manifest, Part, Writer
 from kohort.spark.tables.parts import write_part
 from kohort.spark.tables.summary import Summary
@@ -188,10 +188,7 @@ def tidy(
     if merging:
         with telling(spark, progress, "merging", sum(increment.rows for increment in merging)):
             writer.publish(increments.merge(spark, writer, manifest, merging))
-    manifest = writer.manifest
-    if small := small_parts(manifest):
-        kept = tuple(part for part in manifest.end_offsets if part not in small)
-        writer.publish(manifest.with_(end_offsets=(*kept, as_one(writer, small))))
+    merge_samples(writer)
     if keep_ms is None:
         return
     manifest = writer.manifest

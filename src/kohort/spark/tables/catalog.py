@@ -61,7 +61,7 @@ def chosen_columns(table: Table, wanted: Sequence[str] | None) -> list[str]:
     for name in names:
         if name not in known:
             near = did_you_mean(name, known)
-            there = near or f", expected of {', '.join(known)}"
+            there = near or f", expected one of {', '.join(known)}"
             raise TablesError(f"table {table.name} has no column {name!r}{there}")
     return names
 

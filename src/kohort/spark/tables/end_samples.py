@@ -1,7 +1,8 @@
 """Samples of the ends of user topics as parts of the directory of tables: added without Spark."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -60,10 +61,46 @@ def _files(directory: Folder, manifest: Manifest) -> list[str]:
 def append_samples(writer: Writer, samples: pa.Table) -> None:
     """Add samples of end offsets, and flip; merges the small files once there are many."""
     manifest = writer.manifest
-    merged = small_parts(manifest)
+    small = small_parts(manifest)
+    known = known_to_gold(manifest)
+    manifest = as_one_of(writer, manifest, [part for part in small if part.path in known])
+    merged = [part for part in small if part.path not in known]
     kept = tuple(old for old in manifest.end_offsets if old not in merged)
     part = as_one(writer, merged, samples)
     writer.publish(manifest.with_(end_offsets=(*kept, part)))
+
+
+def merge_samples(writer: Writer) -> None:
+    """Merge the small files of samples once there are many, and flip."""
+    manifest = writer.manifest
+    small = small_parts(manifest)
+    known = known_to_gold(manifest)
+    for is_known in (True, False):
+        some = [part for part in small if (part.path in known) is is_known]
+        manifest = as_one_of(writer, manifest, some)
+    if manifest is not writer.manifest:
+        writer.publish(manifest)
+
+
+def known_to_gold(manifest: Manifest) -> set[str]:
+    """The parts of samples that gold was computed from. Those that were added since stay apart from
+    them: who computes gold again for the same moment has to do without.
+    """
+    return set() if manifest.progress is None else {*manifest.progress.samples}
+
+
+def as_one_of(writer: Writer, manifest: Manifest, parts: Sequence[Part]) -> Manifest:
+    """The manifest with one part in place of these, of which gold knows all or none."""
+    if len(parts) < 2:
+        return manifest
+    part = as_one(writer, parts)
+    gone = {old.path for old in parts}
+    kept = tuple(old for old in manifest.end_offsets if old.path not in gone)
+    progress = manifest.progress
+    if progress is not None and gone <= {*progress.samples}:
+        samples = (*(path for path in progress.samples if path not in gone), part.path)
+        progress = msgspec.structs.replace(progress, samples=samples)
+    return manifest.with_(end_offsets=(*kept, part), progress=progress)
 
 
 def small_parts(manifest: Manifest) -> list[Part]:

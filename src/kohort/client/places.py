@@ -1,0 +1,41 @@
+"""How applications name partitions, in one form: a pair of topic and number will do."""
+
+from collections.abc import Iterable, Mapping
+from operator import index
+from typing import Any, TypeVar
+
+from kohort.terms import TopicPartition
+
+Value = TypeVar("Value")
+
+
+def place_of(given: object) -> TopicPartition:
+    """The partition that an application means: a TopicPartition, or a pair of topic and number.
+
+    Raises TypeError for anything else: a text would fall apart into its letters, and a number that
+    is a text is the number of no partition.
+    """
+    if isinstance(given, tuple | list) and len(given) == 2 and isinstance(given[0], str):
+        try:
+            number = index(given[1])
+        except TypeError:
+            number = None
+        if number is not None and not isinstance(given[1], bool):
+            return TopicPartition(given[0], number)
+    raise TypeError(
+        f"{given!r} is no partition, expected a TopicPartition or a pair of topic and number"
+    )
+
+
+def places_of(given: Iterable[object]) -> list[TopicPartition]:
+    """The same of several. Raises TypeError for what holds no partitions."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"{given!r} holds no partitions, expected some, such as [('orders', 0)]")
+    return [place_of(place) for place in given]
+
+
+def by_place(name: str, given: Mapping[Any, Value]) -> dict[TopicPartition, Value]:
+    """What an application says of each partition. `name` is what the error calls it."""
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{name} is {given!r}, expected a mapping by partition")
+    return {place_of(place): value for place, value in given.items()}
