@@ -20,6 +20,6 @@ def asked(bootstrap: str, ask: Callable[[Talk], T]) -> T:
         with Talk(bootstrap) as client:
             try:
                 return ask(client)
-            except EOFError:
+            except (EOFError, ConnectionError):
                 if time.monotonic() > deadline:
                     raise
