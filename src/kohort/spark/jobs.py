@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kohort.errors import KohortError
 from kohort.spark.engine import class_archive, shipping
+from kohort.spark.engine.interrupts import is_interrupt
 from kohort.spark.engine.progress import Doing, Progress, telling
 from kohort.spark.engine.session import (
     INTERPRETED,
@@ -337,6 +338,8 @@ def _session(
             if given.alone and given.spark is None:
                 class_archive.make_later(active)
     except (PySparkException, Py4JError) as error:
+        if is_interrupt(error):
+            raise KeyboardInterrupt from error
         raise SessionError(f"Spark failed: {sentence(error)}") from error
 
 

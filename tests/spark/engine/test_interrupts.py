@@ -12,16 +12,18 @@ pytest.importorskip("pyspark")
 from tests import golden_logs
 from tests.interruptible import started
 
+from kohort.spark.engine.interrupts import is_interrupt
 from kohort.spark.tables.manifest import Writer
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 
-def test_a_stream_ends_with_one_line(tmp_path):
+@pytest.mark.parametrize("how", [(), ("--stream", "--every", "1s")], ids=["batch", "stream"])
+def test_a_run_ends_with_one_line(how, tmp_path):
     log, out = golden_logs.unpack("1-written", tmp_path), tmp_path / "out"
     command = ["pipeline", "run", "--source", f"log:{log}", "--out", str(out), "--master=local[2]"]
     stream = started(
-        [sys.executable, "-m", "kohort", *command, "--stream", "--every", "1s"],
+        [sys.executable, "-m", "kohort", *command, *how],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -41,4 +43,27 @@ def test_a_stream_ends_with_one_line(tmp_path):
     assert lines == [f"kohort: interrupted; {out} has the tables as they were last whole"]
     assert (said, stream.returncode) == ("", 130)
     with Writer(out):
-        assert not list((out / "checkpoints").iterdir())
+        assert not list((out / "checkpoints").glob("*"))
+
+
+def _collect():
+    try:
+        raise KeyboardInterrupt
+    finally:
+        try:
+            _result()
+        except ValueError as error:
+            raise RuntimeError("Spark failed") from error
+
+
+def _result():
+    raise ValueError("calling o564.getResult")
+
+
+def test_what_ctrl_c_has_made_fail_is_ctrl_c():
+    """Spark collects rows so: the interrupt ends the jobs, and then their failure comes first."""
+    with pytest.raises(RuntimeError) as failed:
+        _collect()
+    assert is_interrupt(failed.value)
+    assert not is_interrupt(ValueError("calling o564.getResult"))
+    assert not is_interrupt(None)

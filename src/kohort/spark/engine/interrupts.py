@@ -10,6 +10,17 @@ from contextlib import contextmanager
 from types import FrameType
 
 
+def is_interrupt(error: BaseException | None) -> bool:
+    """Whether an error only covers Ctrl-C up: it ends Spark's jobs, and whoever still waits for one
+    is told that this has failed while the interrupt is on its way.
+    """
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 @contextmanager
 def asked_to_end() -> Iterator[threading.Event]:
     """An event that Ctrl-C sets while the block lasts; a second Ctrl-C is a KeyboardInterrupt.
