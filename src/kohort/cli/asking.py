@@ -83,8 +83,8 @@ class ClusterCommand(Command):
 
 @contextmanager
 def telling_origin(args: Namespace) -> Iterator[None]:
-    """Where the address was given is a part of the error that nobody is there, if it is not plain
-    from the command itself.
+    """Adds to the error of a failed connection where the address was given, unless the command
+    shows it.
     """
     try:
         yield

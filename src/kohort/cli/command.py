@@ -112,8 +112,8 @@ _UNSURE = (
 
 
 def is_unsure(outcome: object) -> bool:
-    """Whether what was asked for may be done although this is an error: the request may have
-    arrived, and no answer says what became of it.
+    """Whether the request may have taken effect in spite of this error: it may have arrived, and no
+    answer says what became of it.
     """
     return (
         isinstance(outcome, ApiError)
@@ -123,7 +123,7 @@ def is_unsure(outcome: object) -> bool:
 
 
 def with_doubt(error: ApiError, done: str) -> ApiError:
-    """The error of a change, with what may be so all the same, if it may."""
+    """The error of a change. Its text says so if the change may have been made all the same."""
     if not is_unsure(error):
         return error
     what = error.message or error.code.name

@@ -61,7 +61,7 @@ class ConfigureGroups(AdminCommand):
     async def ask(
         self, admin: "AdminClient", args: Namespace, output: Output
     ) -> "Outcomes[str, dict[str, GroupConfig]]":
-        """What holds after the changes. A group that could not be changed is its error."""
+        """The settings after the changes. For a group that could not be changed it is the error."""
         from kohort.client.admin import Outcomes
 
         ids = list(dict.fromkeys(args.groups))
@@ -117,7 +117,7 @@ async def _found(
 async def _found_after(
     admin: "AdminClient", ids: list[str]
 ) -> "dict[str, dict[str, GroupConfig] | ApiError]":
-    """The same of groups that have been changed, which no error may hide."""
+    """The settings of groups that have been changed. No error in reading them hides the change."""
     try:
         found = await _found(admin, ids)
     except ApiError as error:

@@ -231,7 +231,7 @@ def _tell_server_logs(summary: "Summary", output: Output) -> None:
 
 
 def _tell_end(log_end: datetime, output: Output, *, chosen: bool) -> None:
-    """That the log ended long ago; and what tells more, unless the moment was chosen."""
+    """Say that the log ended long ago, and how to see its end, unless the moment was chosen."""
     at = log_end.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     advice = "" if chosen else f": if it is a copy, --as-of {at} tells how things were at its end"
     output.line(f"note: the log ends at {_text(log_end)} UTC{advice}")

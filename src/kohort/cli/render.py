@@ -36,7 +36,7 @@ class Output:
 
     @contextmanager
     def changing(self, doing: str) -> Iterator[None]:
-        """What is done in this block changes the cluster: an interrupt is told so."""
+        """The work of this block changes the cluster: an interrupt then says so."""
         self.doing, self.is_changing = doing, True
         yield
         self.is_changing = False

@@ -128,7 +128,7 @@ class DeleteTopics(AdminCommand):
 
 
 def _with_doubts(outcomes: "Outcomes[str, Any]", done: str) -> "Outcomes[str, Any]":
-    """The same, where each error of a change says so if it may be done all the same."""
+    """The outcomes. The text of an error says so if its change may have been made all the same."""
     from kohort.client.admin import Outcomes
 
     return Outcomes(

@@ -134,7 +134,7 @@ def _snapshots(directory: Directories) -> "Snapshots":
 
 
 def _kept(directory: Directories) -> str | Path | list[str | Path]:
-    """What may be asked for again."""
+    """The directories in a form that can be gone through again."""
     return directory if isinstance(directory, str | Path) else list(directory)
 
 
