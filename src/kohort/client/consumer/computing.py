@@ -332,7 +332,8 @@ def _installed(
     return Installed(
         member_id=member.member_id,
         partitions=[
-            Partitions(topic_id=topic_id, partitions=ones) for topic_id, ones in topics.items()
+            Partitions(topic_id=topic_id, partitions=indexes)
+            for topic_id, indexes in topics.items()
         ],
         metadata_version=CLASSIC if member.metadata_version == CLASSIC else version,
         metadata_bytes=bytes(memoryview(share.metadata)),  # a text is none

@@ -288,8 +288,8 @@ class GroupOffsets:
             member_id=who.member_id,
             group_instance_id=who.instance_id,
             topics=[
-                OffsetCommitRequestTopic(name=name, topic_id=topic_id, partitions=ones)
-                for (name, topic_id), ones in topics.items()
+                OffsetCommitRequestTopic(name=name, topic_id=topic_id, partitions=committed)
+                for (name, topic_id), committed in topics.items()
             ],
         )
         answer: OffsetCommitResponse = await self._cluster.ask(

@@ -79,7 +79,9 @@ def assign(
     by_id = dict(zip(ids.values(), names, strict=True))
     given = {
         member: frozenset(
-            TopicPartition(by_id[topic], index) for topic, ones in mine.items() for index in ones
+            TopicPartition(by_id[topic], index)
+            for topic, indexes in mine.items()
+            for index in indexes
         )
         for member, mine in plan.items()
     }
@@ -108,7 +110,7 @@ def by_topic(partitions: Iterable[TopicPartition]) -> list[PartitionsOfTopic]:
     topics: dict[str, list[int]] = {}
     for partition in sorted(partitions):
         topics.setdefault(partition.topic, []).append(partition.partition)
-    return [PartitionsOfTopic(topic=topic, partitions=ones) for topic, ones in topics.items()]
+    return [PartitionsOfTopic(topic=topic, partitions=indexes) for topic, indexes in topics.items()]
 
 
 def _read(metadata: bytes) -> ConsumerProtocolSubscription:

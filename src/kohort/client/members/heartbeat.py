@@ -146,4 +146,6 @@ def _by_topic(partitions: Iterable[TopicIdPartition]) -> list[TopicPartitions]:
     topics: dict[TopicId, list[int]] = {}
     for partition in in_order(partitions):
         topics.setdefault(partition.topic_id, []).append(partition.partition)
-    return [TopicPartitions(topic_id=topic, partitions=ones) for topic, ones in topics.items()]
+    return [
+        TopicPartitions(topic_id=topic, partitions=indexes) for topic, indexes in topics.items()
+    ]

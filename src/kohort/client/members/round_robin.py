@@ -28,6 +28,6 @@ def assign(
             turn = (turn + 1) % len(in_order)
     plan: Plan = {}
     for member, mine in found.items():
-        assignment: Assignment = {topic: tuple(ones) for topic, ones in mine.items()}
+        assignment: Assignment = {topic: tuple(indexes) for topic, indexes in mine.items()}
         plan[member] = assignment
     return plan

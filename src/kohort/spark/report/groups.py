@@ -134,4 +134,4 @@ def _ranges(indexes: Sequence[int]) -> str:
             spans[-1][1] = index
         else:
             spans.append([index, index])
-    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)

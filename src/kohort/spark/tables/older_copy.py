@@ -63,13 +63,13 @@ def note(partition: int, end: int, following: int) -> Note:
     return Note(partition, end, text)
 
 
-def _differing(this: DataFrame, other: DataFrame) -> DataFrame:
+def _differing(current: DataFrame, earlier: DataFrame) -> DataFrame:
     """Rows that stand at the same offset and say something else."""
     sides = [
         rows.where(F.col("error").isNull()).select(
             *_PLACE, F.struct(*(F.col(name) for name in _SAID)).alias(side)
         )
-        for side, rows in (("one", this), ("other", other))
+        for side, rows in (("one", current), ("other", earlier))
     ]
     return sides[0].join(sides[1], _PLACE).where(~F.col("one").eqNullSafe(F.col("other")))
 
