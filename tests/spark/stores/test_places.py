@@ -1,5 +1,6 @@
 """What people write, and where that is."""
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,10 @@ from kohort.spark.stores.places import is_object, place_of
 )
 def test_where_it_is(text, wanted):
     pytest.importorskip("boto3", reason="the extra s3 is not installed")
-    assert str(place_of(text)) == wanted
+    place = place_of(text)
+    assert str(place) == wanted
     assert is_object(str(text)) == wanted.startswith("s3:")
+    assert pickle.loads(pickle.dumps(place)) == place
 
 
 @pytest.mark.parametrize(

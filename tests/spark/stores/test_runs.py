@@ -10,7 +10,7 @@ from tests import golden_logs
 from tests.spark import killed
 from tests.spark.contents import contents
 from tests.spark.measures import compute_only
-from tests.spark.stores.bucket import keys
+from tests.spark.stores.faulty import keys
 from tests.spark.tables.test_crashes import FEW, FLIPPED, some
 from tests.tables.published import publish
 
@@ -109,10 +109,9 @@ def test_a_store_that_fails_in_the_middle_leaves_what_was(
     part, whole = in_part(tmp_path)
     run(place, part, spark)
     before, number = contents(str(place)), load(place).number
-    flipped = f"{place.key}/manifest.json"
 
-    def away(method, path):
-        return "away" if method == "PUT" and path.endswith(flipped) else None
+    def away(*asked):
+        return "away" if server.is_flip(place, *asked) else None
 
     with server.failing(away), pytest.raises(TablesError, match="the store answered 503"):
         run(place, whole, spark)

@@ -5,14 +5,16 @@ from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from kohort.errors import KohortError
+from kohort.spark.stores import s3
 from kohort.spark.stores.object_path import ObjectPath, Root
 from kohort.spark.stores.objects import require
 
 Folder: TypeAlias = Path | ObjectPath
 """A directory of tables, or a file or folder in it."""
 
-_OBJECTS = ("s3", "s3a")
+_BUCKETS = ("s3", "s3a")
 """`s3a` is what Spark calls it."""
+_BUCKET = "s3://BUCKET/PREFIX"
 
 
 class PlaceError(KohortError):
@@ -20,8 +22,8 @@ class PlaceError(KohortError):
 
 
 def is_object(text: str) -> bool:
-    """Whether it is a URI of an object store."""
-    return scheme_of(text) in _OBJECTS
+    """Whether it is a URI of objects, wherever these are."""
+    return scheme_of(text) in _BUCKETS
 
 
 def scheme_of(text: str) -> str:
@@ -41,16 +43,18 @@ def place_of(directory: str | Folder) -> Folder:
         return Path(directory).resolve()
     if scheme == "file":
         return _of_file(text)
-    if scheme not in _OBJECTS:
+    if not is_object(text):
         raise PlaceError(
-            f"tables are kept in a directory or on S3, expected a path or s3://BUCKET/PREFIX and "
+            f"tables are kept in a directory or on S3, expected a path or {_BUCKET} and "
             f"not {scheme}:… (of a directory with a colon in its name: the whole path)"
         )
-    bucket, _, prefix = text.partition(":")[2].lstrip("/").partition("/")
-    if not bucket or not text.partition(":")[2].startswith("//"):
-        raise PlaceError(f"{text} names no bucket, expected s3://BUCKET/PREFIX")
-    require()
-    return ObjectPath(Root(bucket, "/".join(one for one in prefix.split("/") if one)))
+    start, slashes, rest = text.partition(":")[2].partition("//")
+    where, _, path = rest.partition("/")
+    if start or not slashes or not where:
+        raise PlaceError(f"{text} names no bucket, expected {_BUCKET}")
+    require("boto3", "s3")
+    root = Root(s3.Bucket(where), "/".join(one for one in path.split("/") if one))
+    return ObjectPath(root)
 
 
 def _of_file(text: str) -> Path:
