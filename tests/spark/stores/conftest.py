@@ -1,12 +1,17 @@
-"""One S3 for all tests that need a store; each test has a place of its own."""
+"""One S3 and one HDFS for all tests that need a store; each test has a place of its own."""
 
 import os
 
 import pytest
+from tests.shared_fixtures import LIVES
 from tests.spark.stores import bucket as buckets
+from tests.spark.stores import mini_hdfs, name_node
 
 from kohort.spark.stores import s3
 from kohort.spark.stores.places import place_of
+
+LIVES["hdfs"] = lambda node: node.lives
+STORES = ["s3", pytest.param("hdfs", marks=pytest.mark.java)]
 
 
 @pytest.fixture(scope="session")
@@ -23,10 +28,22 @@ def bucket():
     os.environ |= before
 
 
-@pytest.fixture(params=["s3"])
+@pytest.fixture(scope="session")
+def hdfs():
+    pytest.importorskip("requests", reason="the extra hdfs is not installed")
+    pytest.importorskip("werkzeug", reason="moto is not installed")
+    missing = mini_hdfs.unavailable()
+    if missing:
+        pytest.skip(missing)
+    one = name_node.NameNode()
+    yield one
+    one.close()
+
+
+@pytest.fixture(params=STORES)
 def server(request):
     """Each of them."""
-    return request.getfixturevalue({"s3": "bucket"}[request.param])
+    return request.getfixturevalue("bucket" if request.param == "s3" else "hdfs")
 
 
 @pytest.fixture
@@ -50,3 +67,4 @@ def key(place):
 def quick(monkeypatch):
     """No pauses between tries."""
     monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda *_: 0)
+    monkeypatch.setattr("kohort.spark.stores.name_node._PAUSE_S", 0)

@@ -1,8 +1,8 @@
 """What tables need of a place that is no directory: whole objects, ranges, and one atomic step.
 
 An object is put as a whole and never changed, but for those few that are swapped: each writing of
-such a one has a tag, and it is replaced only by who has seen the newest. All else is built
-of these, whatever kind of place it is (a bucket: `s3`).
+such a one has a tag, and it is replaced only by who has seen the newest. Two kinds of place keep to
+this, a bucket (`s3`) and a name node (`hdfs`); all else is built of it.
 """
 
 import errno

@@ -2,7 +2,7 @@
 
 A table's files count only when the manifest names them. So a writer writes files that nobody
 knows, makes them durable, and flips every table at once with one step of its store: a rename in a
-directory, a conditional put in a bucket. What a crashed writer left behind is named
+directory and on HDFS, a conditional put in a bucket. What a crashed writer left behind is named
 nowhere, and the next one removes it. Files that a flip makes superfluous stay for a while, because
 somebody may be reading them.
 
