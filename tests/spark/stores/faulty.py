@@ -8,8 +8,9 @@ from contextlib import contextmanager
 
 Fault = Callable[[str, str], object]
 """What is asked and of which path -> `away` for 503, `lost` for done and answered with 500, `cut`
-for done and not answered at all, `blind` for done whatever its condition says, a status and a body
-for an answer that nothing was done for; None for what it should be."""
+for done and not answered at all, `half` for an answer that breaks off in the middle, `blind` for
+done whatever its condition says, a status and a body for an answer that nothing was done for; None
+for what it should be."""
 
 
 class Faulty:
@@ -42,6 +43,9 @@ class Faulty:
             return self._app(environ, start)
         if fault == "blind":
             return self.be_blind(environ, start)
+        if fault == "half":
+            data = b"".join(self._app(environ, start))
+            return [data[: len(data) // 2]]
         if fault in ("lost", "cut"):
             b"".join(self._app(environ, lambda *_: None))
         else:

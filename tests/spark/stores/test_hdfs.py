@@ -135,6 +135,21 @@ def test_each_answer_is_lost_when_a_file_is_put(server, objects, key, fault, qui
     assert request > 1
 
 
+@pytest.mark.parametrize(
+    ("what", "fault"),
+    [
+        *itertools.product(["LISTSTATUS", "GETFILESTATUS", "data OPEN"], ["away", "cut", "half"]),
+        *itertools.product(["OPEN"], ["away", "cut"]),  # its answer has no body
+    ],
+)
+def test_an_answer_is_lost_when_it_is_read(server, objects, key, what, fault, quick):
+    objects.swap(key, b"0123456789", None)
+    objects.put(f"{key}-x", b"0123456789")
+    with server.failing(once(what, fault)):
+        there = [objects.current(key).data, objects.read_end(f"{key}-x", 4)]
+    assert there == [b"0123456789", (10, b"6789")]
+
+
 def test_of_many_at_once_each_that_is_told_so_has_swapped(objects, key):
     def add(thread):
         told = 0
