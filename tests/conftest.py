@@ -36,14 +36,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+_STORES = "tests/spark/stores"
+
+
 class _ByFile(LoadScopeScheduling):
     """Which tests run in one process, one after the other: those that share a Spark session, and
-    otherwise those of one file, which may share a broker.
+    those that share a name node of HDFS, and otherwise those of one file, which may share a broker.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return "spark" if _shares_a_session(file) else file
+        if _shares_a_session(file):
+            return "spark"
+        return _STORES if file.startswith(_STORES) else file
 
 
 @functools.cache

@@ -167,7 +167,7 @@ def test_what_cannot_be_done_is_one_line(kohort, out, argv, code, words):
     assert words in line
 
 
-@pytest.mark.parametrize("place", ["gs://bucket/tables", "hdfs:tables"])
+@pytest.mark.parametrize("place", ["gs://bucket/tables", "ftp:tables"])
 @pytest.mark.parametrize(
     "command",
     [
@@ -185,7 +185,7 @@ def test_a_place_that_is_no_directory(kohort, tmp_path, monkeypatch, command, pl
 
     (line,) = ran.complaints
     scheme = place.partition(":")[0]
-    assert f"expected a path or s3://BUCKET/PREFIX and not {scheme}:…" in line
+    assert f"or webhdfs://HOST:PORT/PATH and not {scheme}:…" in line
     assert (ran.code, list(Path().glob("*:*"))) == (1, [])
 
 

@@ -66,13 +66,7 @@ def class_path() -> str:
 @functools.cache
 def unavailable() -> str | None:
     """Why there is no real Kafka here, in words fit for a skip; None when there is one."""
-    if shutil.which("java") is None:
-        return "java is not installed"
-    try:
-        class_path()
-    except PeerError as error:
-        return str(error)
-    return None
+    return maven.why_not(class_path, "java")
 
 
 def tool_command(main: str, *arguments: str) -> list[str]:

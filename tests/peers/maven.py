@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -54,6 +55,20 @@ def kept_class_path(name: str, pom: str, what: str, seconds: float) -> str:
     fresh.write_text(found)
     fresh.replace(kept)  # whole or not at all, also for another test run beside this one
     return found
+
+
+def why_not(class_path: Callable[[], str], *tools: str) -> str | None:
+    """Why what has this class path cannot be run here, in words fit for a skip; None where it can
+    be.
+    """
+    for tool in tools:
+        if shutil.which(tool) is None:
+            return f"{tool} is not installed"
+    try:
+        class_path()
+    except PeerError as error:
+        return str(error)
+    return None
 
 
 def cache(name: str) -> Path:

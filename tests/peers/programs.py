@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Self
@@ -47,14 +46,7 @@ def class_path() -> str:
 @functools.cache
 def unavailable() -> str | None:
     """Why there are no such programs here, in words fit for a skip; None when there are."""
-    for tool in ("java", "javac"):
-        if shutil.which(tool) is None:
-            return f"{tool} is not installed"
-    try:
-        class_path()
-    except PeerError as error:
-        return str(error)
-    return None
+    return maven.why_not(class_path, "java", "javac")
 
 
 def compiled(source: Path, directory: Path) -> str:

@@ -1,36 +1,70 @@
-"""One S3 for all tests that need one; each has a place of its own in its bucket."""
+"""One S3 and one HDFS for all tests that need a store; each test has a place of its own."""
 
 import os
 
 import pytest
+from tests.shared_fixtures import LIVES
 from tests.spark.stores import bucket as buckets
+from tests.spark.stores import mini_hdfs, name_node
 
-from kohort.spark.stores import objects
+from kohort.spark.stores import s3
 from kohort.spark.stores.places import place_of
+
+LIVES["hdfs"] = lambda node: node.lives
+STORES = ["s3", pytest.param("hdfs", marks=pytest.mark.java)]
 
 
 @pytest.fixture(scope="session")
-def server():
+def bucket():
     pytest.importorskip("boto3", reason="the extra s3 is not installed")
     pytest.importorskip("moto", reason="moto is not installed")
     one = buckets.Bucket()
     before = dict(os.environ)
     os.environ |= {"AWS_ENDPOINT_URL": one.url, "AWS_REGION": "us-east-1"}
-    objects._client().create_bucket(Bucket=buckets.NAME)
+    s3._client().create_bucket(Bucket=buckets.NAME)
     yield one
     one.close()
     os.environ.clear()
     os.environ |= before
 
 
+@pytest.fixture(scope="session")
+def hdfs():
+    pytest.importorskip("requests", reason="the extra hdfs is not installed")
+    pytest.importorskip("werkzeug", reason="moto is not installed")
+    missing = mini_hdfs.unavailable()
+    if missing:
+        pytest.skip(missing)
+    one = name_node.NameNode()
+    yield one
+    one.close()
+
+
+@pytest.fixture(params=STORES)
+def server(request):
+    """Each of them."""
+    return request.getfixturevalue("bucket" if request.param == "s3" else "hdfs")
+
+
 @pytest.fixture
 def place(server, tmp_path):
     """Where nothing is yet."""
     del server.asked[:]
-    return place_of(f"s3://{buckets.NAME}/{tmp_path.name}")
+    return place_of(f"{server.start}{tmp_path.name}")
+
+
+@pytest.fixture
+def objects(place):
+    return place.root.objects
+
+
+@pytest.fixture
+def key(place):
+    return f"{place.key}/one"
 
 
 @pytest.fixture
 def quick(monkeypatch):
     """No pauses between tries."""
     monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda *_: 0)
+    monkeypatch.setattr("kohort.spark.stores.name_node._PAUSE_S", 0)

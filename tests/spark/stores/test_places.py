@@ -1,5 +1,6 @@
 """What people write, and where that is."""
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,11 @@ from kohort.spark.stores.places import is_object, place_of
         ("s3a://bucket/groups/", "s3://bucket/groups"),
         ("S3://bucket//a//b", "s3://bucket/a/b"),
         ("s3://bucket", "s3://bucket"),
+        ("webhdfs://node:9870/groups/", "webhdfs://node:9870/groups"),
+        ("WebHDFS://node//a//b", "webhdfs://node:9870/a/b"),
+        ("swebhdfs://node/a%20b?c", "swebhdfs://node:9871/a%20b?c"),
+        ("webhdfs://one,two:50070/a", "webhdfs://one:9870,two:50070/a"),
+        ("webhdfs://[::1]:9870/a", "webhdfs://[::1]:9870/a"),
         ("file:///tables/a%20b", "/tables/a b"),
         ("file://localhost/tables", "/tables"),
         ("/tables/a:b", "/tables/a:b"),
@@ -24,15 +30,26 @@ from kohort.spark.stores.places import is_object, place_of
 )
 def test_where_it_is(text, wanted):
     pytest.importorskip("boto3", reason="the extra s3 is not installed")
-    assert str(place_of(text)) == wanted
-    assert is_object(str(text)) == wanted.startswith("s3:")
+    pytest.importorskip("requests", reason="the extra hdfs is not installed")
+    place = place_of(text)
+    assert str(place) == wanted
+    assert is_object(str(text)) == wanted.startswith(("s3:", "webhdfs:", "swebhdfs:"))
+    assert pickle.loads(pickle.dumps(place)) == place
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("gs://bucket/x", "a path or s3://BUCKET/PREFIX and not gs:…"),
-        ("hdfs:tables", "a path or s3://BUCKET/PREFIX and not hdfs:…"),
+        ("gs://bucket/x", "a path, s3://BUCKET/PREFIX or webhdfs://HOST:PORT/PATH and not gs:…"),
+        (
+            "hdfs://node:8020/x",
+            "expected webhdfs://HOST:PORT/PATH with the address of the name node",
+        ),
+        ("webhdfs:/x", "names no name node, expected webhdfs://HOST:PORT/PATH"),
+        ("webhdfs:///x", "names no name node, expected webhdfs://HOST:PORT/PATH"),
+        ("webhdfs://node:x/y", "names no name node, expected webhdfs://HOST:PORT/PATH"),
+        ("webhdfs://who@node/y", "names no name node, expected webhdfs://HOST:PORT/PATH"),
+        ("webhdfs://one,/y", "names no name node, expected webhdfs://HOST:PORT/PATH"),
         ("s3:bucket/x", "names no bucket, expected s3://BUCKET/PREFIX"),
         ("s3://", "names no bucket, expected s3://BUCKET/PREFIX"),
         ("file://other/tables", "is not on this machine, expected file:///PATH"),
@@ -43,7 +60,12 @@ def test_where_nothing_can_be(text, words):
         place_of(text)
 
 
-def test_a_missing_library_is_named(monkeypatch):
+@pytest.mark.parametrize(
+    ("uri", "library", "extra"),
+    [("s3://bucket/x", "boto3", "s3"), ("webhdfs://node/x", "requests", "hdfs")],
+)
+def test_a_missing_library_is_named(monkeypatch, uri, library, extra):
     monkeypatch.setattr(objects, "find_spec", lambda _: None)
-    with pytest.raises(KohortError, match=r"^boto3 is not installed: pip install '\.\[s3\]'"):
-        place_of("s3://bucket/x")
+    words = rf"^{library} is not installed: pip install '\.\[{extra}\]'"
+    with pytest.raises(KohortError, match=words):
+        place_of(uri)

@@ -1,4 +1,4 @@
-"""Runs into a bucket: the tables are those of a directory, also after a crash at any point."""
+"""Runs into a store: the tables are those of a directory, also after a crash at any point."""
 
 import signal
 import subprocess
@@ -10,7 +10,7 @@ from tests import golden_logs
 from tests.spark import killed
 from tests.spark.contents import contents
 from tests.spark.measures import compute_only
-from tests.spark.stores.bucket import keys
+from tests.spark.stores.faulty import keys
 from tests.spark.tables.test_crashes import FEW, FLIPPED, some
 from tests.tables.published import publish
 
@@ -18,6 +18,7 @@ pytest.importorskip("pyspark")
 
 import kohort.spark
 import kohort.tables
+from kohort.cli.main import main
 from kohort.spark import jobs
 from kohort.spark.stores import parquet
 from kohort.spark.stores.places import place_of
@@ -25,6 +26,16 @@ from kohort.spark.tables import spark_writer
 from kohort.spark.tables.manifest import TablesError, load, load_or_none
 
 ROOT = Path(__file__).parents[3]
+COMMANDS = (
+    ("show", "lag"),
+    ("show", "deletable"),
+    ("sql", "select topic, max(lag_records) from lag group by all order by 1"),
+)
+ALSO_LONG = pytest.mark.parametrize(  # of what is the same above a store, one run is enough
+    "server",
+    ["s3", pytest.param("hdfs", marks=[pytest.mark.java, pytest.mark.prove])],
+    indirect=True,
+)
 
 
 def run(place, folder, spark, **more):
@@ -48,7 +59,7 @@ def is_clean(place):
 
 
 @pytest.mark.timeout(600)
-def test_runs_and_increments_are_those_of_a_directory(spark, place, tmp_path):
+def test_runs_and_increments_are_those_of_a_directory(spark, place, tmp_path, capsys):
     part, whole = in_part(tmp_path)
     out = tmp_path / "out"
     for folder in (part, whole):
@@ -61,9 +72,9 @@ def test_runs_and_increments_are_those_of_a_directory(spark, place, tmp_path):
     assert run(place, whole, spark).unchanged
     lag = kohort.spark.read(str(place), "lag", spark)
     assert lag.count() == kohort.tables.read(str(place), "lag").num_rows > 0
-    views = kohort.spark.views(spark, str(place), "s3_")
-    assert "s3_rebalances" in views
-    counted = spark.sql("select trigger, count(*) as n from s3_rebalances group by 1").collect()
+    views = kohort.spark.views(spark, str(place), "there_")
+    assert "there_rebalances" in views
+    counted = spark.sql("select trigger, count(*) as n from there_rebalances group by 1").collect()
     query = "select trigger, count(*) as n from rebalances group by 1"
     assert {(one["trigger"], one["n"]) for one in counted} == {
         (one["trigger"], one["n"]) for one in kohort.tables.sql(str(place), query).to_pylist()
@@ -73,8 +84,18 @@ def test_runs_and_increments_are_those_of_a_directory(spark, place, tmp_path):
         rows = [kohort.tables.sql(str(one), query).to_pylist() for one in (place, out)]
         assert sorted(map(repr, rows[0])) == sorted(map(repr, rows[1])), name
     assert jobs.report(str(place)).read_bytes().startswith(b"<!DOCTYPE html>")
+    assert jobs.verify(str(place)).findings == ()
+    assert kohort.tables.check(str(place)).state == kohort.tables.check(out).state
+    for command in COMMANDS:
+        said = []
+        for one in (place, out):
+            code = main(("pipeline", *command, "--out", str(one)))
+            said.append((code, sorted(capsys.readouterr().out.splitlines())))
+        assert said[0] == said[1], command
+        assert said[0][1], command
 
 
+@ALSO_LONG
 @pytest.mark.timeout(600)
 @some({**killed.POINTS}, "gold is half written")
 def test_killed_at_each_point_and_run_again(points, spark, place, tmp_path, monkeypatch):
@@ -101,6 +122,7 @@ def test_killed_at_each_point_and_run_again(points, spark, place, tmp_path, monk
     assert is_clean(place)
 
 
+@ALSO_LONG
 @pytest.mark.timeout(600)
 def test_a_store_that_fails_in_the_middle_leaves_what_was(
     spark, server, place, tmp_path, quick, monkeypatch
@@ -109,10 +131,9 @@ def test_a_store_that_fails_in_the_middle_leaves_what_was(
     part, whole = in_part(tmp_path)
     run(place, part, spark)
     before, number = contents(str(place)), load(place).number
-    flipped = f"{place.key}/manifest.json"
 
-    def away(method, path):
-        return "away" if method == "PUT" and path.endswith(flipped) else None
+    def away(*asked):
+        return "away" if server.is_flip(place, *asked) else None
 
     with server.failing(away), pytest.raises(TablesError, match="the store answered 503"):
         run(place, whole, spark)
@@ -124,6 +145,7 @@ def test_a_store_that_fails_in_the_middle_leaves_what_was(
     assert is_clean(place)
 
 
+@ALSO_LONG
 @pytest.mark.timeout(600)
 def test_a_stream_is_the_same(spark, place, tmp_path, monkeypatch):
     compute_only(monkeypatch, killed.chosen(FEW))

@@ -1,1 +1,1 @@
-"""Where tables are kept: a directory of this machine, or a prefix of an object store."""
+"""Where tables are kept: a directory, a prefix of a bucket, or a folder of HDFS."""

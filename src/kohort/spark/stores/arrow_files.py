@@ -1,7 +1,7 @@
 """Objects as files of Arrow's: read by ranges, from the end on, where Parquet tells what it has.
 
-A file that is small comes with one request. Arrow has a client for S3 of its own; this one asks as
-all others here do, with the same credentials, settings and patience.
+A file that is small is read at once. Arrow has clients for stores of its own; this one asks as all
+others here do, with the same credentials, settings and patience.
 """
 
 import io
@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from kohort.spark.stores import objects
+from kohort.spark.stores.objects import Objects
 
 SMALL_BYTES = 4 << 20
 FOOTER_BYTES = 64 << 10
@@ -20,10 +20,10 @@ FOOTER_BYTES = 64 << 10
 class ObjectFile(io.RawIOBase):
     """An object that is read at any place. Its end is here from the beginning."""
 
-    def __init__(self, bucket: str, key: str, end_bytes: int | None = None) -> None:
+    def __init__(self, objects: Objects, key: str, end_bytes: int | None = None) -> None:
         super().__init__()
-        self._bucket, self._key = bucket, key
-        self.length, self._end = objects.get_end(bucket, key, end_bytes or SMALL_BYTES)
+        self._objects, self._key = objects, key
+        self.length, self._end = objects.read_end(key, end_bytes or SMALL_BYTES)
         self._at = 0
 
     def readable(self) -> bool:
@@ -51,22 +51,24 @@ class ObjectFile(io.RawIOBase):
         known = self.length - len(self._end)
         if begin >= known:
             return self._end[begin - known : until - known]
-        span = f"bytes={begin}-{until - 1}"
-        return objects.get(self._bucket, self._key, span).data
+        return self._objects.read(self._key, begin, until)
 
 
-class _Objects(fs.FileSystemHandler):  # type: ignore[misc]
+class _Files(fs.FileSystemHandler):  # type: ignore[misc]
     """Reading is all that Arrow is asked for."""
 
+    def __init__(self, objects: Objects) -> None:
+        super().__init__()
+        self._objects = objects
+
     def get_type_name(self) -> str:
-        return "kohort-s3"
+        return "kohort-objects"
 
     def normalize_path(self, path: str) -> str:
         return path
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        bucket, _, key = path.partition("/")
-        return pa.PythonFile(ObjectFile(bucket, key), mode="r")
+        return pa.PythonFile(ObjectFile(self._objects, path), mode="r")
 
     def open_input_stream(self, path: str) -> pa.NativeFile:
         return self.open_input_file(path)
@@ -83,6 +85,6 @@ class _Objects(fs.FileSystemHandler):  # type: ignore[misc]
 
 
 @cache
-def filesystem() -> fs.PyFileSystem:
-    """Buckets as a file system; its paths are `BUCKET/KEY`."""
-    return fs.PyFileSystem(_Objects())
+def filesystem(objects: Objects) -> fs.PyFileSystem:
+    """Objects as a file system; its paths are their keys."""
+    return fs.PyFileSystem(_Files(objects))

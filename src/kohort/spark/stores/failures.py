@@ -20,7 +20,7 @@ class StoreError(KohortError, OSError):
 
 
 class MissingError(StoreError, FileNotFoundError):
-    """There is no such object."""
+    """There is no such object or file."""
 
 
 class ConflictError(StoreError, FileExistsError):

@@ -1,6 +1,6 @@
-"""Who writes tables on an object store: an object that says so, for as long as it is renewed.
+"""Who writes tables that are objects: an object that says so, for as long as it is renewed.
 
-Nothing that counts rests on it: a manifest is flipped by comparing, and who takes over from a
+Nothing that counts rests on it: a manifest is swapped by comparing, and who takes over from a
 writer that is silent changes the manifest first, so that the silent one's next flip is refused. The
 lease tells a second writer whom to wait for, and lets leftovers be removed. How long a writer has
 been silent the clock of the store says alone.
@@ -16,7 +16,6 @@ from pathlib import Path
 
 import msgspec
 
-from kohort.spark.stores import objects
 from kohort.spark.stores.failures import ConflictError, HeldError, MissingError, StoreError
 from kohort.spark.stores.object_path import ObjectPath
 
@@ -46,7 +45,7 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
 def there(path: ObjectPath) -> Holder | None:
     """What the object says; None where there is none, or nothing that a writer has written."""
     try:
-        return _decoded_or_none(objects.get(path.root.bucket, path.key).data)
+        return _decoded_or_none(path.root.objects.current(path.key).data)
     except MissingError:
         return None
 
@@ -57,6 +56,7 @@ class Lease:
     def __init__(self, path: ObjectPath) -> None:
         """Raises HeldError: somebody else writes; StoreError."""
         self._path = path
+        self._objects = path.root.objects
         self._lost = False
         self._ended = threading.Event()
         self._holder = _this_process()
@@ -75,7 +75,7 @@ class Lease:
 
     def _take(self) -> bool:
         try:
-            there = objects.get(self._path.root.bucket, self._path.key)
+            there = self._objects.current(self._path.key)
         except MissingError:
             self._tag: str | None = None
             self._claim()
@@ -93,18 +93,18 @@ class Lease:
         try:
             self._write(self._holder)
         except ConflictError as error:  # another has claimed it in this very moment
-            there = objects.get(self._path.root.bucket, self._path.key)
+            there = self._objects.current(self._path.key)
             other = _decoded_or_none(there.data)
             told = "another process" if other is None else _told(other, 0)
             raise HeldError(told) from error
 
     def _check_store(self) -> None:
         """Raises StoreError for a store that writes whatever the condition, and would lose data."""
-        bucket, key = self._path.root.bucket, self._path.key
-        for tag in (None, '"00000000000000000000000000000000"'):
+        key, data = self._path.key, _encoded(self._holder) + b"\n"
+        for tag in (None, self._objects.nobodys_tag):
             with suppress(ConflictError):
-                self._tag = objects.swap(bucket, key, _encoded(self._holder) + b"\n", tag)
-                text = "the store does not keep to conditional puts (If-None-Match and If-Match)"
+                self._tag = self._objects.swap(key, data, tag)
+                text = f"the store does not keep to {self._objects.conditions}"
                 raise StoreError(
                     f"{text}, without which two writers destroy tables", str(self._path)
                 )
@@ -121,8 +121,7 @@ class Lease:
                 continue  # it may answer the next time
 
     def _write(self, holder: Holder) -> None:
-        bucket, key = self._path.root.bucket, self._path.key
-        self._tag = objects.swap(bucket, key, _encoded(holder), self._tag)
+        self._tag = self._objects.swap(self._path.key, _encoded(holder), self._tag)
         self._holder = holder
 
 

@@ -1,4 +1,4 @@
-"""A path in a bucket, so far as tables need one: it looks like `pathlib.Path`, and lists nothing.
+"""A path among objects, so far as tables need one: it looks like `pathlib.Path`, and lists nothing.
 
 Which files a folder has the manifest tells, or who has written them: names are used once only, so
 what was ever known of a folder stays true. A file that nobody names is not there, even where a task
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import IO
 
-from kohort.spark.stores import objects
+from kohort.spark.stores.objects import Objects
 
 Files = dict[str, dict[str, int]]
 """Folder, relative to the root -> the names of its files, relative to it -> their bytes."""
@@ -19,8 +19,8 @@ Files = dict[str, dict[str, int]]
 class Root:
     """The prefix that all of it is below, and what is known of the files there."""
 
-    def __init__(self, bucket: str, prefix: str) -> None:
-        self.bucket = bucket
+    def __init__(self, objects: Objects, prefix: str) -> None:
+        self.objects = objects
         self.prefix = prefix
         self.files: Files = {}
         self.gone: frozenset[str] = frozenset()
@@ -47,7 +47,7 @@ class ObjectPath:
         return ObjectPath(self.root, f"{self.path}/{name}" if self.path else name)
 
     def __str__(self) -> str:
-        return f"s3://{self.root.bucket}/{self.key}".removesuffix("/")
+        return self.root.objects.uri(self.key).removesuffix("/")
 
     def __repr__(self) -> str:
         return f"ObjectPath({str(self)!r})"
@@ -63,7 +63,7 @@ class ObjectPath:
 
     def __reduce__(self) -> tuple[object, ...]:
         """Whoever gets it reads the manifest himself."""
-        return _again, (self.root.bucket, self.root.prefix, self.path)
+        return _again, (self.root.objects, self.root.prefix, self.path)
 
     @property
     def key(self) -> str:
@@ -116,15 +116,15 @@ class ObjectPath:
 
     def read_bytes(self) -> bytes:
         """Raises MissingError, StoreError."""
-        return objects.get(self.root.bucket, self.key).data
+        return self.root.objects.read(self.key)
 
     def write_bytes(self, data: bytes, content_type: str) -> None:
         """Put it in the place of what is there. Raises StoreError."""
-        objects.put(self.root.bucket, self.key, data, ContentType=content_type)
+        self.root.objects.put(self.key, data, content_type)
 
     def open(self, _mode: str = "rb") -> IO[bytes]:
         return io.BytesIO(self.read_bytes())
 
 
-def _again(bucket: str, prefix: str, path: str) -> ObjectPath:
-    return ObjectPath(Root(bucket, prefix), path)
+def _again(objects: Objects, prefix: str, path: str) -> ObjectPath:
+    return ObjectPath(Root(objects, prefix), path)

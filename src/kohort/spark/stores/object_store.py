@@ -1,13 +1,13 @@
-"""Tables on an object store: a flip is one conditional put, and the manifest names every file."""
+"""Tables as objects: a flip swaps the manifest in one step, and the manifest names every file."""
 
 from collections.abc import Iterable
 from hashlib import blake2b
 
-from kohort.spark.stores import objects
 from kohort.spark.stores.failures import HeldError, MissingError, StoreError
 from kohort.spark.stores.layout import FOLDERS, LEASE, MANIFEST, is_made
 from kohort.spark.stores.lease import Lease, there
 from kohort.spark.stores.object_path import Files, ObjectPath
+from kohort.spark.stores.objects import Listed
 
 
 class ObjectStore:
@@ -15,6 +15,7 @@ class ObjectStore:
 
     def __init__(self, directory: ObjectPath) -> None:
         self._root = directory.root
+        self._objects = directory.root.objects
         self._directory = directory
         self._lease: Lease | None = None
 
@@ -38,13 +39,13 @@ class ObjectStore:
 
     def read(self) -> tuple[bytes | None, str | None]:
         try:
-            there = objects.get(self._root.bucket, self._root.key(MANIFEST))
+            there = self._objects.current(self._root.key(MANIFEST))
         except MissingError:
             return None, None
         return there.data, there.tag
 
     def swap(self, data: bytes, tag: str | None) -> str | None:
-        return objects.swap(self._root.bucket, self._root.key(MANIFEST), data, tag)
+        return self._objects.swap(self._root.key(MANIFEST), data, tag)
 
     def settle(self, fresh: Iterable[str], paths: Iterable[str]) -> None:
         """A put that is answered is durable."""
@@ -65,10 +66,10 @@ class ObjectStore:
         self._root.gone = frozenset(wanted - there)
         begin = len(self._root.key("x")) - 1
         left = {one for one in there - wanted if is_made(one[begin:])}
-        objects.delete(self._root.bucket, left)
+        self._objects.delete(left, self._root.prefix)
 
     def remove(self, paths: Iterable[str]) -> None:
-        objects.delete(self._root.bucket, self._keys(paths))
+        self._objects.delete(self._keys(paths), self._root.prefix)
 
     def looks(self, paths: Iterable[str]) -> str | None:
         try:
@@ -82,9 +83,8 @@ class ObjectStore:
             digest.update(f"{key} {there[key].size} {there[key].tag}\n".encode())
         return digest.hexdigest()
 
-    def _listed(self, folder: str) -> dict[str, objects.Listed]:
-        prefix = self._root.key(folder) + "/"
-        return {one.key: one for one in objects.listed(self._root.bucket, prefix)}
+    def _listed(self, folder: str) -> dict[str, Listed]:
+        return {one.key: one for one in self._objects.listed(self._root.key(folder))}
 
     def _keys(self, paths: Iterable[str]) -> set[str]:
         return {one.key for path in paths for one in (self._directory / path).rglob("*")}

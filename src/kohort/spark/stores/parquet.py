@@ -9,27 +9,28 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from kohort.spark.stores import objects
 from kohort.spark.stores.arrow_files import FOOTER_BYTES, ObjectFile, filesystem
 from kohort.spark.stores.object_path import ObjectPath
-from kohort.spark.stores.places import Folder, is_object
+from kohort.spark.stores.places import Folder, is_object, place_of
 
 CHECKED: dict[str, Any] = {"write_page_checksum": True}
 """How every file is written, so that `pipeline verify` finds a bit that has flipped."""
-
-_SCHEME = "s3://"
 
 
 def dataset(
     files: Sequence[str | Folder], schema: pa.Schema | None = None, partitioning: Any = None
 ) -> ds.Dataset:
-    """Files as one table; those of an object store are `s3://…`."""
-    names = [str(file) for file in files]
-    if not (names and is_object(names[0])):
+    """Files as one table; those that are objects are `s3://…` and the like."""
+    if not (files and is_object(str(files[0]))):
+        names = [str(file) for file in files]
         return ds.dataset(names, schema, format="parquet", partitioning=partitioning)
-    keys = [name.removeprefix(_SCHEME) for name in names]
+    there = [one for one in map(place_of, files) if isinstance(one, ObjectPath)]
     return ds.dataset(
-        keys, schema, format="parquet", partitioning=partitioning, filesystem=filesystem()
+        [one.key for one in there],
+        schema,
+        format="parquet",
+        partitioning=partitioning,
+        filesystem=filesystem(there[0].root.objects),
     )
 
 
@@ -111,11 +112,11 @@ class Growing:
 
 
 def _put(file: ObjectPath, data: bytes | IO[bytes], size: int) -> None:
-    objects.put(file.root.bucket, file.key, data)
+    file.root.objects.put(file.key, data)
     folder, _, name = file.path.rpartition("/")
     file.root.know({folder: {name: size}})
 
 
 def _opened(file: Folder, end_bytes: int | None = None) -> pa.NativeFile:
     assert isinstance(file, ObjectPath)
-    return pa.PythonFile(ObjectFile(file.root.bucket, file.key, end_bytes), mode="r")
+    return pa.PythonFile(ObjectFile(file.root.objects, file.key, end_bytes), mode="r")

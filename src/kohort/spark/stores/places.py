@@ -1,18 +1,23 @@
-"""From what people write to where tables are: a path, `file://…`, or `s3://BUCKET/PREFIX`."""
+"""From what people write to where tables are: a path, `file://…`, `s3://BUCKET/PREFIX`, or
+`webhdfs://HOST:PORT/PATH`.
+"""
 
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from kohort.errors import KohortError
+from kohort.spark.stores import hdfs, s3
+from kohort.spark.stores.name_node import DEFAULT_PORTS, NameNode
 from kohort.spark.stores.object_path import ObjectPath, Root
-from kohort.spark.stores.objects import require
+from kohort.spark.stores.objects import Objects, require
 
 Folder: TypeAlias = Path | ObjectPath
 """A directory of tables, or a file or folder in it."""
 
-_OBJECTS = ("s3", "s3a")
+_BUCKETS = ("s3", "s3a")
 """`s3a` is what Spark calls it."""
+_BUCKET, _NAME_NODE = "s3://BUCKET/PREFIX", "webhdfs://HOST:PORT/PATH"
 
 
 class PlaceError(KohortError):
@@ -20,8 +25,8 @@ class PlaceError(KohortError):
 
 
 def is_object(text: str) -> bool:
-    """Whether it is a URI of an object store."""
-    return scheme_of(text) in _OBJECTS
+    """Whether it is a URI of objects, wherever these are."""
+    return scheme_of(text) in (*_BUCKETS, *DEFAULT_PORTS)
 
 
 def scheme_of(text: str) -> str:
@@ -41,16 +46,35 @@ def place_of(directory: str | Folder) -> Folder:
         return Path(directory).resolve()
     if scheme == "file":
         return _of_file(text)
-    if scheme not in _OBJECTS:
+    if scheme == "hdfs":
         raise PlaceError(
-            f"tables are kept in a directory or on S3, expected a path or s3://BUCKET/PREFIX and "
-            f"not {scheme}:… (of a directory with a colon in its name: the whole path)"
+            f"{text} is for libraries of Hadoop, expected {_NAME_NODE} with the address of "
+            f"the name node for HTTP, whose port is {DEFAULT_PORTS['webhdfs']} by default"
         )
-    bucket, _, prefix = text.partition(":")[2].lstrip("/").partition("/")
-    if not bucket or not text.partition(":")[2].startswith("//"):
-        raise PlaceError(f"{text} names no bucket, expected s3://BUCKET/PREFIX")
-    require()
-    return ObjectPath(Root(bucket, "/".join(one for one in prefix.split("/") if one)))
+    if not is_object(text):
+        raise PlaceError(
+            f"tables are kept in a directory, on S3 or on HDFS, expected a path, {_BUCKET} or "
+            f"{_NAME_NODE} and not {scheme}:… (of a directory with a colon in its name: the whole "
+            "path)"
+        )
+    start, slashes, rest = text.partition(":")[2].partition("//")
+    where, _, path = rest.partition("/")
+    objects = _objects(text, scheme, "" if start or not slashes else where)
+    return ObjectPath(Root(objects, "/".join(one for one in path.split("/") if one)))
+
+
+def _objects(text: str, scheme: str, where: str) -> Objects:
+    """Those of a bucket or of a name node."""
+    if scheme in _BUCKETS:
+        if not where:
+            raise PlaceError(f"{text} names no bucket, expected {_BUCKET}")
+        require("boto3", "s3")
+        return s3.Bucket(where)
+    node = NameNode.of(scheme, where)
+    if node is None:
+        raise PlaceError(f"{text} names no name node, expected {_NAME_NODE}")
+    require("requests", "hdfs")
+    return hdfs.Hdfs(node)
 
 
 def _of_file(text: str) -> Path:

@@ -2,9 +2,9 @@
 
 A table's files count only when the manifest names them. So a writer writes files that nobody
 knows, makes them durable, and flips every table at once with one step of its store: a rename in a
-directory, a conditional put in a bucket. What a crashed writer left behind is named nowhere, and
-the next one removes it. Files that a flip makes superfluous stay for a while, because somebody may
-be reading them.
+directory and on HDFS, a conditional put in a bucket. What a crashed writer left behind is named
+nowhere, and the next one removes it. Files that a flip makes superfluous stay for a while, because
+somebody may be reading them.
 
     DIR/manifest.json   DIR/.lock   DIR/rows/…   DIR/end_offsets/…   DIR/gold/<table>/…
     DIR/histories/…   DIR/progress/…   DIR/past/<table>/…   DIR/server_logs/…
@@ -307,13 +307,14 @@ def load(directory: Folder) -> Manifest:
 
 def load_or_none(directory: Folder) -> Manifest | None:
     """The same, and None where there are no tables yet."""
-    path = directory / MANIFEST
     try:
-        data = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
+        data, _ = store_of(directory).read()
+    except NotADirectoryError:
         return None
     except OSError as error:
-        raise TablesError(f"{path} cannot be read: {error.strerror}") from error
+        raise TablesError(f"{directory / MANIFEST} cannot be read: {error.strerror}") from error
+    if data is None:
+        return None
     found = _decoded(directory, data)
     return found if found.number else None
 

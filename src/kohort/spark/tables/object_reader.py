@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kohort.spark.stores import objects, parquet
+from kohort.spark.stores import parquet, settings
 from kohort.spark.stores.layout import ROWS
 from kohort.spark.stores.object_path import ObjectPath
 
@@ -80,10 +80,10 @@ def _shares(files: list[_File]) -> Iterator[list[_File]]:
 def _task(
     shares: list[list[_File]], layout: pa.Schema
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    settings = objects.settings()
+    told = settings.of_this_process()
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        objects.adopt(settings)
+        settings.adopt(told)
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for file in shares[number]:

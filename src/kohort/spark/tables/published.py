@@ -14,7 +14,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StringType, StructField, StructType
 
 from kohort.spark.schemas import Table
-from kohort.spark.stores import objects
+from kohort.spark.stores import settings
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables.arrow_reader import Place, Tables, all_of, rows_of
 from kohort.spark.tables.catalog import chosen_columns, did_you_mean, known_tables
@@ -86,7 +86,7 @@ class TableReader(DataSourceReader):
         self._name = table.name
         self._columns = chosen_columns(table, columns)
         self._conditions: list[pc.Expression] = []
-        self._settings = objects.settings()
+        self._settings = settings.of_this_process()
 
     def pushFilters(self, filters: list[sources.Filter]) -> Iterable[sources.Filter]:  # noqa: N802
         """Keeps what Arrow can answer, and gives back the rest."""
@@ -105,7 +105,7 @@ class TableReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Share)
-        objects.adopt(self._settings)
+        settings.adopt(self._settings)
         if partition.files:
             place = Place(list(partition.files), partition.partitions, dict(partition.cuts))
             where = all_of(*self._conditions)

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from kohort.spark.stores import objects, parquet
+from kohort.spark.stores import parquet, settings
 from kohort.spark.stores.object_path import ObjectPath
 from kohort.spark.stores.places import Folder
 
@@ -45,10 +45,10 @@ def write(frame: DataFrame, folder: Folder, by: str | None = None) -> int | None
 def _task(
     folder: ObjectPath, by: str | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    settings = objects.settings()
+    told = settings.of_this_process()
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        objects.adopt(settings)
+        settings.adopt(told)
         context = TaskContext.get()
         stem = f"part-{0 if context is None else context.partitionId():05}-{secrets.token_hex(4)}"
         files = _Files(folder, stem)
@@ -104,7 +104,7 @@ class _Files:
         name = f"{self._inside}{self._stem}-{len(self.told)}.parquet"
         size = self._file.tell()
         self._file.seek(0)
-        objects.put(self._folder.root.bucket, (self._folder / name).key, self._file)
+        self._folder.root.objects.put((self._folder / name).key, self._file)
         self._file.close()
         self.told.append({"file": name, "bytes": size, "rows": self._rows})
         self._writer, self._inside, self._rows = None, None, 0

@@ -69,7 +69,7 @@ def why_not(tables: Tables, found: list[Finding]) -> str:
     if tables.manifest.format == "delta":
         return "tables of Delta are not"
     if not isinstance(tables.directory, Path):
-        return "tables in a bucket are not: `kohort pipeline rebuild` computes it anew in any case"
+        return "only that in a directory is: `kohort pipeline rebuild` computes it anew in any case"
     return "gold was not computed yet"
 
 

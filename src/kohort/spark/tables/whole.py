@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from kohort.spark.schemas import LAG_HISTORY
-from kohort.spark.stores import objects, parquet
+from kohort.spark.stores import parquet
 from kohort.spark.stores.layout import (
     END,
     FOLDERS,
@@ -189,7 +189,7 @@ def _strange_objects(directory: ObjectPath, known: set[str]) -> Iterator[Finding
     root = directory.root
     named = {stored.key for path in known for stored in (directory / path).rglob("*")}
     for folder in FOLDERS:
-        for there in objects.listed(root.bucket, root.key(folder) + "/"):
+        for there in root.objects.listed(root.key(folder)):
             name = there.key[len(root.key("x")) - 1 :]
             if there.key not in named and not is_made(name):
                 found = f"an object of {there.size:,} bytes"
