@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kohort.errors import KohortError
 from kohort.spark.engine import class_archive, shipping
-from kohort.spark.engine.interrupts import is_interrupt
+from kohort.spark.engine.interrupts import asked_to_end, is_interrupt
 from kohort.spark.engine.progress import Doing, Progress, telling
 from kohort.spark.engine.session import (
     INTERPRETED,
@@ -320,9 +320,12 @@ def _session(
     if given.spark is None and progress is not None:
         progress(Doing("starting Spark"))
     chosen = {**(delta.SETTINGS if as_delta else {}), **(given.conf or {})}
-    active = given.spark or session(
-        given.master, chosen, quick=quick and given.alone, alone=given.alone
-    )
+    with asked_to_end() as asked:  # a JVM that nobody has heard of yet would outlive its starter
+        active = given.spark or session(
+            given.master, chosen, quick=quick and given.alone, alone=given.alone
+        )
+    if asked.is_set():
+        raise KeyboardInterrupt
     shipping.ship(active)
     ours = given.spark is None and is_local(active.conf.get("spark.master", "") or "")
     wanted = INTERPRETED if quick and ours else {}

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -12,7 +13,8 @@ pytest.importorskip("pyspark")
 from tests import golden_logs
 from tests.interruptible import started
 
-from kohort.spark.engine.interrupts import is_interrupt
+from kohort.spark import jobs
+from kohort.spark.engine.interrupts import asked_to_end, is_interrupt
 from kohort.spark.tables.manifest import Writer
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -44,6 +46,39 @@ def test_a_run_ends_with_one_line(how, tmp_path):
     assert (said, stream.returncode) == ("", 130)
     with Writer(out):
         assert not list((out / "checkpoints").glob("*"))
+
+
+@pytest.mark.skipif(
+    threading.current_thread() is not threading.main_thread(),
+    reason="no main thread",
+)
+def test_ctrl_c_while_spark_starts_waits_until_it_can_be_ended(tmp_path, monkeypatch):
+    """PySpark knows of its JVM only when that has answered: one that was left before stayed, for
+    ever.
+    """
+    begun = []
+
+    def start(*_args, **_more):
+        os.kill(os.getpid(), signal.SIGINT)
+        begun.append("the JVM answers")
+
+    monkeypatch.setattr(jobs, "session", start)
+    before = signal.getsignal(signal.SIGINT)
+    given = jobs.Given(None, None, None)
+    with Writer(tmp_path) as writer, pytest.raises(KeyboardInterrupt):
+        jobs._session(given, writer, None).__enter__()
+    assert begun == ["the JVM answers"]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_handler_that_was_set_meanwhile_stays():
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        with asked_to_end():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _collect():

@@ -43,4 +43,5 @@ def asked_to_end() -> Iterator[threading.Event]:
     try:
         yield asked
     finally:
-        signal.signal(signal.SIGINT, before)
+        if signal.getsignal(signal.SIGINT) is ask:  # Spark sets one that ends its jobs
+            signal.signal(signal.SIGINT, before)
