@@ -28,6 +28,7 @@ FOUND = {  # seeds that have found something once, with their minutes
     3559: 3.0,
     3890: 3.0,
     5178: 1.0,
+    5539: 1.0,
 }
 
 

@@ -67,6 +67,18 @@ def test_any_id_is_that_of_a_new_member():
     assert join(desk, "mine", protocols=RANGE).answer.member_id == "mine"
 
 
+def test_who_was_thrown_out_and_says_that_it_owns_something_gives_that_up_at_once():
+    """Simulator, seed 5539: its session was over while the disk kept its last answer back. It came
+    again as if nothing had happened, and read on while another member had its partition.
+    """
+    desk = consumers("new", "other")
+    owned = {"orders": [0]}
+    code = refusal(desk, "mine", protocols={"range": subscribed(owned=owned)})
+    assert (code, desk.written()) == (ErrorCode.UNKNOWN_MEMBER_ID, [])
+    assert join(desk, "mine", protocols=RANGE).answer.error_code == 0
+    assert join(desk, "mine", protocols={"range": subscribed(owned=owned)}).answer.error_code == 0
+
+
 def test_mixed_groups_are_described_with_the_protocol_of_each_member():
     """K848-118: MemberType is 0 for a classic member and 1 for one of the consumer protocol."""
     desk = Desk(**QUICK)

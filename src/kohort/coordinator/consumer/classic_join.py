@@ -51,6 +51,7 @@ def _join(state: State, group: ConsumerGroup, call: Call[JoinGroupRequest], now:
         return answered(call, refusal)
     former, before = _before(group, request, member_id)
     subscription = _subscription(classic)
+    _check_owner(group, former, before, request, subscription)
     member = _described(before, call, classic, subscription)
 
     converted = downgrade.by_join(state, group, former, member, now)
@@ -121,6 +122,25 @@ def _check_size(state: State, protocols: dict[str, bytes]) -> None:
             ErrorCode.MESSAGE_TOO_LARGE,
             f"the member says {size} bytes, expected at most {limit}"
             " (max.message.bytes of the topic of groups)",
+        )
+
+
+def _check_owner(
+    group: ConsumerGroup,
+    former: Member | None,
+    before: Member,
+    request: JoinGroupRequest,
+    subscription: ConsumerProtocolSubscription,
+) -> None:
+    """Whoever was thrown out does not own what it says. It would go on reading that for a moment,
+    while somebody else may have it already; a member that is unknown gives up everything at once.
+    An id that was just given out (KIP-394) is unknown here as well, but comes without partitions.
+    """
+    known = former is not None or before.id in group.members
+    if not known and request.member_id and subscription.owned_partitions:
+        raise ApiError(
+            ErrorCode.UNKNOWN_MEMBER_ID,
+            f"member {before.id} is not in group {group.id}, and says that it has partitions of it",
         )
 
 
