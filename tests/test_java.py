@@ -2,7 +2,7 @@
 
 import pytest
 
-from kohort.java import copied_table, hash_order, id_hash, text_hash
+from kohort.java import copied_table, hash_order, id_hash, text_hash, timeline_order
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,22 @@ def test_a_copied_set_has_room_for_all_from_the_start():
     numbers = [*range(5, 17)]  # twelve: one after the other they leave the table at 16
     assert hash_order(numbers, int, copied_table(12)) == numbers
     assert [copied_table(count) for count in (0, 11, 12, 23, 24)] == [16, 16, 32, 32, 64]
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        [0, 1],
+        [0, 2, 1],
+        [3, 0, 2, 4, 1],
+        [3, 0, 5, 2, 4, 1],
+        [3, 10, 8, 0, 5, 2, 7, 4, 9, 1, 6],
+        [13, 18, 3, 10, 8, 0, 15, 5, 12, 17, 2, 7, 14, 19, 4, 11, 9, 1, 16, 6],
+    ],
+)
+def test_a_table_with_snapshots_grows_slot_by_slot(order):
+    """Told by a TimelineHashMap of Apache Kafka 4.3.1."""
+    keys = [f"member-{number}" for number in range(len(order))]
+    assert timeline_order(keys, text_hash) == [f"member-{number}" for number in order]
+    assert timeline_order(["m-A", "m-B", "m-b"], text_hash) == ["m-b", "m-B", "m-A"]
+    assert timeline_order([], text_hash) == []

@@ -11,6 +11,8 @@ from typing import TypeVar
 Key = TypeVar("Key")
 
 _INT_BITS = 0xFFFFFFFF
+_LONG_BITS = 0xFFFFFFFFFFFFFFFF
+_FIBONACCI = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio
 _LEAST_TABLE = 16
 _SHORT = 100  # longer texts are not remembered: a client could fill the memory with them
 
@@ -62,6 +64,32 @@ def hash_order(
 
     known.sort(key=bucket)
     return known
+
+
+def timeline_order(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
+    """The order of upstream's table with snapshots, into which these keys were put one after the
+    other: it holds the members of a group.
+
+    It begins with two slots and doubles once three quarters of its keys are more than its slots;
+    then all go over, one slot after the other. A slot is the highest bits of a Fibonacci hash, and
+    is read from its last key on.
+    """
+    coming = list(keys)
+    known: list[Key] = []
+    size = 2
+    while len(coming) > size * 4 // 3:
+        known += coming[len(known) : size * 4 // 3]
+        known.sort(key=_slots(hash_of, size))
+        size *= 2
+    known += coming[len(known) :]
+    known.reverse()
+    known.sort(key=_slots(hash_of, size))
+    return known
+
+
+def _slots(hash_of: Callable[[Key], int], size: int) -> Callable[[Key], int]:
+    shift = 65 - size.bit_length()
+    return lambda key: (hash_of(key) * _FIBONACCI & _LONG_BITS) >> shift
 
 
 def copied_table(count: int) -> int:

@@ -122,6 +122,18 @@ def _lost(one: Occasion) -> bool:
     )
 
 
+def _comes_back(one: Occasion) -> bool:
+    """A static member of a classic group has joined twice, by other protocols."""
+    joined: dict[str, list[Any]] = {}
+    for told in one.before:
+        if told.step.api == "JoinGroup" and told.requests:
+            request = told.requests[0]
+            instance = request.get("group_instance_id")
+            if instance is not None and request["protocols"] not in joined.get(instance, []):
+                joined.setdefault(instance, []).append(request["protocols"])
+    return any(len(protocols) > 1 for protocols in joined.values())
+
+
 def _several_assignors(one: Occasion) -> bool:
     """Members of the sequence have asked for both assignors, so that there may be a tie."""
     return {"range", "uniform"} <= {
@@ -164,6 +176,7 @@ FENCED_INSTANCE_ID = 82
 LATEST_TIMESTAMP = -3
 GROUP_ID_NOT_FOUND = 69
 UNSUPPORTED_COMPRESSION_TYPE, INVALID_RECORD = 76, 87
+GROUP_SUBSCRIBED_TO_TOPIC = 86
 _PRODUCED = "responses[].partition_responses[].error_code"
 
 _SYNONYMS = ("results[].configs[].synonyms[].value",)
@@ -270,6 +283,14 @@ EXPLANATIONS: tuple[Explanation, ...] = (
             if told.step.api == "JoinGroup" and told.requests
         ),
         goes_on=True,
+    ),
+    Explanation(
+        "subscription of a static member that is back",
+        "a static member that comes back with other topics reads them from then on; Kafka counts"
+        " those of its former self until the next generation, or its own next start",
+        ("OffsetDelete",),
+        ("topics[].partitions[].error_code",),
+        lambda one: set(codes(one)) == {0, GROUP_SUBSCRIBED_TO_TOPIC} and _comes_back(one),
     ),
     Explanation(
         "instance id that was exchanged",

@@ -24,6 +24,7 @@ SHOWN_BY: dict[str, tuple[str, int]] = {
     "group of nothing": ("mixed", 9124),
     "client of a static member": ("static", 1795376191),
     "instance id that was exchanged": ("static", 1795376187),
+    "subscription of a static member that is back": ("static", 1795638326),
     "instance id of an expected member": ("static", 1795376624),
     "offset deltas": ("records", 9004),
     "latest timestamp of a deleted record": ("records", 1795370754),

@@ -18,7 +18,7 @@ from kohort.coordinator.effects import Effects, Errand
 from kohort.coordinator.state import State
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode
-from kohort.java import hash_order, text_hash
+from kohort.java import hash_order, text_hash, timeline_order
 from kohort.records.codec import Record
 from kohort.records.schemas import Computation
 from kohort.terms import GroupId, MemberId, Millis, TopicId
@@ -268,8 +268,10 @@ def given_of(state: State, group: ConsumerGroup, member: Member) -> Situation:
     topics_of: dict[tuple[str, ...], tuple[TopicId, ...]] = {}
     subscriptions = {}
     members = {**group.members, member.id: member}
-    # An assignor's result depends on the order of members, so the order is upstream's.
-    for member_id in hash_order(members, text_hash):
+    # An assignor's result depends on the order of members, so the order is upstream's: those of the
+    # group are put into a hash table, and the one that joins comes last.
+    in_order = [*timeline_order(group.members, text_hash), member.id]
+    for member_id in hash_order(dict.fromkeys(in_order), text_hash):
         known = members[member_id]
         names = group.names_of(known)
         topics = topics_of.get(names)
