@@ -146,8 +146,8 @@ def test_an_unknown_element_of_a_filter_is_refused():
         (0, "x", LITERAL, ALICE, "*", READ, ALLOW),
         (TOPIC, "x", MATCH, ALICE, "*", READ, ALLOW),
         (TOPIC, "x", LITERAL, ALICE, "*", READ, ANY),
-        (TOPIC, "x", LITERAL, ALICE, "*", 12, ALLOW),
-        (GROUP, "x", LITERAL, ALICE, "*", WRITE, ALLOW),
+        (TOPIC, "x", LITERAL, ALICE, "*", ANY, ALLOW),
+        (TOPIC, "x", LITERAL, ALICE, "*", 16, ALLOW),
         (TOPIC, "", LITERAL, ALICE, "*", READ, ALLOW),
         (CLUSTER_TYPE, "x", LITERAL, ALICE, "*", CREATE, ALLOW),
         (TOPIC, "x", LITERAL, "alice", "*", READ, ALLOW),
@@ -160,6 +160,18 @@ def test_a_rule_that_makes_no_sense_is_refused_alone(rule):
     cluster = (CLUSTER_TYPE, "kafka-cluster", LITERAL, ALICE, "*", CREATE, ALLOW)
     assert create(desk, rule, cluster) == [ErrorCode.INVALID_REQUEST, 0]
     assert found(desk) == {cluster}
+
+
+@pytest.mark.parametrize("kind", range(2, 8))
+def test_a_rule_may_be_about_an_operation_that_its_resource_does_not_have(kind):
+    """Kafka 4.3.1 takes each of the 14 operations for each of the six types of resources: a rule
+    that forbids to write to a group is one that users have.
+    """
+    desk = Desk(**ON)
+    name = "kafka-cluster" if kind == CLUSTER_TYPE else "x"
+    rules = [(kind, name, LITERAL, ALICE, "*", operation, DENY) for operation in range(2, 16)]
+    assert create(desk, *rules) == [0] * 14
+    assert found(desk, kind=kind) == set(rules)
 
 
 def test_rules_are_there_after_a_restart_and_do_not_count():
