@@ -59,7 +59,8 @@ class Hdfs:
         for _ in range(TRIES):
             there = self.node.listing(key)
             tag = self._tag(key, there.entries)
-            written = [one.modification_time for one in there.entries if one.path_suffix == tag]
+            counting = (entry for entry in there.entries if entry.path_suffix == tag)
+            written = [entry.modification_time for entry in counting]
             with suppress(MissingError):  # it has just been swapped
                 data = self.node.read(f"{key}/{tag}")
                 written_at = datetime.fromtimestamp(max(written) / 1000, UTC)
@@ -80,10 +81,10 @@ class Hdfs:
             there = self.node.listing(folder).entries
         except MissingError:
             return
-        for one in there:
-            path = f"{folder}/{one.path_suffix}"
-            if one.is_file:
-                yield Listed(path, one.length, f"{one.file_id}-{one.modification_time}")
+        for entry in there:
+            path = f"{folder}/{entry.path_suffix}"
+            if entry.is_file:
+                yield Listed(path, entry.length, f"{entry.file_id}-{entry.modification_time}")
             else:
                 yield from self.listed(path)
 
@@ -129,9 +130,9 @@ class Hdfs:
                 self.node.delete(left, recursive=True)
             raise self._conflict(key)
         with suppress(StoreError):
-            for one in self.node.listing(_folder(key)).entries:
-                if one.path_suffix.startswith(f"{_name(key)}."):  # whoever made it comes too late
-                    self.node.delete(f"{_folder(key)}/{one.path_suffix}", recursive=True)
+            for entry in self.node.listing(_folder(key)).entries:
+                if entry.path_suffix.startswith(f"{_name(key)}."):  # whoever made it comes too late
+                    self.node.delete(f"{_folder(key)}/{entry.path_suffix}", recursive=True)
         return tag
 
     def _moved(self, path: str, to: str, sign: str | None = None) -> bool:
@@ -155,20 +156,20 @@ class Hdfs:
 
     def _tidy(self, key: str, tag: str) -> None:
         """Remove what can count no more: it was written to follow a tag that is gone."""
-        for one in self.node.listing(key).entries:
-            name = one.path_suffix
+        for entry in self.node.listing(key).entries:
+            name = entry.path_suffix
             follows = name.partition("-")[0].isdigit() and _number(name) > _number(tag)
             if name != tag and not name.startswith(_COUNTS) and not follows:
                 self.node.delete(f"{key}/{name}", recursive=True)
 
     def _tag(self, key: str, there: list[Status]) -> str:
         """The tag that counts."""
-        for one in there:
-            if one.path_suffix.startswith(_COUNTS):
-                return one.path_suffix.removeprefix(_COUNTS)
+        for entry in there:
+            if entry.path_suffix.startswith(_COUNTS):
+                return entry.path_suffix.removeprefix(_COUNTS)
         text = (
             "it is a file, expected a folder: tables that were copied from elsewhere are not read"
-            if [one.path_suffix for one in there] == [""]
+            if [entry.path_suffix for entry in there] == [""]
             else f"it is a folder without a file {_COUNTS}…, so that nothing in it counts"
         )
         raise StoreError(text, self.uri(key))

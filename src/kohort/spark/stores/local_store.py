@@ -143,10 +143,10 @@ def _remove(path: Path) -> None:
 def sync_all(path: Path, since_ns: int = 0) -> None:
     """Sync the files and directories in and below one that have changed since then."""
     for parent, _, names in os.walk(path):
-        for one in (Path(parent), *(Path(parent) / name for name in names)):
+        for found in (Path(parent), *(Path(parent) / name for name in names)):
             with contextlib.suppress(FileNotFoundError):  # a VACUUM may be taking it
-                if _changed_ns(one) >= since_ns:
-                    _sync(one)
+                if _changed_ns(found) >= since_ns:
+                    _sync(found)
 
 
 def _changed_ns(path: Path) -> int:

@@ -91,8 +91,8 @@ class NameNode:
     def of(cls, scheme: str, hosts: str) -> "NameNode | None":
         """`HOST:PORT`, or several with commas between; None where one is no such name."""
         port = DEFAULT_PORTS[scheme]
-        found = [_HOST.fullmatch(one) for one in hosts.split(",")]
-        named = tuple(f"{one[1]}:{one[2] or port}" for one in found if one is not None)
+        found = [_HOST.fullmatch(host) for host in hosts.split(",")]
+        named = tuple(f"{match[1]}:{match[2] or port}" for match in found if match is not None)
         return cls(scheme, named) if len(named) == len(found) else None
 
     def uri(self, path: str) -> str:

@@ -28,7 +28,7 @@ class Root:
 
     def key(self, path: str) -> str:
         """The key of a path that is relative to here."""
-        return "/".join(one for one in (self.prefix, path) if one)
+        return "/".join(part for part in (self.prefix, path) if part)
 
     def know(self, files: Files) -> None:
         """Files that are there, besides those that are known."""
@@ -79,20 +79,20 @@ class ObjectPath:
 
     def is_whole(self) -> bool:
         """Whether it is known, and no file of it was missing when the writer looked."""
-        return self.is_dir() and not any(one.key in self.root.gone for one in self.rglob("*"))
+        return self.is_dir() and not any(path.key in self.root.gone for path in self.rglob("*"))
 
     def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
         """A folder is there as soon as a file is."""
 
     def glob(self, pattern: str) -> "Iterator[ObjectPath]":
         """Known files and folders right in here."""
-        names = {one.partition("/")[0] for one in self._below()}
+        names = {name.partition("/")[0] for name in self._below()}
         return (self / name for name in sorted(names) if fnmatchcase(name, pattern))
 
     def rglob(self, pattern: str) -> "Iterator[ObjectPath]":
         """Known files at any depth."""
         found = sorted(set(self._below()))  # as it was written, and as a manifest names it
-        return (self / one for one in found if fnmatchcase(one.rpartition("/")[2], pattern))
+        return (self / name for name in found if fnmatchcase(name.rpartition("/")[2], pattern))
 
     def _below(self) -> Iterator[str]:
         """Known files below, relative to here. A folder that is known as a whole comes first."""

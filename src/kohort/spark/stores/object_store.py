@@ -55,17 +55,17 @@ class ObjectStore:
         for path in paths:
             folder = self._directory / path
             found[path] = {
-                str(one)[len(str(folder)) + 1 :]: one.size() for one in folder.rglob("*")
+                str(path)[len(str(folder)) + 1 :]: path.size() for path in folder.rglob("*")
             }
         return found
 
     def clean(self, named: Iterable[str], *, deltas: bool) -> None:
         del deltas  # these are kept on disks only
         wanted = self._keys(named)
-        there = {one for name in FOLDERS for one in self._listed(name)}
+        there = {key for name in FOLDERS for key in self._listed(name)}
         self._root.gone = frozenset(wanted - there)
         begin = len(self._root.key("x")) - 1
-        left = {one for one in there - wanted if is_made(one[begin:])}
+        left = {key for key in there - wanted if is_made(key[begin:])}
         self._objects.delete(left, self._root.prefix)
 
     def remove(self, paths: Iterable[str]) -> None:
@@ -84,7 +84,7 @@ class ObjectStore:
         return digest.hexdigest()
 
     def _listed(self, folder: str) -> dict[str, Listed]:
-        return {one.key: one for one in self._objects.listed(self._root.key(folder))}
+        return {listed.key: listed for listed in self._objects.listed(self._root.key(folder))}
 
     def _keys(self, paths: Iterable[str]) -> set[str]:
-        return {one.key for path in paths for one in (self._directory / path).rglob("*")}
+        return {file.key for path in paths for file in (self._directory / path).rglob("*")}

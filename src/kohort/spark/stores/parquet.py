@@ -24,9 +24,9 @@ def dataset(
     if not (files and is_object(str(files[0]))):
         names = [str(file) for file in files]
         return ds.dataset(names, schema, format="parquet", partitioning=partitioning)
-    there = [one for one in map(place_of, files) if isinstance(one, ObjectPath)]
+    there = [path for path in map(place_of, files) if isinstance(path, ObjectPath)]
     return ds.dataset(
-        [one.key for one in there],
+        [path.key for path in there],
         schema,
         format="parquet",
         partitioning=partitioning,
@@ -61,7 +61,7 @@ def read(path: Folder, columns: list[str] | None = None) -> pa.Table:
     if isinstance(path, Path):
         return pq.read_table(path, columns=columns)
     there = [path] if path.name.endswith(".parquet") else files_of(path)
-    return pa.concat_tables(pq.read_table(_opened(one), columns=columns) for one in there)
+    return pa.concat_tables(pq.read_table(_opened(path), columns=columns) for path in there)
 
 
 def size(file: Folder) -> int:

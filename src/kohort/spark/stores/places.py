@@ -60,7 +60,7 @@ def place_of(directory: str | Folder) -> Folder:
     start, slashes, rest = text.partition(":")[2].partition("//")
     where, _, path = rest.partition("/")
     objects = _objects(text, scheme, "" if start or not slashes else where)
-    return ObjectPath(Root(objects, "/".join(one for one in path.split("/") if one)))
+    return ObjectPath(Root(objects, "/".join(part for part in path.split("/") if part)))
 
 
 def _objects(text: str, scheme: str, where: str) -> Objects:

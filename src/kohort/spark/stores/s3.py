@@ -71,8 +71,8 @@ class Bucket:
         with self._told(folder):
             lists = _client().get_paginator("list_objects_v2")
             for page in lists.paginate(Bucket=self.name, Prefix=f"{folder}/"):
-                for one in page.get("Contents", ()):
-                    yield Listed(one["Key"], one["Size"], one["ETag"])
+                for listed in page.get("Contents", ()):
+                    yield Listed(listed["Key"], listed["Size"], listed["ETag"])
 
     def delete(self, keys: Iterable[str], inside: str) -> None:
         del inside  # a folder is not there without objects
@@ -80,11 +80,11 @@ class Bucket:
         while left:
             some, left = left[:_AT_ONCE], left[_AT_ONCE:]
             with self._told(some[0]):
-                asked = {"Objects": [{"Key": one} for one in some], "Quiet": True}
+                asked = {"Objects": [{"Key": key} for key in some], "Quiet": True}
                 answer = _client().delete_objects(Bucket=self.name, Delete=asked)
-            for one in answer.get("Errors", ()):
-                why = f"it was not deleted: {one.get('Message') or one.get('Code')}"
-                raise StoreError(why, self.uri(one.get("Key")))
+            for error in answer.get("Errors", ()):
+                why = f"it was not deleted: {error.get('Message') or error.get('Code')}"
+                raise StoreError(why, self.uri(error.get("Key")))
 
     def _get(self, key: str, span: str | None = None) -> Object:
         ranged = {} if span is None else {"Range": span}
@@ -126,7 +126,7 @@ def _object(answer: Any, data: bytes) -> Object:
 
 
 def _client() -> Any:
-    return _made(os.getpid(), *(os.environ.get(one) for one in settings.S3))
+    return _made(os.getpid(), *(os.environ.get(name) for name in settings.S3))
 
 
 @cache
