@@ -100,6 +100,15 @@ def test_a_session_ends_when_it_is_closed_or_empty(sessions):
     assert not len(sessions)
 
 
+def test_a_session_of_topics_without_partitions_is_empty(sessions):
+    """As Apache Kafka does: it is closed by the second request, and found no earlier."""
+    session = sessions.session_of(request(topics=[("orders", [], 0)]), uses_ids=False)
+
+    assert session is not None
+    assert sessions.session_of(request(session.session_id, 1), uses_ids=False) is None
+    assert not len(sessions)
+
+
 def test_the_least_used_session_makes_room(sessions):
     first, second = opened(sessions), opened(sessions)
     sessions.session_of(request(first.session_id, 1), uses_ids=False)

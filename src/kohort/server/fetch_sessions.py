@@ -53,6 +53,8 @@ class FetchSession:
     def update(self, request: FetchRequest) -> None:
         """Take what the client now reads, and drop what it no longer does."""
         for topic in request.topics:
+            if not topic.partitions:
+                continue
             key = (topic.topic, TopicId(topic.topic_id))
             watched = self.partitions.get(key)
             if watched is None:
