@@ -6,6 +6,7 @@ import google_crc32c
 import pytest
 
 from kohort.config import BrokerConfig
+from kohort.coordinator.effects import Producer
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError
 from kohort.server.catalog import Topic
 from kohort.server.partitions import Partition
@@ -202,6 +203,21 @@ def test_producers_that_have_been_silent_for_long_are_not_looked_for():
     again = partition(log)
     sent = batch(producer_id=1, producer_epoch=0)
     assert again.append(sent, late).base_offset == 1
+
+
+def test_after_a_cut_a_marker_does_not_say_that_its_producer_has_yet_to_begin():
+    log = MemoryLog()
+    whole = partition(log)
+    append(whole, batch(2, producer_id=9, producer_epoch=3, transactional=True))
+    whole.end_transaction(Producer(9, 3), NOW, commit=True, coordinator_epoch=0)
+    whole.durable(log.end)
+    late = batch(1, producer_id=9, producer_epoch=3, base_sequence=7)
+    assert code(whole, late) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+    log.truncate_before(2)
+    cut = partition(log)
+
+    assert append(cut, late).base_offset == 3
 
 
 class FullLog(MemoryLog):

@@ -86,6 +86,18 @@ def test_silent_producers_are_forgotten():
     assert producers.admit(header(90, producer=1)) is None
 
 
+def test_who_has_a_marker_only_has_yet_to_begin():
+    """Unless what was written before it may be gone."""
+    marker = header(-1, count=1, control=True)
+    producers, cut = Producers(), Producers(whole=False)
+    for known in (producers, cut):
+        known.written(marker, 0, 0)
+
+    assert refused(producers, header(5)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert producers.admit(header(0)) is None
+    assert cut.admit(header(5)) is None
+
+
 def test_a_marker_has_no_sequence():
     producers = written(header(0))
     producers.written(header(-1, count=1, control=True), 2, 0)

@@ -358,9 +358,9 @@ class Partition:
         to its own log makes them be read anew.
         """
         if self._producers is None or self._producers_end != self.log.end:
-            producers = Producers()
             try:
                 since = self.log.first_since(Millis(now - self._producer_expiration_ms))
+                producers = Producers(whole=since == 0)
                 for header in self.log.headers(since):
                     if header.producer_id >= 0:
                         base = Offset(header.base_offset)

@@ -56,9 +56,14 @@ class _Producer:
 
 
 class Producers:
-    """The producers of one partition, by id. `written` for each batch rebuilds them."""
+    """The producers of one partition, by id. `written` for each batch rebuilds them.
 
-    def __init__(self) -> None:
+    `whole` if these are all batches since the first offset. Otherwise a producer whose first is a
+    marker may have written before, and its batches are gone.
+    """
+
+    def __init__(self, *, whole: bool = True) -> None:
+        self._whole = whole
         self._producers: dict[int, _Producer] = {}
         self._refused: dict[int, _Refused] = {}
 
@@ -155,7 +160,7 @@ class Producers:
         known = before
         if known is None or header.producer_epoch > known.epoch:
             known = self._producers[header.producer_id] = _Producer(
-                header.producer_epoch, begins_anew=before is not None
+                header.producer_epoch, begins_anew=self._whole or before is not None
             )
             if before is not None:
                 known.coordinator_epoch = before.coordinator_epoch
