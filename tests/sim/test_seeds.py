@@ -11,7 +11,7 @@ import pytest
 
 from kohort.sim.run import simulate
 
-MINUTES = 1.0
+MINUTES = 0.5  # the calm after them is most of what a seed costs
 COMMAND = [sys.executable, "-m", "kohort.sim.main"]
 FOUND = {  # seeds that have found something once, with their minutes
     37: 5.0,
