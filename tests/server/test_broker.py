@@ -9,7 +9,7 @@ from tests.client.joining import commit, coordinator
 from tests.client.scripted import asynchronous
 
 from kohort import AdminClient, Broker, BrokerConfig, NewTopic
-from kohort.errors import Broken, KohortError
+from kohort.errors import KohortError
 from kohort.server.clock import Clock
 from kohort.server.surroundings import Surroundings
 from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -94,38 +94,6 @@ def test_each_life_may_have_an_event_loop_of_its_own():
 
     first = asyncio.run(live())
     assert asyncio.run(live()) == first
-
-
-class Failing:
-    """A log, or work, that fails in a way nobody has thought of."""
-
-    def sync(self):
-        raise ValueError("what is this")
-
-    run = sync
-    log = property(lambda self: self)
-
-
-def test_a_sync_that_fails_in_a_way_nobody_thought_of_is_a_failed_sync():
-    """Else those who wait for it would wait for ever."""
-    broker = Broker(CONFIG)
-    one = Failing()
-    broker._sync_one(one)
-    ((of, outcome, _),) = broker._synced
-    assert of is one
-    assert isinstance(outcome, Broken)
-    assert str(outcome) == "ValueError: what is this"
-
-
-def test_work_comes_back_from_its_thread_in_any_case():
-    """Else there would be no other, as only one piece is out at a time."""
-    broker = Broker(CONFIG)
-    called = []
-    broker._call_from_thread = lambda function, *rest: called.append((function, rest))
-    cluster, work = object(), Failing()
-    with contextlib.suppress(ValueError):
-        broker._run_work(cluster, work)
-    assert called == [(broker._after_work, (cluster, work))]
 
 
 @asynchronous

@@ -9,7 +9,7 @@ from tests.coordinator.consumers import request
 from tests.coordinator.desk import Desk
 from tests.observer import Told
 
-import kohort.server.broker
+import kohort.server.background
 from kohort import AdminClient, Broker, NewTopic
 from kohort.coordinator.effects import Errand
 from kohort.server.errands import Outing
@@ -74,7 +74,7 @@ def test_a_failure_that_nobody_has_expected_is_told_with_its_place(driver) -> No
 @asynchronous
 async def test_a_broker_gives_up_a_pattern_that_takes_too_long_and_serves_on(monkeypatch) -> None:
     """K848-110."""
-    monkeypatch.setattr(kohort.server.broker, "LIMIT_SECONDS", 0.0)
+    monkeypatch.setattr(kohort.server.background, "LIMIT_SECONDS", 0.0)
     told = Told()
     async with Broker(surroundings=Surroundings(observe=told)) as broker:
         async with AdminClient(broker.bootstrap, timeout=120) as admin:

@@ -1,40 +1,32 @@
-"""The asyncio side of the broker: it decides when to take a turn, waits for the disk on threads,
-and knows the time. Everything else is `cluster.py`.
+"""The asyncio side of the broker: it decides when to take a turn, and knows the time. What takes
+long is done on threads (`background.py`), and everything else is `cluster.py`.
 
 The cluster takes one turn per iteration of the loop: what all connections have sent is one batch,
 and every connection gets its answers in one write. No request has a task, future or timer.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter, perf_counter_ns
 from typing import Self
 
 from kohort.config import BrokerConfig
 from kohort.config.listeners import PORT_MAX, advertised_address, listener_text
 from kohort.config.racks import racks_of_nodes
-from kohort.errors import Broken, KohortError
-from kohort.server import foreign
+from kohort.errors import KohortError
+from kohort.server.background import Background
 from kohort.server.cluster import Cluster
-from kohort.server.disk_work import Work, described
 from kohort.server.door import Door
-from kohort.server.durability import Durable
-from kohort.server.errands import LIMIT_SECONDS, Outing
-from kohort.server.foreign import Foreign, Line, Strays
+from kohort.server.foreign import Strays
 from kohort.server.meters import Traffic
 from kohort.server.node import Node
 from kohort.server.opening import open_cluster
 from kohort.server.placement import Endpoint
 from kohort.server.sockets import ClientProtocol, Sockets
 from kohort.server.surroundings import Surroundings
-from kohort.terms import Millis, Offset
+from kohort.terms import Millis
 
-SYNC_THREADS = 8  # a file system writes its journal once for all syncs that wait at the same time
 SWEEP_SECONDS = 5.0
 FREE_PORT_TRIES = 20
 LEAST_SWEEP_SECONDS = 0.25
@@ -81,11 +73,8 @@ class Broker:
         self.surroundings = surroundings or Surroundings()
         self.sockets = Sockets(self.config, self.surroundings.observe)
         self._clock = self.surroundings.clock()
-        self._threads: list[Executor] = []
-        self._foreign: dict[Foreign, asyncio.TimerHandle] = {}
-        self._line = Line()
+        self._background: Background | None = None
         self._strays = Strays()
-        self._synced: deque[tuple[Durable, Offset | Broken, int]] = deque()
         self._ready: list[ClientProtocol] = []
         self._turn_wanted: Millis | None = None
         self._turned_at = Millis(0)
@@ -109,11 +98,7 @@ class Broker:
         self._turn_wanted = None
         self._load_scheduled = False
         self._ready.clear()
-        self._synced.clear()
         self.stopped.clear()
-        self._sync_threads = self._thread_pool(SYNC_THREADS, "kohort-sync")
-        self._work_thread = self._thread_pool(1, "kohort-disk")
-        self._errand_thread = self._thread_pool(1, "kohort-errands")
         host, port = self.listen
         if not port and self.addresses:
             port = self.addresses[0][1]  # where clients of the last life look for it
@@ -129,6 +114,14 @@ class Broker:
                 files=around.files,
                 new_id=around.new_id,
             )
+            self._background = Background(
+                self.cluster,
+                around,
+                self._clock,
+                self._strays,
+                self._turn,
+                on_disk=self.data_dir is not None,
+            )
             brokers = self._advertised()
             self.cluster.unsent = self.sockets.memory.answers
             self.cluster.start(brokers, self._clock())
@@ -140,11 +133,6 @@ class Broker:
             await server.start_serving()
         self._sweeper = self._loop.call_later(self._sweep_pause(), self._sweep)
         self.schedule_turn()
-
-    def _thread_pool(self, threads: int, name: str) -> Executor:
-        pool = self.surroundings.threads(threads, name)
-        self._threads.append(pool)
-        return pool
 
     async def _bind_all(self, host: str, port: int) -> None:
         """Bind a port and those behind it, so that a restart with the first port finds them all.
@@ -243,11 +231,6 @@ class Broker:
             if handle is not None:
                 handle.cancel()
         self._timer = self._sweeper = None
-        for running, timer in self._foreign.items():
-            timer.cancel()
-            running.end()
-        self._foreign.clear()
-        self._line = Line()
         for server in self._servers:
             server.close()
         self.sockets.drop_all()
@@ -255,9 +238,10 @@ class Broker:
             await server.wait_closed()
         self._servers.clear()
         cluster, self.cluster = self.cluster, None
-        threads, self._threads = self._threads, []
-        for pool in threads:  # what they have in hand must end before a log is closed
-            await asyncio.get_running_loop().run_in_executor(None, pool.shutdown)
+        background, self._background = self._background, None
+        if background is not None:
+            background.give_up()
+            await background.end()
         if cluster is not None:
             await asyncio.get_running_loop().run_in_executor(None, cluster.close)
         self.stopped.set()
@@ -298,8 +282,8 @@ class Broker:
 
     def _turn(self) -> None:
         wanted, self._turn_wanted = self._turn_wanted, None
-        cluster = self.cluster
-        if cluster is None:
+        cluster, background = self.cluster, self._background
+        if cluster is None or background is None:
             return
         now = self._clock()
         if wanted is not None:
@@ -313,9 +297,8 @@ class Broker:
             self.schedule_turn()
         if self.sockets.starved:
             self.sockets.feed_starved()
-        self._sync(cluster)
-        self._begin_work(cluster)
-        self._begin_errands(cluster)
+        if background.begin() or self._ready:  # a change that changed nothing is answered at once
+            self.schedule_turn()
         self._arm(cluster, now)
         if cluster.loading and not self._load_scheduled:
             self._load_scheduled = True
@@ -369,133 +352,6 @@ class Broker:
         if self.cluster is not None:
             self.cluster.load_some(self._clock())
             self.schedule_turn()
-
-    def _sync(self, cluster: Cluster) -> None:
-        for durable in cluster.begin_sync():
-            self._sync_threads.submit(self._sync_one, durable)
-
-    def _sync_one(self, durable: Durable) -> None:
-        """Sync one log, on one of the threads that only wait for the disk."""
-        begun = perf_counter_ns()
-        try:
-            outcome: Offset | Broken = durable.log.sync()
-        except Broken as error:
-            outcome = error
-        except Exception as error:  # noqa: BLE001  (whatever it is, answers wait for the end)
-            outcome = Broken(described(error))
-        self._synced.append((durable, outcome, perf_counter_ns() - begun))
-        self._call_from_thread(self._after_sync)
-
-    def _after_sync(self) -> None:
-        cluster = self.cluster
-        if cluster is not None and self._synced:
-            while self._synced:
-                durable, outcome, taken_ns = self._synced.popleft()
-                cluster.meters.syncs.add(taken_ns)
-                cluster.end_sync(durable, outcome)
-            self._turn()
-
-    def _begin_work(self, cluster: Cluster) -> None:
-        """Run long work for the disk beside the loop; without a disk, do it at once."""
-        work = cluster.begin_work()
-        while work is not None and self.data_dir is None:
-            work.run()
-            cluster.end_work(work, self._clock())
-            self.schedule_turn()
-            work = cluster.begin_work()
-        if work is not None:
-            self._work_thread.submit(self._run_work, cluster, work)
-        if self._ready:  # a change that changed nothing is answered at once
-            self.schedule_turn()
-
-    def _run_work(self, cluster: Cluster, work: Work) -> None:
-        try:
-            work.run()
-        finally:
-            self._call_from_thread(self._after_work, cluster, work)
-
-    def _after_work(self, cluster: Cluster, work: Work) -> None:
-        if cluster is self.cluster:
-            cluster.end_work(work, self._clock())
-            self._turn()
-
-    def _begin_errands(self, cluster: Cluster) -> None:
-        while (outing := cluster.begin_errand()) is not None:
-            if outing.errand.foreign:
-                if self._line.enter(outing):
-                    self._begin_foreign(cluster, outing)
-            else:
-                self._errand_thread.submit(self._run_errand, cluster, outing, 0.0)
-
-    def _begin_foreign(self, cluster: Cluster, outing: Outing) -> None:
-        """Foreign code has a thread and a limit of its own."""
-        assert self._loop is not None
-        try:
-            self._strays.check(outing.errand)
-        except KohortError as error:
-            outing.outcome = error
-            self._loop.call_soon(self._leave_line, cluster, outing)
-            return
-
-        def done(running: Foreign) -> None:
-            self._call_from_thread(self._after_foreign, cluster, running)
-
-        running = Foreign(outing, done)
-        limit = foreign.LIMIT_SECONDS
-        timer = self._loop.call_later(limit, self._foreign_is_late, cluster, running, limit)
-        self._foreign[running] = timer
-        running.start()
-
-    def _foreign_is_late(self, cluster: Cluster, running: Foreign, limit_seconds: float) -> None:
-        running.end()
-        self._strays.add(running)
-        assert self._loop is not None
-        self._loop.call_later(foreign.END_SECONDS, self._tell_of_stray, running)
-        running.outing.give_up(limit_seconds)
-        self._after_foreign(cluster, running)
-
-    def _tell_of_stray(self, running: Foreign) -> None:
-        if running.alive:
-            self.surroundings.observe.warning(
-                f"assignor {running.outing.errand.foreign} was given up and has not ended: its"
-                " thread runs on, and may cost a core until the broker ends"
-            )
-
-    def _after_foreign(self, cluster: Cluster, running: Foreign) -> None:
-        timer = self._foreign.pop(running, None)
-        if timer is not None:
-            timer.cancel()
-            self._leave_line(cluster, running.outing)
-
-    def _leave_line(self, cluster: Cluster, outing: Outing) -> None:
-        if cluster is self.cluster:
-            following = self._line.leave(outing)
-            if following is not None:
-                self._begin_foreign(cluster, following)
-            self._after_errand(cluster, outing)
-
-    def _run_errand(self, cluster: Cluster, outing: Outing, spent_seconds: float) -> None:
-        """Do a part of an errand; the rest waits behind the others."""
-        began = perf_counter()
-        more = outing.step()
-        spent_seconds += perf_counter() - began
-        if more and spent_seconds <= LIMIT_SECONDS:
-            with suppress(RuntimeError):  # the broker stops, and nobody waits any more
-                self._errand_thread.submit(self._run_errand, cluster, outing, spent_seconds)
-            return
-        if more:
-            outing.give_up(LIMIT_SECONDS)
-        self._call_from_thread(self._after_errand, cluster, outing)
-
-    def _after_errand(self, cluster: Cluster, outing: Outing) -> None:
-        if cluster is self.cluster:
-            cluster.end_errand(outing)
-            self._turn()
-
-    def _call_from_thread(self, function: Callable[..., None], *arguments: object) -> None:
-        loop = self._loop
-        if loop is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(function, *arguments)
 
     def _sweep(self) -> None:
         """Close silent connections; look after the clock and the logs."""

@@ -8,6 +8,7 @@ goes on, without anybody waiting for it. So that such threads do not pile up, `S
 may do so.
 """
 
+import asyncio
 import ctypes
 from collections import deque
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from threading import Thread
 
 from kohort.coordinator.effects import Errand
 from kohort.errors import KohortError
+from kohort.runtime.observers import Observer
 from kohort.server.errands import Outing
 
 LIMIT_SECONDS = 10.0
@@ -107,3 +109,86 @@ class Strays:
                 f"threads of {errand.foreign} that were given up and have not ended:"
                 f" {len(of_code)}; it is not called again before they have"
             )
+
+
+def call_from_thread(
+    loop: asyncio.AbstractEventLoop, function: Callable[..., None], *arguments: object
+) -> None:
+    """Have a function called in a loop, unless it has ended meanwhile."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(function, *arguments)
+
+
+class ForeignErrands:
+    """The errands of foreign code that are under way, each with its limit.
+
+    `over` is told in the loop of each that has come back, or was given up. `strays` are threads
+    that may have begun before.
+    """
+
+    def __init__(self, strays: Strays, over: Callable[[Outing], None], observe: Observer) -> None:
+        self._strays = strays
+        self._over = over
+        self._observe = observe
+        self._loop = asyncio.get_running_loop()
+        self._line = Line()
+        self._running: dict[Foreign, asyncio.TimerHandle] = {}
+        self._ended = False
+
+    def begin(self, outing: Outing) -> None:
+        """Start a thread for an errand, at once or when it is its turn."""
+        if self._line.enter(outing):
+            self._start(outing)
+
+    def end(self) -> None:
+        """Nobody waits for any of them any more."""
+        for running, timer in self._running.items():
+            timer.cancel()
+            running.end()
+        self._running.clear()
+        self._ended = True
+
+    def _start(self, outing: Outing) -> None:
+        try:
+            self._strays.check(outing.errand)
+        except KohortError as error:
+            outing.outcome = error
+            self._loop.call_soon(self._leave, outing)
+            return
+
+        def done(running: Foreign) -> None:
+            call_from_thread(self._loop, self._after, running)
+
+        running = Foreign(outing, done)
+        self._running[running] = self._loop.call_later(
+            LIMIT_SECONDS, self._is_late, running, LIMIT_SECONDS
+        )
+        running.start()
+
+    def _is_late(self, running: Foreign, limit_seconds: float) -> None:
+        running.end()
+        self._strays.add(running)
+        self._loop.call_later(END_SECONDS, self._tell_of_stray, running)
+        running.outing.give_up(limit_seconds)
+        self._after(running)
+
+    def _tell_of_stray(self, running: Foreign) -> None:
+        if running.alive:
+            self._observe.warning(
+                f"assignor {running.outing.errand.foreign} was given up and has not ended: its"
+                " thread runs on, and may cost a core until the broker ends"
+            )
+
+    def _after(self, running: Foreign) -> None:
+        timer = self._running.pop(running, None)
+        if timer is not None:
+            timer.cancel()
+            self._leave(running.outing)
+
+    def _leave(self, outing: Outing) -> None:
+        if self._ended:
+            return
+        following = self._line.leave(outing)
+        if following is not None:
+            self._start(following)
+        self._over(outing)

@@ -1,0 +1,150 @@
+"""What a broker does beside its loop, on threads: it syncs logs, works for the disk, runs errands.
+
+The loop hands over after each turn. What comes back is told to the cluster in the loop again, and a
+turn follows.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor
+from contextlib import suppress
+from time import perf_counter, perf_counter_ns
+
+from kohort.errors import Broken
+from kohort.server.clock import Clock
+from kohort.server.cluster import Cluster
+from kohort.server.disk_work import Work, described
+from kohort.server.durability import Durable
+from kohort.server.errands import LIMIT_SECONDS, Outing
+from kohort.server.foreign import ForeignErrands, Strays, call_from_thread
+from kohort.server.surroundings import Surroundings
+from kohort.terms import Offset
+
+SYNC_THREADS = 8  # a file system writes its journal once for all syncs that wait at the same time
+
+
+class Background:
+    """The threads of one life of a broker.
+
+    Args:
+        cluster: has the work, and is told what came of it.
+        surroundings: where the threads come from.
+        clock: the time that the cluster is told.
+        strays: threads of foreign code that have outlived a life.
+        turn: takes a turn now, because something has come back.
+        on_disk: whether logs are files. Without files long work is short, and is done at once.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        surroundings: Surroundings,
+        clock: Clock,
+        strays: Strays,
+        turn: Callable[[], None],
+        *,
+        on_disk: bool,
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._turn = turn
+        self._on_disk = on_disk
+        self._loop = asyncio.get_running_loop()
+        self._over = False
+        self._sync_threads = surroundings.threads(SYNC_THREADS, "kohort-sync")
+        self._work_thread = surroundings.threads(1, "kohort-disk")
+        self._errand_thread = surroundings.threads(1, "kohort-errands")
+        self._foreign = ForeignErrands(strays, self._after_errand, surroundings.observe)
+        self._synced: deque[tuple[Durable, Offset | Broken, int]] = deque()
+
+    def begin(self) -> bool:
+        """Hand over what waits for a thread. True if work is done already: the cluster wants a turn
+        for it.
+        """
+        for durable in self._cluster.begin_sync():
+            self._sync_threads.submit(self._sync, durable)
+        done = self._begin_work()
+        self._begin_errands()
+        return done
+
+    def give_up(self) -> None:
+        """Nobody is told any more what comes back, and foreign code is ended."""
+        self._over = True
+        self._foreign.end()
+
+    async def end(self) -> None:
+        """Wait until the threads have done what they were given, before a log is closed."""
+        pools: tuple[Executor, ...] = (self._sync_threads, self._work_thread, self._errand_thread)
+        for pool in pools:
+            await self._loop.run_in_executor(None, pool.shutdown)
+
+    def _sync(self, durable: Durable) -> None:
+        """Sync one log, on one of the threads that only wait for the disk."""
+        begun = perf_counter_ns()
+        try:
+            outcome: Offset | Broken = durable.log.sync()
+        except Broken as error:
+            outcome = error
+        except Exception as error:  # noqa: BLE001  (whatever it is, answers wait for the end)
+            outcome = Broken(described(error))
+        self._synced.append((durable, outcome, perf_counter_ns() - begun))
+        call_from_thread(self._loop, self._after_sync)
+
+    def _after_sync(self) -> None:
+        """Whatever has come back until now, in one turn."""
+        if self._over or not self._synced:
+            return
+        while self._synced:
+            durable, outcome, taken_ns = self._synced.popleft()
+            self._cluster.meters.syncs.add(taken_ns)
+            self._cluster.end_sync(durable, outcome)
+        self._turn()
+
+    def _begin_work(self) -> bool:
+        done = False
+        work = self._cluster.begin_work()
+        while work is not None and not self._on_disk:
+            work.run()
+            self._cluster.end_work(work, self._clock())
+            done = True
+            work = self._cluster.begin_work()
+        if work is not None:
+            self._work_thread.submit(self._run_work, work)
+        return done
+
+    def _run_work(self, work: Work) -> None:
+        try:
+            work.run()
+        finally:
+            call_from_thread(self._loop, self._after_work, work)
+
+    def _after_work(self, work: Work) -> None:
+        if not self._over:
+            self._cluster.end_work(work, self._clock())
+            self._turn()
+
+    def _begin_errands(self) -> None:
+        while (outing := self._cluster.begin_errand()) is not None:
+            if outing.errand.foreign:
+                self._foreign.begin(outing)
+            else:
+                self._errand_thread.submit(self._run_errand, outing, 0.0)
+
+    def _run_errand(self, outing: Outing, spent_seconds: float) -> None:
+        """Do a part of an errand; the rest waits behind the others."""
+        began = perf_counter()
+        more = outing.step()
+        spent_seconds += perf_counter() - began
+        if more and spent_seconds <= LIMIT_SECONDS:
+            with suppress(RuntimeError):  # the broker stops, and nobody waits any more
+                self._errand_thread.submit(self._run_errand, outing, spent_seconds)
+            return
+        if more:
+            outing.give_up(LIMIT_SECONDS)
+        call_from_thread(self._loop, self._after_errand, outing)
+
+    def _after_errand(self, outing: Outing) -> None:
+        if not self._over:
+            self._cluster.end_errand(outing)
+            self._turn()
