@@ -24,9 +24,10 @@ from kohort.spark.schemas.progress import DELETABLE_GROUPS, LAG
 from kohort.spark.sources.standing import Note
 from kohort.spark.tables import arrow_reader, unchanged
 from kohort.spark.tables.catalog import SHORT, known_tables
-from kohort.spark.tables.manifest import Asked, Basis, Gold, Part, Writer, load
+from kohort.spark.tables.manifest import Asked, Basis, Gold, Part, load
 from kohort.spark.tables.report_mark import mark_of
 from kohort.spark.tables.summary import Summary
+from kohort.spark.tables.writer import Writer
 
 AT = datetime(2026, 11, 21, 7, tzinfo=UTC)
 LAGS = [

@@ -17,11 +17,12 @@ from kohort.cli.render import Output
 from kohort.cli.upkeep import _tell, _tell_json, _tell_rebuilt
 from kohort.spark.schemas.progress import LAG
 from kohort.spark.tables.code import code
-from kohort.spark.tables.manifest import Gold, Part, Writer
+from kohort.spark.tables.manifest import Gold, Part
 from kohort.spark.tables.rebuilding import Rebuilt
 from kohort.spark.tables.server_logs import ServerLog
 from kohort.spark.tables.summary import Summary
 from kohort.spark.tables.verifying import Verified
+from kohort.spark.tables.writer import Writer
 
 AT = datetime(2026, 11, 21, 7, tzinfo=UTC)
 

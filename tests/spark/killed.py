@@ -16,7 +16,7 @@ from kohort.spark.engine.session import session
 from kohort.spark.gold import MEASURES
 from kohort.spark.stores import local_store
 from kohort.spark.tables import compute, histories, increments, progress
-from kohort.spark.tables.manifest import Writer
+from kohort.spark.tables.writer import Writer
 
 AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
 CONF = {"spark.sql.shuffle.partitions": "1"}

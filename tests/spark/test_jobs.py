@@ -30,8 +30,9 @@ from kohort.spark.sources.standing import Identity, Position
 from kohort.spark.tables import adding, compute, end_samples, increments, spark_reader
 from kohort.spark.tables.adding import Batch, Options, add
 from kohort.spark.tables.arrow_reader import Tables
-from kohort.spark.tables.manifest import DAY_MS, TablesError, Writer, load
+from kohort.spark.tables.manifest import DAY_MS, TablesError, load
 from kohort.spark.tables.silver import views
+from kohort.spark.tables.writer import Writer
 
 AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
 SHOWN = ("offset_commit", "consumer_group_current_member_assignment", "group_metadata")

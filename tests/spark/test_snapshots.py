@@ -12,7 +12,8 @@ from kohort.spark import snapshots
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.sources.standing import SourceError
 from kohort.spark.tables.arrow_reader import Tables
-from kohort.spark.tables.manifest import TablesError, Writer, load
+from kohort.spark.tables.manifest import TablesError, load
+from kohort.spark.tables.writer import Writer
 
 AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
 

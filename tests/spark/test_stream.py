@@ -18,7 +18,8 @@ from kohort.spark.gold import MEASURES
 from kohort.spark.sources.named import source
 from kohort.spark.streaming import MicroBatch
 from kohort.spark.tables.adding import Options
-from kohort.spark.tables.manifest import Writer, load
+from kohort.spark.tables.manifest import load
+from kohort.spark.tables.writer import Writer
 
 pytestmark = pytest.mark.timeout(600)
 FEW = ("members", "commits", "offsets")

@@ -13,7 +13,8 @@ from tests.spark import report_tables
 
 from kohort.spark.gold import MEASURES
 from kohort.spark.schemas import GOLD
-from kohort.spark.tables.manifest import Gold, Part, Writer
+from kohort.spark.tables.manifest import Gold, Part
+from kohort.spark.tables.writer import Writer
 from kohort.testing import Broker
 
 HIDING = """

@@ -7,7 +7,8 @@ from tests.spark.tables.test_tables import written
 from kohort.spark.schemas import END_OFFSETS, LAG_HISTORY, STATUS_HISTORY
 from kohort.spark.stores import parquet
 from kohort.spark.tables.catalog import known_tables
-from kohort.spark.tables.manifest import Gold, Part, Past, Stretch, Writer
+from kohort.spark.tables.manifest import Gold, Part, Past, Stretch
+from kohort.spark.tables.writer import Writer
 
 
 def publish(directory, rows, **told):
@@ -56,4 +57,4 @@ def add_log(directory, name="1-written"):
 
 def grow_old(monkeypatch):
     """From now on a flip removes the files that it replaces."""
-    monkeypatch.setattr("kohort.spark.tables.manifest.GRACE_MS", -1)
+    monkeypatch.setattr("kohort.spark.tables.writer.GRACE_MS", -1)

@@ -18,7 +18,8 @@ from kohort.spark.schemas.membership import REBALANCES
 from kohort.spark.schemas.progress import LAG, OFFSETS
 from kohort.spark.tables import increments
 from kohort.spark.tables.arrow_reader import GoneError
-from kohort.spark.tables.manifest import Gold, Part, Writer
+from kohort.spark.tables.manifest import Gold, Part
+from kohort.spark.tables.writer import Writer
 from kohort.tables.duck import Session
 from kohort.tables.moment import Snapshots
 

@@ -17,7 +17,8 @@ from kohort.spark.schemas import GOLD
 from kohort.spark.schemas.progress import LAG, OFFSETS
 from kohort.spark.sources.standing import Identity
 from kohort.spark.tables.arrow_reader import GoneError
-from kohort.spark.tables.manifest import Gold, Writer
+from kohort.spark.tables.manifest import Gold
+from kohort.spark.tables.writer import Writer
 
 AT = datetime(2026, 11, 21, 7, tzinfo=UTC)
 LAGS = [

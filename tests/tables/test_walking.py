@@ -11,7 +11,8 @@ from tests.tables.published import publish
 import kohort.tables
 from kohort.spark.stores.layout import MANIFEST
 from kohort.spark.tables.arrow_reader import GoneError
-from kohort.spark.tables.manifest import TablesError, Writer
+from kohort.spark.tables.manifest import TablesError
+from kohort.spark.tables.writer import Writer
 from kohort.tables.walking import TRIES, answered
 
 

@@ -44,7 +44,7 @@ from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.code import code
 from kohort.spark.tables.late import late
 from kohort.spark.tables.log_end import log_end
-from kohort.spark.tables.manifest import TablesError, Writer, claim, load
+from kohort.spark.tables.manifest import TablesError, load
 from kohort.spark.tables.progress_run import FEW_HERE
 from kohort.spark.tables.rebuilding import (
     Rebuilt,
@@ -64,6 +64,7 @@ from kohort.spark.tables.verifying import (
     looked_through,
     why_not,
 )
+from kohort.spark.tables.writer import Writer, claim
 
 FORMATS = ("parquet", "delta")
 FEW_ROWS = 300_000

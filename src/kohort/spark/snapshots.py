@@ -9,7 +9,7 @@ from kohort.spark.sources.sampling import sample_cluster
 from kohort.spark.sources.standing import Identity, SourceError
 from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.tables.end_samples import append_samples
-from kohort.spark.tables.manifest import BusyError, Writer, claim
+from kohort.spark.tables.writer import BusyError, Writer, claim
 
 PATIENCE_S = 60.0
 

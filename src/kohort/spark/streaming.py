@@ -19,7 +19,8 @@ from kohort.spark.sources.source import Source
 from kohort.spark.sources.standing import Plan
 from kohort.spark.stores.layout import CHECKPOINTS
 from kohort.spark.tables.adding import Batch, Options, add, beyond, tidy
-from kohort.spark.tables.manifest import TablesError, Writer
+from kohort.spark.tables.manifest import TablesError
+from kohort.spark.tables.writer import Writer
 
 _LOOKS_S = 1
 _NO_PLAN = Plan({}, {}, (), {})

@@ -15,7 +15,7 @@ from tests.interruptible import started
 
 from kohort.spark import jobs
 from kohort.spark.engine.interrupts import asked_to_end, is_interrupt
-from kohort.spark.tables.manifest import Writer
+from kohort.spark.tables.writer import Writer
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 

@@ -18,11 +18,12 @@ from kohort.spark.streaming import MicroBatch
 from kohort.spark.tables.adding import Options
 from kohort.spark.tables.arrow_reader import GoneError, Tables
 from kohort.spark.tables.catalog import known_tables
-from kohort.spark.tables.manifest import BusyError, Gold, TablesError, Writer, load, load_or_none
+from kohort.spark.tables.manifest import Gold, TablesError, load, load_or_none
+from kohort.spark.tables.writer import BusyError, Writer
 
 STATES = known_tables()["group_state"]
 PROGRAM = (
-    "import sys; from kohort.spark.tables.manifest import Writer\n"
+    "import sys; from kohort.spark.tables.writer import Writer\n"
     "with Writer(sys.argv[1]): print('locked', flush=True); sys.stdin.read()"
 )
 
@@ -253,7 +254,7 @@ def test_what_is_replaced_stays_for_readers_for_a_while(place, monkeypatch):
     with Writer(place_of(str(place))) as writer:
         assert [one.path for one in writer.manifest.retired] == [old.path]
         assert reader.table(STATES.name).column("group_id").to_pylist() == ["a"]
-        monkeypatch.setattr("kohort.spark.tables.manifest.GRACE_MS", -1)
+        monkeypatch.setattr("kohort.spark.tables.writer.GRACE_MS", -1)
         writer.publish(writer.manifest)
     assert not any(one.startswith(old.path) for one in keys(place))
     with pytest.raises(GoneError):

@@ -14,8 +14,9 @@ from kohort.spark.schemas import END_OFFSETS, GOLD, LAG_HISTORY, STATUS_HISTORY
 from kohort.spark.schemas.progress import LAG
 from kohort.spark.stores.layout import ROWS
 from kohort.spark.tables.episodes import followed
-from kohort.spark.tables.manifest import Increment, Writer
+from kohort.spark.tables.manifest import Increment
 from kohort.spark.tables.thinning import ZONES, of_moments, thinned
+from kohort.spark.tables.writer import Writer
 
 NAMES = ("classic-life", "consumer-life", "steady", "crash", "lag", "transactions")
 """Joins and leaves in both protocols, commits in a rhythm, a broker that dies, a slow consumer,

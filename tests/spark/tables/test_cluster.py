@@ -4,7 +4,8 @@ import pytest
 
 from kohort.spark.sources.standing import Identity
 from kohort.spark.tables.cluster import cluster_of, name
-from kohort.spark.tables.manifest import Manifest, TablesError, Writer
+from kohort.spark.tables.manifest import Manifest, TablesError
+from kohort.spark.tables.writer import Writer
 
 
 def test_a_name_is_kept_and_another_one_refused(tmp_path):

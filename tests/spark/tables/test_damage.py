@@ -12,8 +12,9 @@ from tests.tables.published import publish
 
 from kohort.spark import jobs
 from kohort.spark.sources.server_lines import Said
-from kohort.spark.tables.manifest import TablesError, Writer, load
+from kohort.spark.tables.manifest import TablesError, load
 from kohort.spark.tables.server_logs import _write
+from kohort.spark.tables.writer import Writer
 
 LINE = Said("g", "m", "leave", None, 0, 1)
 

@@ -15,7 +15,8 @@ from kohort.spark.schemas.progress import COMMIT_RATES
 from kohort.spark.stores import local_store
 from kohort.spark.tables import delta_files
 from kohort.spark.tables.arrow_reader import Tables
-from kohort.spark.tables.manifest import Gold, Part, TablesError, Writer
+from kohort.spark.tables.manifest import Gold, Part, TablesError
+from kohort.spark.tables.writer import Writer
 
 ROWS = pa.Table.from_pylist([{"partition": 1, "group_id": "g"}], schema=COMMIT_RATES.arrow)
 

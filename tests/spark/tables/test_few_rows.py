@@ -34,7 +34,8 @@ from kohort.spark.tables import (
     progress_run,
     spark_reader,
 )
-from kohort.spark.tables.manifest import Writer, load
+from kohort.spark.tables.manifest import load
+from kohort.spark.tables.writer import Writer
 
 AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
 _OF_HISTORIES = ("members", "assignments", "rebalances")

@@ -13,8 +13,9 @@ from kohort.spark.tables import folding
 from kohort.spark.tables.end_samples import fresh_samples, walked
 from kohort.spark.tables.folding import folded
 from kohort.spark.tables.lag_news import sample_news
-from kohort.spark.tables.manifest import Writer, load
+from kohort.spark.tables.manifest import load
 from kohort.spark.tables.past import _sample_times
+from kohort.spark.tables.writer import Writer
 
 NUMBERS = pa.schema([("number", pa.int64())])
 

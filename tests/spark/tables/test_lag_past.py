@@ -13,8 +13,8 @@ from kohort.spark.schemas import LAG_HISTORY
 from kohort.spark.schemas.progress import LAG
 from kohort.spark.tables import lag_past
 from kohort.spark.tables.lag_past import Origin, added, aged, there
-from kohort.spark.tables.manifest import Writer
 from kohort.spark.tables.thinning import ONE_MOMENT, ZONES, of_moments, thinned
+from kohort.spark.tables.writer import Writer
 
 FINE, COARSE = ZONES
 DAY_S = 24 * 3600

@@ -25,9 +25,10 @@ from kohort.spark.schemas import DECODED, END_OFFSETS
 from kohort.spark.tables import compute, progress, reach
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.end_samples import append_samples
-from kohort.spark.tables.manifest import Writer, load
+from kohort.spark.tables.manifest import load
 from kohort.spark.tables.progress_run import TABLES
 from kohort.spark.tables.small_parts import MOST_PARTS
+from kohort.spark.tables.writer import Writer
 
 AS_OF = replay.AS_OF
 NAMES = [table.name for table in TABLES]

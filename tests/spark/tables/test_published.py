@@ -13,9 +13,10 @@ import kohort.spark
 import kohort.tables
 from kohort.errors import KohortError
 from kohort.spark.schemas.progress import LAG, OFFSETS
-from kohort.spark.tables.manifest import Gold, Writer
+from kohort.spark.tables.manifest import Gold
 from kohort.spark.tables.published import KohortTables, Share
 from kohort.spark.tables.pushed import condition_or_none
+from kohort.spark.tables.writer import Writer
 
 AT = datetime(2026, 11, 21, 7, tzinfo=UTC)
 LAGS = [

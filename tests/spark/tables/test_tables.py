@@ -27,15 +27,8 @@ from kohort.spark.stores.layout import ROWS
 from kohort.spark.tables import increments, manifest, verifying
 from kohort.spark.tables.arrow_reader import Rows, Tables
 from kohort.spark.tables.end_samples import append_samples, merge_samples
-from kohort.spark.tables.manifest import (
-    BusyError,
-    Increment,
-    Manifest,
-    Part,
-    TablesError,
-    Writer,
-    load,
-)
+from kohort.spark.tables.manifest import Increment, Manifest, Part, TablesError, load
+from kohort.spark.tables.writer import BusyError, Writer
 
 
 def written(writer, rows):
@@ -177,7 +170,7 @@ def test_what_is_replaced_stays_for_readers_for_a_while(tmp_path, monkeypatch):
 
 def test_one_writes_at_a_time_and_others_are_told_who(tmp_path):
     program = (
-        "import sys; from pathlib import Path; from kohort.spark.tables.manifest import Writer\n"
+        "import sys; from pathlib import Path; from kohort.spark.tables.writer import Writer\n"
         "with Writer(Path(sys.argv[1])): print('locked', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

@@ -17,8 +17,9 @@ from kohort.spark.sources import fingerprint
 from kohort.spark.sources.standing import SourceError
 from kohort.spark.tables import unchanged
 from kohort.spark.tables.end_samples import append_samples
-from kohort.spark.tables.manifest import BusyError, Gold, Increment, Part, Writer, load
+from kohort.spark.tables.manifest import Gold, Increment, Part, load
 from kohort.spark.tables.unchanged import asked, remember, seen, summary_or_none
+from kohort.spark.tables.writer import BusyError, Writer
 
 AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
 SAMPLE = {"sampled_at": AS_OF, "topic": "t", "topic_partition": 0, "end_offset": 1, "origin": "log"}

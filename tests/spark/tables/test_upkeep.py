@@ -20,7 +20,8 @@ from kohort.spark.gold.replayed import TABLES
 from kohort.spark.sources.server_log import ServerLogError
 from kohort.spark.tables import verifying
 from kohort.spark.tables.arrow_reader import Tables
-from kohort.spark.tables.manifest import TablesError, Writer, load
+from kohort.spark.tables.manifest import TablesError, load
+from kohort.spark.tables.writer import Writer
 
 DATA = Path(__file__).parents[2] / "data" / "server_logs"
 NAMES = sorted(path.name.removesuffix(".tar.xz") for path in DATA.glob("*.tar.xz"))

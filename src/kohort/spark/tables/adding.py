@@ -24,9 +24,10 @@ from kohort.spark.tables import few_rows, increments, spark_reader
 from kohort.spark.tables.code import code
 from kohort.spark.tables.compute import compute
 from kohort.spark.tables.end_samples import SAMPLE, fresh_samples, merge_samples, walked
-from kohort.spark.tables.manifest import DAY_MS, Manifest, Part, Writer
+from kohort.spark.tables.manifest import DAY_MS, Manifest, Part
 from kohort.spark.tables.parts import write_part
 from kohort.spark.tables.summary import Summary
+from kohort.spark.tables.writer import Writer
 
 
 class Options(NamedTuple):

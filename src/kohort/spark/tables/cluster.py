@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from kohort.spark.stores.places import Folder
-from kohort.spark.tables.manifest import Manifest, TablesError, Writer
+from kohort.spark.tables.manifest import Manifest, TablesError
+from kohort.spark.tables.writer import Writer
 
 CLUSTER = "cluster"
 """The last column of every table that is read."""

@@ -22,7 +22,7 @@ from kohort.spark.stores.places import Folder
 from kohort.spark.tables import delta, progress, spark_reader, told_names
 from kohort.spark.tables.code import code
 from kohort.spark.tables.histories import bring_up
-from kohort.spark.tables.manifest import Gold, Histories, Manifest, Progress, Writer
+from kohort.spark.tables.manifest import Gold, Histories, Manifest, Progress
 from kohort.spark.tables.parts import columns_of, is_whole, without, write_part
 from kohort.spark.tables.past import LagAt, Seen, Told
 from kohort.spark.tables.past import bring_up as bring_up_past
@@ -30,6 +30,7 @@ from kohort.spark.tables.progress_run import TABLES as PROGRESS_TABLES
 from kohort.spark.tables.progress_run import Run
 from kohort.spark.tables.reach import standing
 from kohort.spark.tables.silver import views
+from kohort.spark.tables.writer import Writer
 
 
 class Computed(NamedTuple):

@@ -20,7 +20,8 @@ from kohort.spark.schemas import DECODED
 from kohort.spark.stores.layout import ROWS
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables import delta_files
-from kohort.spark.tables.manifest import Increment, Part, TablesError, Writer
+from kohort.spark.tables.manifest import Increment, Part, TablesError
+from kohort.spark.tables.writer import Writer
 
 SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

@@ -12,8 +12,9 @@ from kohort.spark.stores import parquet
 from kohort.spark.stores.layout import END
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables.folding import folded
-from kohort.spark.tables.manifest import Manifest, Part, Writer
+from kohort.spark.tables.manifest import Manifest, Part
 from kohort.spark.tables.small_parts import to_join
+from kohort.spark.tables.writer import Writer
 
 MOST_PARTS = 20
 """So many small files of end offsets become one."""

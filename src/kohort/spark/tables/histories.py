@@ -38,10 +38,11 @@ from kohort.spark.stores.layout import GOLD, HISTORIES, ROWS
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables import server_logs, spark_reader
 from kohort.spark.tables.code import code
-from kohort.spark.tables.manifest import Gold, Histories, Increment, Manifest, Part, Writer
+from kohort.spark.tables.manifest import Gold, Histories, Increment, Manifest, Part
 from kohort.spark.tables.news import ALL, News, news, reached_by, renamed_topics
 from kohort.spark.tables.parts import columns_of, is_whole, without, write_part
 from kohort.spark.tables.small_parts import to_join
+from kohort.spark.tables.writer import Writer
 
 FEW_ROWS = 200_000
 FEW_RECORDS = 20_000

@@ -14,8 +14,9 @@ from kohort.spark.schemas import DECODED
 from kohort.spark.stores.layout import ROWS
 from kohort.spark.tables import counting, delta, few_rows, spark_reader, spark_writer
 from kohort.spark.tables.counting import Counted, Ranges
-from kohort.spark.tables.manifest import Increment, Manifest, Writer
+from kohort.spark.tables.manifest import Increment, Manifest
 from kohort.spark.tables.retention import kept
+from kohort.spark.tables.writer import Writer
 
 ROWS_PER_FILE = 1_000_000
 FEW_ROWS = 200_000

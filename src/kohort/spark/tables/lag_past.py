@@ -19,8 +19,9 @@ from kohort.spark.schemas.table import TIME
 from kohort.spark.stores import parquet
 from kohort.spark.stores.layout import PAST
 from kohort.spark.stores.places import Folder
-from kohort.spark.tables.manifest import Part, Stretch, Writer
+from kohort.spark.tables.manifest import Part, Stretch
 from kohort.spark.tables.thinning import ONE_MOMENT, ZONES, Zone, thinned
+from kohort.spark.tables.writer import Writer
 
 MOST_PARTS = 10
 """How many small files of single moments become one."""

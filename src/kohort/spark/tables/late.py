@@ -12,7 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from kohort.spark.sources.source import Source
 from kohort.spark.sources.standing import Note
 from kohort.spark.tables import spark_reader
-from kohort.spark.tables.manifest import Manifest, Writer
+from kohort.spark.tables.manifest import Manifest
+from kohort.spark.tables.writer import Writer
 
 _PLACE = ["partition", "offset"]
 

@@ -17,7 +17,7 @@ from kohort.spark.sources.planning import cut_note
 from kohort.spark.sources.source import Source
 from kohort.spark.sources.standing import Note, Plan
 from kohort.spark.tables import spark_reader
-from kohort.spark.tables.manifest import Writer
+from kohort.spark.tables.writer import Writer
 
 _PLACE = ["partition", "offset"]
 _SAID = ("timestamp", "key", "value")

@@ -12,7 +12,8 @@ from kohort.spark.stores.object_path import ObjectPath
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables import spark_writer
 from kohort.spark.tables.few_rows import here
-from kohort.spark.tables.manifest import Part, Writer
+from kohort.spark.tables.manifest import Part
+from kohort.spark.tables.writer import Writer
 
 
 def write_part(

@@ -26,10 +26,11 @@ from kohort.spark.tables import delta_files, lag_past
 from kohort.spark.tables.episodes import Worst
 from kohort.spark.tables.folding import folded
 from kohort.spark.tables.lag_past import Origin
-from kohort.spark.tables.manifest import Gold, Manifest, Part, Past, Writer
+from kohort.spark.tables.manifest import Gold, Manifest, Part, Past
 from kohort.spark.tables.parts import is_whole, write_part
 from kohort.spark.tables.status_past import Moments, went_on
 from kohort.spark.tables.thinning import of_moments
+from kohort.spark.tables.writer import Writer
 
 ROWS = 5_000_000
 """About how many rows a run adds at most. With many partitions of groups it looks at fewer samples,

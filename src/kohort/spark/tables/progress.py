@@ -46,12 +46,7 @@ from kohort.spark.tables import spark_reader
 from kohort.spark.tables.code import code
 from kohort.spark.tables.footers import has_transactions, largest
 from kohort.spark.tables.lag_news import sample_news
-from kohort.spark.tables.manifest import (
-    Gold,
-    Manifest,
-    Part,
-    Progress,
-)
+from kohort.spark.tables.manifest import Gold, Manifest, Part, Progress
 from kohort.spark.tables.news import reached_by
 from kohort.spark.tables.now import deletable, lag, lag_at, status_now
 from kohort.spark.tables.parts import columns_of, is_whole, without

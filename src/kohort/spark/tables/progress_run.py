@@ -22,9 +22,10 @@ from kohort.spark.schemas.progress import (
 from kohort.spark.stores.layout import GOLD, PROGRESS
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables import spark_reader
-from kohort.spark.tables.manifest import Manifest, Part, Writer
+from kohort.spark.tables.manifest import Manifest, Part
 from kohort.spark.tables.parts import write_part
 from kohort.spark.tables.reach import Standing, fresh_increments
+from kohort.spark.tables.writer import Writer
 
 Parts = tuple[Part, ...]
 

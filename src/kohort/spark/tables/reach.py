@@ -18,9 +18,10 @@ from kohort.spark.stores import parquet
 from kohort.spark.stores.layout import ROWS
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables.code import code
-from kohort.spark.tables.manifest import Histories, Increment, Manifest, Progress, Writer
+from kohort.spark.tables.manifest import Histories, Increment, Manifest, Progress
 from kohort.spark.tables.news import news, reached_by
 from kohort.spark.tables.parts import is_whole
+from kohort.spark.tables.writer import Writer
 
 FEW_ROWS = 300_000
 _BEGIN = Reach(end=0, rows=0, complete_offset=0, complete_us=None)

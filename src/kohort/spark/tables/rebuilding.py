@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables.code import code
-from kohort.spark.tables.manifest import Manifest, TablesError, Writer
+from kohort.spark.tables.manifest import Manifest, TablesError
 from kohort.spark.tables.news import reached_by
 from kohort.spark.tables.whole import damage_of_inputs
+from kohort.spark.tables.writer import Writer
 
 
 class Rebuilt(NamedTuple):

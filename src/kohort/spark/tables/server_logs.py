@@ -15,7 +15,8 @@ from kohort.spark.sources.server_log import LogFile, files_of, read
 from kohort.spark.stores import parquet
 from kohort.spark.stores.layout import SERVER_LOGS
 from kohort.spark.stores.places import Folder
-from kohort.spark.tables.manifest import Manifest, Part, Writer
+from kohort.spark.tables.manifest import Manifest, Part
+from kohort.spark.tables.writer import Writer
 
 _KEY = [name for name in SERVER_LOG.names if name != "file"]
 """What identifies a line: a file that was rotated has another name."""

@@ -11,8 +11,9 @@ from kohort.spark.stores import parquet
 from kohort.spark.stores.layout import PAST
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables.episodes import Row, Worst, followed
-from kohort.spark.tables.manifest import Part, Writer
+from kohort.spark.tables.manifest import Part
 from kohort.spark.tables.small_parts import to_join
+from kohort.spark.tables.writer import Writer
 
 Parts = tuple[Part, ...]
 

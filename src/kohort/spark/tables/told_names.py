@@ -14,8 +14,9 @@ from kohort.spark.stores import parquet
 from kohort.spark.stores.layout import PROGRESS, ROWS
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables import spark_reader
-from kohort.spark.tables.manifest import Increment, Manifest, Part, Writer
+from kohort.spark.tables.manifest import Increment, Manifest, Part
 from kohort.spark.tables.reach import Standing, are_few, fresh_increments
+from kohort.spark.tables.writer import Writer
 from kohort.terms import uuid_text
 
 Pairs = frozenset[tuple[str, str]]

@@ -13,8 +13,9 @@ from kohort.spark.stores.store import store_of
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.code import code
 from kohort.spark.tables.log_end import log_end
-from kohort.spark.tables.manifest import DAY_MS, Asked, Basis, Manifest, Writer, load_or_none
+from kohort.spark.tables.manifest import DAY_MS, Asked, Basis, Manifest, load_or_none
 from kohort.spark.tables.summary import Summary
+from kohort.spark.tables.writer import Writer
 
 _LOG = "log:"
 

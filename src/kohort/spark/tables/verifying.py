@@ -18,9 +18,10 @@ from kohort.spark.tables.catalog import there
 from kohort.spark.tables.code import code
 from kohort.spark.tables.compute import compute
 from kohort.spark.tables.end_samples import known_to_gold
-from kohort.spark.tables.manifest import Manifest, Writer
+from kohort.spark.tables.manifest import Manifest
 from kohort.spark.tables.rebuilding import as_of_of, forgotten, partitions_of
 from kohort.spark.tables.whole import Finding, damage, holes, strangers
+from kohort.spark.tables.writer import Writer
 
 SAMPLE = 4
 """How many partitions of the log are computed anew, unless all are asked for."""

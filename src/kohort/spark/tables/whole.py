@@ -28,7 +28,8 @@ from kohort.spark.stores.layout import (
 )
 from kohort.spark.stores.object_path import ObjectPath
 from kohort.spark.stores.places import Folder
-from kohort.spark.tables.manifest import MOST_NOTES, Increment, Manifest, Part
+from kohort.spark.tables.manifest import Increment, Manifest, Part
+from kohort.spark.tables.writer import MOST_NOTES
 
 _FOLDERS = (ROWS, END, HISTORIES, PROGRESS, SERVER_LOGS)
 _CRC_HEADER = struct.Struct(">4si")
