@@ -30,6 +30,18 @@ def test_a_large_frame_takes_room_before_it_is_read_and_gives_it_back_when_handl
     assert budget.used == 0
 
 
+@pytest.mark.parametrize("size", range(LARGE_BYTES - 5, LARGE_BYTES + 6))
+def test_whole_frames_hold_no_room_for_one_on_its_way(size):
+    budget = Budget(MEGABYTE)
+    client = intake(budget)
+    data = framed(size)
+    client.feed(data[:1000])
+    client.feed(data[1000:])
+    assert not client.holds_room
+    client.pop()
+    assert budget.used == 0
+
+
 def test_a_large_frame_that_carries_no_records_is_refused_by_its_first_bytes():
     budget = Budget(100 * MEGABYTE)
     join_group = (9 * MEGABYTE).to_bytes(4) + (11).to_bytes(2)

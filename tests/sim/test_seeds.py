@@ -29,6 +29,7 @@ FOUND = {  # seeds that have found something once, with their minutes
     3890: 3.0,
     5178: 1.0,
     5539: 1.0,
+    8389: 1.0,
 }
 
 

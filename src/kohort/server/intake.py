@@ -57,8 +57,9 @@ class Intake:
         pending = reader.pending_bytes
         if pending == 4:  # a size: is it one?
             self._cut(b"")
-        if reader.api_key is not None and reader.frame_bytes > LARGE_BYTES:
-            check_size(reader.api_key, reader.frame_bytes - 4)
+        coming = reader.frame_bytes - 4  # without its size, as it is counted when it is whole
+        if reader.api_key is not None and coming > LARGE_BYTES:
+            check_size(reader.api_key, coming)
             self.reserve()
 
     def _cut(self, data: bytes) -> list[bytes]:

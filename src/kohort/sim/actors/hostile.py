@@ -44,6 +44,8 @@ class Hostile(Actor):
         while not self.over:
             await self.pause(self.random.randrange(10, 3000))
             if self.line is None or self.line.broken:
+                if self.line is not None:
+                    self.line.close()  # its end, heard late, would pass for the new one's
                 node = self.random.randrange(self.stage.nodes)
                 self._answers = FrameReader(1 << 28)
                 self._asked.clear()
