@@ -1,8 +1,12 @@
 """What the campaigns of kills excuse: a broker that is away, and not one that refuses."""
 
+import threading
+import time
+
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from kafka import errors
+from tests.prove.killing import actor as killing
 from tests.prove.killing.actor import Actor
 from tests.prove.killing.away import is_away
 from tests.prove.killing.journal import Journal
@@ -63,3 +67,26 @@ def test_a_campaign_may_excuse_more() -> None:
     actor = Once(KafkaException(KafkaError(KafkaError.KAFKA_STORAGE_ERROR)))
     actor.excused = frozenset({KafkaError.KAFKA_STORAGE_ERROR})
     meets(actor)
+
+
+class Hanging(Actor):
+    """Never comes back from its client."""
+
+    def __init__(self) -> None:
+        super().__init__("hanging", 1, Journal())
+        self.let_go = threading.Event()
+
+    def act(self) -> None:
+        self.say("closes")
+        self.let_go.wait(30)
+
+
+def test_who_hangs_in_a_client_is_told_with_the_call_it_is_in(monkeypatch) -> None:
+    monkeypatch.setattr(killing, "ACT_SECONDS", 0.01)
+    actor = Hanging()
+    actor.start()
+    time.sleep(0.05)
+    with pytest.raises(AssertionError, match=r"(?s)hanging hangs .*: closes\n.*let_go\.wait"):
+        actor.check()
+    actor.let_go.set()
+    actor.end()
