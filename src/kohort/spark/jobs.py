@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -28,6 +28,7 @@ from kohort.spark.engine.session import (
     sentence,
     session,
     settings,
+    what_ended_jvm,
 )
 from kohort.spark.gold import Context
 from kohort.spark.report import write_into as report
@@ -341,10 +342,17 @@ def _session(
             yield active
             if given.alone and given.spark is None:
                 class_archive.make_later(active)
-    except (PySparkException, Py4JError) as error:
+    except Exception as error:
         if is_interrupt(error):
             raise KeyboardInterrupt from error
-        raise SessionError(f"Spark failed: {sentence(error)}") from error
+        told_by_spark = isinstance(error, PySparkException | Py4JJavaError)
+        told = told_by_spark or isinstance(error, KohortError)
+        ended = None if told or given.spark is not None else what_ended_jvm()
+        if ended is not None:
+            raise SessionError(f"Spark failed: {ended}") from error
+        if told_by_spark or isinstance(error, Py4JError):
+            raise SessionError(f"Spark failed: {sentence(error)}") from error
+        raise
 
 
 @contextmanager

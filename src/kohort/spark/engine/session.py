@@ -28,6 +28,9 @@ VERSIONS = ((4, 2), (4, 4))
 
 _ARROW = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 """What comes from a worker is right: to check each access takes a tenth of the time of a read."""
+_TELL = "-XX:+ExitOnOutOfMemoryError -XX:+DisplayVMOutputToStderr"
+"""Where a thread of Spark's dies for want of memory, whoever waits for it would wait for ever."""
+_OUT_OF_MEMORY = 3  # the exit code of a JVM that has none
 _OPTIONS = "spark.driver.extraJavaOptions"
 _CLASS_PATH = "spark.driver.extraClassPath"
 """With it a JVM has classes that no archive knows."""
@@ -35,7 +38,7 @@ LOCAL = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    _OPTIONS: _ARROW,
+    _OPTIONS: f"{_ARROW} {_TELL}",
 }
 DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
@@ -57,7 +60,7 @@ ONE_TASK = {
 several would begin.
 """
 QUICK = {
-    _OPTIONS: (f"{_ARROW} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"),
+    _OPTIONS: f"{_ARROW} {_TELL} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
     **INTERPRETED,
 }
 """For a process that does nothing but a run over few rows: a JVM stays as it was started. Of a run
@@ -65,6 +68,7 @@ over 344 records it halves the CPU time. The first compiler alone would fill its
 is small.
 """
 _JAVA_ENDS_S = 20
+_JAVA_IS_GONE_S = 2  # from the end of its connections to its own
 NEEDED = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -162,6 +166,22 @@ def end_jvm() -> None:
     java = _jvm_or_none()
     if java is not None:
         _end(java)
+
+
+def what_ended_jvm() -> str | None:
+    """Why the JVM of our own process has ended without being asked to; None while it works. To be
+    asked when a connection to it has failed.
+    """
+    java = _jvm_or_none()
+    if java is None:
+        return None
+    try:
+        code = java.wait(_JAVA_IS_GONE_S)
+    except subprocess.TimeoutExpired:
+        return None
+    if code == _OUT_OF_MEMORY:
+        return "its JVM has run out of memory: give it more, as by -X spark.driver.memory=4g"
+    return f"its JVM has ended with {code}"
 
 
 def _jvm_or_none() -> Any:

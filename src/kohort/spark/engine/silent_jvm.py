@@ -1,4 +1,6 @@
-"""A JVM that starts without a word: what it says of itself at every start is kept from stderr."""
+"""A JVM that starts without a word: what it says of itself at every start is kept from stderr, and
+what we say better at its end.
+"""
 
 import os
 import threading
@@ -11,6 +13,7 @@ NOISE = (
     b"Setting default log level",
     b"To adjust logging level",
     b"WARN NativeCodeLoader",
+    b"Terminating due to java.lang.OutOfMemoryError",
 )
 _STDERR = 2
 

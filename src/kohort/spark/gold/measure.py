@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 from kohort.spark.schemas import Table
@@ -16,8 +17,11 @@ def kept(frame: DataFrame) -> DataFrame:
     """The same rows, computed now and once. Where several branches have a common root, Spark would
     plan and compute each branch from the first record on. The executors keep the rows until nobody
     uses the frame any more. If one of them is lost before, the run fails and can be begun again.
+
+    They are on disks: in memory, histories of ten thousand groups leave the driver no room for
+    anything else.
     """
-    return frame.localCheckpoint()
+    return frame.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
 
 
 class Context(NamedTuple):

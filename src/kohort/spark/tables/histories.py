@@ -32,6 +32,7 @@ from kohort.spark.gold.replayed import (
     replay_here,
 )
 from kohort.spark.schemas import DECODED, KINDS, TOMBSTONE, Table
+from kohort.spark.schemas.membership import REBALANCES
 from kohort.spark.schemas.server_log import SERVER_LOG
 from kohort.spark.stores import parquet
 from kohort.spark.stores.layout import GOLD, HISTORIES, ROWS
@@ -45,6 +46,8 @@ from kohort.spark.tables.small_parts import to_join
 from kohort.spark.tables.writer import Writer
 
 FEW_ROWS = 200_000
+FEW_REBALANCES = 5_000
+"""A rebalance names every partition that has moved: of a large group it takes ten kilobytes."""
 FEW_RECORDS = 20_000
 """So many records about members this process replays by itself."""
 FEW_BYTES = 4 << 20
@@ -328,7 +331,7 @@ def _write(
     *,
     is_open: bool = False,
 ) -> Part:
-    few = expected <= FEW_ROWS
+    few = expected <= (FEW_REBALANCES if table == REBALANCES else FEW_ROWS)
     where = f"{GOLD}/{table.name}"
     return write_part(run.writer, rows, where, partitions, is_open=is_open, few=few)
 
