@@ -109,6 +109,7 @@ def test_tables_of_few_rows_are_those_of_many(spark, tmp_path, monkeypatch, name
     jobs.run(f"log:{folder}", tmp_path / "here", spark=spark, as_of=AS_OF)
     monkeypatch.setattr(progress_run, "FEW_HERE", -1)
     monkeypatch.setattr(histories, "FEW_ROWS", -1)
+    monkeypatch.setattr(histories, "FEW_REBALANCES", -1)
     monkeypatch.setattr(few_rows, "here", lambda *_: pytest.fail("written by this process"))
     monkeypatch.setattr(parts, "here", few_rows.here)
     jobs.run(f"log:{folder}", tmp_path / "there", spark=spark, as_of=AS_OF)

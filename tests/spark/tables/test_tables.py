@@ -161,7 +161,7 @@ def test_what_is_replaced_stays_for_readers_for_a_while(tmp_path, monkeypatch):
     with Writer(tmp_path) as writer:
         assert [one.path for one in writer.manifest.retired] == [f"{ROWS}/{old.name}"]
         assert reader.table("records").num_rows == 1
-        monkeypatch.setattr(manifest, "GRACE_MS", -1)
+        monkeypatch.setattr("kohort.spark.tables.writer.GRACE_MS", -1)
         writer.publish(writer.manifest)
     assert not (tmp_path / ROWS / old.name).exists()
     assert load(tmp_path).retired == ()
