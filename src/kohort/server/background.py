@@ -7,7 +7,6 @@ turn follows.
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Executor
 from contextlib import suppress
 from time import perf_counter, perf_counter_ns
 
@@ -75,8 +74,7 @@ class Background:
 
     async def end(self) -> None:
         """Wait until the threads have done what they were given, before a log is closed."""
-        pools: tuple[Executor, ...] = (self._sync_threads, self._work_thread, self._errand_thread)
-        for pool in pools:
+        for pool in (self._sync_threads, self._work_thread, self._errand_thread):
             await self._loop.run_in_executor(None, pool.shutdown)
 
     def _sync(self, durable: Durable) -> None:

@@ -21,15 +21,17 @@ from kohort.errors import KohortError, how_to_install
 from kohort.spark.engine import class_archive
 from kohort.spark.engine.java import find_java
 from kohort.spark.engine.jvm_names import remember
-from kohort.spark.engine.silent_jvm import quiet_start
+from kohort.spark.engine.silent_jvm import quiet_end, quiet_start
 
 VERSIONS = ((4, 2), (4, 4))
 """The first that is supported, and the first that is not."""
 
 _ARROW = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 """What comes from a worker is right: to check each access takes a tenth of the time of a read."""
-_TELL = "-XX:+ExitOnOutOfMemoryError -XX:+DisplayVMOutputToStderr"
-"""Where a thread of Spark's dies for want of memory, whoever waits for it would wait for ever."""
+_FAIL_FAST = "-XX:+ExitOnOutOfMemoryError -XX:+DisplayVMOutputToStderr"
+"""Else a thread of Spark's may die for want of memory, and whoever waits for it waits for ever.
+What the JVM says then must not stand among the output of a command.
+"""
 _OUT_OF_MEMORY = 3  # the exit code of a JVM that has none
 _OPTIONS = "spark.driver.extraJavaOptions"
 _CLASS_PATH = "spark.driver.extraClassPath"
@@ -38,7 +40,7 @@ LOCAL = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    _OPTIONS: f"{_ARROW} {_TELL}",
+    _OPTIONS: f"{_ARROW} {_FAIL_FAST}",
 }
 DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
@@ -60,7 +62,7 @@ ONE_TASK = {
 several would begin.
 """
 QUICK = {
-    _OPTIONS: f"{_ARROW} {_TELL} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
+    _OPTIONS: f"{_ARROW} {_FAIL_FAST} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
     **INTERPRETED,
 }
 """For a process that does nothing but a run over few rows: a JVM stays as it was started. Of a run
@@ -145,6 +147,7 @@ def _start(
         _end_with_us()
         with suppress(Exception):  # not on Spark Connect
             spark.sparkContext.setLogLevel("FATAL")
+            quiet_end(spark.sparkContext._accumulatorServer)  # noqa: SLF001
     remember(spark)
     return spark
 

@@ -3,9 +3,11 @@ what we say better at its end.
 """
 
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 NOISE = (
     b"WARNING: Using incubator modules",
@@ -32,6 +34,19 @@ def quiet_start() -> Iterator[None]:
         yield
     finally:
         os.dup2(ours, _STDERR)
+
+
+def quiet_end(accumulators: Any) -> None:
+    """PySpark's server of accumulators shows a trace when its JVM is gone. Whoever waits for that
+    is told so.
+    """
+    show = accumulators.handle_error
+
+    def handle_error(request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), EOFError | ConnectionError):
+            show(request, client_address)
+
+    accumulators.handle_error = handle_error
 
 
 def _copy(reading: int, writing: int) -> None:
