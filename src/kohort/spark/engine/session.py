@@ -69,6 +69,7 @@ QUICK = {
 over 344 records it halves the CPU time. The first compiler alone would fill its code cache, which
 is small.
 """
+_CAUSE = re.compile(r".*\b(?:[a-z]\w*\.)+(\w*(?:Error|Exception)): (.+)")
 _JAVA_ENDS_S = 20
 _JAVA_IS_GONE_S = 2  # from the end of its connections to its own
 NEEDED = {
@@ -249,13 +250,18 @@ def settings(spark: SparkSession, more: Mapping[str, str] | None = None) -> Iter
 def sentence(error: BaseException) -> str:
     """What an error of Spark says, without the traces of two languages.
 
-    What our own code raised in a worker is the last line of a trace inside of it.
+    What our own code raised in a worker is the last line of a trace inside of it. What Java says
+    came about by something else, whose name and words stand last.
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     ours = [found[1] for line in lines if (found := re.match(r"kohort\.[\w.]+: (.+)", line))]
     if ours:
         return ours[-1]
     theirs = [line for line in lines if re.match(r"\w*(Error|Exception)\b.*: ", line)]
+    of_java = [line for line in lines if line.startswith((": ", "Caused by: "))]
+    cause = _CAUSE.match(of_java[-1]) if of_java and not theirs else None
+    if cause is not None:
+        return f"{cause[1]}: {cause[2]}"
     return (theirs or lines or [type(error).__name__])[-1 if theirs else 0]
 
 
