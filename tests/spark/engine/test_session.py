@@ -43,14 +43,14 @@ def test_masters():
         ("[X] failed:\n  File\nConnectionError: refused\n\tat org", "ConnectionError: refused"),
         (
             (
-                "An error occurred while calling o7.collect.\n: org.apache.spark.SparkException: Lost"
+                "An error occurred while calling o7.x.\n: org.apache.spark.SparkException: Lost"
                 " task 0.0 (driver): java.io.IOException: No space left on device\n\tat java.io.X"
             ),
             "IOException: No space left on device",
         ),
         (
             (
-                "An error occurred while calling o7.x.\n: org.apache.spark.SparkException: aborted\n"
+                "An error occurred while calling o7.x.\n: org.apache.spark.SparkException: Lost\n"
                 "\tat org.x\nCaused by: java.net.ConnectException: refused: h:1\n\tat java.net.X"
             ),
             "ConnectException: refused: h:1",
