@@ -76,8 +76,11 @@ class Way:
                 yield Cost(*json.loads(told))
 
     def warm(self) -> None:
-        """Whoever has run Kohort before has an archive of classes."""
-        self._kohort("warm")
+        """Whoever has run Kohort before has an archive of classes, unless it is switched off."""
+        from kohort.spark.engine import class_archive
+
+        if not class_archive.is_off():
+            self._kohort("warm")
 
     def _kohort(self, *arguments: str) -> Cost:
         command = [sys.executable, "-m", "kohort", "pipeline", *arguments]

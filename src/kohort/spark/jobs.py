@@ -23,6 +23,7 @@ from kohort.spark.engine.progress import Doing, Progress, telling
 from kohort.spark.engine.session import (
     INTERPRETED,
     ONE_TASK,
+    WIDE_ROWS,
     SessionError,
     is_local,
     sentence,
@@ -330,9 +331,10 @@ def _session(
         raise KeyboardInterrupt
     shipping.ship(active)
     ours = given.spark is None and is_local(active.conf.get("spark.master", "") or "")
-    wanted = INTERPRETED if quick and ours else {}
-    if quick and ours and rows is not None and rows <= FEW_HERE:
-        wanted = wanted | ONE_TASK
+    wanted = dict(WIDE_ROWS)
+    if quick and ours:
+        wanted |= INTERPRETED
+        wanted |= ONE_TASK if rows is not None and rows <= FEW_HERE else {}
     try:
         with settings(
             active, {name: value for name, value in wanted.items() if name not in chosen}

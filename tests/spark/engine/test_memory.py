@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark")
@@ -16,11 +17,22 @@ from tests import golden_logs
 
 from kohort.spark.engine import session as sessions
 from kohort.spark.engine.session import what_ended_jvm
+from kohort.spark.stores import parquet
 from kohort.spark.tables.writer import Writer
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 JAVA = "java\n"
+ROWS, WIDTH = 2000, 300_000
+WIDE = """
+import sys
+from kohort.spark import jobs
+from kohort.spark.tables.writer import Writer
+
+given = jobs.Given(None, "local[1]", {"spark.driver.memory": "512m"})
+with Writer(sys.argv[1]) as writer, jobs._session(given, writer, None) as spark:
+    print(spark.read.parquet(sys.argv[2]).selectExpr("sum(length(value))").collect()[0][0])
+"""
 RUN = """
 import sys
 from kohort.errors import KohortError
@@ -45,6 +57,15 @@ def test_a_run_whose_jvm_has_no_memory_ends_and_says_so(tmp_path):
         "Spark failed: its JVM has run out of memory: give it more, as by -X spark.driver.memory=4g"
     ]
     assert (run.stdout, run.returncode) == ("", 1)
+
+
+def test_rows_of_hundreds_of_kilobytes_are_not_read_by_the_thousand(tmp_path):
+    rows = pa.table({"value": pa.array([number.to_bytes(WIDTH) for number in range(ROWS)])})
+    parquet.write(rows, tmp_path / "wide.parquet")
+    command = [sys.executable, "-c", WIDE, str(tmp_path / "out"), str(tmp_path / "wide.parquet")]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.stderr == ""
+    assert int(run.stdout) == ROWS * WIDTH
 
 
 def test_a_run_whose_jvm_is_killed_leaves_the_tables_as_they_were(tmp_path):

@@ -69,6 +69,11 @@ QUICK = {
 over 344 records it halves the CPU time. The first compiler alone would fill its code cache, which
 is small.
 """
+WIDE_ROWS = {"spark.sql.parquet.columnarReaderBatchSize": "64"}
+"""A state of a group or a record of a classic one may have hundreds of kilobytes, and a reader
+brings so many rows into memory at a time: by default 4,096. It costs nothing that could be measured
+to read 64.
+"""
 _CAUSE = re.compile(r".*\b(?:[a-z]\w*\.)+(\w*(?:Error|Exception)): (.+)")
 _JAVA_ENDS_S = 20
 _JAVA_IS_GONE_S = 2  # from the end of its connections to its own

@@ -13,8 +13,10 @@ from kohort.spark.stores.arrow_files import FOOTER_BYTES, ObjectFile, filesystem
 from kohort.spark.stores.object_path import ObjectPath
 from kohort.spark.stores.places import Folder, is_object, place_of
 
-CHECKED: dict[str, Any] = {"write_page_checksum": True}
-"""How every file is written, so that `pipeline verify` finds a bit that has flipped."""
+CHECKED: dict[str, Any] = {"write_page_checksum": True, "write_batch_size": 64}
+"""How every file is written: `pipeline verify` finds a bit that has flipped, and a page has no more
+rows than that when these alone fill it. By default it would have a thousand.
+"""
 
 
 def dataset(
