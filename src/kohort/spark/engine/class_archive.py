@@ -28,6 +28,7 @@ from pyspark.sql import SparkSession
 from xxhash import xxh3_64_hexdigest
 
 from kohort.spark.engine.java import told_version
+from kohort.spark.stores.cache import cache_directory
 
 SWITCH = "KOHORT_CLASS_ARCHIVE"
 """The variable of the environment; `off` is for neither use nor make archives."""
@@ -92,12 +93,6 @@ class Place:
     def list_file(self) -> Path:
         """A new name for the list of classes of this process's JVM."""
         return self.directory / f"{self._name}.{os.getpid()}.list"
-
-
-def cache_directory() -> Path:
-    """Where Kohort keeps what can be made anew."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "kohort"
 
 
 def is_off() -> bool:

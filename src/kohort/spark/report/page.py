@@ -6,12 +6,11 @@ through `escape`, and every value that a script reads through `json_of`, which l
 
 import json
 from collections.abc import Iterable, Sequence
-from functools import cache
 from html import escape
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-import vl_convert
+from kohort.spark.report.library import library
 
 _RANGE = """<form id="range" hidden aria-label="time shown in the charts">
 <b>Charts show</b>
@@ -78,7 +77,7 @@ def document(
         parts.append("</section>")
     parts += [
         f"<footer>{escape(foot)}</footer>",
-        f"<script>{_library()}</script>",
+        f"<script>{library()}</script>",
         f"<script>{_resource('page.js')}</script>",
         "</body></html>",
     ]
@@ -165,10 +164,3 @@ def json_of(value: Any) -> str:
 
 def _resource(name: str) -> str:
     return (files(__package__) / name).read_text(encoding="utf-8")
-
-
-@cache
-def _library() -> str:
-    """Vega, Vega-Lite and the code that embeds them, as vl-convert carries them."""
-    bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
-    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")

@@ -14,6 +14,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from kohort.spark.columns.decode import decode_frame
+from kohort.spark.engine.frames import empty
 from kohort.spark.schemas import DECODED
 from kohort.spark.sources.options import GROUP_LOG
 from kohort.spark.sources.parquet import raw_rows
@@ -30,7 +31,7 @@ class ConnectorSource(TopicSource):
     def frame(self, spark: SparkSession, plan: Plan) -> DataFrame:
         """The rows of a plan."""
         if not plan.ranges:
-            return spark.createDataFrame([], DECODED.spark)
+            return empty(spark, DECODED.spark)
         starts = {index: start for index, (start, _) in plan.ranges.items()}
         ends = {index: end for index, (_, end) in plan.ranges.items()}
         spark.conf.set(_OLDER_WAY, "true")

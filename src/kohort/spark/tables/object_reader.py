@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from kohort.spark.engine.frames import empty
 from kohort.spark.stores import parquet, settings
 from kohort.spark.stores.layout import ROWS
 from kohort.spark.stores.object_path import ObjectPath
@@ -60,7 +61,7 @@ def _value(folder: str) -> str:
 def _frame(spark: SparkSession, files: list[_File], layout: pa.Schema) -> DataFrame:
     schema = from_arrow_schema(layout)
     if not files:
-        return spark.createDataFrame([], schema)
+        return empty(spark, schema)
     shares = list(_shares(files))
     numbers = spark.range(0, len(shares), 1, len(shares))
     return numbers.mapInArrow(_task(shares, layout), schema)

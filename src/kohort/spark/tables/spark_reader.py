@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from kohort.spark.engine.frames import empty
 from kohort.spark.gold.on_demand import OnDemand
 from kohort.spark.schemas import DECODED, END_OFFSETS, Table
 from kohort.spark.stores.layout import ROWS
@@ -156,11 +157,6 @@ def parts(
     if not frames:
         return empty(spark, table.spark)
     return reduce(DataFrame.unionByName, frames)
-
-
-def empty(spark: SparkSession, schema: StructType) -> DataFrame:
-    """A frame without rows."""
-    return spark.createDataFrame([], schema)
 
 
 def in_partitions(frames: Mapping[str, DataFrame], partitions: Iterable[int]) -> OnDemand:
