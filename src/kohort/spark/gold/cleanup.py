@@ -40,9 +40,13 @@ def deletable_groups(frames: Frames, context: Context, idle_days: float = IDLE_D
     now = micros(context.as_of)
     last = F.greatest("last_us", "last_kept_us", "changed_us")
     rows = (
-        facts.withColumn("last_commit_at", F.timestamp_micros("last_kept_us"))
-        .withColumn("days_idle", not_below_zero((F.lit(now) - last) / _DAY))
-        .withColumn("expires_at", F.timestamp_micros(_expiry(context)))
+        facts.withColumns(
+            {
+                "last_commit_at": F.timestamp_micros("last_kept_us"),
+                "days_idle": not_below_zero((F.lit(now) - last) / _DAY),
+                "expires_at": F.timestamp_micros(_expiry(context)),
+            }
+        )
         .withColumn("blockers", _blockers(idle_days, now))
         .withColumn("deletable", F.size("blockers") == 0)
         .withColumn("reason", _reason(context))

@@ -236,12 +236,10 @@ def rates(every: DataFrame, behind: DataFrame, before: DataFrame | None = None) 
         )
     known_from = F.col("held_back") + F.expr("interval 1 microsecond")
     rows = (
-        taken.withColumn("before_at", F.when(last.isNotNull(), before_at))
-        .withColumn("before", last)
+        taken.withColumns({"before_at": F.when(last.isNotNull(), before_at), "before": last})
         .where(F.col("state") == COMMITTED)
         .where(F.lit(True) if before is None else ~F.col("is_told"))
-        .withColumn("records", F.try_subtract("committed_offset", "before"))
-        .withColumn("seconds", seconds)
+        .withColumns({"records": F.try_subtract("committed_offset", "before"), "seconds": seconds})
         .withColumn("is_reset", F.col("records") < 0)
         .withColumn(
             "records_per_second",

@@ -41,12 +41,14 @@ def eras(samples: DataFrame) -> DataFrame:
     goes_on = F.coalesce("log_start_offset", F.lit(0)) <= F.lag("end_offset").over(in_time)
     return (
         samples.withColumn("topic_id", F.last("topic_id", ignorenulls=True).over(in_time))
-        .withColumn("begins", F.coalesce(shrunk | renamed, shrunk, renamed, F.lit(col=False)))
-        .withColumn("era", F.sum(F.col("begins").cast("int")).over(in_time))
-        .withColumn(
-            "exact", of_log & (from_folder < UNTHINNED) & F.coalesce(goes_on, F.lit(col=True))
+        .withColumns(
+            {
+                "begins": F.coalesce(shrunk | renamed, shrunk, renamed, F.lit(col=False)),
+                "exact": of_log & (from_folder < UNTHINNED) & F.coalesce(goes_on, F.lit(col=True)),
+                "sampled_us": F.unix_micros("sampled_at"),
+            }
         )
-        .withColumn("sampled_us", F.unix_micros("sampled_at"))
+        .withColumn("era", F.sum(F.col("begins").cast("int")).over(in_time))
         .select(*PLACE, "era", "topic_id", "exact", "sampled_us", "end_offset", "log_start_offset")
     )
 
@@ -63,8 +65,7 @@ def ends_at(samples: DataFrame, moments: Sequence[int]) -> DataFrame:
     still = same_era & (same_end | F.lead("exact").over(in_time))
     return (
         samples.withColumn("first", first)
-        .withColumn("until", until)
-        .withColumn("still", F.coalesce(still, F.lit(col=False)))
+        .withColumns({"until": until, "still": F.coalesce(still, F.lit(col=False))})
         .where("first < until")
         .withColumn("moment", numbers(F.col("first"), F.col("until")))
         .drop("first", "until")

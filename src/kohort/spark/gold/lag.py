@@ -155,8 +155,12 @@ def _subscribed(members: DataFrame, moments: Sequence[int]) -> DataFrame:
     """The topics that members subscribed to by name, at each moment."""
     return (
         members.withColumn("topic", F.explode("subscribed_topics"))
-        .withColumn("first", first_moment("unix_micros(valid_from)", moments))
-        .withColumn("until", first_moment("unix_micros(valid_to)", moments))  # of null, the end
+        .withColumns(
+            {
+                "first": first_moment("unix_micros(valid_from)", moments),
+                "until": first_moment("unix_micros(valid_to)", moments),  # of null, the end
+            }
+        )
         .withColumn("moment", numbers(F.col("first"), F.col("until")))
         .select(*_READ)
     )
@@ -185,19 +189,18 @@ def _in_records(rows: DataFrame) -> DataFrame:
         .when((committed > end) & is_older, _code("beyond_end"))
         .when(committed < start, _code("lost"))
     )
-    return (
-        rows.withColumn("reason", reason)
-        .withColumn("next_offset", F.when(~other_topic, next_offset))
-        .withColumn(
-            "lag_records",
-            F.when(committed.isNull() & nothing_there, F.lit(0)).when(
-                committed.isNotNull(), not_below_zero(end - F.col("next_offset"))
-            ),
-        )
-        .withColumn(
-            "records_lost",
-            F.when(~other_topic, not_below_zero(F.try_subtract(start, committed))),
-        )
+    lost = not_below_zero(F.try_subtract(start, committed))
+    return rows.withColumns(
+        {
+            "reason": reason,
+            "next_offset": F.when(~other_topic, next_offset),
+            "records_lost": F.when(~other_topic, lost),
+        }
+    ).withColumn(
+        "lag_records",
+        F.when(committed.isNull() & nothing_there, F.lit(0)).when(
+            committed.isNotNull(), not_below_zero(end - F.col("next_offset"))
+        ),
     )
 
 
@@ -218,10 +221,12 @@ def _in_seconds(rows: DataFrame) -> DataFrame:
     )
     seconds = F.when(caught_up, F.lit(0.0)).when(behind, not_below_zero((at - passed) / _SECOND))
     unbounded = behind & lower.isNull() & ~exact
-    return (
-        rows.withColumn("lag_seconds", seconds)
-        .withColumn("lag_seconds_error", F.when(~unbounded, error))
-        .withColumn("reason", F.greatest("reason", F.when(unbounded, _code("before_samples"))))
+    return rows.withColumns(
+        {
+            "lag_seconds": seconds,
+            "lag_seconds_error": F.when(~unbounded, error),
+            "reason": F.greatest("reason", F.when(unbounded, _code("before_samples"))),
+        }
     )
 
 
@@ -233,8 +238,12 @@ def _levels(rows: DataFrame) -> DataFrame:
     whole = F.col("level") == "partition"
     sums = (
         rows.withColumn("level", levels)
-        .withColumn("topic", F.when(F.col("level") != "group", F.col("topic")))
-        .withColumn("topic_partition", F.when(whole, F.col("topic_partition")))
+        .withColumns(
+            {
+                "topic": F.when(F.col("level") != "group", F.col("topic")),
+                "topic_partition": F.when(whole, F.col("topic_partition")),
+            }
+        )
         .groupBy("partition", "group_id", "level", "topic", "topic_partition", "at_us")
         .agg(
             *(F.max(name).alias(name) for name in ("committed_offset", "end_offset")),
@@ -251,14 +260,16 @@ def _levels(rows: DataFrame) -> DataFrame:
         )
     )
     error_of_all = F.greatest(F.col("most") - seconds, seconds - F.col("least"))
-    return (
-        sums.withColumn("committed_offset", F.when(whole, F.col("committed_offset")))
-        .withColumn("end_offset", F.when(whole, F.col("end_offset")))
-        .withColumn("lag_seconds_error", F.when(F.col("unbounded") == 0, error_of_all))
-        .withColumn("reason", F.try_element_at(F.array(*map(F.lit, _REASONS)), F.col("reason")))
-        .withColumn("at", F.timestamp_micros("at_us"))
-        .withColumn("committed_at", F.timestamp_micros("committed_us"))
-        .withColumn("end_sampled_at", F.timestamp_micros("sampled_us"))
+    return sums.withColumns(
+        {
+            "committed_offset": F.when(whole, F.col("committed_offset")),
+            "end_offset": F.when(whole, F.col("end_offset")),
+            "lag_seconds_error": F.when(F.col("unbounded") == 0, error_of_all),
+            "reason": F.try_element_at(F.array(*map(F.lit, _REASONS)), F.col("reason")),
+            "at": F.timestamp_micros("at_us"),
+            "committed_at": F.timestamp_micros("committed_us"),
+            "end_sampled_at": F.timestamp_micros("sampled_us"),
+        }
     )
 
 

@@ -103,13 +103,15 @@ def _windowed(rows: DataFrame) -> DataFrame:
             F.col("window")
         ),
     )
+    full_until = F.array_max(F.slice(times, 1, WINDOW - _WANTED))
     return NEWEST.conform(
-        cut.withColumn(
-            "exact_us",
-            F.when(F.col("is_full"), F.array_max(F.slice(times, 1, WINDOW - _WANTED))),
+        cut.select(
+            *KEY,
+            "last.*",
+            "window",
+            F.when(F.col("is_full"), full_until).alias("exact_us"),
+            F.array_max(times).alias("newest_us"),
         )
-        .withColumn("newest_us", F.array_max(times))
-        .select(*KEY, "last.*", "window", "exact_us", "newest_us")
     )
 
 

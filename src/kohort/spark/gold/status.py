@@ -321,8 +321,7 @@ def _levels(judged: DataFrame, limits: Limits) -> DataFrame:
     size = F.col("size")
     rows = (
         judged.withColumn("level", F.explode(F.array(F.lit("group"), F.lit("partition"))))
-        .withColumn("topic", F.when(whole, F.col("topic")))
-        .withColumn("topic_partition", F.when(whole, F.col("topic_partition")))
+        .withColumns({name: F.when(whole, F.col(name)) for name in ("topic", "topic_partition")})
         .groupBy("partition", "group_id", "rules", "level", "topic", "topic_partition", "now_us")
         .agg(
             F.max("verdict").alias("verdict"),
@@ -343,17 +342,14 @@ def _levels(judged: DataFrame, limits: Limits) -> DataFrame:
         for rules, listed in RULES.items()
     }
     of_severity = F.element_at(F.array(*map(F.lit, _SEVERITY)), severity + 1)
-    return (
-        rows.withColumn(
-            "status",
-            F.when(~whole & (severity > _WARN), "ERR").otherwise(of_severity),
-        )
-        .withColumn(
-            "rule",
-            F.when(F.col("rules") == "burrow", names["burrow"]).otherwise(names["kohort"]),
-        )
-        .withColumn("complete", F.when(whole, F.col("share")).otherwise(F.col("full")))
-        .withColumn("at", F.timestamp_micros("now_us"))
-        .withColumn("first_commit_at", F.timestamp_micros("first_us"))
-        .withColumn("last_commit_at", F.timestamp_micros("last_us"))
+    rule = F.when(F.col("rules") == "burrow", names["burrow"]).otherwise(names["kohort"])
+    return rows.withColumns(
+        {
+            "status": F.when(~whole & (severity > _WARN), "ERR").otherwise(of_severity),
+            "rule": rule,
+            "complete": F.when(whole, F.col("share")).otherwise(F.col("full")),
+            "at": F.timestamp_micros("now_us"),
+            "first_commit_at": F.timestamp_micros("first_us"),
+            "last_commit_at": F.timestamp_micros("last_us"),
+        }
     )
