@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 NEEDED = {
     "spark": ("pyspark", "pyarrow", "numpy", "pandas", "altair", "vl_convert"),
     "tables": ("pyarrow", "altair", "vl_convert"),
+    "iceberg": ("pyarrow", "pyiceberg", "sqlalchemy"),
 }
 """Extra -> the modules that come with it."""
 
