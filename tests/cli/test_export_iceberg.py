@@ -11,7 +11,7 @@ pytest.importorskip("pyiceberg")
 
 from tests.tables.published import grow_old, publish
 
-from kohort.tables.iceberg import Lake
+from kohort.tables import iceberg
 
 
 @pytest.fixture
@@ -39,21 +39,60 @@ def test_the_command(export, tmp_path):
 
 
 def test_tables_that_are_replaced_meanwhile_are_exported_anew(export, out, tmp_path, monkeypatch):
-    """Also those that have been committed before."""
     grow_old(monkeypatch)
-    staged = Lake._staged
+    stage = iceberg._stage
     flips = iter([False, True])
 
-    def meet(self, snapshot, name, identifier):
+    def meet(*arguments):
         if next(flips, False):
             publish(out, {"lag": [{"group_id": "new"}], "status": [{"group_id": "new"}]})
-        return staged(self, snapshot, name, identifier)
+        return stage(*arguments)
 
-    monkeypatch.setattr(Lake, "_staged", meet)
+    monkeypatch.setattr(iceberg, "_stage", meet)
 
     ran = export(f"--to={tmp_path / 'lake'}", "--table=lag", "--table=status")
 
     assert [row[:2] for row in ran.rows[1:]] == [["lag", "1"], ["status", "1"]]
+    assert len([*(tmp_path / "lake").rglob("*.parquet")]) == 2
+
+
+def test_an_interrupt_while_tables_change_says_so(export, tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(iceberg.Lake, "_commit", interrupted)
+    ran = export(f"--to={tmp_path / 'lake'}", "--table=lag")
+    assert ran.code == 130
+    assert ran.complaints == [
+        "kohort: interrupted while writing tables: it may be done all the same"
+    ]
+
+
+def test_a_wrong_call_leaves_nothing_behind(export, kohort, tmp_path):
+    to = tmp_path / "lake"
+    assert export(f"--to={to}", "--table=lagg").code == 1
+    assert export(f"--to={to}", "--namespace=a..b").code == 1
+    argv = ("pipeline", "export", f"--out={tmp_path / 'missing'}", "--format=iceberg")
+    assert kohort(*argv, f"--to={to}").code == 1
+    assert not to.exists()
+
+
+def test_settings_of_pyiceberg_that_cannot_be_read_are_one_sentence(out, tmp_path):
+    (tmp_path / ".pyiceberg.yaml").write_text("a: [")
+    command = [sys.executable, "-m", "kohort", "pipeline", "export", f"--out={out}"]
+    command += ["--format=iceberg", f"--to={tmp_path / 'lake'}"]
+
+    ran = subprocess.run(
+        command,
+        env={**os.environ, "PYICEBERG_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (ran.returncode, ran.stdout) == (1, "")
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith("kohort: pyiceberg does not start: ")
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,10 @@
 are needed.
 """
 
+import logging
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, ClassVar
 
 from kohort.cli.arguments import add_out, local_directory, require
@@ -14,6 +16,7 @@ from kohort.errors import KohortError
 if TYPE_CHECKING:
     from kohort.tables.moment import Snapshots
 
+ICEBERG = "iceberg"
 Written = tuple[str, int, str]
 """A table, how many rows it has, and where it is."""
 Write = Callable[["Snapshots"], list[Written]]
@@ -24,9 +27,9 @@ class Export(Command):
 
     help: ClassVar[str] = "write whole tables as Parquet, CSV, lines of JSON, or into Iceberg"
     notes: ClassVar[str] = (
-        "A file for each table, all of one moment; of several clusters with the rows of "
-        "all. Each is written aside and renamed, so a file of such a name is whole. A table of "
-        "Iceberg gets its rows by one commit, and keeps what it had in its history."
+        "All tables are of one moment; of several clusters they have the rows of all. A file is "
+        "written aside and renamed, so a file of such a name is whole. A table of Iceberg gets "
+        "its rows by one commit, and keeps what it had in its history."
     )
     examples: ClassVar[tuple[str, ...]] = (
         "kohort pipeline export --out groups --to files",
@@ -37,13 +40,16 @@ class Export(Command):
     def configure(self, parser: ArgumentParser) -> None:
         add_out(parser, several=True)
         parser.add_argument(
-            "--to", type=local_directory, metavar="DIR", help="the directory of the files"
+            "--to",
+            type=local_directory,
+            metavar="DIR",
+            help="the directory of the files; for iceberg, one with a catalog of its own",
         )
         parser.add_argument(
             "--format",
-            choices=("parquet", "csv", "jsonl", "iceberg"),
+            choices=("parquet", "csv", "jsonl", ICEBERG),
             default="parquet",
-            help="what the files are (default parquet)",
+            help="files of this kind, or tables of Iceberg (default parquet)",
         )
         parser.add_argument(
             "--catalog",
@@ -73,7 +79,7 @@ class Export(Command):
 
 def _misused(args: Namespace) -> str | None:
     """What is wrong with options that do not fit each other."""
-    if args.format != "iceberg":
+    if args.format != ICEBERG:
         if args.catalog is not None or args.namespace is not None:
             return f"--catalog and --namespace are for --format iceberg, not {args.format}"
         return "--to is missing: the directory of the files" if args.to is None else None
@@ -88,12 +94,13 @@ def _export(args: Namespace, output: Output) -> int:
     from kohort.tables.export import ThereError
     from kohort.tables.walking import answered
 
-    write = _into_iceberg(args) if args.format == "iceberg" else _into_files(args)
+    write = _into_iceberg(args) if args.format == ICEBERG else _into_files(args)
     try:
-        written, lost = answered(args.out, write, tables.snapshot)
+        with output.changing("writing tables") if args.format == ICEBERG else nullcontext():
+            written, lost = answered(args.out, write, tables.snapshot)
     except ThereError as error:
         raise KohortError(f"{error}: --force overwrites it") from error
-    output.table(("TABLE", "ROWS", "FILES" if args.format == "iceberg" else "FILE"), written)
+    output.table(("TABLE", "ROWS", "FILES" if args.format == ICEBERG else "FILE"), written)
     return complain_of_lost(lost)
 
 
@@ -109,13 +116,17 @@ def _into_files(args: Namespace) -> Write:
 
 def _into_iceberg(args: Namespace) -> Write:
     require("iceberg")
-    from kohort.tables.iceberg import NAMESPACE, Lake
+    logging.getLogger("pyiceberg").setLevel(logging.CRITICAL)  # what it says is said by errors
+    try:
+        from kohort.tables.iceberg import NAMESPACE, Lake
+    except Exception as error:  # it reads its configuration when it is imported
+        raise KohortError(f"pyiceberg does not start: {str(error).splitlines()[0]}") from error
 
     namespace = NAMESPACE if args.namespace is None else args.namespace
     if args.catalog is None:
-        lake = Lake.inside(args.to, namespace)
+        lake = Lake.in_directory(args.to, namespace)
     else:
-        lake = Lake.of(args.catalog, namespace)
+        lake = Lake.of_catalog(args.catalog, namespace)
 
     def write(found: "Snapshots") -> list[Written]:
         exported = lake.export(found, args.table, overwrite=args.force)

@@ -35,7 +35,7 @@ class Exported(NamedTuple):
 
 
 class ThereError(KohortError):
-    """A file of that name is there already."""
+    """A file or a table of that name is there already."""
 
 
 def export(
@@ -54,20 +54,26 @@ def export(
     """
     wanted = snapshot.names if names is None else [snapshot.table(name).name for name in names]
     paths = {name: to / f"{name}.{form}" for name in dict.fromkeys(wanted)}
-    if (to / MANIFEST).exists():
-        raise TablesError(f"{to} is a directory of tables, expected another one to export to")
-    there = [path for path in paths.values() if path.exists()]
-    if there and not overwrite:
-        raise ThereError(f"{there[0]} is there already")
     try:
+        check_outside(to.resolve())
+        there = [path for path in paths.values() if path.exists()]
+        if there and not overwrite:
+            raise ThereError(f"{there[0]} is there already")
         to.mkdir(parents=True, exist_ok=True)
         aside = Path(tempfile.mkdtemp(prefix=".kohort-export-", dir=to))
         try:
             return _written(snapshot, paths, form, aside)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
-    except OSError as error:
-        raise TablesError(f"{to} cannot be written: {error.strerror or error}") from error
+    except (OSError, RuntimeError) as error:  # the latter for links that lead in a circle
+        why = error.strerror if isinstance(error, OSError) else error
+        raise TablesError(f"{to} cannot be written: {why or error}") from error
+
+
+def check_outside(where: Path) -> None:
+    """Raises TablesError for a directory of tables, OSError for one that cannot be."""
+    if (where / MANIFEST).exists():
+        raise TablesError(f"{where} is a directory of tables, expected another one to export to")
 
 
 def _written(

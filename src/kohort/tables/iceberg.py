@@ -5,8 +5,9 @@ All rows are written before any table is changed. Then each table gets them by o
 after the other. What a table was before stays in its history, as long as its owner keeps that.
 """
 
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -16,28 +17,41 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import CommitFailedException, ValidationException
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    TableAlreadyExistsError,
+    ValidationException,
+)
 from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.io import OutputFile
-from pyiceberg.table import Table, Transaction
+from pyiceberg.io import FileIO, OutputFile
+from pyiceberg.table import Table, TableProperties, Transaction
+from pyiceberg.utils.config import Config
+from sqlalchemy import URL
 
 from kohort.errors import KohortError
-from kohort.spark.stores.layout import MANIFEST
-from kohort.spark.tables.manifest import TablesError
-from kohort.tables.export import ThereError
+from kohort.tables.durable_files import SCHEME, DurableFiles
+from kohort.tables.export import ThereError, check_outside
 from kohort.tables.moment import Snapshot, Snapshots
 
 NAMESPACE = "kohort"
 CATALOG_FILE = "catalog.db"
-AS_OF, WRITTEN_AT = "kohort.as-of", "kohort.written-at"
-"""Properties of the snapshot of a table: when what it has was true, and when it was published."""
+AS_OF = "kohort.as-of"
+"""Property of a snapshot of Iceberg: the moment that the rows are of."""
+WRITTEN_AT = "kohort.written-at"
+"""The same for when a run of the pipeline has published them."""
+_CHANGED_MEANWHILE = (CommitFailedException, TableAlreadyExistsError, ValidationException)
+_NO_NAME = re.compile(r"[/\x00-\x1f\x7f\ud800-\udfff]")
+_NO_PLACE = re.compile(r"[?#\x00-\x1f\x7f\ud800-\udfff]")
+"""A place is told as a URI, where these would end its path or are not allowed."""
+_OF_PYTHON = re.compile(r"^\(\w+\.\w+\) ")
 
 
 class LakeError(KohortError):
-    """A catalog cannot do what it is asked to; the text is one sentence with what it said."""
+    """A catalog refuses or fails. The text is one sentence, with the catalog and what it says."""
 
 
-class Exported(NamedTuple):
+class InLake(NamedTuple):
     """A table that was written, and where its files are."""
 
     name: str
@@ -46,10 +60,9 @@ class Exported(NamedTuple):
 
 
 class _Staged(NamedTuple):
-    """A commit that has all its files and that nobody sees yet."""
+    """A commit that has all its files, and that nobody sees yet."""
 
     name: str
-    identifier: tuple[str, ...]
     transaction: Transaction
     rows: int
 
@@ -57,35 +70,56 @@ class _Staged(NamedTuple):
 class Lake:
     """Tables of one namespace of a catalog."""
 
-    def __init__(self, catalog: Catalog, namespace: str = NAMESPACE) -> None:
-        """`namespace` may have several levels with dots between. Raises LakeError."""
-        self._catalog = catalog
+    def __init__(self, about: str, opens: Callable[[], Catalog], namespace: str) -> None:
+        """`about` is what errors call the catalog, and `opens` is called when it is needed.
+        `namespace` may have several levels with dots between, where the catalog knows that.
+        Raises LakeError.
+        """
+        self.about = about
+        self._opens = opens
         self._namespace = tuple(namespace.split("."))
-        self._mine: set[tuple[str, ...]] = set()  # written by this object, which may try again
-        if not all(self._namespace):
+        if not all(self._namespace) or _NO_NAME.search(namespace):
             raise LakeError(f"{namespace!r} is no namespace, expected names with dots between")
 
     @classmethod
-    def inside(cls, directory: Path, namespace: str = NAMESPACE) -> Self:
-        """That of a directory, whose catalog is one file of SQLite. Its tables name their files in
-        full, so it stays where it is. Raises LakeError, TablesError.
+    def in_directory(cls, directory: Path, namespace: str = NAMESPACE) -> Self:
+        """A directory whose catalog is one file of SQLite; both are made when there are rows. Its
+        tables name their files in full, so that it has to stay where it is. Raises LakeError,
+        TablesError.
         """
-        where = directory.resolve()
-        if (where / MANIFEST).exists():
-            raise TablesError(
-                f"{directory} is a directory of tables, expected another one to export to"
-            )
-        with _saying(f"in {directory}"):
+        about = f"in {directory}"
+        if "." in namespace.strip("."):
+            raise LakeError(f"{namespace!r} is no namespace of a directory, expected one name")
+        with _one_sentence(about):
+            where = directory.resolve()
+            check_outside(where)
+        if _NO_PLACE.search(str(where)):
+            raise LakeError(f"{str(where)!r} cannot have a lake, expected a path without ? and #")
+
+        def opens() -> Catalog:
             where.mkdir(parents=True, exist_ok=True)
-            uri = f"sqlite:///{where / CATALOG_FILE}"
-            catalog = SqlCatalog(NAMESPACE, uri=uri, warehouse=where.as_uri())
-        return cls(catalog, namespace)
+            uri = URL.create("sqlite", database=str(where / CATALOG_FILE))
+            files = f"{DurableFiles.__module__}.{DurableFiles.__name__}"
+            return SqlCatalog(
+                NAMESPACE,
+                uri=uri.render_as_string(hide_password=False),
+                warehouse=f"{SCHEME}{where}",
+                **{"py-io-impl": files},
+            )
+
+        return cls(about, opens, namespace)
 
     @classmethod
-    def of(cls, catalog: str, namespace: str = NAMESPACE) -> Self:
-        """One that pyiceberg is configured for. Raises LakeError."""
-        with _saying(catalog):
-            return cls(load_catalog(catalog), namespace)
+    def of_catalog(cls, name: str, namespace: str = NAMESPACE) -> Self:
+        """A catalog that pyiceberg is configured for. Raises LakeError."""
+        with _one_sentence(name):
+            known = Config().get_catalog_config(name)
+        if known is None:
+            raise LakeError(
+                f"pyiceberg is not configured for a catalog {name!r}, expected it in "
+                f".pyiceberg.yaml or as PYICEBERG_CATALOG__{name.upper()}__URI"
+            )
+        return cls(name, lambda: load_catalog(name), namespace)
 
     def export(
         self,
@@ -93,85 +127,114 @@ class Lake:
         names: Iterable[str] | None = None,
         *,
         overwrite: bool = False,
-    ) -> list[Exported]:
+    ) -> list[InLake]:
         """Write tables of a snapshot, by default all; of several the rows of all, which the column
         `cluster` tells apart.
 
-        Raises ThereError without `overwrite`, TablesError for a table that is not there, GoneError:
-        then nothing has changed. LakeError names a table whose commit has failed: those before it
-        have their new rows.
+        Raises ThereError without `overwrite`, TablesError for a table that is not there, GoneError,
+        and LakeError. Nothing has changed then, unless a LakeError names tables that have been
+        written before.
         """
         wanted = snapshot.names if names is None else [snapshot.table(name).name for name in names]
+        with _one_sentence(self.about):
+            catalog = self._opens()
         identifiers = {name: (*self._namespace, name) for name in dict.fromkeys(wanted)}
-        with _saying(self._catalog.name):
-            there = [
-                name
-                for name, identifier in identifiers.items()
-                if self._catalog.table_exists(identifier) and identifier not in self._mine
-            ]
-            if there and not overwrite:
-                text = ".".join(identifiers[there[0]])
-                raise ThereError(f"the table {text} is there already")
-            self._catalog.create_namespace_if_not_exists(self._namespace)
-        staged = []
-        for name, identifier in identifiers.items():
-            with _saying(self._catalog.name, name):
-                staged.append(self._staged(snapshot, name, identifier))
-        return [self._committed(each) for each in staged]
+        there = [name for name in identifiers if self._exists(catalog, name)]
+        if there and not overwrite:
+            raise ThereError(f"the table {self._called(there[0])} is there already")
+        staged: list[_Staged] = []
+        with ExitStack() as undone:
+            with _one_sentence(self.about):
+                catalog.create_namespace_if_not_exists(self._namespace)
+            for name, identifier in identifiers.items():
+                reader, told = snapshot.scan(name), _properties(snapshot)
+                schema = _known_to_iceberg(reader.schema)
+                with _one_sentence(self.about, self._called(name)):
+                    if name in there:
+                        table = catalog.load_table(identifier)
+                        transaction = _replacing(table, schema, told)
+                    else:
+                        transaction = catalog.create_table_transaction(identifier, schema)
+                    rows = _stage(transaction, reader, schema, told, undone)
+                staged.append(_Staged(name, transaction, rows))
+            return self._commit(staged, undone)
 
-    def _staged(
-        self, snapshot: Snapshot | Snapshots, name: str, identifier: tuple[str, ...]
-    ) -> _Staged:
-        reader = snapshot.scan(name)
-        schema = _known_to_iceberg(reader.schema)
-        if self._catalog.table_exists(identifier):
-            table = self._catalog.load_table(identifier)
-            if not table.spec().is_unpartitioned():
-                raise LakeError(
-                    f"the Iceberg table {'.'.join(identifier)} is partitioned, expected one "
-                    "that is not: its rows come as one file"
-                )
-            transaction = table.transaction()
-            with transaction.update_schema() as update:  # of an older Kohort it has fewer columns
-                update.union_by_name(schema)
-            if _has_rows(table):
-                transaction.delete(AlwaysTrue())
-        else:
-            transaction = self._catalog.create_table_transaction(identifier, schema)
-        file = f"{transaction.table_metadata.location}/data/{uuid4()}.parquet"
-        # Who may write there the catalog has told the table alone.
-        io = transaction._table.io  # noqa: SLF001
-        rows = _write(reader, schema, io.new_output(file))
-        if rows:
-            transaction.add_files([file], _told(snapshot), check_duplicate_files=False)
-        return _Staged(name, identifier, transaction, rows)
+    def _commit(self, staged: Sequence[_Staged], undone: ExitStack) -> list[InLake]:
+        """Change the tables one after the other."""
+        done: list[InLake] = []
+        for each in staged:
+            before = f" (already written: {', '.join(table.name for table in done)})"
+            try:
+                with _one_sentence(self.about, self._called(each.name)):
+                    table = each.transaction.commit_transaction()
+            except LakeError as error:
+                if isinstance(error.__cause__, CommitStateUnknownException):
+                    undone.pop_all()  # whether its file counts nobody knows
+                raise LakeError(f"{error}{before if done else ''}") from error.__cause__
+            except KeyboardInterrupt:
+                undone.pop_all()
+                raise
+            done.append(InLake(each.name, each.rows, table.location()))
+        undone.pop_all()
+        return done
 
-    def _committed(self, staged: _Staged) -> Exported:
-        with _saying(self._catalog.name, staged.name):
-            table = staged.transaction.commit_transaction()
-        self._mine.add(staged.identifier)
-        return Exported(staged.name, staged.rows, table.location())
+    def _exists(self, catalog: Catalog, name: str) -> bool:
+        with _one_sentence(self.about, self._called(name)):
+            return catalog.table_exists((*self._namespace, name))
+
+    def _called(self, name: str) -> str:
+        return ".".join((*self._namespace, name))
 
 
-def _known_to_iceberg(schema: pa.Schema) -> pa.Schema:
-    """Iceberg has no integers below four bytes."""
+def _replacing(table: Table, schema: pa.Schema, told: dict[str, str]) -> Transaction:
+    """A transaction that leaves a table without rows, and with the columns that are written."""
+    called = ".".join(table.name())
+    if not table.spec().is_unpartitioned():
+        raise LakeError(
+            f"the Iceberg table {called} is partitioned, expected one that is not: its rows come "
+            "as one file"
+        )
+    for field in table.schema().fields:
+        if field.required and field.name not in schema.names:
+            raise LakeError(
+                f"the Iceberg table {called} requires a column {field.name!r}, which Kohort does "
+                "not write"
+            )
+    # Tried again, a commit would put its rows beside those that somebody else wrote meanwhile.
+    table.metadata.properties[TableProperties.COMMIT_NUM_RETRIES] = "0"
+    transaction = table.transaction()
+    with transaction.update_schema() as update:  # a table of an older Kohort has fewer columns
+        update.union_by_name(schema)
+    if _has_rows(table):
+        transaction.delete(AlwaysTrue(), told)
+    return transaction
 
-    def wider(kind: pa.DataType) -> pa.DataType:
-        if pa.types.is_int8(kind) or pa.types.is_int16(kind):
-            return pa.int32()
-        if pa.types.is_list(kind):
-            return pa.list_(wider(kind.value_type))
-        if pa.types.is_struct(kind):
-            return pa.struct([pa.field(field.name, wider(field.type)) for field in kind])
-        return kind
 
-    return pa.schema([(field.name, wider(field.type)) for field in schema])
+def _stage(
+    transaction: Transaction,
+    reader: pa.RecordBatchReader,
+    schema: pa.Schema,
+    told: dict[str, str],
+    undone: ExitStack,
+) -> int:
+    """Write rows for a transaction; returns how many. `undone` gets what removes them again."""
+    file = f"{transaction.table_metadata.location}/data/{uuid4()}.parquet"
+    # Not the catalog's: a table may have been given credentials for its own place.
+    files = transaction._table.io  # noqa: SLF001
+    undone.callback(_remove, files, file)
+    rows = _write(reader, schema, files.new_output(file))
+    if rows:
+        transaction.add_files([file], told, check_duplicate_files=False)
+    else:  # so that its history says when it was empty
+        transaction.append(schema.empty_table(), told)
+    return rows
 
 
 def _write(reader: pa.RecordBatchReader, schema: pa.Schema, file: OutputFile) -> int:
-    """A file of Parquet; answers how many rows it has. Without rows there is no file.
+    """Write a file of Parquet; returns how many rows it has. Without rows there is no file.
 
-    pyiceberg's own way to write makes an empty list of a list of structs that is null (0.12).
+    pyiceberg's own way of writing turns a null into an empty list where the list is one of structs
+    (0.12).
     """
     rows = 0
     with ExitStack() as opened:
@@ -186,14 +249,35 @@ def _write(reader: pa.RecordBatchReader, schema: pa.Schema, file: OutputFile) ->
     return rows
 
 
+def _remove(files: FileIO, file: str) -> None:
+    """A file that counts for nobody; it may not be there."""
+    with suppress(Exception):
+        files.delete(file)
+
+
+def _known_to_iceberg(schema: pa.Schema) -> pa.Schema:
+    """The columns with integers of four bytes at least: Iceberg has no smaller ones."""
+
+    def wider(kind: pa.DataType) -> pa.DataType:
+        if pa.types.is_int8(kind) or pa.types.is_int16(kind):
+            return pa.int32()
+        if pa.types.is_list(kind):
+            return pa.list_(wider(kind.value_type))
+        if pa.types.is_struct(kind):
+            return pa.struct([pa.field(field.name, wider(field.type)) for field in kind])
+        return kind
+
+    return pa.schema([(field.name, wider(field.type)) for field in schema])
+
+
 def _has_rows(table: Table) -> bool:
     """Whether there is anything to delete: pyiceberg warns where there is not."""
     now = table.current_snapshot()
     return now is not None and (now.summary is None or now.summary["total-records"] != "0")
 
 
-def _told(snapshot: Snapshot | Snapshots) -> dict[str, str]:
-    """Of several clusters the oldest times."""
+def _properties(snapshot: Snapshot | Snapshots) -> dict[str, str]:
+    """AS_OF and WRITTEN_AT, where they are known; of several clusters the oldest."""
     members = snapshot.members if isinstance(snapshot, Snapshots) else [snapshot]
     times = {
         AS_OF: [member.as_of for member in members],
@@ -208,19 +292,24 @@ def _oldest(times: Iterable[datetime | None]) -> str:
 
 
 @contextmanager
-def _saying(catalog: str | None, table: str = "") -> Iterator[None]:
-    """Whatever library a catalog is of, its error becomes one sentence with catalog and table."""
+def _one_sentence(catalog: str, table: str = "") -> Iterator[None]:
+    """Turn the error of any library that a catalog is of into a LakeError."""
+    about = f"the Iceberg table {table}" if table else "the Iceberg catalog"
     try:
         yield
     except KohortError:
         raise
-    except (CommitFailedException, ValidationException) as error:
-        raise LakeError(
-            f"the Iceberg table {table} was changed by somebody else meanwhile"
-        ) from error
+    except _CHANGED_MEANWHILE as error:
+        raise LakeError(f"{about} was changed by somebody else meanwhile: try again") from error
+    except CommitStateUnknownException as error:
+        why = _first_line(error)
+        raise LakeError(f"{about} may have its new rows all the same: {catalog}: {why}") from error
     except Exception as error:
-        of_system = error.strerror if isinstance(error, OSError) else None
-        lines = (of_system or str(error)).strip().splitlines()
-        why = lines[0] if lines else type(error).__name__
-        about = f"{catalog}: {table}" if table else catalog
-        raise LakeError(f"the Iceberg catalog {about}: {why}") from error
+        where = f"{catalog}: {table}" if table else catalog
+        raise LakeError(f"the Iceberg catalog {where}: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    of_system = error.strerror if isinstance(error, OSError) else None
+    lines = (of_system or str(error)).strip().splitlines()
+    return _OF_PYTHON.sub("", lines[0]) if lines else type(error).__name__

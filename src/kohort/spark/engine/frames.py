@@ -1,4 +1,4 @@
-"""Frames that come from nowhere."""
+"""A frame without rows."""
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -6,9 +6,9 @@ from pyspark.sql.types import StructType
 
 
 def empty(spark: SparkSession, schema: StructType) -> DataFrame:
-    """A frame without rows. Spark drops all that is joined or united with it.
+    """A frame that Spark knows to be empty: it plans nothing of what is joined with it.
 
-    Of an empty list it knows no more than of a full one: it would plan all of it, and start a
-    worker in Python to hear that there is nothing.
+    Of a list it does not look whether that is empty. It would plan everything, and start a worker
+    in Python.
     """
     return spark.createDataFrame(to_arrow_schema(schema, timezone="UTC").empty_table(), schema)

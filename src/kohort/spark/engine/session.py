@@ -70,9 +70,9 @@ over 344 records it halves the CPU time. The first compiler alone would fill its
 is small.
 """
 WIDE_ROWS = {"spark.sql.parquet.columnarReaderBatchSize": "64"}
-"""A state of a group or a record of a classic one may have hundreds of kilobytes, and a reader
-brings so many rows into memory at a time: by default 4,096. It costs nothing that could be measured
-to read 64.
+"""How many rows of a file Spark has in memory at a time, by default 4,096. The state of a group or
+a record of a classic one may take hundreds of kilobytes. Over a million commits 64 rows at a time
+cost no more than 4,096; with 16 a run took a tenth longer.
 """
 _CAUSE = re.compile(r".*\b(?:[a-z]\w*\.)+(\w*(?:Error|Exception)): (.+)")
 _JAVA_ENDS_S = 20

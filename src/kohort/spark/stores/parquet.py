@@ -13,9 +13,10 @@ from kohort.spark.stores.arrow_files import FOOTER_BYTES, ObjectFile, filesystem
 from kohort.spark.stores.object_path import ObjectPath
 from kohort.spark.stores.places import Folder, is_object, place_of
 
-CHECKED: dict[str, Any] = {"write_page_checksum": True, "write_batch_size": 64}
-"""How every file is written: `pipeline verify` finds a bit that has flipped, and a page has no more
-rows than that when these alone fill it. By default it would have a thousand.
+OPTIONS: dict[str, Any] = {"write_page_checksum": True, "write_batch_size": 64}
+"""How every file is written. By the checksums `pipeline verify` finds a bit that has flipped. After
+each batch of rows the writer looks whether a page is full: a page of a thousand large rows, as by
+default, is more than a reader may have memory for.
 """
 
 
@@ -84,10 +85,10 @@ def opened(file: Folder, **options: Any) -> pq.ParquetFile:
 def write(rows: pa.Table, file: Folder, **options: Any) -> None:
     """A new file, as a whole."""
     if isinstance(file, Path):
-        pq.write_table(rows, file, **CHECKED, **options)
+        pq.write_table(rows, file, **OPTIONS, **options)
         return
     sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, **CHECKED, **options)
+    pq.write_table(rows, sink, **OPTIONS, **options)
     data = sink.getvalue().to_pybytes()
     _put(file, data, len(data))
 
@@ -98,7 +99,7 @@ class Growing:
     def __init__(self, file: Folder, schema: pa.Schema, **options: Any) -> None:
         self._file = file
         self._aside = None if isinstance(file, Path) else tempfile.TemporaryFile()  # noqa: SIM115
-        self._writer = pq.ParquetWriter(self._aside or file, schema, **CHECKED, **options)
+        self._writer = pq.ParquetWriter(self._aside or file, schema, **OPTIONS, **options)
 
     def write(self, rows: pa.Table, row_group_size: int) -> None:
         self._writer.write_table(rows, row_group_size=row_group_size)

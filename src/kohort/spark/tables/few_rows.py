@@ -31,7 +31,7 @@ def write(directory: Folder, rows: pa.Table) -> None:
         ordered,
         directory,
         format="parquet",
-        file_options=ds.ParquetFileFormat().make_write_options(**parquet.CHECKED),
+        file_options=ds.ParquetFileFormat().make_write_options(**parquet.OPTIONS),
         partitioning=_BY_KIND,
         basename_template="part-{i}.parquet",
         use_threads=False,  # else their order is lost

@@ -116,7 +116,7 @@ class _Files:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115  (`end` closes it)
             # Times are read in UTC, whatever zone the session shows them in.
             self._writer = pq.ParquetWriter(
-                self._file, rows.schema, compression="zstd", store_schema=False, **parquet.CHECKED
+                self._file, rows.schema, compression="zstd", store_schema=False, **parquet.OPTIONS
             )
         self._writer.write_table(rows)
         self._rows += rows.num_rows
