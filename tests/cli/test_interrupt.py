@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 from tests.client.scripted import Scripted
-from tests.interruptible import started
+from tests.interruptible import interruptible, started
 from tests.serve.talk import Talk
 from tests.waiting import SOON_S
 
@@ -96,6 +96,7 @@ def test_one_that_was_changing_something_says_that_it_may_be_done():
                 *("--bootstrap-server", scripted.bootstrap),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
+                preexec_fn=interruptible,
             )
             try:
                 async with asyncio.timeout(SOON_S):

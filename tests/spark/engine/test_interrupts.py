@@ -63,12 +63,15 @@ def test_ctrl_c_while_spark_starts_waits_until_it_can_be_ended(tmp_path, monkeyp
         begun.append("the JVM answers")
 
     monkeypatch.setattr(jobs, "session", start)
-    before = signal.getsignal(signal.SIGINT)
-    given = jobs.Given(None, None, None)
-    with Writer(tmp_path) as writer, pytest.raises(KeyboardInterrupt):
-        jobs._session(given, writer, None).__enter__()
-    assert begun == ["the JVM answers"]
-    assert signal.getsignal(signal.SIGINT) is before
+    of_the_run = signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored
+    try:
+        given = jobs.Given(None, None, None)
+        with Writer(tmp_path) as writer, pytest.raises(KeyboardInterrupt):
+            jobs._session(given, writer, None).__enter__()
+        assert begun == ["the JVM answers"]
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, of_the_run)
 
 
 def test_a_handler_that_was_set_meanwhile_stays():
