@@ -70,7 +70,12 @@ from kohort.spark.tables.writer import Writer, claim
 
 FORMATS = ("parquet", "delta")
 FEW_ROWS = 300_000
-"""For so many rows plans are interpreted; see also `FEW_HERE`."""
+"""For so many rows the JVM needs no second compiler; see also `FEW_HERE`."""
+INTERPRETED_ROWS = 35_000
+"""For so many rows plans are interpreted: the cost of compiling them is that of interpreting so
+many. A row that an earlier run has kept, with the last commits of a key, counts as KEPT_WEIGHT.
+"""
+KEPT_WEIGHT = 4
 
 
 def run(
@@ -123,7 +128,7 @@ def run(
         plan = log.plan(writer.manifest.positions, from_time=from_time, to_time=to_time)
         ends = ends_now(writer, log)
         given = Given(spark, master, conf, alone=alone)
-        with _session(given, writer, progress, _rows_at_most(writer, plan)) as active:
+        with _session(given, writer, progress, _size_at_most(writer, plan)) as active:
             plan = plan if to_time else _without_older_copies(active, writer, log, plan)
             batch = _batch(active, writer, log, plan, from_time)
             batch = batch._replace(ends=ends, server_log=logged.parts)
@@ -260,16 +265,33 @@ def stream(
     )
 
 
-def _rows_at_most(writer: Writer, plan: Plan) -> int:
-    """How many rows there will be: those that are new, and where the tables cannot go on from what
-    earlier runs have kept, all others. Of that a few rows of each key are left.
+class Size(NamedTuple):
+    """How many rows a run looks at."""
+
+    read: int
+    kept: int = 0
+    """What earlier runs have kept for those that go on: a row or a few of each key."""
+
+    @property
+    def rows(self) -> int:
+        return self.read + self.kept
+
+    @property
+    def is_interpreted(self) -> bool:
+        """Whether that is cheaper than to compile."""
+        return self.read + KEPT_WEIGHT * self.kept <= INTERPRETED_ROWS
+
+
+def _size_at_most(writer: Writer, plan: Plan) -> Size:
+    """The rows that are new, and where the tables cannot go on from what earlier runs have kept,
+    all others.
     """
     planned = sum(end - start for start, end in plan.ranges.values())
     before = writer.manifest.progress
     goes_on = before is not None and before.code == code() and not plan.cut
     if goes_on and before is not None:
-        return planned + sum(part.rows for part in (*before.newest, *before.records))
-    return planned + sum(increment.rows for increment in writer.manifest.increments)
+        return Size(planned, sum(part.rows for part in (*before.newest, *before.records)))
+    return Size(planned + sum(increment.rows for increment in writer.manifest.increments))
 
 
 def _batch(
@@ -311,14 +333,14 @@ class Given(NamedTuple):
 
 @contextmanager
 def _session(
-    given: Given, writer: Writer, progress: Progress | None, rows: int | None = None
+    given: Given, writer: Writer, progress: Progress | None, size: Size | None = None
 ) -> Iterator[SparkSession]:
     """The session, with our package on its executors and the settings that we need.
 
-    `rows` is how many there are at most. A session of our own outlives the run, so what only few
+    `size` is what there is at most. A session of our own outlives the run, so what only few
     want is set back, and in the JVM itself it is set only when nothing comes after.
     """
-    quick = rows is not None and rows <= FEW_ROWS
+    quick = size is not None and size.rows <= FEW_ROWS
     as_delta = writer.manifest.format == "delta"
     if given.spark is None and progress is not None:
         progress(Doing("starting Spark"))
@@ -332,9 +354,9 @@ def _session(
     shipping.ship(active)
     ours = given.spark is None and is_local(active.conf.get("spark.master", "") or "")
     wanted = dict(WIDE_ROWS)
-    if quick and ours:
-        wanted |= INTERPRETED
-        wanted |= ONE_TASK if rows is not None and rows <= FEW_HERE else {}
+    if quick and ours and size is not None:
+        wanted |= INTERPRETED if size.is_interpreted else {}
+        wanted |= ONE_TASK if size.rows <= FEW_HERE else {}
     try:
         with settings(
             active, {name: value for name, value in wanted.items() if name not in chosen}

@@ -29,7 +29,7 @@ from kohort.records.schemas import (
 from kohort.spark import jobs
 from kohort.spark.engine import class_archive
 from kohort.spark.engine.java import find_java
-from kohort.spark.engine.session import end_jvm, session
+from kohort.spark.engine.session import INTERPRETED, end_jvm, session
 from kohort.spark.sources.options import GROUP_LOG
 from kohort.terms import TopicId
 from kohort.wire import batch
@@ -59,7 +59,7 @@ def warm(told: Callable[[str], None] = lambda _: None) -> Path:
     with tempfile.TemporaryDirectory(prefix="kohort-") as name:
         directory = Path(name)
         _write_log(directory / "log")
-        spark = session(quick=True, alone=True)
+        spark = session(conf=INTERPRETED, quick=True, alone=True)
         try:
             jobs.run(f"log:{directory / 'log'}", directory / "tables", spark=spark)
             recipe = class_archive.recipe_or_none(spark, home)
