@@ -69,7 +69,7 @@ from kohort.spark.tables.verifying import (
 from kohort.spark.tables.writer import Writer, claim
 
 FORMATS = ("parquet", "delta")
-FEW_ROWS = 300_000
+FEW_ROWS = 1_000_000
 """For so many rows the JVM needs no second compiler; see also `FEW_HERE`."""
 INTERPRETED_ROWS = 35_000
 """For so many rows plans are interpreted: the cost of compiling them is that of interpreting so
