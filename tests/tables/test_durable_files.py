@@ -11,7 +11,7 @@ pytest.importorskip("pyiceberg")
 from tests.tables.published import publish
 
 import kohort.tables
-from kohort.tables.durable_files import DurableFiles
+from kohort.tables.durable_files import DurableFiles, make_directory
 from kohort.tables.iceberg import Lake
 
 
@@ -35,12 +35,19 @@ def test_a_file_is_on_the_disk_when_it_is_closed(tmp_path, synced, name):
 
     with file.create() as stream:
         stream.write(b"abc")
-        assert synced == []
+        assert synced == [str(tmp_path)]  # where a new directory is
 
-    assert synced == [str(path), str(path.parent)]
+    assert synced == [str(tmp_path), str(path), str(path.parent)]
     assert (file.exists(), len(file), path.read_bytes()) == (True, 3, b"abc")
     with file.to_input_file().open() as stream:
         assert stream.read() == b"abc"
+
+
+def test_new_directories_are_on_the_disk_with_all_above_them(tmp_path, synced):
+    make_directory(tmp_path / "a" / "b")
+    assert sorted(synced) == [str(tmp_path), str(tmp_path / "a")]
+    make_directory(tmp_path / "a" / "b")
+    assert len(synced) == 2
 
 
 def test_a_file_that_is_there_is_replaced_only_if_asked(tmp_path):
@@ -72,9 +79,9 @@ def test_all_files_are_on_the_disk_before_the_catalog_names_them(tmp_path, synce
     lake = Lake.in_directory(tmp_path / "lake")
     commit, before_commit = Lake._commit, []
 
-    def look(self, staged, undone):
+    def look(self, staged, unused):
         before_commit.extend(synced)
-        return commit(self, staged, undone)
+        return commit(self, staged, unused)
 
     monkeypatch.setattr(Lake, "_commit", look)
     lake.export(kohort.tables.snapshot(out), ["lag"])

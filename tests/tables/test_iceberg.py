@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("pyiceberg")
 
-from pyiceberg.exceptions import CommitStateUnknownException
+from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 from pyiceberg.table import CreateTableTransaction
 from tests.tables.published import add_log, publish
 
@@ -238,10 +238,10 @@ def test_a_table_that_somebody_else_changes_meanwhile_is_named(
     schema = rows_of(lake, "lag").schema
     commit = Lake._commit
 
-    def meet(self, staged, undone):
+    def meet(self, staged, unused):
         theirs = pa.Table.from_pylist([{"group_id": "theirs"}], schema=schema)
         table_of(lake, "lag").append(theirs)
-        return commit(self, staged, undone)
+        return commit(self, staged, unused)
 
     monkeypatch.setattr(Lake, "_commit", meet)
     told = r"^the Iceberg table kohort\.lag was changed .* \(already written: rebalances\)$"
@@ -250,6 +250,25 @@ def test_a_table_that_somebody_else_changes_meanwhile_is_named(
 
     assert rows_of(lake, "rebalances").num_rows == 0
     assert sorted(groups(lake)) == sorted([*before, "theirs"])
+
+
+def test_a_failed_commit_takes_no_rows_of_those_before_it(out, lake, tmp_path, monkeypatch):
+    names = ["rebalances", "lag", "status"]
+    publish(out, {"status": [{"group_id": "a"}]})
+    commit = CreateTableTransaction.commit_transaction
+
+    def meet(self):
+        if self.table_metadata.location.endswith("/lag"):
+            raise CommitFailedException("changed")
+        return commit(self)
+
+    monkeypatch.setattr(CreateTableTransaction, "commit_transaction", meet)
+    with pytest.raises(LakeError, match=r"lag was changed .* \(already written: rebalances\)$"):
+        lake.export(kohort.tables.snapshot(out), names)
+
+    assert rows_of(lake, "rebalances")["triggers"].to_pylist() == [["join", "leave"]]
+    (left,) = (tmp_path / "lake").rglob("*.parquet")
+    assert [str(left)] == files_of(lake, "rebalances")
 
 
 def test_a_commit_that_may_have_worked_keeps_its_rows(out, lake, monkeypatch):

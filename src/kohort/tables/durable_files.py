@@ -10,7 +10,8 @@ from pathlib import Path
 
 from pyiceberg.io import InputFile, OutputFile
 from pyiceberg.io.pyarrow import PyArrowFileIO
-from pyiceberg.typedef import Properties
+
+from kohort.spark.stores.local_store import sync
 
 SCHEME = "file://"
 """In front of a path that is written as it is, without any %."""
@@ -18,9 +19,6 @@ SCHEME = "file://"
 
 class DurableFiles(PyArrowFileIO):
     """The `py-io-impl` of a catalog whose tables are on the local disk."""
-
-    def __init__(self, properties: Properties) -> None:
-        super().__init__(properties)
 
     def new_output(self, location: str) -> OutputFile:  # type: ignore[override]
         """A file that will be there, and on the disk, when it is closed."""
@@ -43,7 +41,7 @@ class _DurableFile(OutputFile):
         return self._files.new_input(self.location)
 
     def create(self, overwrite: bool = False) -> io.BufferedWriter:  # noqa: FBT001, FBT002  (theirs)
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(self._path.parent)
         return _Synced(self._path, "wb" if overwrite else "xb")
 
 
@@ -59,13 +57,12 @@ class _Synced(io.BufferedWriter):
                 os.fsync(self.fileno())
             finally:
                 super().close()
-            sync_folder(self._path.parent)
+            sync(self._path.parent)
 
 
-def sync_folder(folder: Path) -> None:
-    """Have the names in a folder on the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def make_directory(directory: Path) -> None:
+    """A directory that stays, with those above it that are missing."""
+    missing = [place for place in (directory, *directory.parents) if not place.exists()]
+    directory.mkdir(parents=True, exist_ok=True)
+    for place in missing:
+        sync(place.parent)

@@ -4,7 +4,6 @@ All are of one moment. They are written aside, made durable and then renamed, so
 a name is always whole.
 """
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 
 from kohort.errors import KohortError
 from kohort.spark.stores.layout import MANIFEST
+from kohort.spark.stores.local_store import sync
 from kohort.spark.tables.manifest import TablesError
 from kohort.tables.moment import Snapshot, Snapshots
 from kohort.tables.plain import csv_header, csv_lines, jsonl
@@ -82,12 +82,12 @@ def _written(
     found = []
     for name, path in paths.items():
         rows = _WRITERS[form](snapshot.scan(name), aside / path.name)
-        _sync(aside / path.name)
+        sync(aside / path.name)
         found.append(Exported(name, rows, path))
     for path in paths.values():
         (aside / path.name).replace(path)
     if found:
-        _sync(aside.parent)
+        sync(aside.parent)
     return found
 
 
@@ -119,14 +119,6 @@ def _text(
                 file.write(lines(batch.slice(start, _AT_ONCE)))
             rows += batch.num_rows
     return rows
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 _WRITERS: dict[Form, Callable[[pa.RecordBatchReader, Path], int]] = {

@@ -19,7 +19,6 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import (
     CommitFailedException,
-    CommitStateUnknownException,
     TableAlreadyExistsError,
     ValidationException,
 )
@@ -30,7 +29,7 @@ from pyiceberg.utils.config import Config
 from sqlalchemy import URL
 
 from kohort.errors import KohortError
-from kohort.tables.durable_files import SCHEME, DurableFiles
+from kohort.tables.durable_files import SCHEME, DurableFiles, make_directory
 from kohort.tables.export import ThereError, check_outside
 from kohort.tables.moment import Snapshot, Snapshots
 
@@ -45,6 +44,10 @@ _NO_NAME = re.compile(r"[/\x00-\x1f\x7f\ud800-\udfff]")
 _NO_PLACE = re.compile(r"[?#\x00-\x1f\x7f\ud800-\udfff]")
 """A place is told as a URI, where these would end its path or are not allowed."""
 _OF_PYTHON = re.compile(r"^\(\w+\.\w+\) ")
+
+
+_Unused = dict[str, FileIO]
+"""Files that count for nobody so far, and what can remove them. They may not be there."""
 
 
 class LakeError(KohortError):
@@ -65,6 +68,8 @@ class _Staged(NamedTuple):
     name: str
     transaction: Transaction
     rows: int
+    file: str
+    """The file of the rows; without rows there is none."""
 
 
 class Lake:
@@ -97,7 +102,7 @@ class Lake:
             raise LakeError(f"{str(where)!r} cannot have a lake, expected a path without ? and #")
 
         def opens() -> Catalog:
-            where.mkdir(parents=True, exist_ok=True)
+            make_directory(where)
             uri = URL.create("sqlite", database=str(where / CATALOG_FILE))
             files = f"{DurableFiles.__module__}.{DurableFiles.__name__}"
             return SqlCatalog(
@@ -133,7 +138,7 @@ class Lake:
 
         Raises ThereError without `overwrite`, TablesError for a table that is not there, GoneError,
         and LakeError. Nothing has changed then, unless a LakeError names tables that have been
-        written before.
+        written before, or one that may have been.
         """
         wanted = snapshot.names if names is None else [snapshot.table(name).name for name in names]
         with _one_sentence(self.about):
@@ -143,7 +148,7 @@ class Lake:
         if there and not overwrite:
             raise ThereError(f"the table {self._called(there[0])} is there already")
         staged: list[_Staged] = []
-        with ExitStack() as undone:
+        with _unused_files() as unused:
             with _one_sentence(self.about):
                 catalog.create_namespace_if_not_exists(self._namespace)
             for name, identifier in identifiers.items():
@@ -155,27 +160,28 @@ class Lake:
                         transaction = _replacing(table, schema, told)
                     else:
                         transaction = catalog.create_table_transaction(identifier, schema)
-                    rows = _stage(transaction, reader, schema, told, undone)
-                staged.append(_Staged(name, transaction, rows))
-            return self._commit(staged, undone)
+                    rows, file = _stage(transaction, reader, schema, told, unused)
+                staged.append(_Staged(name, transaction, rows, file))
+            return self._commit(staged, unused)
 
-    def _commit(self, staged: Sequence[_Staged], undone: ExitStack) -> list[InLake]:
+    def _commit(self, staged: Sequence[_Staged], unused: _Unused) -> list[InLake]:
         """Change the tables one after the other."""
         done: list[InLake] = []
         for each in staged:
+            about = f"the Iceberg table {self._called(each.name)}"
             before = f" (already written: {', '.join(table.name for table in done)})"
+            # Whatever becomes of the commit: when its answer is lost, the file may count.
+            files = unused.pop(each.file)
             try:
-                with _one_sentence(self.about, self._called(each.name)):
-                    table = each.transaction.commit_transaction()
-            except LakeError as error:
-                if isinstance(error.__cause__, CommitStateUnknownException):
-                    undone.pop_all()  # whether its file counts nobody knows
-                raise LakeError(f"{error}{before if done else ''}") from error.__cause__
-            except KeyboardInterrupt:
-                undone.pop_all()
-                raise
+                table = each.transaction.commit_transaction()
+            except _CHANGED_MEANWHILE as error:
+                unused[each.file] = files
+                why = "was changed by somebody else meanwhile: try again"
+                raise LakeError(f"{about} {why}{before if done else ''}") from error
+            except Exception as error:
+                why = f"may have its new rows all the same: {self.about}: {_first_line(error)}"
+                raise LakeError(f"{about} {why}{before if done else ''}") from error
             done.append(InLake(each.name, each.rows, table.location()))
-        undone.pop_all()
         return done
 
     def _exists(self, catalog: Catalog, name: str) -> bool:
@@ -215,19 +221,19 @@ def _stage(
     reader: pa.RecordBatchReader,
     schema: pa.Schema,
     told: dict[str, str],
-    undone: ExitStack,
-) -> int:
-    """Write rows for a transaction; returns how many. `undone` gets what removes them again."""
+    unused: _Unused,
+) -> tuple[int, str]:
+    """Write rows for a transaction; returns how many, and the file."""
     file = f"{transaction.table_metadata.location}/data/{uuid4()}.parquet"
     # Not the catalog's: a table may have been given credentials for its own place.
     files = transaction._table.io  # noqa: SLF001
-    undone.callback(_remove, files, file)
+    unused[file] = files
     rows = _write(reader, schema, files.new_output(file))
     if rows:
         transaction.add_files([file], told, check_duplicate_files=False)
     else:  # so that its history says when it was empty
         transaction.append(schema.empty_table(), told)
-    return rows
+    return rows, file
 
 
 def _write(reader: pa.RecordBatchReader, schema: pa.Schema, file: OutputFile) -> int:
@@ -249,10 +255,17 @@ def _write(reader: pa.RecordBatchReader, schema: pa.Schema, file: OutputFile) ->
     return rows
 
 
-def _remove(files: FileIO, file: str) -> None:
-    """A file that counts for nobody; it may not be there."""
-    with suppress(Exception):
-        files.delete(file)
+@contextmanager
+def _unused_files() -> Iterator[_Unused]:
+    """Those that are left when the block fails are removed."""
+    unused: _Unused = {}
+    try:
+        yield unused
+    except BaseException:
+        for file, files in unused.items():
+            with suppress(Exception):
+                files.delete(file)
+        raise
 
 
 def _known_to_iceberg(schema: pa.Schema) -> pa.Schema:
@@ -294,16 +307,10 @@ def _oldest(times: Iterable[datetime | None]) -> str:
 @contextmanager
 def _one_sentence(catalog: str, table: str = "") -> Iterator[None]:
     """Turn the error of any library that a catalog is of into a LakeError."""
-    about = f"the Iceberg table {table}" if table else "the Iceberg catalog"
     try:
         yield
     except KohortError:
         raise
-    except _CHANGED_MEANWHILE as error:
-        raise LakeError(f"{about} was changed by somebody else meanwhile: try again") from error
-    except CommitStateUnknownException as error:
-        why = _first_line(error)
-        raise LakeError(f"{about} may have its new rows all the same: {catalog}: {why}") from error
     except Exception as error:
         where = f"{catalog}: {table}" if table else catalog
         raise LakeError(f"the Iceberg catalog {where}: {_first_line(error)}") from error

@@ -146,7 +146,7 @@ def sync_all(path: Path, since_ns: int = 0) -> None:
         for found in (Path(parent), *(Path(parent) / name for name in names)):
             with contextlib.suppress(FileNotFoundError):  # a VACUUM may be taking it
                 if _changed_ns(found) >= since_ns:
-                    _sync(found)
+                    sync(found)
 
 
 def _changed_ns(path: Path) -> int:
@@ -154,7 +154,8 @@ def _changed_ns(path: Path) -> int:
     return path.stat().st_ctime_ns
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Bring a file to the disk, or the names in a directory."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
