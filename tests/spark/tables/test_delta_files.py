@@ -80,7 +80,7 @@ def publish(writer, version):
 def test_what_came_since_the_last_manifest_is_made_durable(tmp_path, monkeypatch):
     table = tmp_path / "gold" / "commit_rates"
     synced = set()
-    monkeypatch.setattr(local_store, "_sync", synced.add)
+    monkeypatch.setattr(local_store, "sync", synced.add)
     times = {}
     real = local_store._changed_ns
     monkeypatch.setattr(local_store, "_changed_ns", lambda path: times.get(path) or real(path))
