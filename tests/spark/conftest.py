@@ -21,6 +21,13 @@ def spark():
         one.stop()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def nothing_is_left_cached():
+    """Modules share a JVM of 1 GB, and one that has no memory ends."""
+    yield
+    sessions.forget_rows()
+
+
 def pytest_collection_modifyitems(items):
     """Whoever takes the session is a Spark test."""
     for item in items:

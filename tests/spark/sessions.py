@@ -1,5 +1,6 @@
 """The Spark session of the tests: start it, ask whether it lives, clear away what is dead."""
 
+import sys
 from contextlib import suppress
 from subprocess import TimeoutExpired
 
@@ -28,6 +29,17 @@ def lives(one):
         context = getattr(one, "sparkContext", one)
         return not context._jsc.sc().isStopped()
     return False
+
+
+def forget_rows():
+    """Whatever was cached is so no more, if there is a session."""
+    if "pyspark" not in sys.modules:
+        return
+    from pyspark.sql import SparkSession
+
+    one = SparkSession._instantiatedSession
+    if one is not None and lives(one):
+        one.catalog.clearCache()
 
 
 def clear():

@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from pyspark.sql import functions as F  # noqa: N812
 from tests import golden_logs
 
 from kohort.spark.engine import session as sessions
@@ -24,6 +25,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 JAVA = "java\n"
 ROWS, WIDTH = 2000, 300_000
+SORTS = 30
 WIDE = """
 import sys
 from kohort.spark import jobs
@@ -66,6 +68,24 @@ def test_rows_of_hundreds_of_kilobytes_are_not_read_by_the_thousand(tmp_path):
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.stderr == ""
     assert int(run.stdout) == ROWS * WIDTH
+
+
+def test_a_task_with_dozens_of_sorts_takes_little_memory(spark):
+    """Each has a page, by default of 16 MB: for a handful of rows they took most of the heap."""
+    jvm = spark._jvm.java.lang
+    joined = spark.range(8)
+    for number in range(SORTS):
+        other = spark.range(8).withColumn(f"value_{number}", F.col("id") + number)
+        joined = joined.join(other.hint("merge"), "id")
+    jvm.System.gc()
+    pools = list(jvm.management.ManagementFactory.getMemoryPoolMXBeans())
+    (old,) = (pool for pool in pools if "Old" in pool.getName())
+    before = old.getUsage().getUsed()
+    old.resetPeakUsage()
+
+    assert len(joined.collect()) == 8
+
+    assert old.getPeakUsage().getUsed() - before < SORTS * (6 << 20)
 
 
 def test_a_run_whose_jvm_is_killed_leaves_the_tables_as_they_were(tmp_path):

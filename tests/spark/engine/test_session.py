@@ -165,3 +165,25 @@ def test_a_session_ends_with_its_process_and_without_a_word():
     assert (count, done.stderr) == (3, "")
     with pytest.raises(ProcessLookupError):
         os.kill(java_pid, 0)
+
+
+@pytest.mark.spark
+def test_nobody_is_told_of_answers_that_nobody_waits_for():
+    """A thread of Py4J has the JVM forget objects. Where that ended meanwhile, a run that had
+    succeeded showed a trace.
+    """
+    told = (
+        "import gc, signal, time\n"
+        "from pyspark import SparkContext\n"
+        "from kohort.spark.engine.session import session\n"
+        "spark = session('local[1]', quick=True)\n"
+        "objects = [spark.range(3) for _ in range(20)]\n"
+        "java = SparkContext._gateway.proc\n"
+        "java.send_signal(signal.SIGSTOP)\n"
+        "objects.clear(); gc.collect()\n"
+        "time.sleep(2)  # the thread looks for work once a second\n"
+        "java.kill(); java.wait()\n"
+        "time.sleep(0.5)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    assert done.stderr == ""

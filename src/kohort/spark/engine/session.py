@@ -41,6 +41,9 @@ LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     _OPTIONS: f"{_ARROW} {_FAIL_FAST}",
+    # A task has a page for each of its sorts, joins and aggregations, of which ours have dozens. By
+    # default a page is as large as if there were sixteen: 16 MB of a heap of 1 GB.
+    "spark.buffer.pageSize": "2m",
 }
 DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",

@@ -2,12 +2,15 @@
 what we say better at its end.
 """
 
+import logging
 import os
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from py4j.protocol import Py4JNetworkError
 
 NOISE = (
     b"WARNING: Using incubator modules",
@@ -18,6 +21,7 @@ NOISE = (
     b"Terminating due to java.lang.OutOfMemoryError",
 )
 _STDERR = 2
+_PY4J = "java_gateway"
 
 
 @contextmanager
@@ -37,8 +41,8 @@ def quiet_start() -> Iterator[None]:
 
 
 def quiet_end(accumulators: Any) -> None:
-    """PySpark's server of accumulators shows a trace when its JVM is gone. Whoever waits for that
-    is told so.
+    """What PySpark and Py4J show when their JVM is gone is kept from stderr: traces of whoever was
+    waiting for it, who is told so, and of threads in which nobody waits.
     """
     show = accumulators.handle_error
 
@@ -47,6 +51,15 @@ def quiet_end(accumulators: Any) -> None:
             show(request, client_address)
 
     accumulators.handle_error = handle_error
+    logging.getLogger().addFilter(_is_no_lost_answer)
+
+
+def _is_no_lost_answer(record: logging.LogRecord) -> bool:
+    """Py4J writes into the root logger that a connection broke, whoever it tells besides. A thread
+    of its own asks the JVM to forget objects, up to the end of the process.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    return not (record.module == _PY4J and isinstance(error, Py4JNetworkError))
 
 
 def _copy(reading: int, writing: int) -> None:

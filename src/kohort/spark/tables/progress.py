@@ -83,32 +83,26 @@ def bring_up(run: Run, doing: Callable[[str], None]) -> Brought:
     if before is not None and not standing.touched:
         gold = {table.name: run.before(table) for table in TABLES}
         fresh = Fresh((), (), before.open_from)
-        state = State(before.newest, before.records, before.held_back)
+        state = State(before.newest, before.records)
     else:
-        doing(COMMITS.name)
-        fresh = _commits(run, gold)
-        doing(COMMIT_RATES.name)
-        behind = _rates(run, fresh, gold)
-        doing(OFFSETS.name)
-        state = State(_newest(run, fresh), _records(run), behind)
-        gold[OFFSETS.name] = _offsets(run, fresh, state)
-        doing(GROUP_STATE.name)
-        gold[GROUP_STATE.name] = _group_state(run, state)
-    doing(LAG.name)
+        doing(f"{COMMITS.name} and {GROUP_STATE.name}")
+        (fresh, last), newest_records = run.both(
+            partial(_commits, run, gold), partial(_group_state, run, gold)
+        )
+        state = State(last, newest_records)
     exact_us, newest_us = (
         largest(run.directory, state.newest, column) for column in ("exact_us", "newest_us")
     )
-    samples = sample_news(run.directory, run.manifest, before)
-    gold[LAG.name], moments = lag(run, fresh, state, gold, samples)
-    doing(STATUS.name)
-    gold[STATUS.name] = status_now(run, state, gold, exact_us)
-    doing(DELETABLE_GROUPS.name)
-    gold[DELETABLE_GROUPS.name] = deletable(run, state, gold)
+    doing(f"{LAG.name}, {STATUS.name} and {COMMIT_RATES.name}")
+    moments, behind = run.both(
+        partial(_status, run, fresh, state, gold, exact_us),
+        partial(_steps, run, fresh, state, gold),
+    )
     progress = Progress(
         code=code() or "",
         fed=reached_by(run.manifest.increments),
         extents={index: (*reach,) for index, reach in standing.reaches.items()},
-        held_back=state.held_back,
+        held_back=behind,
         open_from=fresh.open_from,
         newest=state.newest,
         records=state.records,
@@ -124,6 +118,30 @@ def bring_up(run: Run, doing: Callable[[str], None]) -> Brought:
     return Brought(tables, progress, partial(lag_at, run, fresh, gold))
 
 
+def _status(
+    run: Run, fresh: Fresh, state: State, gold: dict[str, Parts], exact_us: int | None
+) -> list[int]:
+    """How far behind each consumer is, and how it keeps up. Returns the moments of `lag`."""
+    samples = sample_news(run.directory, run.manifest, run.standing.before)
+    gold[LAG.name], moments = lag(run, fresh, state, gold, samples)
+    gold[STATUS.name] = status_now(run, state, gold, exact_us)
+    return moments
+
+
+def _steps(run: Run, fresh: Fresh, state: State, gold: dict[str, Parts]) -> dict[int, int]:
+    """The steps of consumers, where they stand, and which are not needed any more. Returns what
+    `_rates` does.
+    """
+    before = run.standing.before
+    if before is not None and not run.standing.touched:
+        behind = before.held_back
+    else:
+        behind = _rates(run, fresh, gold)
+        gold[OFFSETS.name] = _offsets(run, fresh, state)
+    gold[DELETABLE_GROUPS.name] = deletable(run, state, gold)
+    return behind
+
+
 def _decoded(run: Run) -> DataFrame:
     """The rows to look at: the new ones, and all rows of the partitions that begin anew."""
     every = run.frames[DECODED.name]
@@ -135,8 +153,10 @@ def _decoded(run: Run) -> DataFrame:
     return chosen.unionByName(run.here(every, run.anew())) if run.anew() else chosen
 
 
-def _commits(run: Run, gold: dict[str, Parts]) -> Fresh:
-    """Rows that are over are added to those before. Rows of open transactions are replaced."""
+def _commits(run: Run, gold: dict[str, Parts]) -> tuple[Fresh, Parts]:
+    """Rows that are over are added to those before. Rows of open transactions are replaced. Returns
+    also the newest of each key.
+    """
     before = run.standing.before
     open_from = {} if before is None else before.open_from
     decoded = _decoded(run)
@@ -167,7 +187,8 @@ def _commits(run: Run, gold: dict[str, Parts]) -> Fresh:
         still = run.write(opened, COMMITS, touched, is_open=True)
     gold[COMMITS.name] = (*_merged(run, COMMITS, (*over, *new)), *left, *still)
     opened_from = {index: at for index, at in open_from.items() if index not in touched}
-    return Fresh(new, still, opened_from | _first_offsets(run, still))
+    fresh = Fresh(new, still, opened_from | _first_offsets(run, still))
+    return fresh, _newest(run, fresh)
 
 
 def _behind(run: Run, tail: dict[int, int]) -> DataFrame:
@@ -297,11 +318,13 @@ def _replaced(run: Run, rows: DataFrame, table: Table, touched: frozenset[int]) 
     return (*left, *run.write(rows, table, touched))
 
 
-def _group_state(run: Run, state: State) -> Parts:
-    touched = run.standing.touched
-    rows = run.here(run.parts(RECORDS, state.records), touched)
-    frames = run.frames | views(rows)
-    return _replaced(run, group_state(frames, run.context), GROUP_STATE, touched)
+def _group_state(run: Run, gold: dict[str, Parts]) -> Parts:
+    """What groups are by the newest records of each key, which are returned."""
+    newest_records, touched = _records(run), run.standing.touched
+    rows = run.here(run.parts(RECORDS, newest_records), touched)
+    found = group_state(run.frames | views(rows), run.context)
+    gold[GROUP_STATE.name] = _replaced(run, found, GROUP_STATE, touched)
+    return newest_records
 
 
 def _merged(run: Run, table: Table, parts: Parts) -> Parts:

@@ -1,11 +1,12 @@
 """What a run knows that brings the tables of progress up to date, and what its steps hand on."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.spark.engine.side_by_side import Here, There, side_by_side
 from kohort.spark.gold.commits import effective
 from kohort.spark.gold.measure import Context
 from kohort.spark.gold.on_demand import OnDemand
@@ -93,6 +94,12 @@ class Run(NamedTuple):
         part = write_part(self.writer, self._near(rows), where, in_order, is_open=is_open, few=few)
         return (part,) if part.rows else ()
 
+    def both(self, here: Callable[[], Here], there: Callable[[], There]) -> tuple[Here, There]:
+        """The results of two steps that do not need each other."""
+        if self.are_few():
+            return side_by_side(self.spark, here, there)
+        return here(), there()  # many rows take all cores anyway, and the memory of one step
+
     def are_few(self) -> bool:
         """Whether this process may hold any table that is written: there are few rows to look at,
         and few partitions of groups.
@@ -125,4 +132,3 @@ class State(NamedTuple):
 
     newest: tuple[Part, ...]
     records: tuple[Part, ...]
-    held_back: dict[int, int]

@@ -1,6 +1,7 @@
 """Who writes a place of tables: one at a time, and all tables are flipped at once."""
 
 import contextlib
+import itertools
 import secrets
 import time
 from types import TracebackType
@@ -41,7 +42,7 @@ class Writer:
         self._store: Store = store_of(self.directory)
         self._closed = False
         self._token = secrets.token_hex(4)
-        self._names = 0
+        self._names = itertools.count(1)  # two threads never get the same
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             was_left = self._store.hold() if locked else False
@@ -88,8 +89,7 @@ class Writer:
 
     def new_name(self, what: str) -> str:
         """A name that no earlier attempt has used: its tasks may still be writing somewhere."""
-        self._names += 1
-        return layout.name(what, self.manifest.number + 1, self._token, self._names)
+        return layout.name(what, self.manifest.number + 1, self._token, next(self._names))
 
     def discard(self, path: str) -> None:
         """Remove files that this writer has written and will not name."""
