@@ -16,7 +16,7 @@ pytest.importorskip("pyspark")
 from tests import golden_logs
 from tests.tables.published import publish
 
-from kohort.cli import show
+from kohort.cli import pipeline, show
 from kohort.spark import jobs, report, snapshots
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.membership import REBALANCES
@@ -24,7 +24,7 @@ from kohort.spark.schemas.progress import DELETABLE_GROUPS, LAG
 from kohort.spark.sources.standing import Note
 from kohort.spark.tables import arrow_reader, unchanged
 from kohort.spark.tables.catalog import SHORT, known_tables
-from kohort.spark.tables.manifest import Asked, Basis, Gold, Part, load
+from kohort.spark.tables.manifest import Asked, Basis, Gold, Part, TablesError, load
 from kohort.spark.tables.report_mark import mark_of
 from kohort.spark.tables.summary import Summary
 from kohort.spark.tables.writer import Writer
@@ -351,6 +351,28 @@ def test_stream_is_a_run_that_may_go_on(kohort, out, monkeypatch):
         command = ("pipeline", "run", "--source", "log:/d", "--out", out, "--stream", *more)
         assert kohort(*command).code == 0
     assert [one["every_s"] for one in asked] == [None, 1.5]
+    assert [one["after_each"] is None for one in asked] == [True, False]
+
+
+def test_a_stream_writes_its_report_as_it_goes(out, monkeypatch, capsys):
+    clock, written = [100.0], []
+    monkeypatch.setattr(pipeline.time, "monotonic", lambda: clock[0])
+
+    def write(directory):
+        written.append(clock[0])
+        if len(written) == 2:
+            raise TablesError("gold is gone")
+        return directory / "report.html"
+
+    monkeypatch.setattr(report, "write_into", write)
+    after_each = pipeline.Reports(Path(out))
+    for clock[0] in (100.0, 110.0, 159.0, 160.0, 170.0, 225.0):
+        after_each()
+
+    assert written == [100.0, 160.0, 225.0]
+    told = capsys.readouterr()
+    assert told.err == "kohort: the report was not written: gold is gone\n"
+    assert told.out == ""
 
 
 def test_snapshot_counts_the_partitions(kohort, tmp_path, monkeypatch):

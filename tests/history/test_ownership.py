@@ -69,3 +69,29 @@ def test_two_topics_of_one_name_are_two():
     log.at(1).write(epoch(3), other)
     found = [(row.topic_id, row.topic, at(row.valid_from)) for row in tables(log).assignments]
     assert found == [("orders-id", "orders", 0), ("new-id", None, 1)]
+
+
+def test_a_group_of_the_same_id_takes_nothing_from_one_that_was_deleted():
+    log = Log()
+    log.write(member("a"), epoch(2))
+    log.write(has("a", 2, 0, before=0))
+    log.at(1).write(has_nothing("a"), end_of("a"), epoch(3))
+    log.at(5).write(epoch(None))
+    log.at(6).write(member("b"), epoch(2))
+    log.at(7).write(has("b", 2, 0, before=0))
+    *_, before, anew = tables(log).rebalances
+    assert [(gap.topic_partition, gap.seconds) for gap in before.unowned] == [(0, None)]
+    (move,) = anew.moves
+    assert (move.from_member_id, move.to_member_id) == (None, "b")
+    assert anew.partitions_moved == 0
+
+
+def test_a_classic_group_takes_nothing_from_one_that_was_deleted_either():
+    log = Log()
+    log.write(generation(1, classic("a", 0)))
+    log.at(1).write(generation(2))
+    log.at(5).write(logs.end_of_classic())
+    log.at(6).write(generation(1, classic("b", 0)))
+    *_, anew = tables(log).rebalances
+    assert [move.from_member_id for move in anew.moves] == [None]
+    assert anew.partitions_moved == 0

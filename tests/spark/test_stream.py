@@ -42,8 +42,17 @@ def batch(spark, folder, tmp_path_factory):
 def test_a_stream_gives_the_tables_of_a_batch(spark, folder, batch, tmp_path):
     out = tmp_path / "out"
 
-    streamed = jobs.stream(f"log:{folder}", out, spark=spark, as_of=AS_OF, max_records=200)
+    seen = []
+    streamed = jobs.stream(
+        f"log:{folder}",
+        out,
+        spark=spark,
+        as_of=AS_OF,
+        max_records=200,
+        after_each=lambda: seen.append(len(load(out).increments)),
+    )
 
+    assert seen == [1, 2]
     assert contents(out) == batch
     assert sum(streamed.rows.values()) == len(batch["records"])
     assert len(load(out).increments) == 2

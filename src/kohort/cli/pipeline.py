@@ -5,6 +5,7 @@ start at once.
 """
 
 import logging
+import time
 from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +31,7 @@ from kohort.cli.render import Output
 from kohort.cli.show import Show
 from kohort.cli.sql import Sql
 from kohort.cli.upkeep import Rebuild, Verify
+from kohort.errors import KohortError
 
 if TYPE_CHECKING:
     from kohort.spark.tables.summary import Summary
@@ -186,8 +188,36 @@ def _with_spark(args: Namespace, told: dict[str, Any]) -> "Summary":
     logging.getLogger().addHandler(logging.NullHandler())  # else Py4J shows traces of its own
     if args.stream:
         every_s = None if args.every is None else args.every / 1000
-        return jobs.stream(args.source, args.out, every_s=every_s, **common)
+        after_each = None if every_s is None else Reports(args.out)
+        return jobs.stream(args.source, args.out, every_s=every_s, after_each=after_each, **common)
     return jobs.run(args.source, args.out, to_time=args.to_time, alone=True, **common)
+
+
+class Reports:
+    """Writes the report of tables that a stream brings up to date: at once, and then once in
+    EVERY_S. It takes about two seconds, which a micro-batch may not have each time.
+    """
+
+    EVERY_S = 60.0
+
+    def __init__(self, out: Path) -> None:
+        self._out = out
+        self._next: float | None = None
+
+    def __call__(self) -> None:
+        """To be called after each micro-batch. A report that cannot be written is said to be so,
+        and the stream goes on.
+        """
+        now = time.monotonic()
+        if self._next is not None and now < self._next:
+            return
+        self._next = now + self.EVERY_S
+        from kohort.spark import report
+
+        try:
+            report.write_into(self._out)
+        except (KohortError, OSError) as error:
+            complain(f"the report was not written: {error}")
 
 
 def _tell(summary: "Summary", source: str, output: Output) -> None:

@@ -30,7 +30,7 @@ from kohort.history.events import (
 )
 from kohort.history.explained import row_of
 from kohort.history.logged import may_change
-from kohort.history.ownership import forget
+from kohort.history.ownership import end_life, forget
 from kohort.history.rows import Row
 from kohort.history.state import VERSION, Life, Rebalance, State
 from kohort.history.story import Step, Story, Told
@@ -142,6 +142,14 @@ def _apply(story: Story, write: list[Record]) -> None:
         belongs = step.rebalance if step.leads else begun
         HANDLERS[step.record.type](story, step._replace(rebalance=belongs))
         _pass(state, step.record.at)
+    if _is_over(state, write):
+        end_life(state)
+
+
+def _is_over(state: State, write: list[Record]) -> bool:
+    """Whether a write has ended the group, and not only its protocol."""
+    ends = any(record.value is None and record.type in (EPOCH, CLASSIC) for record in write)
+    return ends and state.consumer.begun is None and state.classic.value is None
 
 
 def _is_cause(record: Record, *, upgrading: bool) -> bool:

@@ -18,6 +18,7 @@ from kohort.history.state import (
     Progress,
     Rhythm,
     Silence,
+    State,
 )
 from kohort.history.story import Story
 
@@ -161,9 +162,9 @@ def _close(story: Story, moment: Moment, place: Place, holding: Holding) -> None
         return
     rebalance = story.rebalance(moment.taken_by, moment.group_type)
     rebalance.involved[row.member_id] = True
-    owner = state.owners[_key(row)]
-    if (owner.member_id, owner.from_offset) != (row.member_id, row.from_offset):
-        return  # somebody else has it already
+    owner = state.owners.get(_key(row))
+    if owner is None or (owner.member_id, owner.from_offset) != (row.member_id, row.from_offset):
+        return  # somebody else has it already, or the group is over
     of_partition = (row.topic_id, row.topic, row.topic_partition)
     owner.gap = (rebalance.offset, len(rebalance.gaps))
     rebalance.gaps.append(Gap(*of_partition, moment.at, moment.offset))
@@ -171,6 +172,17 @@ def _close(story: Story, moment: Moment, place: Place, holding: Holding) -> None
     number = len(rebalance.silences)
     rebalance.silences.append(silence)
     begin_silence(story, silence, rebalance.offset, number, moment.longest_us)
+
+
+def end_life(state: State) -> None:
+    """The group is deleted. A group of its id that comes later takes nothing from its members, and
+    nobody gets the partitions that it left without an owner.
+    """
+    for owner in state.owners.values():
+        rebalance = None if owner.gap is None else state.rebalances.get(owner.gap[0])
+        if rebalance is not None and owner.gap is not None:
+            rebalance.gaps[owner.gap[1]].ongoing = False
+    state.owners.clear()
 
 
 def forget(story: Story) -> None:

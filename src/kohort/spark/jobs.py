@@ -4,7 +4,7 @@ Each holds the lock of its directory of tables as long as it runs; readers never
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -225,12 +225,14 @@ def stream(
     cluster: str | None = None,
     server_logs: Sequence[str | Path] = (),
     progress: Progress | None = None,
+    after_each: Callable[[], None] | None = None,
 ) -> Summary:
     """The same in micro-batches of `max_records`, each of which brings all tables up to date.
 
     With `every_s` it goes on until it is interrupted, and begins a micro-batch that often; without,
     it ends when it has read what is there now. Where to go on the manifest says, so a micro-batch
-    that comes again adds nothing; Spark's checkpoint is for one stream only.
+    that comes again adds nothing; Spark's checkpoint is for one stream only. `after_each` is called
+    after each micro-batch, in the thread that has added it; not on Spark Connect.
     """
     began = time.monotonic()
     options = Options(as_of, Settings(retention_ms, session_timeout_ms), keep_days)
@@ -250,7 +252,7 @@ def stream(
                 first = Batch(None, _without_rows(plan), late=missed, server_log=logged.parts)
                 add(active, writer, log, first, options, progress)
             rows = log.stream(active, plan, max_records=max_records)
-            follow(rows, MicroBatch(writer, log, options, progress), writer, every_s)
+            follow(rows, MicroBatch(writer, log, options, progress, after_each), writer, every_s)
         after = load(writer.directory)
     added = {kind: rows - before.added.get(kind, 0) for kind, rows in after.added.items()}
     return Summary(

@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -34,14 +35,23 @@ class MicroBatch:
     """
 
     def __init__(
-        self, writer: Writer, log: Source, options: Options, progress: Progress | None
+        self,
+        writer: Writer,
+        log: Source,
+        options: Options,
+        progress: Progress | None,
+        after_each: Callable[[], None] | None = None,
     ) -> None:
+        """`after_each` is called when the rows of a micro-batch count, where this process adds
+        them.
+        """
         self._writer: Writer | None = writer
         self._directory = writer.directory
         self._holder = writer.holder
         self._log = log
         self._options = options
         self._progress = progress
+        self._after_each = after_each
         self._turn: threading.Lock | None = threading.Lock()
         self._ended = False
         self.failure: KohortError | None = None
@@ -49,7 +59,7 @@ class MicroBatch:
         """Whatever fails from now on fails because its query is being stopped."""
 
     def __getstate__(self) -> dict[str, Any]:
-        here = {"_writer": None, "_progress": None, "_turn": None}
+        here = {"_writer": None, "_progress": None, "_turn": None, "_after_each": None}
         return {**self.__dict__, **here}
 
     def __call__(self, frame: DataFrame, _: int) -> None:
@@ -86,6 +96,8 @@ class MicroBatch:
         added = add(spark, writer, self._log, batch, self._options, self._progress)
         context = Context(added.as_of, *writer.manifest.settings)
         tidy(spark, writer, context, self._options.keep_days, self._progress)
+        if self._after_each is not None:
+            self._after_each()
 
 
 def _checkpoint(writer: Writer) -> Path:
