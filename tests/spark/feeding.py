@@ -49,8 +49,11 @@ class Fed:
     def few_or_none(self, plan):
         return None
 
-    def passed(self, spark, since, known):
+    def passed(self, spark, since, known, files=()):
         return None
+
+    def files(self):
+        return ()
 
     def changes(self, plan):
         return ()

@@ -1,5 +1,6 @@
 """Runs: each adds what is new, once, and computes gold where something has changed."""
 
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from kohort.spark.gold.completeness import complete_from
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS, SILVER, Column, Table
 from kohort.spark.schemas.rows import BATCH
 from kohort.spark.sources import fingerprint
+from kohort.spark.sources.named import source as source_of
 from kohort.spark.sources.standing import Identity, Position
 from kohort.spark.tables import adding, compute, end_samples, increments, spark_reader
 from kohort.spark.tables.adding import Batch, Options, add
@@ -254,6 +256,18 @@ def test_an_older_copy_of_a_real_log(spark, tmp_path):
     assert any("it is an older copy, or its tail was lost" in one.text for one in again.notes)
 
 
+def test_tables_of_another_kohort_are_computed_anew_and_that_is_said(spark, tmp_path):
+    log = Fed({0: keyed(3)})
+    assert jobs.run(log, tmp_path, spark=spark, as_of=AS_OF).notes == ()
+    with Writer(tmp_path) as writer:
+        writer.publish(writer.manifest.with_(code="another"))
+
+    (note,) = jobs.run(log, tmp_path, spark=spark, as_of=AS_OF).notes
+
+    assert note.text == "another Kohort had computed the tables: all of gold was computed anew"
+    assert jobs.run(log, tmp_path, spark=spark, as_of=AS_OF).notes == ()
+
+
 def test_rows_of_an_earlier_version_have_nulls_in_later_columns(spark, tmp_path):
     names = [column.name for column in BATCH]
     log = Fed({0: keyed(3)})
@@ -311,6 +325,43 @@ def test_files_that_come_late_are_read(spark, tmp_path):
     give(0, 10)
     assert jobs.run(f"parquet:{place}", other, spark=spark, as_of=AS_OF).rows == {}
     assert offsets(other) == list(range(50, 55))
+
+
+def test_files_that_were_read_are_not_looked_at_again(spark, tmp_path):
+    rows = pa.Table.from_batches([keyed(40)])
+    place = tmp_path / "in" / "day=1"
+    place.mkdir(parents=True)
+    for start in (0, 20):
+        pq.write_table(rows.slice(start, 10), place / f"{start}.parquet")
+    log = source_of(f"parquet:{tmp_path / 'in'}")
+    since = {0: Position(30)}
+    nothing = spark.createDataFrame([], "partition int, offset bigint")
+
+    log.plan(since)
+    known = log.files()
+    every = log.passed(spark, since, nothing)
+    assert sorted(row["offset"] for row in every.collect()) == [*range(10), *range(20, 30)]
+    assert log.passed(spark, since, nothing, known) is None
+    pq.write_table(rows.slice(10, 10), place / "10.parquet")
+    pq.write_table(rows.slice(30, 10), place / "30.parquet")
+    assert log.passed(spark, since, nothing, known) is None  # the plan has not seen them
+    log.plan(since)
+    late = log.passed(spark, since, nothing, known)
+    assert sorted(row["offset"] for row in late.collect()) == list(range(10, 20))
+    assert {*known} < {*log.files()}
+    os.utime(place / "0.parquet", ns=(1, 1))  # as one that was written anew
+    log.plan(since)
+    again = log.passed(spark, since, nothing, known)
+    assert sorted(row["offset"] for row in again.collect()) == list(range(20))
+
+
+def test_what_a_run_has_read_the_next_one_knows(spark, tmp_path):
+    place = tmp_path / "in"
+    place.mkdir()
+    pq.write_table(pa.Table.from_batches([keyed(9)]), place / "0.parquet")
+    for _ in range(2):
+        jobs.run(f"parquet:{place}", tmp_path / "out", spark=spark, as_of=AS_OF)
+        assert len(load(tmp_path / "out").source_files) == 1
 
 
 def test_counts_that_do_not_add_up_stop_the_run(spark, tmp_path):

@@ -34,7 +34,7 @@ class Played(NamedTuple):
 @pytest.fixture(scope="module")
 def played(spark, tmp_path_factory):
     out = tmp_path_factory.mktemp("histories")
-    wanted = [("kohort", name) for name, script in SCRIPTS.items() if not script.kohort_lacks]
+    wanted = [("kohort", name) for name in SCRIPTS]
     if unavailable() is None:
         wanted += [("kafka", name) for name in SCRIPTS]
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -68,6 +68,4 @@ def test_on_apache_kafka(played, name):
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_on_our_broker(played, name):
-    if reason := SCRIPTS[name].kohort_lacks:
-        pytest.skip(reason)
     assert wrong(played, "kohort", name) == {}

@@ -91,7 +91,8 @@ class Run(Command):
             "--as-of",
             type=moment,
             metavar="TIME",
-            help="the time for which lag and the like are computed (default --to, or now)",
+            help="the time for which lag and the like are computed (default --to, or the "
+            "moment at which reading was planned)",
         )
         parser.add_argument(
             "--keep",

@@ -119,6 +119,7 @@ def _pass(state: State, at: int | None) -> None:
 def _apply(story: Story, write: list[Record]) -> None:
     """Apply records that were written together: those before the record of an epoch led to it."""
     state = story.state
+    _begin(state, write)
     marks = [_mark(state.consumer.life, record) for record in write]
     coming: Record | None = None
     steps = []
@@ -142,14 +143,24 @@ def _apply(story: Story, write: list[Record]) -> None:
         belongs = step.rebalance if step.leads else begun
         HANDLERS[step.record.type](story, step._replace(rebalance=belongs))
         _pass(state, step.record.at)
-    if _is_over(state, write):
-        end_life(state)
+    _note_end(state, write)
 
 
-def _is_over(state: State, write: list[Record]) -> bool:
-    """Whether a write has ended the group, and not only its protocol."""
-    ends = any(record.value is None and record.type in (EPOCH, CLASSIC) for record in write)
-    return ends and state.consumer.begun is None and state.classic.value is None
+def _begin(state: State, write: list[Record]) -> None:
+    """A group that has ended begins anew, unless it has only changed its protocol: then the other
+    one begins at the same time, whatever a cleaner may have removed between.
+    """
+    begins = [one for one in write if one.type in (EPOCH, CLASSIC) and one.value is not None]
+    if begins and state.is_over:
+        state.is_over = False
+        if state.over_at is None or begins[0].at != state.over_at:
+            end_life(state)
+
+
+def _note_end(state: State, write: list[Record]) -> None:
+    ends = [one for one in write if one.type in (EPOCH, CLASSIC) and one.value is None]
+    if ends and state.consumer.begun is None and state.classic.value is None:
+        state.is_over, state.over_at = True, ends[-1].at
 
 
 def _is_cause(record: Record, *, upgrading: bool) -> bool:

@@ -175,8 +175,8 @@ def _close(story: Story, moment: Moment, place: Place, holding: Holding) -> None
 
 
 def end_life(state: State) -> None:
-    """The group is deleted. A group of its id that comes later takes nothing from its members, and
-    nobody gets the partitions that it left without an owner.
+    """A group of the same id begins, after one that was deleted: it takes nothing from the members
+    of that, and nobody gets the partitions that were left without an owner.
     """
     for owner in state.owners.values():
         rebalance = None if owner.gap is None else state.rebalances.get(owner.gap[0])

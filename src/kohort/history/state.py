@@ -336,5 +336,9 @@ class State(Struct, array_like=True):
     clocks: Clocks = field(default_factory=Clocks)
     now: int | None = None
     """The time of the last event."""
+    is_over: bool = False
+    """The group has ended, and none of its id has begun since."""
+    over_at: int | None = None
+    """When it was the last time."""
     pending: list[Event] = field(default_factory=list)
     """The last write, whose other records may still come."""

@@ -301,6 +301,7 @@ def _batch(
 ) -> Batch:
     """The rows of a plan, and those that came late."""
     plan, missed = _with_late(spark, writer, log, plan)
+    writer.manifest = writer.manifest.with_(source_files=log.files())
     _begin(writer, plan, from_time)
     rows: DataFrame | pa.Table | None = None
     if plan.ranges:

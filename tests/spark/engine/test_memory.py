@@ -71,7 +71,7 @@ def test_rows_of_hundreds_of_kilobytes_are_not_read_by_the_thousand(tmp_path):
 
 
 def test_a_task_with_dozens_of_sorts_takes_little_memory(spark):
-    """Each has a page, by default of 16 MB: for a handful of rows they took most of the heap."""
+    """Each has a page, by default of 8 MB: for a handful of rows they took much of the heap."""
     jvm = spark._jvm.java.lang
     joined = spark.range(8)
     for number in range(SORTS):

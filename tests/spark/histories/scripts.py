@@ -299,8 +299,6 @@ _CRASH = (
     Stable("g", ("b",)),
 )
 
-_MIGRATE = "groups with members do not migrate"
-
 SCRIPTS = {
     one.name: one
     for one in (
@@ -319,11 +317,11 @@ SCRIPTS = {
         Script("consumer-stall", _stall("consumer")),
         Script("classic-stall", _stall("classic")),
         Script("regex", _REGEX),
-        Script("migration-up", _MIGRATION_UP, _MIGRATE),
-        Script("migration-down", _MIGRATION_DOWN, _MIGRATE),
+        Script("migration-up", _MIGRATION_UP),
+        Script("migration-down", _MIGRATION_DOWN),
         Script("empty-migration", _EMPTY_MIGRATION),
         Script("deletes", _DELETES),
-        Script("transactions", _TRANSACTIONS, "transactions are refused"),
+        Script("transactions", _TRANSACTIONS),
         Script("lag", _LAG),
         Script("steady", _steady()),
         Script("crash", _CRASH),

@@ -168,8 +168,7 @@ Step = (
 
 @dataclass(frozen=True)
 class Script:
-    """A history to be: its steps, and why a Kohort broker cannot play it, if it cannot."""
+    """A history to be: its steps."""
 
     name: str
     steps: tuple[Step, ...]
-    kohort_lacks: str | None = None

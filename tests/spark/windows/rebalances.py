@@ -16,10 +16,12 @@ from tests.spark.windows.removals import Session
 from kohort.history.rows import METADATA_CHANGE, TRIGGERS, UNKNOWN
 from kohort.spark.gold.completeness import complete_from
 from kohort.spark.gold.measure import Context, Frames
+from kohort.spark.schemas import DECODED, TOMBSTONE
 from kohort.spark.schemas.membership import REBALANCES
 
 NEW = ("likely", "unread", "unread_seconds", "longest_unread_seconds", "computed")
 """Columns that the windows cannot tell."""
+_OF_GROUPS = (2, 3)
 BEFORE = replace(
     REBALANCES, columns=tuple(one for one in REBALANCES.columns if one.name not in NEW)
 )
@@ -30,7 +32,7 @@ def rebalances(frames: Frames, context: Context) -> DataFrame:
     session = Session.of(context)
     rows = epochs(frames, session).unionByName(generations(frames, session))
     told = rows.join(F.broadcast(complete_from(frames)), "partition", "left")
-    moved = _moves(frames["assignments"])
+    moved = _moves(_with_life(frames["assignments"], frames[DECODED.name]))
     named = _named(_timed(told)).join(moved, [*GROUP, "offset"], "left")
     return BEFORE.conform(_counted(named))
 
@@ -85,12 +87,41 @@ def _who(one: Column) -> Column:
     return F.struct(*(one[name].alias(name) for name in names))
 
 
+def _with_life(assignments: DataFrame, decoded: DataFrame) -> DataFrame:
+    """Each with the number of groups of this id that had ended before. One that goes on with the
+    other protocol has not ended: that begins at the same time.
+    """
+    said = decoded.where(F.col("type").isin(*_OF_GROUPS)).select(
+        *GROUP, "offset", "timestamp", (F.col("kind") == TOMBSTONE).alias("ends")
+    )
+    goes_on = said.where(~F.col("ends")).select(
+        *GROUP, F.col("offset").alias("on_offset"), F.col("timestamp").alias("on_timestamp")
+    )
+    same_write = (F.col("on_timestamp") == F.col("timestamp")) & (
+        F.col("on_offset") > F.col("offset")
+    )
+    ended = (
+        said.where("ends")
+        .join(goes_on, [*GROUP], "left")
+        .groupBy(*GROUP, "offset")
+        .agg(F.bool_or(F.coalesce(same_write, F.lit(False))).alias("goes_on"))
+        .where(~F.col("goes_on"))
+        .groupBy(*GROUP)
+        .agg(F.collect_list("offset").alias("ends"))
+    )
+    before = F.filter("ends", lambda offset: offset < F.col("from_offset"))
+    life = F.coalesce(F.size(before), F.lit(0))
+    return assignments.join(ended, [*GROUP], "left").withColumn(
+        "life", F.when(F.col("ends").isNull(), 0).otherwise(life)
+    )
+
+
 def _moves(assignments: DataFrame) -> DataFrame:
     """Per rebalance what was given and what was taken, with the owner before and the time until
     the next, who may come when the group has changed its protocol.
     """
     keyed = assignments.withColumn("key", F.coalesce("topic_id", "topic"))
-    order = Window.partitionBy(*GROUP, "key", "topic_partition").orderBy("from_offset")
+    order = Window.partitionBy(*GROUP, "life", "key", "topic_partition").orderBy("from_offset")
     linked = keyed.withColumns(
         {
             "from_member_id": F.lag("member_id").over(order),

@@ -42,8 +42,9 @@ LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     _OPTIONS: f"{_ARROW} {_FAIL_FAST}",
     # A task has a page for each of its sorts, joins and aggregations, of which ours have dozens. By
-    # default a page is as large as if there were sixteen: 16 MB of a heap of 1 GB.
-    "spark.buffer.pageSize": "2m",
+    # default a page is as large as if there were sixteen: of a heap of 1 GB, 8 MB on two cores and
+    # 16 on one. With its header it just fills two regions of such a heap.
+    "spark.buffer.pageSize": str((2 << 20) - 16),
 }
 DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",

@@ -38,7 +38,7 @@ def side_by_side(
         mine = here()
         thread.join()
     finally:
-        thread.join()  # after Ctrl-C: Spark ends the jobs of both
+        thread.join()  # after Ctrl-C: PySpark has ended the jobs that were running then
     if errors:
         raise errors[0]
     return mine, results[0]

@@ -11,7 +11,9 @@ from pyspark.sql import DataFrame
 
 
 class OnDemand(Mapping[str, DataFrame]):
-    """Tables by name. Each is made once, when it is first asked for."""
+    """Tables by name. Each is made when it is first asked for, and then kept. Threads may ask: two
+    that do so at the same time may each make it.
+    """
 
     def __init__(self, makers: Mapping[str, Callable[[], DataFrame]]) -> None:
         self._makers = dict(makers)

@@ -3,7 +3,7 @@ and to a `Source`.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import ClassVar
 
@@ -83,11 +83,19 @@ class FedSource:
         return without_loop(lambda: read_or_none(form.reader(form.schema())))
 
     def passed(
-        self, spark: SparkSession, since: Mapping[int, Position], known: DataFrame
+        self,
+        spark: SparkSession,
+        since: Mapping[int, Position],
+        known: DataFrame,
+        files: Collection[str] = (),
     ) -> DataFrame | None:
         """None: a log grows at its end."""
-        del spark, since, known
+        del spark, since, known, files
         return None
+
+    def files(self) -> tuple[str, ...]:
+        """None: what a partition consists of changes as it is compacted."""
+        return ()
 
     def stream(
         self, spark: SparkSession, plan: Plan, *, max_records: int | None = None

@@ -3,8 +3,12 @@
 Files have no crc of the batches that the rows came in, so a tail that was cut is not found.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
+from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -60,6 +64,7 @@ class ParquetSource:
     def __init__(self, path: str) -> None:
         self._path = path.removeprefix("file:")
         self._survey = _Survey(self._path)
+        self._listed: dict[str, str] = {}
 
     def identity(self) -> Identity:
         """Unknown: rows do not tell whose they are."""
@@ -73,6 +78,7 @@ class ParquetSource:
         to_time: datetime | None = None,
     ) -> Plan:
         """What there is to read now, behind `since`. Files that went away are no cut of the log."""
+        self._listed = self._survey.listed()  # before their rows are looked at: a file may come
         self._survey.seen = {index: position.next for index, position in since.items()}
         return planning.plan(self._survey, since, from_time, to_time)
 
@@ -88,17 +94,31 @@ class ParquetSource:
         del plan
 
     def passed(
-        self, spark: SparkSession, since: Mapping[int, Position], known: DataFrame
+        self,
+        spark: SparkSession,
+        since: Mapping[int, Position],
+        known: DataFrame,
+        files: Collection[str] = (),
     ) -> DataFrame | None:
-        """Files come in any order. Only what is not known is decoded."""
+        """Files come in any order. Only those that were not there yet are looked at, and only what
+        is not known is decoded.
+        """
         following = {index: position.next for index, position in since.items()}
-        if not self._survey.any_before(following):
+        fresh = [path for path, looks in self._listed.items() if looks not in {*files}]
+        if not fresh or not self._survey.any_before(following, fresh):
             return None
         before = F.lit(False)
         for index, offset in following.items():
             before |= (F.col("partition") == index) & (F.col("offset") < offset)
-        rows = raw_rows(spark.read.parquet(self._path).where(before))
+        reader = spark.read
+        if Path(self._path).is_dir():  # whose folders may be columns
+            reader = reader.option("basePath", self._path)
+        rows = raw_rows(reader.parquet(*fresh).where(before))
         return decode_frame(rows.join(known, ["partition", "offset"], "left_anti"))
+
+    def files(self) -> tuple[str, ...]:
+        """By name, size and time: one that was written anew is another."""
+        return tuple(sorted(self._listed.values()))
 
     def stream(
         self, spark: SparkSession, plan: Plan, *, max_records: int | None = None
@@ -157,11 +177,22 @@ class _Survey:
             for index, edges in sorted(found.items())
         }
 
-    def any_before(self, following: Mapping[int, int]) -> bool:
-        """Whether there are rows before these offsets."""
+    def listed(self) -> dict[str, str]:
+        """The files that are there, and a fingerprint of each."""
+        found = {}
+        for path in self._data().files:
+            with suppress(FileNotFoundError):
+                stat = Path(path).stat()
+                name = os.path.relpath(path, self._path)
+                told = f"{name} {stat.st_size} {stat.st_mtime_ns}".encode()
+                found[path] = blake2b(told, digest_size=8).hexdigest()
+        return found
+
+    def any_before(self, following: Mapping[int, int], files: Sequence[str]) -> bool:
+        """Whether there are rows before these offsets in some of the files."""
         return any(
             pc.any(pc.less(offsets, following.get(partition, 0))).as_py()
-            for partition, offsets in self._offsets(None)
+            for partition, offsets in self._offsets(None, files)
         )
 
     def marks(self, following: Mapping[int, int]) -> dict[int, Mark | None]:
@@ -181,9 +212,13 @@ class _Survey:
     def happened(self) -> tuple[Note, ...]:
         return ()
 
-    def _offsets(self, since_ms: int | None) -> Iterator[tuple[int, pa.Array]]:
-        """Offsets by partition, a batch at a time; only of rows that are not older."""
-        data = self._data()
+    def _offsets(
+        self, since_ms: int | None, files: Sequence[str] | None = None
+    ) -> Iterator[tuple[int, pa.Array]]:
+        """Offsets by partition, a batch at a time; only of rows that are not older, and of some
+        files.
+        """
+        data = self._data(files)
         wanted = None
         if since_ms is not None:
             time = pa.scalar(since_ms * 1000, pa.timestamp("us", "UTC"))
@@ -195,9 +230,10 @@ class _Survey:
             for partition in pc.unique(batch.column(0)).to_pylist():
                 yield partition, batch.column(1).filter(pc.equal(batch.column(0), partition))
 
-    def _data(self) -> ds.Dataset:
+    def _data(self, files: Sequence[str] | None = None) -> ds.Dataset:
+        there = self._path if files is None else [*files]
         try:
-            data = ds.dataset(self._path, format="parquet", partitioning="hive")
+            data = ds.dataset(there, format="parquet", partitioning="hive")
         except FileNotFoundError:
             raise SourceError(
                 f"there is no directory {self._path}: name one that holds Parquet files of raw rows"

@@ -11,7 +11,7 @@ and reads again what was written in its place. So nothing has to be carried from
 driver, and nothing is lost when a worker dies before it could tell.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
@@ -66,12 +66,19 @@ class Source(Protocol):
         """
 
     def passed(
-        self, spark: SparkSession, since: Mapping[int, Position], known: DataFrame
+        self,
+        spark: SparkSession,
+        since: Mapping[int, Position],
+        known: DataFrame,
+        files: Collection[str] = (),
     ) -> DataFrame | None:
         """The rows before these positions, as DECODED, where some may have come after later ones
         were read, without those whose partition and offset are `known`; None where rows come in
-        order.
+        order. `files` is what `files` said when these positions were planned.
         """
+
+    def files(self) -> tuple[str, ...]:
+        """A fingerprint of each file that the last plan has looked at, where rows come by files."""
 
     def stream(
         self, spark: SparkSession, plan: Plan, *, max_records: int | None = None

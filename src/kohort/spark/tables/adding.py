@@ -29,6 +29,8 @@ from kohort.spark.tables.parts import write_part
 from kohort.spark.tables.summary import Summary
 from kohort.spark.tables.writer import Writer
 
+_NO_PLACE = -1
+
 
 class Options(NamedTuple):
     """What a run does besides reading."""
@@ -97,16 +99,25 @@ def add(
         server_log=(*manifest.server_log, *batch.server_log),
     )
     touched = following.keys() | plan.cut.keys()
+    anew = _upgrade(writer.manifest)
     clocked = options.as_of is None
     told = flip(spark, writer, manifest, touched, context, progress, clocked=clocked)
     return Summary(
         writer.directory,
         counts,
         writer.manifest.gold_rows(),
-        (*notes, *told),
+        (*notes, *anew, *told),
         context.as_of,
         time.monotonic() - began,
     )
+
+
+def _upgrade(before: Manifest) -> tuple[Note, ...]:
+    """What to say where gold cannot be gone on from, whatever is new in the log."""
+    if not before.gold or before.code == code():
+        return ()
+    text = "another Kohort had computed the tables: all of gold was computed anew"
+    return (Note(_NO_PLACE, _NO_PLACE, text),)
 
 
 def in_millis(moment: datetime) -> datetime:

@@ -30,7 +30,7 @@ def late(
     if not manifest.positions:
         return None, ()
     there = spark_reader.rows(spark, writer.directory, manifest).select(*_PLACE)
-    rows = log.passed(spark, manifest.positions, there)
+    rows = log.passed(spark, manifest.positions, there, manifest.source_files)
     if rows is None:
         return None, ()
     rows = rows.where(_open(manifest))

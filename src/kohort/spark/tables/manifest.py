@@ -223,6 +223,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     positions: dict[int, Position] = msgspec.field(default_factory=dict)
     begins: dict[int, int] = msgspec.field(default_factory=dict)
     """Partition -> offset before which nothing is read: the first run was told when to begin."""
+    source_files: tuple[str, ...] = ()
+    """Fingerprints of the files of the source that were read: what is in them is known."""
     increments: tuple[Increment, ...] = ()
     added: dict[str, int] = msgspec.field(default_factory=dict)
     """Table of silver -> rows that were ever added to it."""
