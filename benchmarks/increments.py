@@ -122,11 +122,14 @@ def counting_files(out: Path) -> int:
 
 
 def digests(out: Path) -> dict[str, tuple[int, int]]:
-    """Of each table how many rows it has, and a number for them in any order."""
+    """Of each table how many rows it has, and a number for them in any order. Without the past,
+    which tells what each run has seen.
+    """
     import kohort.tables
+    from kohort.spark.schemas import PAST
 
     found = {}
-    for name in kohort.tables.names(out):
+    for name in {*kohort.tables.names(out)} - {table.name for table in PAST}:
         rows = total = 0
         for batch in kohort.tables.scan(out, name):
             rows += batch.num_rows
