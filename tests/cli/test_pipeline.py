@@ -362,6 +362,8 @@ def test_a_stream_writes_its_report_as_it_goes(out, monkeypatch, capsys):
         written.append(clock[0])
         if len(written) == 2:
             raise TablesError("gold is gone")
+        if len(written) == 3:
+            raise pa.ArrowInvalid("a file is damaged")
         return directory / "report.html"
 
     monkeypatch.setattr(report, "write_into", write)
@@ -371,7 +373,10 @@ def test_a_stream_writes_its_report_as_it_goes(out, monkeypatch, capsys):
 
     assert written == [100.0, 160.0, 225.0]
     told = capsys.readouterr()
-    assert told.err == "kohort: the report was not written: gold is gone\n"
+    assert told.err.splitlines() == [
+        "kohort: the report was not written: gold is gone",
+        "kohort: the report was not written: a file is damaged",
+    ]
     assert told.out == ""
 
 

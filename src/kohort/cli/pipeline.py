@@ -31,7 +31,6 @@ from kohort.cli.render import Output
 from kohort.cli.show import Show
 from kohort.cli.sql import Sql
 from kohort.cli.upkeep import Rebuild, Verify
-from kohort.errors import KohortError
 
 if TYPE_CHECKING:
     from kohort.spark.tables.summary import Summary
@@ -217,7 +216,7 @@ class Reports:
 
         try:
             report.write_into(self._out)
-        except (KohortError, OSError) as error:
+        except Exception as error:  # noqa: BLE001  (the rows count, and more are to come)
             complain(f"the report was not written: {error}")
 
 
