@@ -188,7 +188,7 @@ ROUTES: dict[type[Any], Route] = {
     # groups
     JoinGroupRequest: to_shard(groups.one_group, pipelined=True, waits=True),
     SyncGroupRequest: to_shard(groups.one_group, pipelined=True, waits=True),
-    HeartbeatRequest: to_shard(groups.one_group, pipelined=True),
+    HeartbeatRequest: to_shard(groups.heartbeat, pipelined=True),
     LeaveGroupRequest: to_shard(groups.one_group, pipelined=True),
     ConsumerGroupHeartbeatRequest: to_shard(groups.consumer_heartbeat, pipelined=True),
     ConsumerGroupPrepareAssignmentRequest: to_shard(groups.client_side),

@@ -42,6 +42,14 @@ class Told(RebalanceListener):
     async def on_lost(self, partitions: Collection[TopicPartition]) -> None:
         self.events.append(("lost", [one.partition for one in partitions]))
 
+    @property
+    def has(self) -> set[int]:
+        """What it has by all that it heard."""
+        held: set[int] = set()
+        for what, partitions in self.events:
+            held = held.union(partitions) if what == "assigned" else held.difference(partitions)
+        return held
+
 
 class Worker:
     """Reads for as long as its block lasts; `seen` are the values, in the order of reading."""

@@ -586,7 +586,7 @@ async def test_a_static_member_comes_back_to_its_partitions(broker: Broker, prot
     static: Any = {"group_protocol": protocol, "group_instance_id": "i1"}
     async with within(), Worker(consumer(broker, "t", group_protocol=protocol, listener=told)):
         async with Worker(consumer(broker, "t", **static)) as first:
-            await until(lambda: len(first.consumer.assignment()) == 1)
+            await until(lambda: len(told.has) == len(first.consumer.assignment()) == 1)
             mine = first.consumer.assignment()
         before = list(told.events)
         async with Worker(consumer(broker, "t", **static)) as again:

@@ -11,6 +11,7 @@ from kohort.server.apis.groups import DELETED_AT_ONCE, DESCRIBED_AT_ONCE
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.delete_groups import DeleteGroupsRequest
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
+from kohort.wire.messages.heartbeat import HeartbeatRequest
 from kohort.wire.messages.list_groups import ListGroupsRequest
 from kohort.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -136,6 +137,16 @@ def test_groups_of_a_shard_that_is_not_there_are_refused_and_the_others_served(
     assert old == gone == {one: code if one in lost else 0 for one in IDS}
     missing = ErrorCode.GROUP_ID_NOT_FOUND
     assert new == {one: code if one in lost else missing for one in IDS}
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_a_member_whose_shard_is_loading_is_alive(desk, version):
+    """Any other answer would end the heartbeats of aiokafka for good."""
+    request = HeartbeatRequest(group_id=IDS[0], generation_id=1, member_id="m")
+    assert desk.ask(request, version).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    for driver in desk.cluster.drivers.values():
+        driver.condition = Condition.LOADING
+    assert desk.ask(request, version).error_code == ErrorCode.NONE
 
 
 def test_groups_of_another_node_are_refused_and_the_others_served():

@@ -31,6 +31,7 @@ from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRe
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kohort.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
+from kohort.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kohort.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 DELETED_AT_ONCE = 8  # each may have very many offsets
@@ -38,9 +39,20 @@ DESCRIBED_AT_ONCE = 500
 
 
 def one_group(node: Node, call: Call[Any]) -> None:
-    """JoinGroup, SyncGroup, Heartbeat, LeaveGroup: pass on to the group's shard."""
+    """JoinGroup, SyncGroup, LeaveGroup: pass on to the group's shard."""
     driver = node.driver_for(call.client, READ, GroupId(call.request.group_id))
     node.cluster.submit(driver, call)
+
+
+def heartbeat(node: Node, call: Call[HeartbeatRequest]) -> None:
+    """A shard that is loading takes every member for alive, as upstream does: whoever it loads gets
+    a new session, and aiokafka never sends a heartbeat again after any other answer.
+    """
+    driver = node.driver_for(call.client, READ, GroupId(call.request.group_id))
+    if driver.condition is Condition.LOADING:
+        call.token.answer(HeartbeatResponse())
+    else:
+        node.cluster.submit(driver, call)
 
 
 def consumer_heartbeat(node: Node, call: Call[ConsumerGroupHeartbeatRequest]) -> None:
