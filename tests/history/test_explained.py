@@ -23,8 +23,8 @@ def test_several_causes_are_named_in_their_order():
     assert row.trigger == "leave"
     assert sorted(row.triggers, key=TRIGGERS.index) == row.triggers
     assert row.evidence == (
-        "c joined; a changed the subscription; b is gone: last sign of life 1.0 s before, "
-        "session timeout 45.0 s"
+        "c-client at /10.0.0.1 (c) joined; a-client at /10.0.0.1 (a) changed the subscription; "
+        "b-client at /10.0.0.1 (b) is gone: last sign of life 1.0 s before, session timeout 45.0 s"
     )
 
 

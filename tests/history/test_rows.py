@@ -4,12 +4,17 @@ from kohort.history.rows import TRIGGERS, Who, distinct, null_first, seconds
 
 
 def test_what_is_null_comes_first():
-    rows = [Who("b", "x", None), Who("a", "x", "i"), Who("a", None, "i"), Who("a", "x", None)]
+    rows = [
+        Who("b", "x", None, None),
+        Who("a", "x", "i", None),
+        Who("a", None, "i", None),
+        Who("a", "x", None, None),
+    ]
     assert sorted(rows, key=null_first) == [rows[2], rows[3], rows[1], rows[0]]
 
 
 def test_each_member_once():
-    rows = [Who("b", None, None), Who("a", None, None), Who("b", None, None)]
+    rows = [Who("b", None, None, None), Who("a", None, None, None), Who("b", None, None, None)]
     assert distinct(rows) == rows[:2]
 
 

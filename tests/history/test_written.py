@@ -62,7 +62,9 @@ def test_the_cause_of_another_member_proves_nothing_about_this_one():
 
 def test_reasons_stand_in_the_evidence():
     row = left(Because(Cause.LEAVE, "a", "the consumer is closed"), beside_epoch=True)
-    assert row.evidence.endswith("the coordinator wrote: leave of a (the consumer is closed)")
+    assert row.evidence.endswith(
+        "the coordinator wrote: leave of a-client at /10.0.0.1 (a) (the consumer is closed)"
+    )
 
 
 def test_what_begins_no_rebalance_names_none():

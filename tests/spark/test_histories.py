@@ -7,7 +7,6 @@ pytest.importorskip("pyspark")
 from tests.spark.histories import compaction, replay
 from tests.spark.histories.gold import CHECKS, compute, part, problems
 from tests.spark.histories.membership import began
-from tests.spark.windows.rebalances import NEW
 
 from kohort.spark.gold import MEASURES
 
@@ -24,6 +23,8 @@ BEGINS = {
     "rebalances": began,
 }
 """History tables -> when what a row tells has begun."""
+BY_RHYTHM = {"likely", "unread", "unread_seconds", "longest_unread_seconds"}
+"""Columns that rest on commits before."""
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +136,7 @@ def without_mark(rows):
     """The rows in an order of their own, without what tells how far back they reach: words and
     rhythms may be those of commits before.
     """
-    left_out = {"complete_from", "evidence", *NEW}
+    left_out = {"complete_from", "evidence", *BY_RHYTHM}
     return sorted(
         ({key: one for key, one in row.items() if key not in left_out} for row in rows),
         key=repr,

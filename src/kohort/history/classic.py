@@ -84,7 +84,7 @@ def _members(value: Generation | None) -> Members:
 
 
 def _who(member: ClassicMember) -> Who:
-    return Who(member.member_id, member.client_id, member.group_instance_id)
+    return Who(member.member_id, member.client_id, member.group_instance_id, member.client_host)
 
 
 def _describe(story: Story, record: Record, value: Generation | None) -> None:
@@ -208,7 +208,7 @@ def _compare(story: Story, record: Record, value: Generation, rebalance: Rebalan
         sorted(map(_who, resubscribed), key=null_first),
     )
     _explain(rebalance, prior, value, known=known, came=came, resubscribed=resubscribed)
-    written.note(rebalance, record.causes)
+    written.note(rebalance, record.causes, map(_who, now))
     numbers = _generations(prior, value)
     logged.note(story.state, rebalance, story.told.lines, numbers, (prior.at, joined_by))
     if FOLLOW_UP in rebalance.compared.proven and not resubscribed:
@@ -242,7 +242,6 @@ def _remove(
     for member in went:
         gone = Gone(
             _who(member),
-            member.client_host,
             joined_by,
             record.at,
             record.offset,
@@ -313,7 +312,7 @@ def _explain(
 
 
 def _names(members: Members) -> str:
-    return ", ".join(sorted(member.member_id for member in members))
+    return ", ".join(who.in_words for who in sorted(map(_who, members), key=null_first))
 
 
 def _all(members: Members, name: str) -> list[NamedPlace]:

@@ -67,7 +67,8 @@ def _begin(story: Story, record: Record, value: Epoch | None) -> None:
         group.epoch_known,
         len(group.members),
     )
-    written.note(rebalance, record.causes)
+    there = (_who(member_id, one.value) for member_id, one in group.members.items())
+    written.note(rebalance, record.causes, there)
     epochs = range(value.epoch, value.epoch + 1)
     logged.note(story.state, rebalance, story.told.lines, epochs, (record.at, record.at))
 
@@ -95,7 +96,7 @@ def on_member(story: Story, step: Step) -> None:
         if seat is not None and not seat.there:
             del group.seats[member_id]
         return
-    who = Who(member_id, value.client_id, value.instance_id)
+    who = _who(member_id, value)
     if was is None:
         group.coming.setdefault(member_id, []).append(
             Coming(record.offset, who, None if to is None else to.offset)
@@ -110,6 +111,10 @@ def on_member(story: Story, step: Step) -> None:
         group.subscriber = Subscriber(who, value.subscribed_topic_regex, record.offset)
     seen = None if was is None else was.seen_at
     group.members[member_id] = Described(value, _later(seen, record.at))
+
+
+def _who(member_id: str, value: Member) -> Who:
+    return Who(member_id, value.client_id, value.instance_id, value.client_host)
 
 
 def _later(known: int | None, other: int | None) -> int | None:
@@ -176,8 +181,7 @@ def _remove(story: Story, record: Record, was: Described, to: Rebalance) -> None
     elif seat is not None and gives_up:
         waits_since = seat.at
     gone = Gone(
-        Who(member_id, value.client_id, value.instance_id),
-        value.client_host,
+        _who(member_id, value),
         record.at,
         record.at,
         record.offset,

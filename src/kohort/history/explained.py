@@ -191,9 +191,9 @@ def _words(rebalance: Rebalance, facts: _Facts, *, by_hash: bool, only_epoch: bo
     elif rebalance.succeeds_classic:
         converted = "an empty classic group was converted"
     words = {
-        f"{_ids(facts.joined)} joined": facts.joined,
-        f"{_ids(facts.resubscribed)} changed the subscription": facts.resubscribed,
-        f"{_ids(facts.revoted)} asks for another assignor": facts.revoted,
+        f"{_names(facts.joined)} joined": facts.joined,
+        f"{_names(facts.resubscribed)} changed the subscription": facts.resubscribed,
+        f"{_names(facts.revoted)} asks for another assignor": facts.revoted,
         resolutions: facts.resolved,
         "a regular expression matches other topics": rebalance.matches_others,
         converted: converted,
@@ -203,8 +203,8 @@ def _words(rebalance: Rebalance, facts: _Facts, *, by_hash: bool, only_epoch: bo
     return [text for text, is_so in words.items() if is_so]
 
 
-def _ids(members: list[Who]) -> str:
-    return ", ".join(member.member_id for member in members)
+def _names(members: list[Who]) -> str:
+    return ", ".join(member.in_words for member in members)
 
 
 def _row(rebalance: Rebalance, found: Explained, told: Told) -> RebalanceRow:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from kohort.history.rows import Who
 from kohort.history.state import Clocks, Rebalance, State, Taken
 
 QUARTER_US = 15 * 60 * 1_000_000
@@ -94,7 +95,7 @@ def note(
                 told = {fitting.zones[0] for fitting in found if len(fitting.zones) == 1}
                 clocks.zones += sorted(told - {*clocks.zones})
             removal.possible, removal.settled = [found[0].line.trigger], True
-            rebalance.said.append(_text(found))
+            rebalance.said.append(_text(found, removal.who))
 
 
 class _Near(NamedTuple):
@@ -180,13 +181,13 @@ def _is_certain(taken: Taken, now: int | None) -> bool:
     return now is not None and now > taken.at + 2 * TOLERANCE_US
 
 
-def _text(found: list[_Near]) -> str:
+def _text(found: list[_Near], who: Who) -> str:
     line, possible = found[0]
     reasons = {fitting.line.reason for fitting in found}
     reason = f" ({line.reason})" if len(reasons) == 1 and line.reason else ""
     zone = _zone(possible[0]) if len(possible) == 1 else ""
     how = "" if line.number is not None else ", known by its clock alone"
-    said = f"{line.trigger} of {line.member_id}"
+    said = f"{line.trigger} of {who.in_words}"
     return f"{line.file} says at {_clock(line)}{zone}: {said}{reason}{how}"
 
 

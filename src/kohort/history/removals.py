@@ -41,7 +41,6 @@ class Gone(NamedTuple):
     """A member that is gone, and what the log tells about its end."""
 
     who: Who
-    client_host: str | None
     at: int | None
     lost_at: int | None
     """When it lost what it had: not long after `at`, if that is not the same."""
@@ -69,8 +68,7 @@ def gone_with(story: Story, row: MemberRow) -> Gone:
     usual = SESSION_TIMEOUT_MS if known is None else known
     session_ms = row.session_timeout_ms
     return Gone(
-        Who(row.member_id, row.client_id, row.group_instance_id),
-        row.client_host,
+        Who(row.member_id, row.client_id, row.group_instance_id, row.client_host),
         row.valid_to,
         row.valid_to,
         row.to_offset or 0,
@@ -127,7 +125,7 @@ def judged(story: Story, gone: Gone, committed_at: int | None) -> Removal:
         gone.who,
         possible,
         _evidence(gone, committed_at),
-        Likely(gone.who.member_id, gone.who.client_id, gone.client_host, None, None, None),
+        Likely(gone.who.member_id, gone.who.client_id, gone.who.client_host, None, None, None),
         gone.at,
         max((at for at in (gone.seen_at, committed_at) if at is not None), default=None),
     )
@@ -150,7 +148,7 @@ def _evidence(gone: Gone, committed_at: int | None) -> str:
         facts.append(f"rebalance timeout {tenths(gone.rebalance_timeout_ms * 1000)} s")
     if gone.away:
         facts.append("static, had left for a while")
-    return f"{gone.who.member_id} is gone: {', '.join(facts)}"
+    return f"{gone.who.in_words} is gone: {', '.join(facts)}"
 
 
 def _between(begin: int | None, end: int | None) -> str | None:

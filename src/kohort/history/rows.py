@@ -46,6 +46,14 @@ class Who(NamedTuple):
     member_id: str
     client_id: str | None
     group_instance_id: str | None
+    client_host: str | None
+
+    @property
+    def in_words(self) -> str:
+        """The client that people know, where it runs, and the id."""
+        host = f" at {self.client_host}" if self.client_host else ""
+        known = f"{self.client_id or ''}{host}".strip()
+        return f"{known} ({self.member_id})" if known else self.member_id
 
 
 class Move(NamedTuple):

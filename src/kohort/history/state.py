@@ -10,7 +10,7 @@ from kohort.history.events import Event, Expression, Generation, Member
 from kohort.history.rows import AssignmentRow, Computed, Likely, MemberRow, Move, Who
 from kohort.records.causes import Because
 
-VERSION = 5
+VERSION = 6
 """The version of the state's layout and of the rules behind it: a state of another version is
 useless.
 """

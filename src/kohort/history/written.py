@@ -2,7 +2,7 @@
 where everything else is a conclusion.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kohort.history.rows import (
     ASSIGNOR_CHANGE,
@@ -14,6 +14,7 @@ from kohort.history.rows import (
     REJOIN,
     SESSION_TIMEOUT,
     SUBSCRIPTION_CHANGE,
+    Who,
 )
 from kohort.history.state import Rebalance, Removal
 from kohort.records.causes import Because, Cause
@@ -34,14 +35,20 @@ TRIGGER_OF = {
 OF_REMOVALS = {LEAVE, SESSION_TIMEOUT, REBALANCE_TIMEOUT}
 
 
-def note(rebalance: Rebalance, causes: Iterable[Because]) -> None:
-    """Take over what the record that names an epoch or a generation says about its cause."""
+def note(rebalance: Rebalance, causes: Iterable[Because], there: Iterable[Who]) -> None:
+    """Take over what the record that names an epoch or a generation says about its cause. The
+    members that are there then are looked at where it has one.
+    """
+    named: dict[str, Who] | None = None
     for cause in causes:
         trigger = TRIGGER_OF.get(cause.cause)  # type: ignore[call-overload]
         if trigger is None:
             continue
+        if named is None:
+            gone = (removal.who for removal in rebalance.removals)
+            named = {who.member_id: who for who in (*gone, *there)}
         rebalance.written.append(trigger)
-        rebalance.said.append(_text(cause))
+        rebalance.said.append(_text(cause, named))
         for removal in rebalance.removals:
             if removal.who.member_id == cause.member_id:
                 settle(removal, [cause])
@@ -67,10 +74,13 @@ def note_end(rebalance: Rebalance, removal: Removal, causes: Iterable[Because]) 
     causes = list(causes)
     settle(removal, causes)
     if removal.settled:
-        rebalance.said += [_text(cause) for cause in causes]
+        named = {removal.who.member_id: removal.who}
+        rebalance.said += [_text(cause, named) for cause in causes]
 
 
-def _text(cause: Because) -> str:
-    member = f" of {cause.member_id}" if cause.member_id else ""
+def _text(cause: Because, named: Mapping[str, Who]) -> str:
+    who = named.get(cause.member_id or "")
+    name = cause.member_id if who is None else who.in_words
+    member = f" of {name}" if name else ""
     reason = f" ({cause.reason})" if cause.reason else ""
     return f"the coordinator wrote: {cause.cause}{member}{reason}"

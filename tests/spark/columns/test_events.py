@@ -49,7 +49,7 @@ def test_what_the_broker_writes_is_proof():
     found = rebalances(desk)
     assert [row.trigger for row in found] == ["join", "join", "leave", "join", "session timeout"]
     assert [row.possible for row in found] == [[]] * 5
-    assert "the coordinator wrote: session timeout of c" in found[-1].evidence
+    assert "the coordinator wrote: session timeout of app at /127.0.0.1 (c)" in found[-1].evidence
 
 
 def test_a_rebalance_timeout_is_one():

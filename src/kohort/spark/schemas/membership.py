@@ -197,6 +197,7 @@ _WHO = pa.list_(
             ("member_id", pa.string()),
             ("client_id", pa.string()),
             ("group_instance_id", pa.string()),
+            ("client_host", pa.string()),
         ]
     )
 )
@@ -332,7 +333,11 @@ REBALANCES = Table(
             "neither is. `silent_seconds` is for how long it had committed nothing, "
             "`usual_seconds` how far its commits were apart; null without such a rhythm",
         ),
-        Column("evidence", pa.string(), "the facts that this rests on, in words and numbers"),
+        Column(
+            "evidence",
+            pa.string(),
+            "the facts that this rests on, in words and numbers; members by client, host and id",
+        ),
         Column("joined", _WHO, "members that have come"),
         Column("gone", _WHO, "members that are gone"),
         Column(
