@@ -135,9 +135,20 @@ def _membership(rows, name, number, chance, rebalances, members, partitions):
                 "gone" if "timeout" in trigger else "joined": [who],
                 "partitions_moved": chance.randint(0, partitions),
                 "unowned": [{"topic": "orders", "topic_partition": 0, "seconds": epoch * 0.7}],
-                "likely": [{"member_id": f"m-{epoch}", "likely": "went silent"}]
+                "likely": [
+                    {"member_id": f"m-{epoch - 1}", "likely": "went silent"},
+                    {"member_id": "another", "likely": "left at work"},
+                ]
                 if "timeout" in trigger
                 else [],
+                "moves": [
+                    {
+                        "topic": "orders",
+                        "topic_partition": 0,
+                        "from_member_id": f"m-{epoch - 1}",
+                        "to_member_id": f"m-{epoch}",
+                    }
+                ],
                 "unread": [
                     {
                         "topic": "orders",

@@ -334,6 +334,14 @@ def test_where_nobody_read_is_drawn_over_the_owners():
     assert drawn["unread"] == picks.lasted(silent[0]["seconds"])
 
 
+def test_where_nobody_read_is_said_why_of_its_own_owner():
+    tables = report_tables.day(groups=1, rebalances=40)
+    (silent,) = owners._unread(tables.__getitem__, pc.field("group_id").is_valid()).values()
+    told = {one["why"] for one in silent}
+    assert "session timeout (likely went silent)" in told
+    assert not any("left at work" in one for one in told)
+
+
 def test_members_are_counted_at_each_change():
     def valid(start, end):
         return {

@@ -9,7 +9,7 @@ import altair as alt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kohort.spark.report import charts, page, picks
+from kohort.spark.report import charts, page, picks, rebalances
 from kohort.spark.report.page import Html, Section
 from kohort.spark.report.picks import Groups, Read
 from kohort.spark.tables.arrow_reader import all_of
@@ -31,16 +31,12 @@ _COLUMNS = (
     "last_epoch",
 )
 
-_UNREAD: dict[str, Any] = {
-    "color": "#8b95a3",
-    "fillOpacity": 0.55,
-    "stroke": "#d9443f",
-    "strokeDash": [3, 2],
-    "strokeWidth": 1.5,
-}
+_OF_UNREAD = ("group_id", "unread", "moves", "trigger", "possible", "likely")
+_UNREAD: dict[str, Any] = {"color": page.HATCHED, "stroke": "#d9443f", "strokeWidth": 1}
 _TOLD_OF_UNREAD: dict[str, Any] = {
     "place": "partition",
     "unread": "unread for",
+    "why": "why",
     "since": "from (UTC)",
     "till": "to (UTC)",
 }
@@ -75,9 +71,9 @@ def section(read: Read, groups: Groups, until: datetime) -> Section:
     known = _Known(clients, begin, max(begin, end))
     text = (
         "A row is a partition, a bar the time for which one member owned it, a gap the time for "
-        "which nobody did. Where it is dashed, nobody read the partition, as its commits tell: "
+        "which nobody did. Where it is hatched, nobody read the partition, as its commits tell: "
         "before the coordinator noticed that its owner was gone, and until the next one was at "
-        "work. Touch a name below a chart to see only its bars."
+        "work. A touch says why. Touch a name below a chart to see only its bars."
         + picks.left_out(len(shown), len(counts), "the most changes")
     )
     silent = _unread(read, of_shown)
@@ -89,12 +85,22 @@ def section(read: Read, groups: Groups, until: datetime) -> Section:
 
 
 def _unread(read: Read, of_shown: pc.Expression) -> dict[str, list[dict[str, Any]]]:
-    """Group -> the stretches in which nobody read one of its partitions."""
+    """Group -> the stretches in which nobody read one of its partitions, and why."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for row in picks.select(read("rebalances"), ["group_id", "unread"], of_shown).to_pylist():
-        told = [silence for silence in row["unread"] or () if silence["seconds"]]
-        found.setdefault(row["group_id"], []).extend(told)
+    for row in picks.select(read("rebalances"), _OF_UNREAD, of_shown).to_pylist():
+        owners = {_place(move): move["from_member_id"] for move in row["moves"] or ()}
+        for silence in row["unread"] or ():
+            if silence["seconds"]:
+                why = _fate(row, owners.get(_place(silence)))
+                found.setdefault(row["group_id"], []).append({**silence, "why": why})
     return found
+
+
+def _fate(row: dict[str, Any], owner: str | None) -> str:
+    """Why a rebalance took a partition from its owner: of several that are gone, that one."""
+    guesses = row["likely"] or ()
+    mine = [guess for guess in guesses if guess["member_id"] == owner]
+    return rebalances.why({**row, "likely": mine or guesses})
 
 
 def _clients(members: pa.Table) -> dict[str, str]:
@@ -183,6 +189,7 @@ def _silence(silence: dict[str, Any]) -> dict[str, Any]:
         "since": picks.when(silence["since"]),
         "till": picks.when(silence["until"]),
         "unread": picks.lasted(silence["seconds"]),
+        "why": silence["why"],
     }
 
 

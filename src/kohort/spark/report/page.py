@@ -22,6 +22,14 @@ _RANGE = """<form id="range" hidden aria-label="time shown in the charts">
 <label>to <input type="datetime-local" step="1" name="to"></label> UTC</form>"""
 
 
+HATCHED = "url(#hatched)"
+"""What charts may fill something with, beside colours."""
+_HATCH = """<svg width="0" height="0" aria-hidden="true"><defs>
+<pattern id="hatched" width="6" height="6" patternUnits="userSpaceOnUse"
+ patternTransform="rotate(45)"><rect width="6" height="6"/><path d="M1.5 0V6"/></pattern>
+</defs></svg>"""
+
+
 class Html(str):
     """Markup that is finished: put on the page as it is."""
 
@@ -68,6 +76,7 @@ def document(
         f"<header><h1>{escape(title)}</h1>",
         *top,
         f"<nav>{links}</nav></header>",
+        _HATCH,
         _RANGE,
         "<noscript><p class='note'>The charts need JavaScript; the tables do not.</p></noscript>",
     ]

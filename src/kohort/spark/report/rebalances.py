@@ -168,7 +168,8 @@ def who(row: dict[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def _why(row: dict[str, Any]) -> str:
+def why(row: dict[str, Any]) -> str:
+    """The trigger, and what is possible and likely where that is not all."""
     possible, found = ", ".join(row["possible"] or ()), likely(row)
     told = [f"perhaps {possible}"] if possible else []
     told += [f"likely {found}"] if found else []
@@ -233,7 +234,7 @@ def _point(row: dict[str, Any]) -> dict[str, Any]:
         "from": picks.milliseconds(began),
         "to": picks.milliseconds(max(began, ended)),
         "cause": row["trigger"],
-        "why": _why(row),
+        "why": why(row),
         "who": who(row) or "nobody",
         "when": ("" if row["started_at"] else "at the latest ") + picks.when(began),
         "took": took(row),
@@ -271,7 +272,7 @@ def table(rows: Sequence[dict[str, Any]], *, named: bool = True) -> Html:
                 picks.when(_began(row)),
                 picks.lasted(row["unread_seconds"]),
                 picks.lasted(row["longest_unread_seconds"]),
-                _why(row),
+                why(row),
                 who(row),
                 picks.lasted(_idle(row)),
                 took(row),
