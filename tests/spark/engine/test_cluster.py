@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,8 +14,10 @@ pytest.importorskip("pyspark")
 import pyspark
 from tests import golden_logs
 from tests.spark import elsewhere
+from tests.spark.contents import contents
 from tests.spark.rows import golden
 
+from kohort.spark import jobs
 from kohort.spark.engine.java import find_java
 
 ROOT = Path(__file__).parents[3]
@@ -89,26 +91,45 @@ def started(stack, name, *arguments, until, directory):
     raise AssertionError(f"{name} has ended")
 
 
-def test_on_a_cluster_whose_workers_have_no_kohort(folder, lonely_python, tmp_path):
+@contextmanager
+def cluster(directory):
+    """A master with two workers; its address."""
     with ExitStack() as stack:
         line = started(
-            stack, "master.Master", "--port", "0", until=" at spark://", directory=tmp_path
+            stack, "master.Master", "--port", "0", until=" at spark://", directory=directory
         )
         master = line.split(" at ")[1].strip()
+        given = ("--cores", "1", "--memory", "600m", "--work-dir", str(directory / "work"), master)
         for _ in range(2):
             started(
                 stack,
                 "worker.Worker",
-                *("--cores", "1", "--memory", "600m", "--work-dir", str(tmp_path / "work"), master),
+                *given,
                 until="Successfully registered",
-                directory=tmp_path,
+                directory=directory,
             )
-        found = run(
-            "cluster", folder, tmp_path / "out", master=master, PYSPARK_PYTHON=str(lonely_python)
-        )
+        yield master
+
+
+def test_on_a_cluster_whose_workers_have_no_kohort(folder, lonely_python, tmp_path):
+    python = str(lonely_python)
+    with cluster(tmp_path) as master:
+        found = run("cluster", folder, tmp_path / "out", master=master, PYSPARK_PYTHON=python)
 
     assert sum(found["rows"].values()) == rows_of("codec-zstd")
     assert "quarantine" not in found["rows"]
+
+
+@pytest.mark.prove
+def test_an_executor_that_is_lost_loses_nothing(tmp_path, spark):
+    """Whenever rows are kept, one of those that keep them is killed."""
+    folder, out = golden_logs.unpack("1-written", tmp_path), tmp_path / "out"
+    with cluster(tmp_path) as master:
+        found = run("losses", folder, out, master=master, PYSPARK_PYTHON=sys.executable)
+
+    assert found["lost"] > 0
+    jobs.run(f"log:{folder}", tmp_path / "whole", spark=spark, as_of=elsewhere.AS_OF)
+    assert contents(out) == contents(tmp_path / "whole")
 
 
 def test_by_spark_connect(folder, tmp_path):

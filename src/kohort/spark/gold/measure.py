@@ -7,6 +7,7 @@ from typing import NamedTuple
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
+from kohort.spark.engine.session import is_local
 from kohort.spark.schemas import Table
 
 Frames = Mapping[str, DataFrame]
@@ -16,12 +17,15 @@ Frames = Mapping[str, DataFrame]
 def kept(frame: DataFrame) -> DataFrame:
     """The same rows, computed now and once. Where several branches have a common root, Spark would
     plan and compute each branch from the first record on. The executors keep the rows until nobody
-    uses the frame any more. If one of them is lost before, the run fails and can be begun again.
+    uses the frame any more.
 
-    They are on disks: in memory, histories of ten thousand groups leave the driver no room for
-    anything else.
+    Nothing tells Spark how to compute them again, so each row is kept by two executors: one may be
+    lost. If two are, the run fails and can be begun again. They are on disks: in memory, histories
+    of ten thousand groups leave the driver no room for anything else.
     """
-    return frame.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
+    alone = is_local(frame.sparkSession.conf.get("spark.master", "") or "")
+    level = StorageLevel.DISK_ONLY if alone else StorageLevel.DISK_ONLY_2
+    return frame.localCheckpoint(storageLevel=level)
 
 
 class Context(NamedTuple):
