@@ -2,13 +2,13 @@
 
 import sys
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
 
 pytest.importorskip("pyspark")
 
+from tests.documented import blocks
 from tests.tables.published import publish
 
 from kohort.cli.check import OPTIONS
@@ -147,14 +147,8 @@ def test_every_rule_has_an_option_with_an_example_that_works():
         assert of_text(rule, example.partition("|")[0]) is not None
 
 
-def block(page, chapter, language):
-    """The first piece of code of that language in a chapter of a page."""
-    text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
-    return text.partition(f"\n## {chapter}\n")[2].partition(f"```{language}\n")[2].split("```")[0]
-
-
 def test_the_rules_of_the_documentation_are_rules(tmp_path):
-    (tmp_path / "rules.toml").write_text(block("operations.md", "Watching", "toml"))
+    (tmp_path / "rules.toml").write_text(blocks("operations.md", "Watching", "toml")[0])
 
     rules = load(tmp_path / "rules.toml")
 
@@ -172,7 +166,8 @@ def test_the_tasks_of_the_documentation_do_what_they_say(check, tmp_path, monkey
     monkeypatch.setitem(sys.modules, "airflow.providers.standard.operators", MagicMock())
     monkeypatch.setitem(sys.modules, "airflow.providers.standard.operators.python", python)
     monkeypatch.setitem(sys.modules, "airflow.sdk", MagicMock())
-    code = block("operations.md", "A schedule", "python").replace("/srv/groups", str(tmp_path))
+    code, *_ = blocks("operations.md", "A schedule", "python")
+    code = code.replace("/srv/groups", str(tmp_path))
     ran = []
     monkeypatch.setattr(jobs, "run", lambda *told: ran.append(told) or MagicMock(as_of="now"))
 
