@@ -1,17 +1,23 @@
-"""One S3 and one HDFS for all tests that need a store; each test has a place of its own."""
+"""One store of each kind for all tests that need one; each test has a place of its own."""
 
 import os
 
 import pytest
 from tests.shared_fixtures import LIVES
 from tests.spark.stores import bucket as buckets
-from tests.spark.stores import mini_hdfs, name_node
+from tests.spark.stores import cloud, emulators, mini_hdfs, name_node
 
 from kohort.spark.stores import s3
 from kohort.spark.stores.places import place_of
 
 LIVES["hdfs"] = lambda node: node.lives
-STORES = ["s3", pytest.param("hdfs", marks=pytest.mark.java)]
+LIVES["azure"] = LIVES["google"] = lambda emulator: emulator.lives
+STORES = [
+    "s3",
+    pytest.param("hdfs", marks=pytest.mark.java),
+    pytest.param("azure", marks=pytest.mark.clouds),
+    pytest.param("google", marks=pytest.mark.clouds),
+]
 
 
 @pytest.fixture(scope="session")
@@ -40,10 +46,34 @@ def hdfs():
     one.close()
 
 
+@pytest.fixture(scope="session")
+def azure():
+    yield from _emulated(emulators.azurite, cloud.Azure)
+
+
+@pytest.fixture(scope="session")
+def google():
+    yield from _emulated(emulators.fake_gcs, cloud.Google)
+
+
+def _emulated(command, server):
+    pytest.importorskip("obstore", reason="the extra clouds is not installed")
+    pytest.importorskip("werkzeug", reason="moto is not installed")
+    missing = emulators.unavailable(command)
+    if missing:
+        pytest.skip(missing)
+    one = server()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in one.environ.items():
+            patch.setenv(name, value)
+        yield one
+    one.close()
+
+
 @pytest.fixture(params=STORES)
 def server(request):
     """Each of them."""
-    return request.getfixturevalue("bucket" if request.param == "s3" else "hdfs")
+    return request.getfixturevalue("bucket" if request.param == "s3" else request.param)
 
 
 @pytest.fixture
@@ -68,3 +98,4 @@ def quick(monkeypatch):
     """No pauses between tries."""
     monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda *_: 0)
     monkeypatch.setattr("kohort.spark.stores.name_node._PAUSE_S", 0)
+    monkeypatch.setattr("kohort.spark.stores.clouds._PAUSE_S", 0)

@@ -20,7 +20,7 @@ def test_an_object_is_written_once_for_each_tag(server, objects, key):
             objects.swap(key, b"3", tag)
     there = objects.current(key)
     assert (there.data, there.tag) == (b"2", second)
-    assert abs((there.now - there.written_at).total_seconds()) < 60
+    assert abs((there.now() - there.written_at).total_seconds()) < 60
     server.remove(objects, key)
     with pytest.raises(ConflictError):
         objects.swap(key, b"3", second)

@@ -64,7 +64,7 @@ class Hdfs:
             with suppress(MissingError):  # it has just been swapped
                 data = self.node.read(f"{key}/{tag}")
                 written_at = datetime.fromtimestamp(max(written) / 1000, UTC)
-                return Object(data, tag, written_at, there.now)
+                return Object(data, tag, written_at, lambda: there.now)
         raise StoreError("it is written again and again", self.uri(key))
 
     def swap(self, key: str, data: bytes, tag: str | None) -> str:

@@ -82,9 +82,10 @@ class Lease:
             self._check_store()
             return False
         before = _decoded_or_none(there.data)
-        silent_s = (there.now - there.written_at).total_seconds()
-        if before is not None and before.held and silent_s < LEASE_S and not _has_died(before):
-            raise HeldError(_told(before, silent_s))
+        if before is not None and before.held and not _has_died(before):
+            silent_s = (there.now() - there.written_at).total_seconds()
+            if silent_s < LEASE_S:
+                raise HeldError(_told(before, silent_s))
         self._tag = there.tag
         self._claim()
         return before is None or before.held

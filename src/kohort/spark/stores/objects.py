@@ -17,12 +17,13 @@ from kohort.spark.stores.failures import ConflictError, MissingError, StoreError
 
 
 class Object(NamedTuple):
-    """An object that is there. `now` and `written_at` are by the clock of the store."""
+    """An object that is there. What `now` says and `written_at` are by the clock of the store."""
 
     data: bytes
     tag: str
     written_at: datetime
-    now: datetime
+    now: Callable[[], datetime]
+    """For those who may write beside it, which some stores have to be asked by."""
 
 
 class Listed(NamedTuple):

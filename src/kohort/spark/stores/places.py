@@ -1,4 +1,5 @@
-"""From what people write to where tables are: a path, `file://…`, `s3://BUCKET/PREFIX`, or
+"""From what people write to where tables are: a path, `file://…`, `s3://BUCKET/PREFIX`,
+`gs://BUCKET/PREFIX`, `abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX`, or
 `webhdfs://HOST:PORT/PATH`.
 """
 
@@ -8,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from kohort.errors import KohortError
 from kohort.spark.stores import hdfs, s3
+from kohort.spark.stores.clouds import Cloud
 from kohort.spark.stores.name_node import DEFAULT_PORTS, NameNode
 from kohort.spark.stores.object_path import ObjectPath, Root
 from kohort.spark.stores.objects import Objects, require
@@ -18,6 +20,14 @@ Folder: TypeAlias = Path | ObjectPath
 _BUCKETS = ("s3", "s3a")
 """`s3a` is what Spark calls it."""
 _BUCKET, _NAME_NODE = "s3://BUCKET/PREFIX", "webhdfs://HOST:PORT/PATH"
+_CONTAINER = "abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX"
+_CLOUDS = {
+    "gs": "gs://BUCKET/PREFIX",
+    "abfs": _CONTAINER,
+    "abfss": _CONTAINER,
+    "az": "az://CONTAINER/PREFIX",
+}
+"""Scheme -> what is expected of such a URI."""
 
 
 class PlaceError(KohortError):
@@ -26,7 +36,7 @@ class PlaceError(KohortError):
 
 def is_object(text: str) -> bool:
     """Whether it is a URI of objects, wherever these are."""
-    return scheme_of(text) in (*_BUCKETS, *DEFAULT_PORTS)
+    return scheme_of(text) in (*_BUCKETS, *_CLOUDS, *DEFAULT_PORTS)
 
 
 def scheme_of(text: str) -> str:
@@ -53,9 +63,9 @@ def place_of(directory: str | Folder) -> Folder:
         )
     if not is_object(text):
         raise PlaceError(
-            f"tables are kept in a directory, on S3 or on HDFS, expected a path, {_BUCKET} or "
-            f"{_NAME_NODE} and not {scheme}:… (of a directory with a colon in its name: the whole "
-            "path)"
+            "tables are kept in a directory, in a bucket or on HDFS, expected a path, "
+            f"{', '.join((_BUCKET, *dict.fromkeys(_CLOUDS.values())))} or {_NAME_NODE} and not "
+            f"{scheme}:… (of a directory with a colon in its name: the whole path)"
         )
     start, slashes, rest = text.partition(":")[2].partition("//")
     where, _, path = rest.partition("/")
@@ -64,12 +74,19 @@ def place_of(directory: str | Folder) -> Folder:
 
 
 def _objects(text: str, scheme: str, where: str) -> Objects:
-    """Those of a bucket or of a name node."""
+    """Those of a bucket, of a container or of a name node."""
     if scheme in _BUCKETS:
         if not where:
             raise PlaceError(f"{text} names no bucket, expected {_BUCKET}")
         require("boto3", "s3")
         return s3.Bucket(where)
+    if scheme in _CLOUDS:
+        cloud = Cloud.of(scheme, where)
+        if cloud is None:
+            what = "bucket" if scheme == "gs" else "container"
+            raise PlaceError(f"{text} names no {what}, expected {_CLOUDS[scheme]}")
+        require("obstore", "clouds")
+        return cloud
     node = NameNode.of(scheme, where)
     if node is None:
         raise PlaceError(f"{text} names no name node, expected {_NAME_NODE}")

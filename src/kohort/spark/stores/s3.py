@@ -122,7 +122,7 @@ def _object(answer: Any, data: bytes) -> Object:
     date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
     written_at = answer["LastModified"]
     now = written_at if date is None else parsedate_to_datetime(date)
-    return Object(data, answer["ETag"], written_at, now)
+    return Object(data, answer["ETag"], written_at, lambda: now)
 
 
 def _client() -> Any:

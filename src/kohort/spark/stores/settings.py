@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from getpass import getuser
 
 S3 = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION")
+AZURE_ENDPOINTS = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
+CLOUDS = ("GOOGLE_BASE_URL", "AZURE_STORAGE_ACCOUNT_NAME", *AZURE_ENDPOINTS)
 HADOOP_USER = "HADOOP_USER_NAME"
 
 
 def of_this_process() -> dict[str, str]:
     """What to tell another process."""
-    found = {name: os.environ[name] for name in S3 if name in os.environ}
+    found = {name: os.environ[name] for name in (*S3, *CLOUDS) if name in os.environ}
     name = user()
     return found if name is None else {**found, HADOOP_USER: name}
 
