@@ -6,10 +6,11 @@ from contextlib import suppress
 import pytest
 from tests.shared_fixtures import LIVES
 from tests.spark import sessions
-from tests.spark.stores.bucket import KEYS
+from tests.spark.stores import bucket, cloud
 
 LIVES["spark"] = sessions.lives
-os.environ |= KEYS  # before a JVM starts: tasks have the environment that it was started in
+# Before a JVM starts: tasks have the environment that it was started in.
+os.environ |= {**bucket.KEYS, **cloud.KEYS}
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,8 @@ NAME = "tables"
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 """Which Azurite has for everybody."""
+KEYS = {"AZURE_STORAGE_ACCOUNT_KEY": KEY, "GOOGLE_BEARER_TOKEN": "nobodys"}
+"""What is asked with these never leaves this machine."""
 _NOT_PASSED_ON = {"connection", "transfer-encoding", "content-length", "keep-alive"}
 
 
@@ -78,10 +80,7 @@ class Azure(Cloud):
 
     def __init__(self) -> None:
         super().__init__(azurite())
-        self.environ = {
-            "AZURE_STORAGE_ENDPOINT": f"{self.url}/{ACCOUNT}",
-            "AZURE_STORAGE_ACCOUNT_KEY": KEY,
-        }
+        self.environ = {"AZURE_STORAGE_ENDPOINT": f"{self.url}/{ACCOUNT}"}
         uri = f"/{ACCOUNT}/{NAME}?restype=container&{shared_access()}"  # obstore makes none
         status, *_ = self._ask("PUT", uri)
         assert status.startswith("201"), status
@@ -102,7 +101,7 @@ class Google(Cloud):
 
     def __init__(self) -> None:
         super().__init__(fake_gcs())
-        self.environ = {"GOOGLE_BASE_URL": self.url, "GOOGLE_BEARER_TOKEN": "nobodys"}
+        self.environ = {"GOOGLE_BASE_URL": self.url}
         self._ask("POST", "/storage/v1/b", json.dumps({"name": NAME}).encode())
 
     def _forward(self, environ, start):

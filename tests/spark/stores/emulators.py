@@ -1,7 +1,7 @@
 """Stores of clouds on loopback: Azurite for Azure, fake-gcs-server for Google's.
 
-npm and Go bring them once, into the user's cache. A caller asks `unavailable()` first and skips with
-its words where there is no Node.js, no Go or no registry.
+npm and Go bring them once, into the user's cache. A caller asks `unavailable()` first and skips
+with its words where there is no Node.js, no Go or no registry.
 """
 
 import functools

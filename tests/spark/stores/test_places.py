@@ -17,6 +17,10 @@ from kohort.spark.stores.places import is_object, place_of
         ("s3a://bucket/groups/", "s3://bucket/groups"),
         ("S3://bucket//a//b", "s3://bucket/a/b"),
         ("s3://bucket", "s3://bucket"),
+        ("gs://bucket//groups/", "gs://bucket/groups"),
+        ("abfs://c@one.dfs.core.windows.net/a/b", "abfss://c@one.dfs.core.windows.net/a/b"),
+        ("abfss://c@one.blob.core.windows.net", "abfss://c@one.blob.core.windows.net"),
+        ("az://container/groups", "az://container/groups"),
         ("webhdfs://node:9870/groups/", "webhdfs://node:9870/groups"),
         ("WebHDFS://node//a//b", "webhdfs://node:9870/a/b"),
         ("swebhdfs://node/a%20b?c", "swebhdfs://node:9871/a%20b?c"),
@@ -30,17 +34,25 @@ from kohort.spark.stores.places import is_object, place_of
 )
 def test_where_it_is(text, wanted):
     pytest.importorskip("boto3", reason="the extra s3 is not installed")
+    pytest.importorskip("obstore", reason="the extra clouds is not installed")
     pytest.importorskip("requests", reason="the extra hdfs is not installed")
     place = place_of(text)
     assert str(place) == wanted
-    assert is_object(str(text)) == wanted.startswith(("s3:", "webhdfs:", "swebhdfs:"))
+    assert is_object(str(text)) != wanted.startswith("/")
     assert pickle.loads(pickle.dumps(place)) == place
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("gs://bucket/x", "a path, s3://BUCKET/PREFIX or webhdfs://HOST:PORT/PATH and not gs:…"),
+        ("ftp://host/x", "expected a path, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, abfs:"),
+        ("ftp://host/x", "az://CONTAINER/PREFIX or webhdfs://HOST:PORT/PATH and not ftp:…"),
+        ("gs:///x", "names no bucket, expected gs://BUCKET/PREFIX"),
+        ("gs://who@bucket/x", "names no bucket, expected gs://BUCKET/PREFIX"),
+        ("abfss://container/x", "names no container, expected abfs://CONTAINER@ACCOUNT.dfs.core"),
+        ("abfs://c@one.example/x", "names no container, expected abfs://CONTAINER@ACCOUNT.dfs"),
+        ("abfs://@one.dfs.core.windows.net/x", "names no container, expected abfs://CONTAINER@"),
+        ("az:container", "names no container, expected az://CONTAINER/PREFIX"),
         (
             "hdfs://node:8020/x",
             "expected webhdfs://HOST:PORT/PATH with the address of the name node",
@@ -62,7 +74,12 @@ def test_where_nothing_can_be(text, words):
 
 @pytest.mark.parametrize(
     ("uri", "library", "extra"),
-    [("s3://bucket/x", "boto3", "s3"), ("webhdfs://node/x", "requests", "hdfs")],
+    [
+        ("s3://bucket/x", "boto3", "s3"),
+        ("gs://bucket/x", "obstore", "clouds"),
+        ("az://container/x", "obstore", "clouds"),
+        ("webhdfs://node/x", "requests", "hdfs"),
+    ],
 )
 def test_a_missing_library_is_named(monkeypatch, uri, library, extra):
     monkeypatch.setattr(objects, "find_spec", lambda _: None)

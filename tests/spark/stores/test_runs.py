@@ -33,7 +33,12 @@ COMMANDS = (
 )
 ALSO_LONG = pytest.mark.parametrize(  # of what is the same above a store, one run is enough
     "server",
-    ["s3", pytest.param("hdfs", marks=[pytest.mark.java, pytest.mark.prove])],
+    [
+        "s3",
+        pytest.param("hdfs", marks=[pytest.mark.java, pytest.mark.prove]),
+        pytest.param("azure", marks=[pytest.mark.clouds, pytest.mark.prove]),
+        pytest.param("google", marks=[pytest.mark.clouds, pytest.mark.prove]),
+    ],
     indirect=True,
 )
 

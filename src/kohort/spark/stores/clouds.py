@@ -26,8 +26,8 @@ from kohort.spark.stores.objects import Listed, Object, done_or_refused, require
 TRIES = 6
 _PAUSE_S = 0.5
 _CONNECT_S = 10
-_BYTES_A_MINUTE = 64 << 20
-"""A request takes a minute, or as many as its data does at this pace."""
+_MINUTE_S, _BYTES_A_MINUTE = 60.0, 64 << 20
+"""A request may take a minute, or as many as its data does at this pace."""
 _AT_ONCE = 16
 _CLOCK = ".now"
 _STATUS = re.compile(r"\bcode: (\d+) ?([^:\n]*)")
@@ -35,6 +35,7 @@ _CODE, _MESSAGE = re.compile(r"<Code>(\w+)"), re.compile(r"<Message>([^<\n]+)")
 _ASKED = re.compile(r"Error performing [A-Z]+ (?:\w+://)?([^/\s]+)")
 _WHY = re.compile(r"(?:code: (\d+),|kind: (TimedOut|Timeout)\b|error: \"([^\"]+)\")")
 _ACCOUNT = re.compile(r"([a-z0-9]+)\.(?:dfs|blob)\.(core\.[a-z0-9.]+)")
+_BROKEN = "HTTP error"
 _HIDDEN = "REDACTED"
 """An address that has a signature in it."""
 _CONFLICTS = {"", "BlobAlreadyExists", "ConditionNotMet", "PreconditionFailed"}
@@ -141,7 +142,7 @@ class Cloud:
         return self._tried(key, put, 1 + len(data) // _BYTES_A_MINUTE)
 
     def _now(self, key: str) -> datetime:
-        """obstore does not show the date of an answer, but when an object was written."""
+        """An answer's date obstore does not show, but when an object was written."""
         self._put(f"{key}{_CLOCK}", b"", "overwrite")
         written_at: datetime = self._head(f"{key}{_CLOCK}")["last_modified"]
         return written_at
@@ -169,27 +170,29 @@ class Cloud:
     def _told(self, key: str, error: Exception) -> Exception:
         uri = self.uri(key)
         words, _, details = str(error).partition("Debug source")
-        status, host = _STATUS.search(words), _found(_ASKED, words).replace(_HIDDEN, "the store")
-        if status is None and not host:
+        status, host = _STATUS.search(words), _found(_ASKED, words)
+        if not (status or host or _BROKEN in words):
             return StoreError(" ".join(words.split()), uri)
+        host = "the store" if host in {"", _HIDDEN} else host
+        number, code = 0 if status is None else int(status[1]), _found(_CODE, words)
+        is_passing = number in {408, 429} or number >= 500
+        if "token request" in words and not is_passing:
+            how = f"answered {number}" if number else "does not answer"
+            text = f"there are no credentials: {host} was asked for some and {how}"
+            return StoreError(text, uri, errno.EACCES)
         if status is None:
             return _PassingError(f"{host} does not answer: {_why(details)}")
-        number, code = int(status[1]), _found(_CODE, words)
-        if "token request" in words:
-            text = f"there are no credentials: {host} was asked for some and answered {number}"
-            return StoreError(text, uri, errno.EACCES)
         if code in _NO_BUCKET:
             what = "bucket" if self._is_google else "container"
-            return StoreError(
-                f"there is no {what} {self.where.partition('@')[0]}", uri, errno.ENXIO
-            )
+            text = f"there is no {what} {self.where.partition('@')[0]}"
+            return StoreError(text, uri, errno.ENXIO)
         if isinstance(error, FileNotFoundError):
             return MissingError("there is no such object", uri, errno.ENOENT)
         if number in {409, 412} and code in _CONFLICTS:
             return ConflictError("it was written meanwhile", uri, errno.EEXIST)
         message = _found(_MESSAGE, words) or status[2].strip() or "and nothing more"
         said = f"the store answered {code or number}: {message}"
-        if number in {408, 429} or number >= 500:
+        if is_passing:
             return _PassingError(said)
         return StoreError(said, uri, errno.EACCES if number in {401, 403} else errno.EIO)
 
@@ -234,7 +237,7 @@ def _made(process: int, scheme: str, where: str, minutes: int, *told: str | None
         "retry_config": {"max_retries": 0},
         "client_options": {
             "connect_timeout": timedelta(seconds=_CONNECT_S),
-            "timeout": timedelta(minutes=minutes),
+            "timeout": timedelta(seconds=minutes * _MINUTE_S),
             "allow_http": any(one is not None and one.startswith("http:") for one in told),
         },
     }
@@ -245,7 +248,7 @@ def _made(process: int, scheme: str, where: str, minutes: int, *told: str | None
         if not any(map(os.environ.get, settings.AZURE_ENDPOINTS)):
             options["endpoint"] = f"https://{account[1]}.blob.{account[2]}"
     try:
-        return GCSStore(container, **options) if scheme == "gs" else AzureStore(container, **options)
+        return (GCSStore if scheme == "gs" else AzureStore)(container, **options)
     except (BaseError, ValueError) as error:
         words = " ".join(str(error).partition("Debug source")[0].split())
         raise KohortError(f"{scheme}://{where} cannot be used: {words}") from error

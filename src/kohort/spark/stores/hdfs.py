@@ -63,8 +63,7 @@ class Hdfs:
             written = [entry.modification_time for entry in counting]
             with suppress(MissingError):  # it has just been swapped
                 data = self.node.read(f"{key}/{tag}")
-                written_at = datetime.fromtimestamp(max(written) / 1000, UTC)
-                return Object(data, tag, written_at, lambda: there.now)
+                return _object(data, tag, max(written), there.now)
         raise StoreError("it is written again and again", self.uri(key))
 
     def swap(self, key: str, data: bytes, tag: str | None) -> str:
@@ -176,6 +175,10 @@ class Hdfs:
 
     def _conflict(self, key: str) -> ConflictError:
         return ConflictError("it was written meanwhile", self.uri(key), errno.EEXIST)
+
+
+def _object(data: bytes, tag: str, written_ms: int, now: datetime) -> Object:
+    return Object(data, tag, datetime.fromtimestamp(written_ms / 1000, UTC), lambda: now)
 
 
 def _name(path: str) -> str:
