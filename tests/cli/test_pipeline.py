@@ -168,7 +168,7 @@ def test_what_cannot_be_done_is_one_line(kohort, out, argv, code, words):
     assert words in line
 
 
-@pytest.mark.parametrize("place", ["gs://bucket/tables", "ftp:tables"])
+@pytest.mark.parametrize("place", ["ftp://host/tables", "ftp:tables"])
 @pytest.mark.parametrize(
     "command",
     [

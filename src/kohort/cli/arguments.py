@@ -77,7 +77,8 @@ def add_out(parser: ArgumentParser, *, several: bool = False) -> None:
         type=directory,
         action="append" if several else "store",
         metavar="DIR",
-        help="the directory of the tables, s3://BUCKET/PREFIX, or webhdfs://HOST:PORT/PATH"
+        help="the directory of the tables, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, "
+        "abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX, or webhdfs://HOST:PORT/PATH"
         + ("; of several clusters, one for each" if several else ""),
     )
 

@@ -97,7 +97,7 @@ def test_a_container_that_is_not_there(server, objects):
         lambda: other.read("x"),
         lambda: list(other.listed("x")),
     ):
-        with pytest.raises(StoreError, match="/x: there is no container nowhere$") as raised:
+        with pytest.raises(StoreError, match=r"/x: there is no container nowhere$") as raised:
             asked()
         assert raised.value.errno == errno.ENXIO
 
@@ -117,7 +117,7 @@ def test_what_takes_too_long_is_said(server, objects, key, quick, anew, monkeypa
     ended = threading.Event()
     with (
         server.failing(lambda *_: ended.wait(1)),
-        pytest.raises(StoreError, match="does not answer: it takes too long$"),
+        pytest.raises(StoreError, match=r"does not answer: it takes too long$"),
     ):
         objects.put(key, b"1")
     ended.set()
@@ -157,7 +157,7 @@ def test_where_nobody_gives_credentials_they_are_missed_at_once(
     assert str(raised.value).endswith("was asked for some and answered 403")
     clouds._made.cache_clear()
     monkeypatch.setenv("AZURE_MSI_ENDPOINT", "http://127.0.0.1:1/identity")
-    with pytest.raises(StoreError, match="was asked for some and does not answer$") as raised:
+    with pytest.raises(StoreError, match=r"was asked for some and does not answer$") as raised:
         objects.put(key, b"1")
     assert raised.value.errno == errno.EACCES
 

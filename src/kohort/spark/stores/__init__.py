@@ -1,1 +1,1 @@
-"""Where tables are kept: a directory, a prefix of a bucket, or a folder of HDFS."""
+"""Where tables are kept: a directory, a prefix of a bucket or container, or a folder of HDFS."""

@@ -2,7 +2,7 @@
 
 An object is put as a whole and never changed, but for those few that are swapped: each writing of
 such a one has a tag, and it is replaced only by who has seen the newest. Two kinds of place keep to
-this, a bucket (`s3`) and a name node (`hdfs`); all else is built of it.
+this, a bucket (`s3`, `clouds`) and a name node (`hdfs`); all else is built of it.
 """
 
 import errno
