@@ -111,6 +111,21 @@ def test_where_nobody_listens_the_host_is_named(server, objects, key, quick, mon
 
 
 @BOTH
+@pytest.mark.parametrize(
+    ("endpoint", "words"),
+    [
+        ("https://{}", "does not answer: InvalidMessage"),
+        ("http://nowhere.invalid", "nowhere.invalid does not answer: failed to lookup address"),
+    ],
+)
+def test_why_nobody_answers(server, objects, key, quick, monkeypatch, endpoint, words):
+    for name in server.environ:
+        monkeypatch.setenv(name, endpoint.format(server.address))
+    with pytest.raises(StoreError, match=words):
+        objects.put(key, b"1")
+
+
+@BOTH
 def test_what_takes_too_long_is_said(server, objects, key, quick, anew, monkeypatch):
     monkeypatch.setattr(clouds, "TRIES", 2)
     monkeypatch.setattr(clouds, "_MINUTE_S", 0.2)

@@ -33,7 +33,7 @@ _CLOCK = ".now"
 _STATUS = re.compile(r"\bcode: (\d+) ?([^:\n]*)")
 _CODE, _MESSAGE = re.compile(r"<Code>(\w+)"), re.compile(r"<Message>([^<\n]+)")
 _ASKED = re.compile(r"Error performing [A-Z]+ (?:\w+://)?([^/\s]+)")
-_WHY = re.compile(r"(?:code: (\d+),|kind: (TimedOut|Timeout)\b|error: \"([^\"]+)\")")
+_WHY = re.compile(r"(?:code: (\d+),|kind: (TimedOut|Timeout)\b|error: \"?(?!Custom)([\w ,:]+))")
 _ACCOUNT = re.compile(r"([a-z0-9]+)\.(?:dfs|blob)\.(core\.[a-z0-9.]+)")
 _BROKEN = "HTTP error"
 _HIDDEN = "REDACTED"
@@ -91,11 +91,11 @@ class Cloud:
         return size, self.read(key, max(0, size - count), size) if size else b""
 
     def put(self, key: str, data: bytes | IO[bytes], content_type: str | None = None) -> None:
-        if isinstance(data, bytes):
-            self._put(key, data, "overwrite", content_type)
-        else:
-            with mmap.mmap(data.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-                self._put(key, mapped, "overwrite", content_type)
+        """A file is mapped, not read into memory; whoever lets go of the map last ends it."""
+        mapped = (
+            data if isinstance(data, bytes) else mmap.mmap(data.fileno(), 0, prot=mmap.PROT_READ)
+        )
+        self._put(key, mapped, "overwrite", content_type)
 
     def current(self, key: str) -> Object:
         def get(client: Any) -> tuple[Any, bytes]:
