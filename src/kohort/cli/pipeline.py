@@ -310,7 +310,8 @@ def _has_report(directory: Path, output: Output) -> bool:
     from kohort.spark.tables.manifest import load
     from kohort.spark.tables.report_mark import up_to_date_or_none
 
-    found = up_to_date_or_none(directory, load(place_of(directory)))
+    place = place_of(directory)
+    found = up_to_date_or_none(place, load(place))
     if found is not None:
         output.line(f"report: {found}")
     return found is not None

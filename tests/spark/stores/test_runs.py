@@ -89,6 +89,9 @@ def test_runs_and_increments_are_those_of_a_directory(spark, place, tmp_path, ca
         rows = [kohort.tables.sql(str(one), query).to_pylist() for one in (place, out)]
         assert sorted(map(repr, rows[0])) == sorted(map(repr, rows[1])), name
     assert jobs.report(str(place)).read_bytes().startswith(b"<!DOCTYPE html>")
+    again = ("pipeline", "run", "--source", f"log:{whole}", "--as-of", "2026-11-22")
+    assert main((*again, "--out", str(place))) == 0  # nothing is new, and the report is up to date
+    assert capsys.readouterr().out.splitlines()[-1] == f"report: {place}/report.html"
     assert jobs.verify(str(place)).findings == ()
     assert kohort.tables.check(str(place)).state == kohort.tables.check(out).state
     for command in COMMANDS:
