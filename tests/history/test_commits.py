@@ -52,7 +52,8 @@ def test_a_quick_move_costs_nothing():
         (killed(every=5.0), "too few commits before"),
         (killed(after=100), "idle"),  # nothing was there to read
         (killed(after=103), "idle"),  # what comes within a third of a second
-        (killed(silent=200), "idle"),  # nobody may be silent for so long and stay a member
+        # Nobody may be silent for so long and stay a member, unless the coordinator is away.
+        (killed(silent=200), "idle, or the coordinator was away"),
     ],
 )
 def test_what_cannot_be_known_has_a_reason(log, why):
@@ -126,3 +127,19 @@ def test_a_generation_of_a_classic_group_has_them_too():
     log.at(14).write(logs.generation(2, logs.classic("a", 0), logs.classic("b", 1)))
     log.at(15).commit(150, 1)
     assert unread(log, 2)[0] == [(1, 4.0, None)]
+
+
+def test_the_last_commit_of_who_had_it_ends_no_silence():
+    """A cooperative member commits what it gives up when it hears of it; the next generation gives
+    it to another one.
+    """
+    log = Log()
+    log.write(logs.generation(1, logs.classic("a", 0, 1)))
+    log.commits(1, 10, partitions=(0, 1))
+    log.at(10.5).write(logs.generation(2, logs.classic("a", 0, claims=(0, 1)), logs.classic("b")))
+    log.at(10.7).commit(107, 1)
+    log.at(13).write(logs.generation(3, logs.classic("a", 0), logs.classic("b", 1)))
+    log.at(14).commit(140, 1)
+    (part,) = tables(log).epoch(2).unread
+    assert (part.topic_partition, part.seconds) == (1, pytest.approx(2.3))  # less a second
+    assert logs.at(part.since) == pytest.approx(11.7)

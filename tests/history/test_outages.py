@@ -1,8 +1,12 @@
-"""Members that an outage of the coordinator has put out."""
+"""Members that an outage of the coordinator has put out, or may have put out."""
+
+from copy import copy
 
 import pytest
 from tests.history import log as logs
-from tests.history.log import Log, end_of, epoch, has, has_nothing, member, tables
+from tests.history.log import SECOND, Log, end_of, epoch, has, has_nothing, member, tables
+
+from kohort.history import Commits
 
 
 def outage(*, changes=True, alive=False, commits=False, apart=0.1, wait=30.0):
@@ -68,3 +72,111 @@ def test_where_the_coordinator_is_not_told_nothing_is_likely():
     for event in log.events:
         event.leader_epoch = None
     assert likely(log) == [None, None]
+
+
+def standstill(*, witness=False, waits=False, rest=12.0, out=("a", "b")):
+    """Two members at work. The coordinator stands still and goes on: it handles a commit that has
+    waited, if one has, and puts out whose session has ended. No leader epoch tells of it.
+    """
+    log = Log()
+    log.write(member("a"), epoch(2))
+    log.write(has("a", 2, 0, before=0))
+    log.at(1).write(member("b"), epoch(3))
+    log.write(has("a", 3, 0), has("b", 3, 1, before=0))
+    log.commits(2, 10, partitions=(0, 1))
+    if witness:
+        log.commits(11, 9 + rest, partitions=(1,))
+    log.at(10 + rest)
+    if waits:
+        log.commit(100, 0)
+    for number, name in enumerate(out):
+        log.at(10 + rest + 0.1 * (number + 1))
+        log.write(has_nothing(name), end_of(name), epoch(4 + number))
+    log.at(14 + rest).write(member("c"), epoch(9))
+    log.write(has("c", 9, 0, 1, before=0))
+    log.at(15 + rest)
+    log.commit(round(150 + 10 * rest), 0)
+    log.commit(round(150 + 10 * rest), 1)
+    return log
+
+
+def test_who_falls_silent_with_all_the_others_may_have_heard_nothing():
+    assert likely(standstill()) == [None, None]
+    alone = tables(standstill(witness=True)).epoch(4).likely[0]
+    assert alone.likely == "went silent"  # the coordinator was there for the other one
+
+
+def test_a_commit_that_may_have_waited_shows_nobody_at_work():
+    row = tables(standstill(waits=True)).epoch(4)
+    assert [one.likely for one in row.likely] == [None]
+    assert row.likely[0].silent_seconds == pytest.approx(0.1)
+
+
+def test_nor_does_it_for_the_others():
+    """It was sent when they still were at work."""
+    assert likely(standstill(waits=True, out=("b", "a"))) == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("rest", "possible"), [(12.0, ["session timeout", "leave"]), (1.0, ["leave"])]
+)
+def test_nor_is_it_a_proof_that_a_session_went_on(rest, possible):
+    """A consumer sends its heartbeats beside its commits, and they may have come too late."""
+    log = standstill(waits=True, rest=rest)
+    row = tables(log, session_timeout_ms=6000).epoch(4)
+    assert (row.possible or row.triggers) == possible
+
+
+def test_a_commit_prolongs_a_classic_session_whenever_it_is_handled():
+    log = Log()
+    log.write(logs.generation(1, logs.classic("a", 0), logs.classic("b", 1)))
+    log.commits(1, 10, partitions=(0, 1))
+    log.at(30).commit(100)
+    log.at(30.1).write(logs.generation(2, logs.classic("b", 0, 1)))
+    assert tables(log).epoch(2).triggers == ["leave"]
+
+
+def test_who_goes_on_after_a_rest_is_at_work():
+    log = standstill(out=())
+    log.events = [event for event in log.events if event.at < logs.START + 11 * SECOND]
+    log.commits(22, 30, partitions=(0, 1))
+    log.at(30.1).write(has_nothing("a"), end_of("a"), epoch(4))
+    row = tables(log, session_timeout_ms=6000).epoch(4)
+    assert (row.triggers, row.likely[0].likely) == (["leave"], "left at work")
+
+
+def test_who_had_nothing_to_do_has_not_fallen_silent_with_it():
+    log = standstill(rest=30)
+    idle = [event for event in log.events if isinstance(event, Commits) and event.topic_partition]
+    log.events = [event for event in log.events if event not in idle[2:-1]]
+    assert likely(log)[0] == "went silent"
+
+
+def test_what_was_unread_before_such_a_commit_is_not_known():
+    (part,) = tables(standstill(waits=True)).epoch(4).unread
+    assert (part.seconds, part.unknown) == (None, "idle, or the coordinator was away")
+    (part,) = tables(standstill()).epoch(4).unread
+    assert part.seconds == 16  # from 11 s to 27 s
+
+
+def folded(log, until):
+    """The same, with the commits of each partition up to a second as one event."""
+    runs, others = {}, []
+    for event in log.events:
+        if not isinstance(event, Commits) or logs.at(event.at) > until:
+            others.append(event)
+            continue
+        run = runs.setdefault(event.topic_partition, copy(event))
+        run.count += run.offset != event.offset
+        run.at, run.last_committed = event.at, event.last_committed
+    runs[0].rest_since, runs[0].rest_until = logs.START + 10 * SECOND, runs[0].at
+    log.events = sorted([*others, *runs.values()], key=lambda event: event.offset)
+    return log
+
+
+@pytest.mark.parametrize("session_ms", [None, 6000])
+def test_commits_that_come_folded_tell_of_a_rest_too(session_ms):
+    plain = tables(standstill(waits=True), session_ms).epoch(4)
+    row = tables(folded(standstill(waits=True), 22), session_ms).epoch(4)
+    assert (row.possible, row.unread) == (plain.possible, plain.unread)
+    assert row.likely[0].likely is None

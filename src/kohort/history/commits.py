@@ -13,6 +13,8 @@ from kohort.history.story import Story
 FEWEST = 3
 LONGEST_US = 1_800_000_000
 """How far back commits are looked for, and how long one is awaited, whatever the sessions are."""
+SILENT, SILENT_S = 3.0, 0.5
+"""Silence is longer than this many times the usual distance of commits, and by so much."""
 HALF = 0.5
 """There was work if this share of what a rhythm would have committed was waiting."""
 
@@ -21,6 +23,9 @@ NO_COMMITS = "no commit before"
 FEW_COMMITS = "too few commits before"
 EARLIER = "unread since an earlier rebalance"
 IDLE = "idle"
+PERHAPS_AWAY = "idle, or the coordinator was away"
+"""Silent for longer than a member stays that nobody hears of, or until a commit that may have
+waited for the coordinator."""
 MISSING = "commits may be missing"
 NO_COMMIT_SINCE = "no commit since"
 
@@ -30,6 +35,11 @@ def usual_us(rhythm: Rhythm) -> float | None:
     if rhythm.count < FEWEST or rhythm.first_at is None or rhythm.last_at is None:
         return None
     return (rhythm.last_at - rhythm.first_at) / (rhythm.count - 1)
+
+
+def unusual_us(usual: float) -> float:
+    """Without commits for longer than this, somebody is silent."""
+    return SILENT * usual + SILENT_S * 1e6
 
 
 def per_us(rhythm: Rhythm) -> float | None:
@@ -53,14 +63,16 @@ def on_commits(story: Story, event: Commits) -> None:
     _judge_removals(story, progress, event)
     if story.told.is_complete(event.offset) and not story.told.is_complete(progress.last_offset):
         progress.rhythm = Rhythm()  # over a hole there is none
-    _add(progress, event)
+    waited_us = outages.waited_us(state, event)
+    _add(progress, event, waited_us)
     if event.leader_epoch is not None:  # somebody is at work, under this coordinator
         state.outage.leader_epoch = event.leader_epoch
         state.outage.silent, state.outage.out = [], []
     if event.plain and event.at is not None:
         for group_type, member_id, place in state.held.get(named, ()):
             holding = _holding(story, group_type, member_id, place)
-            holding.committed_at = max(holding.committed_at or event.at, event.at)
+            if holding.committed_at is None or event.at >= holding.committed_at:
+                holding.committed_at, holding.waited_us = event.at, waited_us
 
 
 def _holding(story: Story, group_type: str, member_id: str, place: NamedPlace) -> Holding:
@@ -69,7 +81,7 @@ def _holding(story: Story, group_type: str, member_id: str, place: NamedPlace) -
     return holdings[member_id][place]
 
 
-def _add(progress: Progress, event: Commits) -> None:
+def _add(progress: Progress, event: Commits, waited_us: int) -> None:
     rhythm = progress.rhythm
     rhythm.count += event.count
     rhythm.last_offset = progress.last_offset = event.offset
@@ -78,16 +90,27 @@ def _add(progress: Progress, event: Commits) -> None:
     if event.at is not None:
         if rhythm.last_at is None or event.at >= rhythm.last_at:
             rhythm.last_at, rhythm.last_committed = event.at, event.last_committed
+            rhythm.waited_us = waited_us
         if progress.last_at is None or event.at >= progress.last_at:
             progress.last_at, progress.last_committed = event.at, event.last_committed
+            progress.waited_us = waited_us
 
 
 def _end_silences(story: Story, progress: Progress, event: Commits) -> None:
+    """A commit while nobody has the partition is the last one of who had it, and may be late:
+    cooperative members commit what they give up after it was taken from them (KIP-429).
+    """
+    is_owned = (event.topic, event.topic_partition) in story.state.held
     for offset, number in progress.silences:
         rebalance = story.state.rebalances.get(offset)
         if rebalance is not None and rebalance.silences[number].ongoing:
-            _end_silence(rebalance.silences[number], event)
-    progress.silences = []
+            silence = rebalance.silences[number]
+            if is_owned:
+                _end_silence(silence, event)
+            elif event.at is not None:
+                silence.last_at, silence.committed = event.at, event.last_committed
+    if is_owned:
+        progress.silences = []
 
 
 def _end_silence(silence: Silence, event: Commits) -> None:
@@ -173,8 +196,12 @@ def begin_silence(
         silence.unknown = MISSING
     elif silence.usual_us is None:
         silence.unknown = FEW_COMMITS
-    elif silence.lost_at is None or silence.lost_at - progress.last_at > longest_us:
-        silence.unknown = IDLE
+    elif (
+        silence.lost_at is None
+        or silence.lost_at - progress.last_at > longest_us
+        or progress.waited_us > unusual_us(silence.usual_us)
+    ):
+        silence.unknown = PERHAPS_AWAY
     else:
         silence.ongoing = True
         progress.silences.append((offset, number))

@@ -155,6 +155,10 @@ class Commits(Struct, tag_field="event", tag="commits"):
     """The offset that the first of them committed."""
     last_committed: int | None = None
     leader_epoch: int | None = None
+    rest_since: int | None = None
+    """The last time before its last commit in which nothing was written about the group, if it was
+    longer than `outages.SHORTEST_REST_US`."""
+    rest_until: int | None = None
 
 
 Event = Record | Commits

@@ -82,6 +82,7 @@ class History:
             _apply(story, write)
             write = []
             if isinstance(event, Commits):
+                outages.on_time(state, event)
                 on_commits(story, event)
                 _pass(state, event.at)
             else:
@@ -136,6 +137,7 @@ def _apply(story: Story, write: list[Record]) -> None:
         offset = coming.offset if leads and coming is not None else None
         steps.append(Step(record, offset, leads, upgrading, begins))
     for step in reversed(steps):
+        outages.on_time(state, step.record)
         outages.on_record(state, step.record)
         begun = state.consumer.begun
         if step.begins:

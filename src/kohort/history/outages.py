@@ -1,12 +1,16 @@
-"""Times when the coordinator itself was away.
+"""Times when the coordinator itself was away, or may have been.
 
 When another broker takes over, or the same one starts again, members have the time of their
 sessions to come back. If none of them does, the outage has removed them.
+
+A broker that stands still and goes on may leave no trace but a rest: nothing is written about the
+group. Then requests that have waited are handled all at once, and sessions end that nobody could
+prolong. So what is written right behind a rest shows no sign of life of that moment.
 """
 
-from kohort.history.events import Record
+from kohort.history.events import Commits, Record
 from kohort.history.rows import COORDINATOR_AWAY
-from kohort.history.state import State
+from kohort.history.state import Rest, State
 
 AT_ONCE_US = 5_000_000
 """How far apart members are removed whose sessions began anew together."""
@@ -14,6 +18,9 @@ LONGEST_OUTAGE_US = 1_800_000_000
 """How long ago the last sign of life may be of a member that an outage has removed."""
 FEWEST = 2
 """A single member may as well have gone by itself."""
+SHORTEST_REST_US = 1_000_000
+BEHIND_REST_US = 1_000_000
+"""For how long after a rest requests are handled that have waited."""
 
 
 def on_record(state: State, record: Record) -> None:
@@ -57,3 +64,29 @@ def gone(state: State, member_id: str, rebalance: int, number: int) -> None:
                 removal.likely = removal.likely._replace(likely=COORDINATOR_AWAY)
                 removal.waits_for = None
     outage.out = []
+
+
+def on_time(state: State, event: Record | Commits) -> None:
+    """Note a rest that an event ends."""
+    begins = event.first_at if isinstance(event, Commits) else event.at
+    if begins is not None and state.now is not None:
+        _note_rest(state, state.now, begins)
+
+
+def _note_rest(state: State, since: int, until: int) -> None:
+    known = state.rest
+    if until - since > SHORTEST_REST_US and (known is None or until > known.until):
+        state.rest = Rest(since, until)
+
+
+def waited_us(state: State, event: Commits) -> int:
+    """How long the last of these commits may have waited until the coordinator handled it."""
+    if event.rest_since is not None and event.rest_until is not None:
+        _note_rest(state, event.rest_since, event.rest_until)
+        rest: Rest | None = Rest(event.rest_since, event.rest_until)
+    else:
+        rest = state.rest
+    if rest is None or event.at is None:
+        return 0
+    behind = rest.until <= event.at <= rest.until + BEHIND_REST_US
+    return rest.until - rest.since if behind else 0

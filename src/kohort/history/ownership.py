@@ -156,7 +156,9 @@ def _close(story: Story, moment: Moment, place: Place, holding: Holding) -> None
         if not held:
             del state.held[named]
         rhythm = copy(state.progress[named].rhythm)
-        parted = Parted(moment.offset, moment.at, named, holding.committed_at, rhythm)
+        parted = Parted(
+            moment.offset, moment.at, named, holding.committed_at, rhythm, holding.waited_us
+        )
         state.parted.setdefault(row.member_id, []).append(parted)
     if moment.taken_by is None:
         return

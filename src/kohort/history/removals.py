@@ -7,7 +7,7 @@ of its commits makes one of the others likely.
 
 from typing import NamedTuple
 
-from kohort.history.commits import LONGEST_US, per_us, usual_us
+from kohort.history.commits import LONGEST_US, per_us, unusual_us, usual_us
 from kohort.history.rows import (
     LEAVE,
     LEFT_AT_WORK,
@@ -32,9 +32,8 @@ OF_SESSION = 2 / 3
 """The last heartbeat of a member that commits may have been a third of its session before: commits
 do not prolong the session of a member that speaks the consumer protocol.
 """
-SILENT, AT_WORK = 3.0, 1.5
-"""Silence is longer than this many times the usual distance of its commits, work is shorter."""
-SILENT_S, AT_WORK_S = 0.5, 0.2
+AT_WORK, AT_WORK_S = 1.5, 0.2
+"""Who is at work has committed within this many times the usual distance, and so much."""
 
 
 class Gone(NamedTuple):
@@ -83,22 +82,24 @@ def last_commit(story: Story, gone: Gone) -> int | None:
     """When a partition that the member owned was last committed, no further back than its session
     reaches.
     """
+    return max((at for at, _ in _commits(story, gone)), default=None)
+
+
+def _commits(story: Story, gone: Gone) -> list[tuple[int, int]]:
+    """When these were handled, and how long each may have waited for that."""
     if gone.at is None:
-        return None
+        return []
     reach_us = min(gone.session_ms * 1000, LONGEST_US)
     since = gone.at - reach_us
-    return max(
-        (
-            lost.committed_at
-            for lost in story.state.parted.get(gone.who.member_id, ())
-            if lost.to_offset <= gone.offset
-            and lost.until is not None
-            and lost.until >= since
-            and lost.committed_at is not None
-            and lost.committed_at >= since // MINUTE_US * MINUTE_US
-        ),
-        default=None,
-    )
+    return [
+        (lost.committed_at, lost.waited_us)
+        for lost in story.state.parted.get(gone.who.member_id, ())
+        if lost.to_offset <= gone.offset
+        and lost.until is not None
+        and lost.until >= since
+        and lost.committed_at is not None
+        and lost.committed_at >= since // MINUTE_US * MINUTE_US
+    ]
 
 
 def judged(story: Story, gone: Gone, committed_at: int | None) -> Removal:
@@ -106,7 +107,10 @@ def judged(story: Story, gone: Gone, committed_at: int | None) -> Removal:
     silent = seconds(gone.seen_at, gone.at)
     since_commit = seconds(committed_at, gone.at)
     session = gone.session_ms / 1000
-    of_commits = session if gone.commits_prolong else session * 2 / 3
+    of_commits = session if gone.commits_prolong else session * OF_SESSION
+    if since_commit is not None and not gone.commits_prolong:
+        sent_at = max((at - waited for at, waited in _commits(story, gone)), default=committed_at)
+        since_commit = seconds(sent_at, gone.at)
     session_over = (
         (session if silent is None else silent) >= session - TOLERANCE_S
         and (of_commits if since_commit is None else since_commit) >= of_commits - TOLERANCE_S
@@ -163,7 +167,8 @@ def tenths(micros: int) -> str:
 
 def _guess(story: Story, gone: Gone, removal: Removal) -> None:
     """What is likely, where the member had partitions to its end and committed one in a rhythm.
-    Commits that may be missing lead to no conclusion.
+    Commits that may be missing lead to no conclusion, nor does one that may have waited for the
+    coordinator, or a silence that all have shared.
     """
     found = _latest(story, gone)
     if found is None or gone.at is None or not story.told.is_complete(found.rhythm.last_offset):
@@ -179,13 +184,36 @@ def _guess(story: Story, gone: Gone, removal: Removal) -> None:
     timeout_s = gone.rebalance_timeout_ms / 1000
     put_out_s = least_s if timeout_s < 0 else min(least_s, timeout_s)
     at_work = silent_s < AT_WORK * usual_s + AT_WORK_S and silent_s < least_s - TOLERANCE_S
-    silent = silent_s > SILENT * usual_s + SILENT_S
+    silent = silent_s > unusual_us(usual) / 1e6
     long_enough = gone.assumed or silent_s >= put_out_s - TOLERANCE_S
+    if found.rhythm.waited_us > unusual_us(usual):
+        return
     if at_work:
         removal.likely = removal.likely._replace(likely=LEFT_AT_WORK)
+    elif _is_shared(story, gone, last_at, unusual_us(usual)):
+        return
     elif silent and long_enough and committed is not None and rate:
         removal.waits_for = found.named
         removal.last_commit, removal.per_us = (last_at, committed), rate
+
+
+def _is_shared(story: Story, gone: Gone, last_at: int, unusual: float) -> bool:
+    """Whether the others who were at work with the member have fallen silent with it. Then nobody
+    has seen the coordinator at work since, and it may have been away itself.
+    """
+    own = {
+        lost.named
+        for lost in story.state.parted.get(gone.who.member_id, ())
+        if lost.until == gone.lost_at
+    }
+    others = [
+        progress.last_at - progress.waited_us
+        for named, progress in story.state.progress.items()
+        if named not in own
+        and progress.last_at is not None
+        and progress.last_at >= last_at - unusual
+    ]
+    return bool(others) and max(others) <= last_at + unusual
 
 
 def _latest(story: Story, gone: Gone) -> Parted | None:

@@ -239,6 +239,8 @@ class Rhythm(Struct, array_like=True):
     last_committed: int | None = None
     last_offset: int = -1
     """Where the last commits stand in the log."""
+    waited_us: int = 0
+    """How long the last one may have waited until the coordinator handled it."""
 
 
 class Progress(Struct, array_like=True):
@@ -248,6 +250,7 @@ class Progress(Struct, array_like=True):
     last_at: int | None = None
     last_committed: int | None = None
     last_offset: int = -1
+    waited_us: int = 0
     silences: list[tuple[int, int]] = field(default_factory=list)
     """What the next commit ends: rebalance, and the number of the silence in it."""
     removals: list[tuple[int, int]] = field(default_factory=list)
@@ -260,6 +263,8 @@ class Holding(Struct, array_like=True):
     row: AssignmentRow
     away: bool = False
     committed_at: int | None = None
+    waited_us: int = 0
+    """How long that commit may have waited until the coordinator handled it."""
 
 
 class Parted(Struct, array_like=True):
@@ -270,6 +275,7 @@ class Parted(Struct, array_like=True):
     named: NamedPlace
     committed_at: int | None
     rhythm: Rhythm
+    waited_us: int = 0
 
 
 class Owner(Struct, array_like=True):
@@ -291,6 +297,13 @@ class Outage(Struct, array_like=True):
     """The members that are still there."""
     out: list[tuple[int, int]] = field(default_factory=list)
     """The members that have gone since: rebalance, and the number of the removal in it."""
+
+
+class Rest(Struct, array_like=True):
+    """A time in which nothing was written about the group."""
+
+    since: int
+    until: int
 
 
 class Taken(Struct, array_like=True):
@@ -333,6 +346,8 @@ class State(Struct, array_like=True):
     progress: dict[NamedPlace, Progress] = field(default_factory=dict)
     rebalances: dict[int, Rebalance] = field(default_factory=dict)
     outage: Outage = field(default_factory=Outage)
+    rest: Rest | None = None
+    """The last one, which may have been a rest of the coordinator itself."""
     clocks: Clocks = field(default_factory=Clocks)
     now: int | None = None
     """The time of the last event."""

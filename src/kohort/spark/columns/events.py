@@ -37,7 +37,7 @@ VALUES: dict[int, type[msgspec.Struct]] = {
 """Record type -> what a history needs of its values. Of the other types it needs that there is one.
 """
 COMMITS = (KINDS[0], KINDS[1])
-FOLDED = ("count", "plain", "first_at", "first_committed")
+FOLDED = ("count", "plain", "first_at", "first_committed", "rest_since", "rest_until")
 """Columns of commits that were folded: of each of several, the offset is the first, and
 the other columns are of the last."""
 _WHERE = ("offset", "timestamp", "kind", "type", "partition_leader_epoch")
@@ -110,9 +110,12 @@ def _commits(rows: pa.Table) -> Iterator[Commits]:
     offsets, times, topics, indexes, committed = (_plain(rows, name) for name in names)
     epochs = _plain(rows, "partition_leader_epoch")
     if "count" in rows.column_names:
-        counts, plain, first_at, first_committed = (_plain(rows, name) for name in FOLDED)
+        counts, plain, first_at, first_committed, rest_since, rest_until = (
+            _plain(rows, name) for name in FOLDED
+        )
     else:
         counts, first_at, first_committed = [1] * rows.num_rows, times, committed
+        rest_since = rest_until = [None] * rows.num_rows
         plain = [producer == -1 for producer in _plain(rows, "producer_id")]
     for index, offset in enumerate(offsets):
         yield Commits(
@@ -126,6 +129,8 @@ def _commits(rows: pa.Table) -> Iterator[Commits]:
             first_committed[index],
             committed[index],
             epochs[index],
+            rest_since[index],
+            rest_until[index],
         )
 
 

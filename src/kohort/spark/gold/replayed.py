@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column as Expression
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -29,6 +29,7 @@ from kohort.history import (
 )
 from kohort.history.events import CLASSIC, ClassicMember
 from kohort.history.logged import Line, Lines, by_member
+from kohort.history.outages import SHORTEST_REST_US
 from kohort.history.rows import null_first
 from kohort.spark.columns.events import COMMITS, VALUES, events
 from kohort.spark.engine.frames import empty
@@ -311,6 +312,13 @@ def _is_complete(complete: Mapping[int, int | None]) -> Expression:
     return reduce(Expression.__or__, holds, F.lit(col=False))
 
 
+def _rest() -> Expression:
+    """The time before a row, if nothing was written about its group for so long."""
+    lasted = F.unix_micros("timestamp") - F.unix_micros("before")
+    rest = F.struct(F.col("before").alias("since"), F.col("timestamp").alias("until"))
+    return F.when(lasted > SHORTEST_REST_US, rest)
+
+
 def _folded(
     commits: DataFrame, records: DataFrame, complete: Mapping[int, int | None]
 ) -> DataFrame:
@@ -322,12 +330,15 @@ def _folded(
         "producer_id",
         "partition_leader_epoch",
     )
-    marks = records.select(*GROUP, "offset", F.lit(True).alias("is_mark"))
+    marks = records.select(*GROUP, "offset", "timestamp", F.lit(True).alias("is_mark"))
+    before = F.lag("timestamp").over(Window.partitionBy(*GROUP).orderBy("offset"))
     interval = F.count("is_mark").over(so_far())
     numbered = (
         commits.select(*GROUP, "offset", "timestamp", *columns)
         .unionByName(marks, allowMissingColumns=True)
         .withColumn("interval", interval)
+        .withColumn("before", before)
+        .withColumn("rest", F.last(_rest(), ignorenulls=True).over(so_far()))
         .where(F.col("is_mark").isNull())
         .withColumn("plain", F.col("producer_id") == -1)
         .withColumn("is_complete", _is_complete(complete))
@@ -342,6 +353,8 @@ def _folded(
             F.min("offset").alias("offset"),
             F.max("partition_leader_epoch").alias("partition_leader_epoch"),
             F.count("*").alias("count"),
+            F.max_by("rest.since", "offset").alias("rest_since"),
+            F.max_by("rest.until", "offset").alias("rest_until"),
         )
         .drop("interval", "is_complete")
         .withColumns({"kind": F.lit(COMMITS[1]), "type": F.lit(1)})

@@ -366,8 +366,8 @@ REBALANCES = Table(
             "for how many seconds nobody read each partition that lost its owner here: from the "
             "last commit before to the first after, less the usual distance of its commits, "
             "which is from `since` to `until`. Null where that cannot be known, and `unknown` says "
-            "why: too few commits before, none since, an idle topic, or commits that may be "
-            "missing",
+            "why: too few commits before, none since, an idle topic, a coordinator that may have "
+            "been away, or commits that may be missing",
         ),
         Column("unread_seconds", pa.float64(), "their sum; null where none is known"),
         Column("longest_unread_seconds", pa.float64(), "the longest; null where none is known"),
@@ -393,7 +393,8 @@ REBALANCES = Table(
     "default) only say which cause is likelier. A member is put out by its "
     "rebalance timeout if it had partitions to give up for just that long. Who committed nothing "
     "for more than three times the usual distance of its commits, while what the next commit "
-    "covers shows that there was work, is likely to have gone silent; who committed until just "
+    "covers shows that there was work and others went on, is likely to have gone silent; who "
+    "committed until just "
     "before has left at work; where all members are put out at once, and none was heard of since "
     "the leader epoch of the log's partition changed, the coordinator was away.",
     unknown=f"{_HOLES} Why a member was removed, where neither applies: the same tombstones are "
