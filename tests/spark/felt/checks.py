@@ -1,14 +1,14 @@
 """What a history says, held against what was done and what the clients saw: a sentence for each
 thing that is wrong.
 
-The clients' own times bound everything: a client commits what it has polled within an interval of
-its commits, and its next poll comes within one of its polls.
+Causes are judged by what was done. Of two grades: a trigger is a proof, `likely` is none, and both
+are null or unknown rather than wrong.
 """
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tests.spark.felt.replay import Done, Polled, Story
+from tests.spark.felt.replay import Done, Story
 
 from kohort.history import RebalanceRow
 from kohort.history.rows import (
@@ -19,7 +19,6 @@ from kohort.history.rows import (
     SESSION_TIMEOUT,
     UNKNOWN,
     WENT_SILENT,
-    Unread,
 )
 
 LIKELY = {
@@ -37,9 +36,10 @@ PROVEN = {
     "stop": _TIMERS,
     "hang": {*_TIMERS, LEAVE},  # who has hung for too long leaves by itself
     "leave": {LEAVE},
-    "pause": _TIMERS,
-    "crash": _TIMERS,
+    "pause": {*_TIMERS, LEAVE},  # as does who hears of no coordinator any more
+    "crash": {*_TIMERS, LEAVE},
 }
+FINAL = {"kill", "leave"}
 OF_REMOVALS = {SESSION_TIMEOUT, REBALANCE_TIMEOUT, LEAVE, UNKNOWN}
 AFTER_MS = 15_000
 """How long after an outage a member may still be removed by it: its session, and a rebalance."""
@@ -56,9 +56,9 @@ def removed_at(row: RebalanceRow) -> float:
 
 def reasons(story: Story, client: str, at: float) -> list[Done]:
     """All that was done and may have removed a member of the client by then."""
-    own = [one for one in story.done_to(client) if one.at <= at + SLACK_MS]
-    recent = [one for one in own[-1:] if one.until + AFTER_MS >= at]
-    return recent + [one for one in story.outages if one.at <= at <= one.until + AFTER_MS]
+    own = [one for one in story.done_to(client) if one.at <= at + SLACK_MS][-1:]
+    lasting = [one for one in own if one.what in FINAL or one.until + AFTER_MS >= at]
+    return lasting + [one for one in story.outages if one.at <= at <= one.until + AFTER_MS]
 
 
 class Removed(NamedTuple):
@@ -91,22 +91,11 @@ def wrong_proofs(story: Story, rows: list[RebalanceRow]) -> Iterator[str]:
     """A trigger names how members went, which follows from what was done to them."""
     for row in rows:
         gone = [one for one in removals(story, rows) if one.row is row]
-        allowed = {UNKNOWN}.union(
-            *(PROVEN[reason.what] for one in gone for reason in one.reasons)
-        )
+        allowed = {UNKNOWN}.union(*(PROVEN[reason.what] for one in gone for reason in one.reasons))
         said = {*row.triggers} & OF_REMOVALS
         if gone and not said <= allowed:
             names = ", ".join(_named(story, one) for one in gone)
             yield f"the trigger {sorted(said)} is proven for {names}"
-
-
-def _named(story: Story, one: Removed) -> str:
-    began = story.done[0].at
-    done = ", ".join(
-        f"{reason.what} {reason.who} at {(reason.at - began) / 1000:.1f}" for reason in one.reasons
-    )
-    at = (removed_at(one.row) - began) / 1000
-    return f"{one.client}, gone at {at:.1f} s in epoch {one.row.epoch} ({done or 'nothing done'}),"
 
 
 def contradictions(told: list[RebalanceRow], proven: list[RebalanceRow]) -> Iterator[str]:
@@ -118,3 +107,12 @@ def contradictions(told: list[RebalanceRow], proven: list[RebalanceRow]) -> Iter
             yield f"epoch {row.epoch}: {sorted(said)}, where the coordinator said {sorted(known)}"
         if UNKNOWN in {*row.triggers} and UNKNOWN not in known and not known <= {*row.possible}:
             yield f"epoch {row.epoch}: {row.possible}, where the coordinator said {sorted(known)}"
+
+
+def _named(story: Story, one: Removed) -> str:
+    began = story.done[0].at
+    done = ", ".join(
+        f"{reason.what} {reason.who} at {(reason.at - began) / 1000:.1f}" for reason in one.reasons
+    )
+    at = (removed_at(one.row) - began) / 1000
+    return f"{one.client}, gone at {at:.1f} s in epoch {one.row.epoch} ({done or 'nothing done'}),"

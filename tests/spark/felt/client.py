@@ -102,7 +102,7 @@ async def aio(given: dict[str, Any], journal: Journal) -> None:
     logging.disable()  # a broker that is away is nothing to write about
     arrived = orders()
     while not await aio_life(given, journal, arrived):
-        await asyncio.sleep(given["poll_s"])
+        pass
 
 
 async def aio_life(given: dict[str, Any], journal: Journal, arrived: "queue.Queue[str]") -> bool:
@@ -143,9 +143,10 @@ async def aio_life(given: dict[str, Any], journal: Journal, arrived: "queue.Queu
                         await consumer.commit(mine)
                         journal.committed({where.partition: to for where, to in mine.items()})
             await asyncio.sleep(max(0.0, given["poll_s"] - 0.05))
-        return True
     except (KafkaError, asyncio.CancelledError):
         return False
+    else:
+        return True
     finally:
         with suppress(KafkaError, asyncio.CancelledError):
             await consumer.stop()

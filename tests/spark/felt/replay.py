@@ -4,13 +4,12 @@ import json
 import tarfile
 from base64 import urlsafe_b64encode
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from tests.spark.felt.days import BROKER, KINDS
+from tests.spark.felt.days import BROKER
 
 from kohort.history import History, Names, RebalanceRow, Record, Told
 from kohort.history.logged import Line, Lines, by_member
@@ -136,16 +135,3 @@ class Story:
             for at, what, told in journal
             if what == kind
         ]
-
-    def rhythm_ms(self, group: str, partition: int) -> int:
-        """How far the commits of a client at work are apart, as the clients saw them."""
-        commits = self.committed[group, partition]
-        apart = sorted(
-            after.at - before.at
-            for before, after in pairwise(commits)
-            if before.client == after.client
-        )
-        return apart[len(apart) // 2]
-
-
-assert KINDS

@@ -394,9 +394,8 @@ REBALANCES = Table(
     "rebalance timeout if it had partitions to give up for just that long. Who committed nothing "
     "for more than three times the usual distance of its commits, while what the next commit "
     "covers shows that there was work and others went on, is likely to have gone silent; who "
-    "committed until just "
-    "before has left at work; where all members are put out at once, and none was heard of since "
-    "the leader epoch of the log's partition changed, the coordinator was away.",
+    "committed until just before has left at work; where all members are put out at once, and none "
+    "was heard of since the leader epoch of the log's partition changed, the coordinator was away.",
     unknown=f"{_HOLES} Why a member was removed, where neither applies: the same tombstones are "
     "written when it leaves, when an administrator removes it, and when its session ends. Kohort's "
     "own broker writes the cause into headers of these records, Apache Kafka into its log file, "
