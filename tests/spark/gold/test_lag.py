@@ -3,9 +3,10 @@
 import bisect
 import math
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from tests.spark.gold.progress_rows import (
     at,
@@ -22,6 +23,8 @@ from kohort.spark.gold.measure import Context
 from kohort.spark.gold.moments import micros
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.membership import MEMBERS
+from kohort.spark.tables.thin_samples import thinned
+from kohort.spark.tables.thinning import Zone
 
 BEGIN_US = micros(at(0))
 NEW_ID, OLD_ID = "A" * 22, "B" * 22
@@ -232,9 +235,8 @@ def copy_of(number, looked):
     return looked[-1] if number % 2 else math.inf
 
 
-def test_the_truth_is_within_the_error(spark):
-    """Random topics, sampled at random: pure SQL against what every record knows."""
-    stories = [history(seed) for seed in range(80)]
+def rows_of(stories):
+    """Samples and commits of random topics, each seen from outside and in its folder."""
     samples, commits = [], []
     for number, (appended, looked, done) in enumerate(stories):
         name = {"topic": f"t{number}"}
@@ -253,6 +255,34 @@ def test_the_truth_is_within_the_error(spark):
             for (time, _), row in zip(done, commits[-len(done) :], strict=True)
             if time <= copied
         ]
+    return samples, commits
+
+
+def truth_of(stories, row):
+    """For how long the next record had been there, as every record knows."""
+    kind, number = row.topic.rstrip("0123456789"), int(row.topic.lstrip("abcdefghijklmnopqrst"))
+    appended, looked, done = stories[number]
+    now, copied = seconds(row.at), copy_of(number, looked) if kind == "folder" else math.inf
+    held = [offset for time, offset in done if time <= min(now, copied)][-1]
+    assert row.committed_offset == held
+    there = bisect.bisect_right(appended, now)
+    return max(now - appended[held], 0.0) if held < there else 0.0
+
+
+def check_truth(stories, row):
+    truth = truth_of(stories, row)
+    assert row.lag_seconds >= 0
+    if row.lag_seconds_error is None:
+        assert row.reason == "before_samples"
+        assert truth >= row.lag_seconds - 1e-5
+    else:
+        assert abs(truth - row.lag_seconds) <= row.lag_seconds_error + 1e-5, row
+
+
+def test_the_truth_is_within_the_error(spark):
+    """Random topics, sampled at random: pure SQL against what every record knows."""
+    stories = [history(seed) for seed in range(80)]
+    samples, commits = rows_of(stories)
     frames = {
         "commits": commits_frame(spark, commits),
         "end_offsets": samples_frame(spark, samples),
@@ -262,29 +292,59 @@ def test_the_truth_is_within_the_error(spark):
     for row in (row for row in rows if row.level == "partition"):
         checked += 1
         kind, number = row.topic.rstrip("0123456789"), int(row.topic.lstrip("abcdefghijklmnopqrst"))
-        appended, looked, done = stories[number]
+        appended, looked, _ = stories[number]
         now, copied = seconds(row.at), copy_of(number, looked) if kind == "folder" else math.inf
-        held = [offset for time, offset in done if time <= min(now, copied)][-1]
-        assert row.committed_offset == held
         sampled_at = [time for time in (appended if kind == "folder" else looked) if time <= copied]
         known = [time for time in sampled_at if time <= now]
         if not known:
             assert row.reason == "no_end_offset"
             continue
         end = bisect.bisect_right(appended, known[-1])
-        assert row.lag_records == max(end - held, 0)
-        there = bisect.bisect_right(appended, now)
-        truth = max(now - appended[held], 0.0) if held < there else 0.0
-        assert row.lag_seconds >= 0
-        if row.lag_seconds_error is None:
-            assert row.reason == "before_samples"
-            assert truth >= row.lag_seconds - 1e-5
-        else:
-            assert abs(truth - row.lag_seconds) <= row.lag_seconds_error + 1e-5, row
+        assert row.lag_records == max(end - row.committed_offset, 0)
+        check_truth(stories, row)
         if kind == "folder":
             error = 0 if row.lag_records else max(0, now - sampled_at[-1])
             assert abs(row.lag_seconds_error - error) < 1e-5
     assert checked > 1000
+
+
+@pytest.mark.parametrize("step", [50, 200])
+def test_samples_that_were_left_out_make_the_error_larger_and_nothing_wrong(spark, step):
+    """The lag of now rests on the newest sample, so in records it is the same."""
+    stories = [history(seed) for seed in range(80)]
+    samples, commits = rows_of(stories)
+    zone = Zone(step * 1_000_000, 0, 400 * 1_000_000)
+    every = pa.Table.from_pylist(samples, END_OFFSETS.arrow)
+    few = thinned(every, zone)
+    assert few.num_rows < len(samples) / 2
+    times = [at(time) for time in range(0, 1200, 100)]
+    found = {}
+    for rows in (every, few):
+        frames = {
+            "commits": commits_frame(spark, commits),
+            "end_offsets": spark.createDataFrame(rows),
+        }
+        found[rows.num_rows] = {
+            (row.topic, seconds(row.at)): row
+            for row in lag_at(frames, times).where("level = 'partition'").collect()
+        }
+    exact, coarse = found[every.num_rows], found[few.num_rows]
+    assert exact.keys() == coarse.keys()
+    errors = Counter()
+    for key, row in coarse.items():
+        other = exact[key]
+        if row.reason == "no_end_offset":  # the first sample is the same
+            assert other.reason == "no_end_offset"
+            continue
+        check_truth(stories, row)
+        errors[row.lag_seconds_error == 0, other.lag_seconds_error == 0] += 1
+        assert row.end_sampled_at <= other.end_sampled_at
+        if row.lag_seconds_error is not None:
+            assert abs(row.lag_seconds - other.lag_seconds) <= row.lag_seconds_error + 1e-5
+        if key[1] >= 1000:
+            assert (row.lag_records, row.end_offset) == (other.lag_records, other.end_offset)
+    assert errors[True, True] > 0
+    assert errors[False, True] > 0
 
 
 def test_lag_is_found_without_sorting_strings(spark, capsys):

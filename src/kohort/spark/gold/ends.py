@@ -26,7 +26,8 @@ UNTHINNED = 5_000
 
 def eras(samples: DataFrame) -> DataFrame:
     """The samples with the number of their era, and whether they stand for single batches, that is
-    whether the end has not moved since the one before.
+    whether the end has not moved since the one before. One that stands for samples that were left
+    out is none of these.
     """
     in_time = Window.partitionBy(*PLACE).orderBy("sampled_at", "end_offset")
     of_log = F.col("origin") == "log"
@@ -37,14 +38,18 @@ def eras(samples: DataFrame) -> DataFrame:
         & (F.col("end_offset") < F.lag("end_offset").over(in_time))
     )
     renamed = F.col("topic_id") != F.lag("topic_id").over(in_time)
-    from_folder = F.sum(of_log.cast("int")).over(Window.partitionBy(*PLACE))
+    stands_for = F.coalesce("samples", F.lit(1))
+    from_folder = F.sum(F.when(of_log, stands_for)).over(Window.partitionBy(*PLACE))
     goes_on = F.coalesce("log_start_offset", F.lit(0)) <= F.lag("end_offset").over(in_time)
     return (
         samples.withColumn("topic_id", F.last("topic_id", ignorenulls=True).over(in_time))
         .withColumns(
             {
                 "begins": F.coalesce(shrunk | renamed, shrunk, renamed, F.lit(col=False)),
-                "exact": of_log & (from_folder < UNTHINNED) & F.coalesce(goes_on, F.lit(col=True)),
+                "exact": of_log
+                & (stands_for == 1)
+                & (from_folder < UNTHINNED)
+                & F.coalesce(goes_on, F.lit(col=True)),
                 "sampled_us": F.unix_micros("sampled_at"),
             }
         )

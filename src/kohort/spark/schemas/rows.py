@@ -294,9 +294,19 @@ END_OFFSETS = Table(
             "`log` (a batch in a topic's folder: its newest timestamp and the offset behind it) or "
             "`cluster` (the brokers were asked)",
         ),
+        Column(
+            "samples",
+            pa.int64(),
+            "how many samples the row stands for: itself, and those that were left out since the "
+            "row before. Null is 1",
+        ),
     ),
     computed="Read from the folders of topics that lie beside the group log, or asked from the "
-    "cluster by `run` and `snapshot`.",
+    "cluster by `run` and `snapshot`. Where a whole day is more than a day old, only the last "
+    "sample of every five minutes is kept; where a whole week (from Thursday on, in UTC) is more "
+    "than a week old, that of every hour. The first of each day, then of each week, stays too, and "
+    "so do the two samples between which an end went back. Age counts from the newest sample that "
+    "is not after the moment of the run.",
     unknown="What the end was between two samples.",
 )
 SILVER = (

@@ -222,5 +222,6 @@ def _rows(
         "log_start_offset": starts,
         "end_offset": [taken.end_offset for taken in samples],
         "origin": [origin] * len(rows),
+        "samples": [1] * len(rows),
     }
     return of_columns(END_OFFSETS, columns)

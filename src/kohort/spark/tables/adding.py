@@ -25,6 +25,7 @@ from kohort.spark.tables.code import code
 from kohort.spark.tables.compute import compute
 from kohort.spark.tables.end_samples import SAMPLE, fresh_samples, merge_samples, walked
 from kohort.spark.tables.manifest import DAY_MS, Manifest, Part
+from kohort.spark.tables.old_samples import aged
 from kohort.spark.tables.parts import write_part
 from kohort.spark.tables.summary import Summary
 from kohort.spark.tables.writer import Writer
@@ -160,10 +161,13 @@ def flip(
     *,
     clocked: bool = False,
 ) -> tuple[Note, ...]:
-    """Compute gold over the rows of a manifest, and publish both, with the past. `touched` are the
+    """Compute gold over the rows of a manifest, and publish both, with the past. Old samples are
+    thinned first, so that gold rests on what the next one will find. `touched` are the
     partitions of the log whose rows differ from those of the published manifest; `clocked` says
     that the clock chose the moment. Returns notes about the past.
     """
+    samples = aged(writer, manifest.end_offsets, micros(context.as_of))
+    manifest = manifest.with_(end_offsets=samples)
     with telling(spark, progress, "computing") as doing:
         computed = compute(spark, writer, manifest, touched, context, doing, clocked=clocked)
     past, notes = computed.past

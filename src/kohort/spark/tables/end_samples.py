@@ -14,6 +14,7 @@ from kohort.spark.stores.places import Folder
 from kohort.spark.tables.folding import folded
 from kohort.spark.tables.manifest import Manifest, Part
 from kohort.spark.tables.small_parts import to_join
+from kohort.spark.tables.thinning import ONE_MOMENT
 from kohort.spark.tables.writer import Writer
 
 MOST_PARTS = 20
@@ -105,13 +106,16 @@ def as_one_of(writer: Writer, manifest: Manifest, parts: Sequence[Part]) -> Mani
 
 
 def small_parts(manifest: Manifest) -> list[Part]:
-    """Small files of samples, where there are many."""
-    return to_join(manifest.end_offsets, MOST_PARTS)
+    """Small files of samples that are not thinned, where there are many."""
+    dense = [part for part in manifest.end_offsets if part.step_us == ONE_MOMENT]
+    return to_join(dense, MOST_PARTS)
 
 
 def as_one(writer: Writer, parts: Iterable[Part], *more: pa.Table) -> Part:
-    tables = [parquet.read(writer.directory / part.path) for part in parts]
-    whole = pa.concat_tables([*(table.cast(END_OFFSETS.arrow) for table in tables), *more])
+    there = (
+        parquet.folder_dataset(writer.directory / part.path, END_OFFSETS.arrow) for part in parts
+    )
+    whole = pa.concat_tables([*(samples.to_table() for samples in there), *more])
     name = f"{END}/{writer.new_name('')}"
     path = writer.directory / name
     path.mkdir(parents=True)

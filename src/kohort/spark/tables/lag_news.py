@@ -54,9 +54,11 @@ def sample_news(directory: Folder, manifest: Manifest, before: Progress | None) 
 def _read(directory: Folder, parts: list[Part], names: list[str]) -> Iterator[pa.RecordBatch]:
     for part in parts:
         samples = parquet.folder_dataset(directory / part.path, END_OFFSETS.arrow)
-        for batch in samples.to_batches(columns=["sampled_at", *PLACE, "origin"]):
+        for batch in samples.to_batches(columns=["sampled_at", *PLACE, "origin", "samples"]):
             at = batch.column("sampled_at").cast(pa.int64())
-            of_log = pc.equal(batch.column("origin"), "log").cast(pa.int64())
+            of_log = pc.if_else(
+                pc.equal(batch.column("origin"), "log"), pc.fill_null(batch.column("samples"), 1), 0
+            )
             told = [at, at, *(batch.column(name) for name in PLACE), at, of_log]
             rows = pa.record_batch(told, names=["at", "at_min", *PLACE, "at_max", "of_log"])
             yield rows.select(names)

@@ -25,8 +25,8 @@ from kohort.spark.stores.store import store_of
 
 SCHEMA_VERSION = 2
 _READABLE = (1, 2)
-"""Version 2 has a past and the lines of brokers' logs. A Kohort that does not know these would drop
-them, so it must refuse.
+"""Version 2 has a past, the lines of brokers' logs, and samples that stand for others. A Kohort
+that does not know these would drop them, or take the samples for exact, so it must refuse.
 """
 DAY_MS = 86_400_000
 
@@ -76,6 +76,8 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The version of a Delta table."""
     is_open: bool = False
     """Its rows may still change: the next run replaces them."""
+    step_us: int = 0
+    """The step to which its samples of ends are thinned (see `tables.old_samples`)."""
 
 
 class Gold(msgspec.Struct, frozen=True, kw_only=True):
