@@ -3,7 +3,7 @@
 import random
 import shutil
 import sys
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -261,6 +261,106 @@ def test_samples_that_came_since_are_no_damage(spark, tmp_path, few):
     found = jobs.verify(tmp_path, every=True, spark=spark)
     assert found.why_not is None
     assert found.findings == ()
+
+
+HOUR_MS = 3_600_000
+DAYS = 24
+
+
+@pytest.fixture(scope="module")
+def long_life():
+    """Rows, and samples of two partitions: the brokers are asked of one, the other has a folder.
+    One group follows in steps of six hours, one has been stuck since the second day.
+    """
+    groups = [("steady", hour) for hour in range(0, DAYS * 24, 6)]
+    entries = [
+        entry_of(("plain", index, 0, hour * 100, True), group)
+        | {"ms": made.FIRST + hour * HOUR_MS + HOUR_MS // 2}
+        for group, hour in sorted([*groups, ("stuck", 30)], key=lambda one: one[1])
+        for index in range(2)
+    ]
+    ends = [
+        {
+            "sampled_at": (made.FIRST + minute * HOUR_MS // 60) * 1000,
+            "topic": "t",
+            "topic_partition": index,
+            "log_start_offset": 0,
+            "end_offset": 20 + minute * 5 // 3,
+            "origin": origin,
+        }
+        for index, origin, step in ((0, "cluster", 2), (1, "log", 13))
+        for minute in range(0, DAYS * 24 * 60, step)
+    ]
+    samples = pa.Table.from_pylist(ends, END_OFFSETS.arrow).sort_by("sampled_at")
+    return decoded(made.raw(entries)), samples
+
+
+def day(number):
+    return datetime.fromtimestamp(made.FIRST / 1000, UTC) + timedelta(days=number)
+
+
+def between(rows, column, first, last):
+    at = pc.field(column)
+    return rows.filter((at > day(first)) & (at <= day(last)))
+
+
+@pytest.mark.timeout(900)
+def test_gold_rests_on_samples_that_were_thinned_before(spark, tmp_path, long_life):
+    """Runs that are days apart, with snapshots between them, end where one run over all does; and
+    what the past was told stays.
+    """
+    rows, ends = long_life
+    out = tmp_path / "out"
+    log, then = FedDecoded({}), -1
+    for number in (2, 5, 6.5, 12, 17, DAYS):
+        middle = (then + number) / 2
+        log.rows = {0: between(rows, "timestamp", -1, number)}
+        if then >= 0:
+            with Writer(out) as writer:
+                append_samples(writer, between(ends, "sampled_at", then, middle))
+        before = past(out, day(then - 1)) if then >= 0 else []
+        log.samples = between(ends, "sampled_at", middle if then >= 0 else -1, number)
+        jobs.run(log, out, spark=spark, as_of=day(number))
+        assert jobs.verify(out, every=True, spark=spark).findings == ()
+        after = past(out, day(then - 1))
+        assert [row for row in before if row not in after] == []
+        assert bool(before) is (then >= 0)
+        then = number
+    last = load(out)
+
+    jobs.rebuild(out, spark=spark)
+
+    assert load(out).end_offsets == last.end_offsets
+    log.samples = ends
+    at_once = whole(log, tmp_path / "whole", spark, day(DAYS))
+    assert differences(told(out), at_once) == {}
+    found, kept = (Tables(one).table("end_offsets") for one in (out, tmp_path / "whole"))
+    assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, kept.to_pylist()))
+    assert len(found) < len(ends) / 3
+    assert known_lag(out, "stuck") == [(0, True, True), (1, True, True)]
+
+
+def past(out, since):
+    """What was told of moments that are not yet merged."""
+    return Tables(out).table("lag_history", pc.field("at") > since).to_pylist()
+
+
+def known_lag(out, group):
+    """Of the group's partitions: whether the truth is within the error now, and that it is known
+    to be one.
+    """
+    now = pc.field("at") == day(DAYS)
+    of_group = (pc.field("group_id") == group) & (pc.field("level") == "partition")
+    rows = Tables(out).table("lag", now & of_group).sort_by("topic_partition").to_pylist()
+    told = []
+    for row in rows:
+        minute = (row["committed_offset"] - 20) * 3 / 5
+        truth = (day(DAYS) - day(minute / 1440)).total_seconds()
+        error = row["lag_seconds_error"]
+        told.append(
+            (row["topic_partition"], abs(row["lag_seconds"] - truth) <= error, 0 < error < 4000)
+        )
+    return told
 
 
 @pytest.mark.timeout(900)

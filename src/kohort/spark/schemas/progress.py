@@ -191,7 +191,8 @@ LAG = Table(
     computed="The end offset passed the committed one between two samples of `end_offsets`: the "
     "last that was not beyond it, and the first that was. Between them the time is interpolated; "
     "the error is the distance to the farther one. A sample that stands for a batch of a topic's "
-    "folder gives the time exactly, at the granularity of batches. Where a group has caught up, "
+    "folder gives the time exactly, at the granularity of batches; one that stands for "
+    "several (`samples`) does not. Where a group has caught up, "
     "the error is the time since the last sample, of a folder since its newest batch; it is 0 "
     "where the next sample shows that nothing was appended until then. Rows for the latest sample "
     "time in each of at most 200 equal steps of the sampled time (of fewer, down to ten, where "
@@ -251,7 +252,8 @@ STATUS = Table(
     ),
     computed="The window is the last ten commits of a partition. Burrow's rules in the order in "
     "which its code applies them, over stored history instead of memory; lag at a commit is by the "
-    "last sample before it. The set `kohort` leaves out what is known to raise false alarms: it "
+    "last sample before it that is kept, so of old commits by one up to an hour older. The set "
+    "`kohort` leaves out what is known to raise false alarms: it "
     "judges lag as of the moment, not of the last commit, so a silent consumer's lag grows; it "
     "counts silence only from when there was something to read, so idle and drained topics and "
     "slow committers are not stopped; it does not call a constant lag slow.",
