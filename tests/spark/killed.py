@@ -64,7 +64,7 @@ GOING_ON = {
     "all is flipped and nobody was told": (Writer, "publish", dies_after),
 }
 ADDING = {
-    "commits are added and rates are not": (progress, "_rates", lambda _: die),
+    "commits are added and rates are not": (progress, "rates", lambda _: die),
     "rates are added, and what the next run goes on from is half written": (
         progress,
         "_records",

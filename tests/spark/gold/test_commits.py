@@ -17,8 +17,9 @@ from kohort.records.schemas import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from kohort.spark.gold.commits import commit_rates, commits, offsets
+from kohort.spark.gold.commits import commits, offsets
 from kohort.spark.gold.measure import Context
+from kohort.spark.gold.rates import commit_rates
 
 CONTEXT = Context(BEGIN)
 APART = 10  # partitions of the log for one folder or story

@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.spark.tables.test_thinning import BEGIN, EPOCH, lag_row
 
+from kohort.spark.gold.zones import ONE_MOMENT, ZONES
 from kohort.spark.schemas import LAG_HISTORY
 from kohort.spark.schemas.progress import LAG
 from kohort.spark.tables import lag_past
 from kohort.spark.tables.lag_past import Origin, added, aged, there
-from kohort.spark.tables.thinning import ONE_MOMENT, ZONES, of_moments, thinned
+from kohort.spark.tables.thinning import of_moments, thinned
 from kohort.spark.tables.writer import Writer
 
 FINE, COARSE = ZONES

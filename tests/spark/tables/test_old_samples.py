@@ -9,6 +9,7 @@ from tests.spark.gold.progress_rows import at, sample
 from tests.tables.published import publish
 
 from kohort.spark.gold.moments import micros
+from kohort.spark.gold.zones import ZONES
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.tables import folding
 from kohort.spark.tables.arrow_reader import Tables
@@ -16,7 +17,6 @@ from kohort.spark.tables.end_samples import append_samples, merge_samples, walke
 from kohort.spark.tables.manifest import Part, load
 from kohort.spark.tables.old_samples import aged
 from kohort.spark.tables.thin_samples import ORDER
-from kohort.spark.tables.thinning import ZONES
 from kohort.spark.tables.writer import Writer
 
 DAY_S = 24 * 3600

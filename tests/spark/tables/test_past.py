@@ -11,13 +11,13 @@ from tests.spark.tables.test_thinning import BEGIN, lag_row
 from tests.tables.published import write
 
 from kohort.errors import KohortError
+from kohort.spark.gold.zones import ONE_MOMENT
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.progress import LAG, STATUS
 from kohort.spark.tables import past
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.manifest import Gold, load_or_none
 from kohort.spark.tables.past import Seen, bring_up
-from kohort.spark.tables.thinning import ONE_MOMENT
 from kohort.spark.tables.writer import Writer
 
 HOUR_S = 3600

@@ -5,6 +5,7 @@ import shutil
 import sys
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -21,6 +22,7 @@ from kohort.spark import jobs
 from kohort.spark.columns.decode import decode
 from kohort.spark.columns.located import InColumns
 from kohort.spark.gold.lag import lag_at
+from kohort.spark.gold.moments import micros
 from kohort.spark.schemas import DECODED, END_OFFSETS
 from kohort.spark.tables import compute, progress, reach
 from kohort.spark.tables.arrow_reader import Tables
@@ -270,12 +272,14 @@ DAYS = 24
 @pytest.fixture(scope="module")
 def long_life():
     """Rows, and samples of two partitions: the brokers are asked of one, the other has a folder.
-    One group follows in steps of six hours, one has been stuck since the second day.
+    One group follows in steps of six hours, one several times in an hour, and one has been stuck
+    since the second day. The clock of the log is set back for a while.
     """
     groups = [("steady", hour) for hour in range(0, DAYS * 24, 6)]
+    groups += [("busy", third / 3) for third in range(DAYS * 72)]
     entries = [
-        entry_of(("plain", index, 0, hour * 100, True), group)
-        | {"ms": made.FIRST + hour * HOUR_MS + HOUR_MS // 2}
+        entry_of(("plain", index, 0, int(hour * 100) % 50_001, True), group)
+        | {"ms": made.FIRST + int((hour if int(hour) % 97 else hour * 0.8) * HOUR_MS)}
         for group, hour in sorted([*groups, ("stuck", 30)], key=lambda one: one[1])
         for index in range(2)
     ]
@@ -299,29 +303,37 @@ def day(number):
     return datetime.fromtimestamp(made.FIRST / 1000, UTC) + timedelta(days=number)
 
 
-def between(rows, column, first, last):
-    at = pc.field(column)
-    return rows.filter((at > day(first)) & (at <= day(last)))
+def between(samples, first, last):
+    at = pc.field("sampled_at")
+    return samples.filter((at > day(first)) & (at <= day(last)))
+
+
+def written_by(rows, number):
+    """The rows of a log as it was on that day."""
+    latest = np.maximum.accumulate(rows["timestamp"].cast(pa.int64()).to_numpy())
+    return rows.slice(0, int(np.searchsorted(latest, micros(day(number)), "right")))
 
 
 @pytest.mark.timeout(900)
-def test_gold_rests_on_samples_that_were_thinned_before(spark, tmp_path, long_life):
-    """Runs that are days apart, with snapshots between them, end where one run over all does; and
-    what the past was told stays.
+def test_what_is_thinned_by_and_by_is_the_whole_thinned_at_once(spark, tmp_path, long_life):
+    """Runs that are days apart, with snapshots between them, end where one run over all does: gold
+    rests on samples that were thinned before, and commits that come late add to merged rates. What
+    the past was told stays.
     """
     rows, ends = long_life
     out = tmp_path / "out"
     log, then = FedDecoded({}), -1
-    for number in (2, 5, 6.5, 12, 17, DAYS):
+    for number in (2, 6.5, 12, 17, DAYS):
         middle = (then + number) / 2
-        log.rows = {0: between(rows, "timestamp", -1, number)}
+        log.rows = {0: written_by(rows, number)}
         if then >= 0:
             with Writer(out) as writer:
-                append_samples(writer, between(ends, "sampled_at", then, middle))
+                append_samples(writer, between(ends, then, middle))
         before = past(out, day(then - 1)) if then >= 0 else []
-        log.samples = between(ends, "sampled_at", middle if then >= 0 else -1, number)
+        log.samples = between(ends, middle if then >= 0 else -1, number)
         jobs.run(log, out, spark=spark, as_of=day(number))
-        assert jobs.verify(out, every=True, spark=spark).findings == ()
+        if number in (12, DAYS):
+            assert jobs.verify(out, every=True, spark=spark).findings == ()
         after = past(out, day(then - 1))
         assert [row for row in before if row not in after] == []
         assert bool(before) is (then >= 0)
@@ -337,6 +349,9 @@ def test_gold_rests_on_samples_that_were_thinned_before(spark, tmp_path, long_li
     found, kept = (Tables(one).table("end_offsets") for one in (out, tmp_path / "whole"))
     assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, kept.to_pylist()))
     assert len(found) < len(ends) / 3
+    rates = Tables(out).table("commit_rates")
+    assert pc.sum(rates["commits"]).as_py() == rows.num_rows
+    assert len(rates) < rows.num_rows / 1.7
     assert known_lag(out, "stuck") == [(0, True, True), (1, True, True)]
 
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tests.spark.gold.progress_rows import BEGIN, sample, seconds
 
 from kohort.spark.gold.moments import micros
+from kohort.spark.gold.zones import ZONES
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.tables.thin_samples import KEY, ORDER, thinned
-from kohort.spark.tables.thinning import ZONES
 
 FINE, COARSE = ZONES
 DAY_S = 24 * 3600

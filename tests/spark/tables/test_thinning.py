@@ -7,9 +7,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kohort.spark.gold.zones import ONE_MOMENT, ZONES
 from kohort.spark.schemas import LAG_HISTORY
 from kohort.spark.schemas.progress import LAG
-from kohort.spark.tables.thinning import ONE_MOMENT, ZONES, of_moments, thinned
+from kohort.spark.tables.thinning import of_moments, thinned
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BEGIN = datetime(2026, 11, 20, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Committed offsets: each one in log order, the latest of each partition, and how fast they move.
+"""Committed offsets: each one in log order, and the latest of each partition.
 
 A commit outside a transaction takes effect where it stands, and nothing about it has to be looked
 up. One inside a transaction takes effect at the marker that ends it, if it ends well, and if no
@@ -16,7 +16,6 @@ from kohort.spark.gold.measure import Context, Frames
 from kohort.spark.schemas import KINDS, MARKER, TOMBSTONE
 from kohort.spark.schemas.progress import (
     ABORTED,
-    COMMIT_RATES,
     COMMITS,
     COMMITTED,
     OFFSETS,
@@ -196,59 +195,3 @@ def held(winners: DataFrame) -> DataFrame:
         )
         .withColumn("committed_at", F.col("effective_at"))
     )
-
-
-def commit_rates(frames: Frames, _context: Context) -> DataFrame:
-    """The table `commit_rates`: each commit that took effect, beside the one before it."""
-    return rates(frames["commits"], held_back(frames["commits"]))
-
-
-def held_back(every: DataFrame) -> DataFrame:
-    """partition, held_back: from when on the commits of a partition are known.
-
-    A commit that a transaction held back may have taken effect behind the point up to which a
-    cleaner has been, while it stands before it. The cleaner may then have removed the commit before
-    it.
-    """
-    return (
-        every.where(F.col("state").isin(COMMITTED, REMOVED))
-        .where(F.col("timestamp") < F.col("complete_from"))
-        .where(F.col("effective_at") >= F.col("complete_from"))
-        .groupBy("partition")
-        .agg(F.max("effective_at").alias("held_back"))
-    )
-
-
-def rates(every: DataFrame, behind: DataFrame, before: DataFrame | None = None) -> DataFrame:
-    """The table `commit_rates` of these rows of `commits`; the rows of `before` come before them,
-    and `behind` is the result of `held_back`.
-    """
-    in_order = Window.partitionBy(*KEY).orderBy("offset")
-    before_at = F.lag("effective_at").over(in_order)
-    last = F.lag("committed_offset").over(in_order)
-    seconds = (F.unix_micros("effective_at") - F.unix_micros("before_at")) / 1e6
-    columns = (*KEY, "offset", "state", "effective_at", "committed_offset")
-    taken = every.where(F.col("state").isin(COMMITTED, REMOVED)).select(*columns, "complete_from")
-    if before is not None:
-        told = before.select(*columns, F.lit(True).alias("is_told"))
-        taken = taken.withColumn("is_told", F.lit(False)).unionByName(
-            told, allowMissingColumns=True
-        )
-    known_from = F.col("held_back") + F.expr("interval 1 microsecond")
-    rows = (
-        taken.withColumns({"before_at": F.when(last.isNotNull(), before_at), "before": last})
-        .where(F.col("state") == COMMITTED)
-        .where(F.lit(True) if before is None else ~F.col("is_told"))
-        .withColumns({"records": F.try_subtract("committed_offset", "before"), "seconds": seconds})
-        .withColumn("is_reset", F.col("records") < 0)
-        .withColumn(
-            "records_per_second",
-            F.when(
-                (F.col("seconds") > 0) & ~F.col("is_reset"), F.col("records") / F.col("seconds")
-            ),
-        )
-    )
-    marked = rows.join(F.broadcast(behind), "partition", "left").withColumn(
-        "complete_from", F.greatest("complete_from", known_from)
-    )
-    return COMMIT_RATES.conform(marked)

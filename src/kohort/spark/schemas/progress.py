@@ -99,28 +99,39 @@ OFFSETS = Table(
 COMMIT_RATES = Table(
     "commit_rates",
     "gold",
-    "How each commit moved its partition on.",
+    "How each commit moved its partition on. Older rows stand for all commits of five minutes, or "
+    "of an hour.",
     (
         *POSITION[:2],
         _GROUP,
         _TOPIC,
         _TOPIC_PARTITION,
-        Column("effective_at", TIME, "when the commit took effect"),
+        Column("first_at", TIME, "when the first of its commits took effect"),
+        Column("effective_at", TIME, "when the last one did; of a single commit the same"),
+        Column("commits", pa.int64(), "how many commits the row stands for"),
         _COMMITTED_OFFSET,
         Column(
             "seconds",
             pa.float64(),
-            "seconds since the commit before; null for the first, and after a removal",
+            "seconds since the commit before; null for the first, and after a removal. Of several, "
+            "the sum",
         ),
         Column(
             "records",
             pa.int64(),
-            "offsets moved on since the commit before; below zero after a reset; null as `seconds`",
+            "offsets moved on since the commit before; below zero after a reset; null as "
+            "`seconds`. Of several, the sum",
         ),
         Column(
             "records_per_second",
             pa.float64(),
             "`records` by `seconds`; null after a reset, and when no time went by",
+        ),
+        Column(
+            "records_per_second_min", pa.float64(), "the least of its commits; null where none has"
+        ),
+        Column(
+            "records_per_second_max", pa.float64(), "the most of its commits; null where none has"
         ),
         Column("is_reset", pa.bool_(), "the offset went back; null as `seconds`"),
         Column(
@@ -131,7 +142,12 @@ COMMIT_RATES = Table(
             "missing, or have nothing beside them",
         ),
     ),
-    computed="From `commits` that took effect, each beside the one before it in the log.",
+    computed="From `commits` that took effect, each beside the one before it in the log. Where a "
+    "whole day is more than a day older than the newest commit of its partition of the log, the "
+    "commits of every five minutes become one row; where a whole week (from Thursday on, in UTC) "
+    "is more than a week older, those of every hour. Resets are not merged with other commits, nor "
+    "are those without one before them, nor what is before `complete_from` with what is not. "
+    "`offset` and `committed_offset` are those of the last one in the log.",
     unknown="How many records were read: offsets of a compacted topic and markers of transactions "
     "count as records. A jump forward may be a reset too.",
 )

@@ -6,6 +6,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kohort.spark.gold.zones import ONE_MOMENT
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.sources.samples import NOTHING, Since, last_seen, newest
 from kohort.spark.stores import parquet
@@ -14,7 +15,6 @@ from kohort.spark.stores.places import Folder
 from kohort.spark.tables.folding import folded
 from kohort.spark.tables.manifest import Manifest, Part
 from kohort.spark.tables.small_parts import to_join
-from kohort.spark.tables.thinning import ONE_MOMENT
 from kohort.spark.tables.writer import Writer
 
 MOST_PARTS = 20

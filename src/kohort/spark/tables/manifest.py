@@ -123,7 +123,11 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Partition of the log -> how far its rows reach (see `gold.completeness.Reach`)."""
     held_back: dict[int, int]
     """Partition -> the time of the last commit that a transaction held back until its log was
-    complete, in microseconds (see `gold.commits.commit_rates`)."""
+    complete, in microseconds (see `gold.rates`)."""
+    rated: dict[int, int] = msgspec.field(default_factory=dict)
+    """Partition -> the time of its newest commit in `commit_rates`, in microseconds. It says how
+    old the others are.
+    """
     open_from: dict[int, int]
     """Partition -> offset of the first commit whose transaction has not ended."""
     newest: tuple[Part, ...]

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.spark.gold.moments import micros
+from kohort.spark.gold.zones import ONE_MOMENT, ZONES, Zone
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.table import TIME
 from kohort.spark.stores import parquet
@@ -22,7 +23,6 @@ from kohort.spark.tables.folding import folded
 from kohort.spark.tables.footers import smallest
 from kohort.spark.tables.manifest import Part
 from kohort.spark.tables.thin_samples import thinned
-from kohort.spark.tables.thinning import ONE_MOMENT, ZONES, Zone
 from kohort.spark.tables.writer import Writer
 
 Parts = tuple[Part, ...]

@@ -12,15 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
 from typing import NamedTuple
 
-import pyarrow as pa
-import pyarrow.dataset as ds
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold.commits import (
     held,
     offsets,
-    rates,
     settled,
 )
 from kohort.spark.gold.completeness import mark
@@ -32,12 +29,10 @@ from kohort.spark.schemas.membership import GROUP_STATE
 from kohort.spark.schemas.progress import (
     COMMIT_RATES,
     COMMITS,
-    COMMITTED,
     DELETABLE_GROUPS,
     LAG,
     OFFSETS,
     PENDING,
-    REMOVED,
     STATUS,
 )
 from kohort.spark.stores import parquet
@@ -50,10 +45,10 @@ from kohort.spark.tables.manifest import Gold, Manifest, Part, Progress
 from kohort.spark.tables.news import reached_by
 from kohort.spark.tables.now import deletable, lag, lag_at, status_now
 from kohort.spark.tables.parts import columns_of, is_whole, without
-from kohort.spark.tables.progress_run import FEW_ROWS, TABLES, Fresh, Parts, Run, State
+from kohort.spark.tables.progress_run import TABLES, Fresh, Parts, Run, State
+from kohort.spark.tables.rates import Rated, rates
 from kohort.spark.tables.reach import fresh_increments
 from kohort.spark.tables.silver import views
-from kohort.spark.tables.small_parts import to_join
 
 
 class Brought(NamedTuple):
@@ -94,7 +89,7 @@ def bring_up(run: Run, doing: Callable[[str], None]) -> Brought:
         largest(run.directory, state.newest, column) for column in ("exact_us", "newest_us")
     )
     doing(f"{LAG.name}, {STATUS.name} and {COMMIT_RATES.name}")
-    moments, behind = run.both(
+    moments, rated = run.both(
         partial(_status, run, fresh, state, gold, exact_us),
         partial(_steps, run, fresh, state, gold),
     )
@@ -102,7 +97,8 @@ def bring_up(run: Run, doing: Callable[[str], None]) -> Brought:
         code=code() or "",
         fed=reached_by(run.manifest.increments),
         extents={index: (*reach,) for index, reach in standing.reaches.items()},
-        held_back=behind,
+        held_back=rated.held_back,
+        rated=rated.newest,
         open_from=fresh.open_from,
         newest=state.newest,
         records=state.records,
@@ -128,18 +124,16 @@ def _status(
     return moments
 
 
-def _steps(run: Run, fresh: Fresh, state: State, gold: dict[str, Parts]) -> dict[int, int]:
-    """The steps of consumers, where they stand, and which are not needed any more. Returns what
-    `_rates` does.
-    """
+def _steps(run: Run, fresh: Fresh, state: State, gold: dict[str, Parts]) -> Rated:
+    """The steps of consumers, where they stand, and which are not needed any more."""
     before = run.standing.before
     if before is not None and not run.standing.touched:
-        behind = before.held_back
+        rated = Rated(before.held_back, before.rated)
     else:
-        behind = _rates(run, fresh, gold)
+        gold[COMMIT_RATES.name], rated = rates(run, fresh, gold[COMMITS.name])
         gold[OFFSETS.name] = _offsets(run, fresh, state)
     gold[DELETABLE_GROUPS.name] = deletable(run, state, gold)
-    return behind
+    return rated
 
 
 def _decoded(run: Run) -> DataFrame:
@@ -185,7 +179,7 @@ def _commits(run: Run, gold: dict[str, Parts]) -> tuple[Fresh, Parts]:
         new = run.write(COMMITS.conform(marked.where(final)), COMMITS)
         opened = COMMITS.conform(marked.where(~final))
         still = run.write(opened, COMMITS, touched, is_open=True)
-    gold[COMMITS.name] = (*_merged(run, COMMITS, (*over, *new)), *left, *still)
+    gold[COMMITS.name] = (*run.merged(COMMITS, (*over, *new)), *left, *still)
     opened_from = {index: at for index, at in open_from.items() if index not in touched}
     fresh = Fresh(new, still, opened_from | _first_offsets(run, still))
     return fresh, _newest(run, fresh)
@@ -219,61 +213,6 @@ def _first_offsets(run: Run, parts: Iterable[Part]) -> dict[int, int]:
         for row in rows.group_by("partition").aggregate([("offset", "min")]).to_pylist():
             found[row["partition"]] = row["offset_min"]
     return found
-
-
-def _rates(run: Run, fresh: Fresh, gold: dict[str, Parts]) -> dict[int, int]:
-    """Each new commit beside the one before it. Returns the time from which on they are known, by
-    partition.
-    """
-    before = run.standing.before
-    old = {} if before is None else before.held_back
-    known = {index: at for index, at in old.items() if index not in run.anew()}
-    found = _held_back(run, fresh.over)
-    behind = known | {index: max(at, known.get(index, at)) for index, at in found.items()}
-    again = {index for index in run.going_on if behind.get(index) != known.get(index)}
-    every = run.parts(COMMITS, fresh.over)
-    if again:  # what was told of them begins later now
-        all_of_them = [part for part in gold[COMMITS.name] if not part.is_open]
-        every = every.where(~F.col("partition").isin(sorted(again))).unionByName(
-            run.here(run.parts(COMMITS, all_of_them), again)
-        )
-    on = run.going_on - again
-    then = None
-    if before is not None and on:
-        then = run.here(run.parts(NEWEST, before.newest), on)
-        groups = F.broadcast(every.select("partition", "group_id").distinct())
-        then = then.join(groups, ["partition", "group_id"], "left_semi")
-    rows = rates(every, _as_behind(run, behind), then)
-    parts = without(run.before(COMMIT_RATES), run.anew() | again, run.directory)
-    gold[COMMIT_RATES.name] = _merged(run, COMMIT_RATES, (*parts, *run.write(rows, COMMIT_RATES)))
-    return behind
-
-
-def _held_back(run: Run, parts: Iterable[Part]) -> dict[int, int]:
-    """The result of `gold.commits.held_back` for these parts, in microseconds."""
-    found: dict[int, int] = {}
-    of_table = COMMITS.arrow
-    is_held = (
-        ds.field("state").isin([COMMITTED, REMOVED])
-        & (ds.field("timestamp") < ds.field("complete_from"))
-        & (ds.field("effective_at") >= ds.field("complete_from"))
-    )
-    for part in parts:
-        rows = parquet.folder_dataset(run.directory / part.path, of_table).to_table(
-            columns=["partition", "effective_at"], filter=is_held
-        )
-        latest = rows.set_column(1, "at", rows["effective_at"].cast(pa.int64()))
-        for row in latest.group_by("partition").aggregate([("at", "max")]).to_pylist():
-            found[row["partition"]] = row["at_max"]
-    return found
-
-
-def _as_behind(run: Run, behind: dict[int, int]) -> DataFrame:
-    rows = {
-        "partition": pa.array([*behind], pa.int32()),
-        "held_back": pa.array([*behind.values()], COMMITS.arrow.field("effective_at").type),
-    }
-    return run.spark.createDataFrame(pa.table(rows), "partition int, held_back timestamp")
 
 
 def _newest(run: Run, fresh: Fresh) -> Parts:
@@ -325,13 +264,3 @@ def _group_state(run: Run, gold: dict[str, Parts]) -> Parts:
     found = group_state(run.frames | views(rows), run.context)
     gold[GROUP_STATE.name] = _replaced(run, found, GROUP_STATE, touched)
     return newest_records
-
-
-def _merged(run: Run, table: Table, parts: Parts) -> Parts:
-    """The parts, small ones as one where there are many."""
-    small = to_join(parts)
-    if not small:
-        return parts
-    few = sum(part.rows for part in small) <= FEW_ROWS
-    merged = run.write(run.parts(table, small), table, few=few)
-    return (*(part for part in parts if part not in small), *merged)

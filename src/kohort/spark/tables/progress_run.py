@@ -26,6 +26,7 @@ from kohort.spark.tables import spark_reader
 from kohort.spark.tables.manifest import Manifest, Part
 from kohort.spark.tables.parts import write_part
 from kohort.spark.tables.reach import Standing, fresh_increments
+from kohort.spark.tables.small_parts import to_join
 from kohort.spark.tables.writer import Writer
 
 Parts = tuple[Part, ...]
@@ -93,6 +94,15 @@ class Run(NamedTuple):
         few = self.are_few() if few is None else few
         part = write_part(self.writer, self._near(rows), where, in_order, is_open=is_open, few=few)
         return (part,) if part.rows else ()
+
+    def merged(self, table: Table, parts: Parts) -> Parts:
+        """The parts, small ones as one where there are many."""
+        small = to_join(parts)
+        if not small:
+            return parts
+        few = sum(part.rows for part in small) <= FEW_ROWS
+        joined = self.write(self.parts(table, small), table, few=few)
+        return (*(part for part in parts if part not in small), *joined)
 
     def both(self, here: Callable[[], Here], there: Callable[[], There]) -> tuple[Here, There]:
         """The results of two steps that do not need each other."""

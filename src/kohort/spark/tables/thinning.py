@@ -5,37 +5,11 @@ hour. A row that stands for several moments keeps the least and the most of them
 lost. Rows become the same in whatever order and pieces they are merged.
 """
 
-from typing import NamedTuple
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kohort.spark.gold.zones import ONE_MOMENT
 from kohort.spark.schemas import LAG_HISTORY
-
-MINUTE_US = 60_000_000
-DAY_US = 24 * 60 * MINUTE_US
-
-
-class Zone(NamedTuple):
-    """An age, in microseconds: the time that a row stands for, and the time that a file covers."""
-
-    step_us: int
-    after_us: int
-    file_us: int
-    """A whole number of days and of steps, so no step and no file of a finer zone is cut."""
-
-    def reaches(self, now_us: int) -> int:
-        """The moment before which rows belong here, or into a coarser zone: files fill at once."""
-        return (now_us - self.after_us) // self.file_us * self.file_us
-
-
-ONE_MOMENT = 0
-"""The step of rows that are not thinned yet."""
-ZONES = (
-    Zone(5 * MINUTE_US, DAY_US, DAY_US),
-    Zone(60 * MINUTE_US, 7 * DAY_US, 7 * DAY_US),
-)
-"""From finer to coarser."""
 
 KEY = ["partition", "group_id", "level", "topic", "topic_partition"]
 ORDER = [

@@ -1,0 +1,173 @@
+"""Brings `commit_rates` up to date: new rows beside old ones, and old ones merged as they age.
+
+Rows that stand for an hour are over, unless a commit comes late that belongs to one of them. They
+get files of their own, so that what a run writes again does not grow with the past.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from kohort.spark.gold import rates as of_commits
+from kohort.spark.gold.coarser_rates import coarser
+from kohort.spark.gold.measure import kept
+from kohort.spark.gold.moments import micros
+from kohort.spark.gold.newest import NEWEST
+from kohort.spark.gold.zones import ZONES
+from kohort.spark.schemas.progress import COMMIT_RATES, COMMITS, COMMITTED, REMOVED
+from kohort.spark.stores import parquet
+from kohort.spark.tables.footers import largest
+from kohort.spark.tables.manifest import Part
+from kohort.spark.tables.parts import without
+from kohort.spark.tables.progress_run import Fresh, Parts, Run
+
+_FINE, _COARSE = ZONES
+
+
+class Rated(NamedTuple):
+    """What the next run goes on from, by partition of the log, in microseconds."""
+
+    held_back: dict[int, int]
+    """From when on commits are known (see `gold.rates.held_back`)."""
+    newest: dict[int, int]
+    """The newest commit."""
+
+
+class _Span(NamedTuple):
+    """The times of new commits of a partition of the log."""
+
+    first_us: int
+    last_us: int
+
+
+def rates(run: Run, fresh: Fresh, commits: Parts) -> tuple[Parts, Rated]:
+    """The table, with each new commit beside the one before it. `commits` are all parts of that
+    table.
+    """
+    before = run.standing.before
+    old, rated = ({}, {}) if before is None else (before.held_back, before.rated)
+    known = {index: at for index, at in old.items() if index not in run.anew()}
+    found = _held_back(run, fresh.over)
+    behind = known | {index: max(at, known.get(index, at)) for index, at in found.items()}
+    again = frozenset(one for one in run.going_on if behind.get(one) != known.get(one))
+    over = [part for part in commits if not part.is_open]
+    every = run.parts(COMMITS, fresh.over)
+    if again:  # what was told of them begins later now
+        every = every.where(~F.col("partition").isin(sorted(again))).unionByName(
+            run.here(run.parts(COMMITS, over), again)
+        )
+    on = run.going_on - again
+    then = None
+    if before is not None and on:
+        then = run.here(run.parts(NEWEST, before.newest), on)
+        groups = F.broadcast(every.select("partition", "group_id").distinct())
+        then = then.join(groups, ["partition", "group_id"], "left_semi")
+    rows = of_commits.rates(every, _as_behind(run, behind), then)
+    spans = _spans(run, fresh.over) | _spans(run, over, again)
+    begun_anew = run.anew() | again
+    parts = without(run.before(COMMIT_RATES), begun_anew, run.directory)
+    until = {index: at for index, at in rated.items() if index not in begun_anew}
+    newest = until | {
+        index: max(span.last_us, until.get(index, span.last_us)) for index, span in spans.items()
+    }
+    if ripe := _ripe(spans, until, newest):
+        parts = _with_old(run, parts, rows, ripe, newest)
+    else:
+        parts = (*parts, *run.write(rows, COMMIT_RATES))
+    return run.merged(COMMIT_RATES, parts), Rated(behind, newest)
+
+
+def _ripe(spans: dict[int, _Span], until: dict[int, int], newest: dict[int, int]) -> dict[int, int]:
+    """The partitions with rows that have become old enough to be merged, and from when on others
+    may be merged with them; `until` are the newest commits before, `newest` those of now.
+    """
+    found = {}
+    for index, span in spans.items():
+        reach = _FINE.reaches(newest[index])
+        known = until.get(index)
+        if span.first_us < reach or (known is not None and _FINE.reaches(known) < reach):
+            hour = span.first_us // _COARSE.step_us * _COARSE.step_us
+            found[index] = hour if known is None else min(hour, _COARSE.reaches(known))
+    return found
+
+
+def _with_old(
+    run: Run, parts: Parts, rows: DataFrame, ripe: dict[int, int], newest: dict[int, int]
+) -> Parts:
+    """The parts with the new rows, and what has become old merged."""
+    open_ones = [part for part in parts if _last(run, part) >= min(ripe.values())]
+    known = run.here(run.parts(COMMIT_RATES, open_ones), ripe)
+    merged = kept(coarser(known.unionByName(rows), _as_newest(run, newest)))
+    over_us = min(_COARSE.reaches(newest[index]) for index in ripe)
+    is_over = F.coalesce(F.unix_micros("effective_at") < over_us, F.lit(False))
+    return (
+        *(part for part in parts if part not in open_ones),
+        *without(open_ones, ripe, run.directory),
+        *run.write(merged.where(is_over), COMMIT_RATES),
+        *run.write(merged.where(~is_over), COMMIT_RATES),
+    )
+
+
+def _last(run: Run, part: Part) -> int:
+    """The time of its newest row; rows without any time are never old."""
+    last = largest(run.directory, [part], "effective_at")
+    return -1 if last is None else micros(last)
+
+
+def _spans(run: Run, parts: Iterable[Part], only: frozenset[int] | None = None) -> dict[int, _Span]:
+    """Partition of the log -> when its commits took effect, of some partitions or of all."""
+    found: dict[int, _Span] = {}
+    taken = ds.field("state") == COMMITTED
+    if only is not None:
+        taken &= ds.field("partition").isin(sorted(only))
+    for part in parts if only is None or only else ():
+        rows = parquet.folder_dataset(run.directory / part.path, COMMITS.arrow)
+        for batch in rows.to_batches(columns=["partition", "effective_at"], filter=taken):
+            at = batch.column("effective_at").cast(pa.int64())
+            times = pa.table({"partition": batch.column("partition"), "at": at})
+            ends = times.group_by("partition").aggregate([("at", "min"), ("at", "max")])
+            for row in ends.to_pylist():
+                if row["at_min"] is not None:
+                    span = _Span(row["at_min"], row["at_max"])
+                    known = found.get(row["partition"], span)
+                    found[row["partition"]] = _Span(min(known[0], span[0]), max(known[1], span[1]))
+    return found
+
+
+def _held_back(run: Run, parts: Iterable[Part]) -> dict[int, int]:
+    """The result of `gold.rates.held_back` for these parts, in microseconds."""
+    found: dict[int, int] = {}
+    of_table = COMMITS.arrow
+    is_held = (
+        ds.field("state").isin([COMMITTED, REMOVED])
+        & (ds.field("timestamp") < ds.field("complete_from"))
+        & (ds.field("effective_at") >= ds.field("complete_from"))
+    )
+    for part in parts:
+        rows = parquet.folder_dataset(run.directory / part.path, of_table).to_table(
+            columns=["partition", "effective_at"], filter=is_held
+        )
+        latest = rows.set_column(1, "at", rows["effective_at"].cast(pa.int64()))
+        for row in latest.group_by("partition").aggregate([("at", "max")]).to_pylist():
+            found[row["partition"]] = row["at_max"]
+    return found
+
+
+def _as_behind(run: Run, behind: dict[int, int]) -> DataFrame:
+    times = pa.array([*behind.values()], COMMITS.arrow.field("effective_at").type)
+    return _by_partition(run, behind, "held_back timestamp", times)
+
+
+def _as_newest(run: Run, newest: dict[int, int]) -> DataFrame:
+    """The result of `gold.coarser_rates.newest_of`."""
+    return _by_partition(run, newest, "newest_us bigint", pa.array([*newest.values()], pa.int64()))
+
+
+def _by_partition(run: Run, told: dict[int, int], column: str, values: pa.Array) -> DataFrame:
+    partitions = pa.array([*told], pa.int32())
+    rows = pa.table([partitions, values], names=["partition", column.partition(" ")[0]])
+    return run.spark.createDataFrame(rows, f"partition int, {column}")
