@@ -125,6 +125,7 @@ def test_nor_is_it_a_proof_that_a_session_went_on(rest, possible):
     log = standstill(waits=True, rest=rest)
     row = tables(log, session_timeout_ms=6000).epoch(4)
     assert (row.possible or row.triggers) == possible
+    assert ("which may have been sent 12." in row.evidence) == (rest == 12)
 
 
 def test_a_commit_prolongs_a_classic_session_whenever_it_is_handled():

@@ -105,12 +105,12 @@ def _commits(story: Story, gone: Gone) -> list[tuple[int, int]]:
 def judged(story: Story, gone: Gone, committed_at: int | None) -> Removal:
     """The removal with the causes that nothing rules out, the likelier ones first."""
     silent = seconds(gone.seen_at, gone.at)
-    since_commit = seconds(committed_at, gone.at)
+    sent_at = committed_at
+    if sent_at is not None and not gone.commits_prolong:
+        sent_at = max((at - waited for at, waited in _commits(story, gone)), default=sent_at)
+    since_commit = seconds(sent_at, gone.at)
     session = gone.session_ms / 1000
     of_commits = session if gone.commits_prolong else session * OF_SESSION
-    if since_commit is not None and not gone.commits_prolong:
-        sent_at = max((at - waited for at, waited in _commits(story, gone)), default=committed_at)
-        since_commit = seconds(sent_at, gone.at)
     session_over = (
         (session if silent is None else silent) >= session - TOLERANCE_S
         and (of_commits if since_commit is None else since_commit) >= of_commits - TOLERANCE_S
@@ -128,7 +128,7 @@ def judged(story: Story, gone: Gone, committed_at: int | None) -> Removal:
     removal = Removal(
         gone.who,
         possible,
-        _evidence(gone, committed_at),
+        _evidence(gone, committed_at, sent_at),
         Likely(gone.who.member_id, gone.who.client_id, gone.who.client_host, None, None, None),
         gone.at,
         max((at for at in (gone.seen_at, committed_at) if at is not None), default=None),
@@ -137,12 +137,14 @@ def judged(story: Story, gone: Gone, committed_at: int | None) -> Removal:
     return removal
 
 
-def _evidence(gone: Gone, committed_at: int | None) -> str:
+def _evidence(gone: Gone, committed_at: int | None, sent_at: int | None) -> str:
     facts = []
     if (silent := _between(gone.seen_at, gone.at)) is not None:
         facts.append(f"last sign of life {silent} s before")
     if (since_commit := _between(committed_at, gone.at)) is not None:
         facts.append(f"last commit of its partitions {since_commit} s before")
+        if sent_at != committed_at:
+            facts.append(f"which may have been sent {_between(sent_at, gone.at)} s before")
     assumed = " assumed" if gone.assumed else ""
     facts.append(f"session timeout {tenths(gone.session_ms * 1000)} s{assumed}")
     if gone.waits_since is not None:
