@@ -4,6 +4,7 @@ npm and Go bring them once, into the user's cache. A caller asks `unavailable()`
 with its words where there is no Node.js, no Go or no registry.
 """
 
+import fcntl
 import functools
 import os
 import shutil
@@ -47,8 +48,16 @@ def _bring(program: Path, what: str, command: list[str], more: dict[str, str]) -
     tool = command[0]
     if shutil.which(tool) is None:
         raise PeerError(f"{tool} is not installed, so {what} cannot be brought")
-    if program.exists():
-        return
+    folder = cache(".")
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{tool}.lock").open("w") as lock:  # another process may be at it
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not program.exists():
+            _install(program, what, command, more)
+
+
+def _install(program: Path, what: str, command: list[str], more: dict[str, str]) -> None:
+    tool = command[0]
     program.parent.mkdir(parents=True, exist_ok=True)
     try:
         done = subprocess.run(
