@@ -120,6 +120,13 @@ def test_a_commit_that_has_waited_proves_no_leave():
     assert [told[number].possible for number in at] == [["session timeout", LEAVE]]
 
 
+@pytest.mark.parametrize("every", [7, 100])
+@pytest.mark.parametrize(("name", "group"), CASES)
+def test_a_history_that_is_continued_tells_the_same(name, group, every):
+    pieces = story(name).rebalances(group, proof=True, session_ms=6000, every=every)
+    assert pieces == rebalances(name, group, proof=True, session_ms=6000)
+
+
 def shifted(rows, by_us):
     """Intervals that begin later, or earlier."""
     return [

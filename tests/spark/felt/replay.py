@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tests.spark.felt.days import BROKER
 
-from kohort.history import History, Names, RebalanceRow, Record, Told
+from kohort.history import History, Names, RebalanceRow, Record, Row, Told
 from kohort.history.logged import Line, Lines, by_member
 from kohort.spark.columns.decode import decode
 from kohort.spark.columns.events import events
@@ -85,18 +85,25 @@ class Story:
         )
 
     def rebalances(
-        self, group: str, *, proof: bool, session_ms: int | None = None
+        self, group: str, *, proof: bool, session_ms: int | None = None, every: int | None = None
     ) -> list[RebalanceRow]:
-        """In order; without `proof` from keys and values alone."""
+        """In order; without `proof` from keys and values alone. `every` so many events the history
+        is put aside and continued.
+        """
         happened = events(self.rows.filter(pc.equal(self.rows["group_id"], group)))
         if not proof:
             for one in happened:
                 if isinstance(one, Record):
                     one.causes = []
         lines = self.lines(group) if proof else {}
-        history = History(Told(Names(self.names), session_ms, 0, lines))
-        history.feed(happened)
-        found = [*history.closed, *history.open_rows()]
+        told = Told(Names(self.names), session_ms, 0, lines)
+        found: list[Row] = []
+        history, size = History(told), every or len(happened)
+        for begin in range(0, len(happened), size):
+            history = History(told, history.state())
+            history.feed(happened[begin : begin + size])
+            found += history.closed
+        found += history.open_rows()
         return sorted(
             (one for one in found if isinstance(one, RebalanceRow)), key=lambda row: row.offset
         )
