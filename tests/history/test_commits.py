@@ -143,3 +143,30 @@ def test_the_last_commit_of_who_had_it_ends_no_silence():
     (part,) = tables(log).epoch(2).unread
     assert (part.topic_partition, part.seconds) == (1, pytest.approx(2.3))  # less a second
     assert logs.at(part.since) == pytest.approx(11.7)
+
+
+def ownerless(reset_s, *, stamped=None):
+    """The owner is put out at 55 s, and somebody else has the partition from 900 s on. Meanwhile
+    its offset is committed.
+    """
+    log = Log()
+    log.write(member("a"), epoch(2))
+    log.write(has("a", 2, 0, before=0))
+    log.commits(1, 10)
+    log.at(55).write(has_nothing("a"), end_of("a"), epoch(3))
+    log.at(reset_s if stamped is None else stamped).commit(100, 0)
+    log.at(900).write(member("c"), epoch(4))
+    log.write(has("c", 4, 0, before=0))
+    log.at(902).commit(9000, 0)
+    return log
+
+
+def test_an_offset_that_somebody_else_sets_is_no_sign_of_who_had_it():
+    assert unread(ownerless(57))[0] == [(0, 844.0, None)]  # the last word of who had it
+    for reset_s in (66, 600, 800):
+        why = "somebody else has committed meanwhile"
+        assert unread(ownerless(reset_s))[0] == [(0, None, why)]
+
+
+def test_a_late_commit_of_an_earlier_time_makes_nothing_longer():
+    assert unread(ownerless(57, stamped=5))[0] == [(0, 891.0, None)]

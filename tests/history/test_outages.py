@@ -4,9 +4,10 @@ from copy import copy
 
 import pytest
 from tests.history import log as logs
-from tests.history.log import SECOND, Log, end_of, epoch, has, has_nothing, member, tables
+from tests.history.log import Log, Tables, end_of, epoch, has, has_nothing, member, tables, told
 
-from kohort.history import Commits
+from kohort.history import Commits, History
+from kohort.history.outages import SHORTEST_REST_US
 
 
 def outage(*, changes=True, alive=False, commits=False, apart=0.1, wait=30.0):
@@ -139,7 +140,7 @@ def test_a_commit_prolongs_a_classic_session_whenever_it_is_handled():
 
 def test_who_goes_on_after_a_rest_is_at_work():
     log = standstill(out=())
-    log.events = [event for event in log.events if event.at < logs.START + 11 * SECOND]
+    log.events = [event for event in log.events if logs.at(event.at) < 11]
     log.commits(22, 30, partitions=(0, 1))
     log.at(30.1).write(has_nothing("a"), end_of("a"), epoch(4))
     row = tables(log, session_timeout_ms=6000).epoch(4)
@@ -160,24 +161,93 @@ def test_what_was_unread_before_such_a_commit_is_not_known():
     assert part.seconds == 16  # from 11 s to 27 s
 
 
-def folded(log, until):
-    """The same, with the commits of each partition up to a second as one event."""
-    runs, others = {}, []
-    for event in log.events:
-        if not isinstance(event, Commits) or logs.at(event.at) > until:
-            others.append(event)
+def folded(events):
+    """The same, with the commits of each partition between two records as one event: as Spark folds
+    the rows of one run.
+    """
+    found, runs, latest, rest = [], {}, None, (None, None)
+    for event in events:
+        if latest is not None and event.at - latest > SHORTEST_REST_US:
+            rest = latest, event.at
+        latest = event.at if latest is None else max(latest, event.at)
+        if not isinstance(event, Commits):
+            runs = {}
+            found.append(event)
             continue
-        run = runs.setdefault(event.topic_partition, copy(event))
-        run.count += run.offset != event.offset
-        run.at, run.last_committed = event.at, event.last_committed
-    runs[0].rest_since, runs[0].rest_until = logs.START + 10 * SECOND, runs[0].at
-    log.events = sorted([*others, *runs.values()], key=lambda event: event.offset)
+        run = runs.get(event.topic_partition)
+        if run is None:
+            run = runs[event.topic_partition] = copy(event)
+            found.append(run)
+        else:
+            run.count += 1
+            run.first_at, run.at = min(run.first_at, event.at), max(run.at, event.at)
+            run.last_committed = event.last_committed
+        run.rest_since, run.rest_until = rest
+    return found
+
+
+def told_in(pieces, session_ms):
+    """The rebalances, where a log is read in pieces that are folded each."""
+    state, closed = None, []
+    for piece in pieces:
+        history = History(told(session_ms), state)
+        history.feed(folded(piece))
+        closed += history.closed
+        state = history.state()
+    return Tables([*closed, *history.open_rows()]).rebalances
+
+
+def busy_beside():
+    """Both commit behind a standstill; then one goes on, with rests, and the other is put out."""
+    log = Log()
+    log.write(member("a"), epoch(2))
+    log.write(has("a", 2, 0, before=0))
+    log.at(1).write(member("b"), epoch(3))
+    log.write(has("a", 3, 0), has("b", 3, 1, before=0))
+    log.commits(2, 10, partitions=(0, 1))
+    log.at(30).commit(100, 0)
+    log.at(30.1).commit(100, 1)
+    for second in range(31, 40, 2):
+        log.at(second).commit(10 * second, 0)
+    log.at(40).write(has_nothing("b"), end_of("b"), epoch(4))
+    log.write(has("a", 4, 0, 1))
+    log.at(41).commit(400, 0)
+    log.commit(400, 1)
     return log
 
 
-@pytest.mark.parametrize("session_ms", [None, 6000])
-def test_commits_that_come_folded_tell_of_a_rest_too(session_ms):
-    plain = tables(standstill(waits=True), session_ms).epoch(4)
-    row = tables(folded(standstill(waits=True), 22), session_ms).epoch(4)
-    assert (row.possible, row.unread) == (plain.possible, plain.unread)
+def clock_goes_back():
+    """Another coordinator, whose clock is behind, stands still before it puts somebody out."""
+    log = Log()
+    log.write(member("a"), epoch(2))
+    log.write(has("a", 2, 0, before=0))
+    log.at(1).write(member("b"), epoch(3))
+    log.write(has("a", 3, 0), has("b", 3, 1, before=0))
+    log.commits(2, 60, partitions=(0, 1))
+    for second in (11, 31):
+        log.at(second).commit(600 + second, 0)
+        log.commit(600 + second, 1)
+    log.at(31.2).write(has_nothing("b"), end_of("b"), epoch(4))
+    log.write(has("a", 4, 0, 1))
+    log.at(32).commit(640, 0)
+    log.commit(640, 1)
+    return log
+
+
+@pytest.mark.parametrize("session_ms", [None, 6000, 12_000])
+@pytest.mark.parametrize(
+    "life", [busy_beside, clock_goes_back, standstill, lambda: standstill(waits=True)]
+)
+def test_a_rest_is_the_same_wherever_the_log_is_cut(life, session_ms):
+    events = life().events
+    expected = tables(life(), session_ms).rebalances
+    for cut in range(len(events)):
+        found = told_in([events[:cut], events[cut:]], session_ms)
+        assert found == expected, cut
+
+
+def test_a_clock_that_goes_back_proves_nothing():
+    row = tables(clock_goes_back(), session_timeout_ms=12_000).epoch(4)
+    assert (row.trigger, row.possible) == ("unknown", ["session timeout", "leave"])
     assert row.likely[0].likely is None
+    assert [part.unknown for part in row.unread] == ["the clock has gone back"]

@@ -15,6 +15,10 @@ LONGEST_US = 1_800_000_000
 """How far back commits are looked for, and how long one is awaited, whatever the sessions are."""
 SILENT, SILENT_S = 3.0, 0.5
 """Silence is longer than this many times the usual distance of commits, and by so much."""
+LATE_US = 10_000_000
+"""How long after it has lost a partition a member commits it at most: it hears of the loss with its
+next heartbeat.
+"""
 HALF = 0.5
 """There was work if this share of what a rhythm would have committed was waiting."""
 
@@ -26,6 +30,8 @@ IDLE = "idle"
 PERHAPS_AWAY = "idle, or the coordinator was away"
 """Silent for longer than a member stays that nobody hears of, or until a commit that may have
 waited for the coordinator."""
+SET = "somebody else has committed meanwhile"
+OTHER_CLOCK = "the clock has gone back"
 MISSING = "commits may be missing"
 NO_COMMIT_SINCE = "no commit since"
 
@@ -63,7 +69,7 @@ def on_commits(story: Story, event: Commits) -> None:
     _judge_removals(story, progress, event)
     if story.told.is_complete(event.offset) and not story.told.is_complete(progress.last_offset):
         progress.rhythm = Rhythm()  # over a hole there is none
-    waited_us = outages.waited_us(state, event)
+    waited_us = outages.waited_us(story, event)
     _add(progress, event, waited_us)
     if event.leader_epoch is not None:  # somebody is at work, under this coordinator
         state.outage.leader_epoch = event.leader_epoch
@@ -97,20 +103,31 @@ def _add(progress: Progress, event: Commits, waited_us: int) -> None:
 
 
 def _end_silences(story: Story, progress: Progress, event: Commits) -> None:
-    """A commit while nobody has the partition is the last one of who had it, and may be late:
-    cooperative members commit what they give up after it was taken from them (KIP-429).
-    """
     is_owned = (event.topic, event.topic_partition) in story.state.held
+    ongoing = []
     for offset, number in progress.silences:
         rebalance = story.state.rebalances.get(offset)
-        if rebalance is not None and rebalance.silences[number].ongoing:
-            silence = rebalance.silences[number]
-            if is_owned:
-                _end_silence(silence, event)
-            elif event.at is not None:
-                silence.last_at, silence.committed = event.at, event.last_committed
-    if is_owned:
-        progress.silences = []
+        if rebalance is None or not rebalance.silences[number].ongoing:
+            continue
+        silence = rebalance.silences[number]
+        if is_owned:
+            _end_silence(silence, event)
+        else:
+            _note_ownerless(silence, event)
+        if silence.ongoing:
+            ongoing.append((offset, number))
+    progress.silences = ongoing
+
+
+def _note_ownerless(silence: Silence, event: Commits) -> None:
+    """A commit while nobody has the partition may be the last one of who had it: cooperative
+    members commit what they give up after it was taken from them (KIP-429). Later it is of somebody
+    else, who sets the offsets: then nobody knows what there was to read.
+    """
+    if silence.lost_at is None or event.at is None or event.at > silence.lost_at + LATE_US:
+        silence.ongoing, silence.unknown = False, SET
+    elif silence.last_at is None or event.at >= silence.last_at:
+        silence.last_at, silence.committed = event.at, event.last_committed
 
 
 def _end_silence(silence: Silence, event: Commits) -> None:
@@ -122,6 +139,9 @@ def _end_silence(silence: Silence, event: Commits) -> None:
     assert silence.lost_at is not None
     assert silence.usual_us is not None
     assert event.first_at is not None
+    if event.first_at < silence.lost_at - outages.SHORTEST_REST_US:
+        silence.unknown = OTHER_CLOCK
+        return
     if event.first_at - silence.lost_at > LONGEST_US:
         silence.unknown = NO_COMMIT_SINCE
         return
@@ -194,6 +214,8 @@ def begin_silence(
         silence.unknown = EARLIER
     elif not story.told.is_complete(progress.last_offset):
         silence.unknown = MISSING
+    elif outages.is_behind(state, silence.lost_at):
+        silence.unknown = OTHER_CLOCK
     elif silence.usual_us is None:
         silence.unknown = FEW_COMMITS
     elif (

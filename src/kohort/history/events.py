@@ -157,7 +157,8 @@ class Commits(Struct, tag_field="event", tag="commits"):
     leader_epoch: int | None = None
     rest_since: int | None = None
     """The last time before its last commit in which nothing was written about the group, if it was
-    longer than `outages.SHORTEST_REST_US`."""
+    longer than `outages.SHORTEST_REST_US`: from the latest time of any row before it on. Where
+    commits come folded null is for: none since the first row that was read with them."""
     rest_until: int | None = None
 
 

@@ -87,6 +87,7 @@ class History:
                 _pass(state, event.at)
             else:
                 write = [event]
+        outages.take_rest(story)
         forget(story)
         state.pending = [*write]
         self.closed += _closed(story)
@@ -120,6 +121,8 @@ def _pass(state: State, at: int | None) -> None:
 def _apply(story: Story, write: list[Record]) -> None:
     """Apply records that were written together: those before the record of an epoch led to it."""
     state = story.state
+    if write:
+        outages.take_rest(story)
     _begin(state, write)
     marks = [_mark(state.consumer.life, record) for record in write]
     coming: Record | None = None

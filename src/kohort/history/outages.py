@@ -11,6 +11,7 @@ prolong. So what is written right behind a rest shows no sign of life of that mo
 from kohort.history.events import Commits, Record
 from kohort.history.rows import COORDINATOR_AWAY
 from kohort.history.state import Rest, State
+from kohort.history.story import Story
 
 AT_ONCE_US = 5_000_000
 """How far apart members are removed whose sessions began anew together."""
@@ -19,6 +20,7 @@ LONGEST_OUTAGE_US = 1_800_000_000
 FEWEST = 2
 """A single member may as well have gone by itself."""
 SHORTEST_REST_US = 1_000_000
+"""A clock that goes back by more than this is another one."""
 BEHIND_REST_US = 1_000_000
 """For how long after a rest requests are handled that have waited."""
 
@@ -69,23 +71,36 @@ def gone(state: State, member_id: str, rebalance: int, number: int) -> None:
 def on_time(state: State, event: Record | Commits) -> None:
     """Note a rest that an event ends."""
     begins = event.first_at if isinstance(event, Commits) else event.at
-    if begins is not None and state.now is not None:
-        _note_rest(state, state.now, begins)
+    if begins is not None and state.now is not None and begins - state.now > SHORTEST_REST_US:
+        state.rest = _later(state.rest, Rest(state.now, begins))
 
 
-def _note_rest(state: State, since: int, until: int) -> None:
-    known = state.rest
-    if until - since > SHORTEST_REST_US and (known is None or until > known.until):
-        state.rest = Rest(since, until)
+def take_rest(story: Story) -> None:
+    """The commits up to here are all there: the latest rest that one of them brought is the last
+    one.
+    """
+    story.state.rest = _later(story.state.rest, story.rest)
 
 
-def waited_us(state: State, event: Commits) -> int:
+def _later(rest: Rest | None, other: Rest | None) -> Rest | None:
+    if rest is None or other is None:
+        return rest or other
+    return other if other.until > rest.until else rest
+
+
+def is_behind(state: State, at: int | None) -> bool:
+    """Whether a time is that of a clock that is behind the one before: between the two of them no
+    time has a meaning.
+    """
+    return at is not None and state.now is not None and state.now - at > SHORTEST_REST_US
+
+
+def waited_us(story: Story, event: Commits) -> int:
     """How long the last of these commits may have waited until the coordinator handled it."""
+    rest = story.state.rest
     if event.rest_since is not None and event.rest_until is not None:
-        _note_rest(state, event.rest_since, event.rest_until)
-        rest: Rest | None = Rest(event.rest_since, event.rest_until)
-    else:
-        rest = state.rest
+        rest = Rest(event.rest_since, event.rest_until)
+        story.rest = _later(story.rest, rest)
     if rest is None or event.at is None:
         return 0
     behind = rest.until <= event.at <= rest.until + BEHIND_REST_US

@@ -7,6 +7,7 @@ of its commits makes one of the others likely.
 
 from typing import NamedTuple
 
+from kohort.history import outages
 from kohort.history.commits import LONGEST_US, per_us, unusual_us, usual_us
 from kohort.history.rows import (
     LEAVE,
@@ -104,6 +105,8 @@ def _commits(story: Story, gone: Gone) -> list[tuple[int, int]]:
 
 def judged(story: Story, gone: Gone, committed_at: int | None) -> Removal:
     """The removal with the causes that nothing rules out, the likelier ones first."""
+    if outages.is_behind(story.state, gone.lost_at):
+        gone, committed_at = gone._replace(seen_at=None), None
     silent = seconds(gone.seen_at, gone.at)
     sent_at = committed_at
     if sent_at is not None and not gone.commits_prolong:
@@ -173,6 +176,8 @@ def _guess(story: Story, gone: Gone, removal: Removal) -> None:
     coordinator, or a silence that all have shared.
     """
     found = _latest(story, gone)
+    if outages.is_behind(story.state, gone.lost_at):
+        return
     if found is None or gone.at is None or not story.told.is_complete(found.rhythm.last_offset):
         return
     usual, rate = usual_us(found.rhythm), per_us(found.rhythm)

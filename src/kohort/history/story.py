@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kohort.history.events import Record
 from kohort.history.logged import Lines
 from kohort.history.rows import AssignmentRow, MemberRow
-from kohort.history.state import Rebalance, State
+from kohort.history.state import Rebalance, Rest, State
 
 SESSION_TIMEOUT_MS = 45_000
 """The session of members that speak the consumer protocol, where nothing tells it: the least that a
@@ -82,6 +82,8 @@ class Story:
 
     def __init__(self, state: State, told: Told) -> None:
         self.state, self.told = state, told
+        self.rest: Rest | None = None
+        """The latest rest that folded commits have brought, some of which end before it."""
         self.closed: list[MemberRow | AssignmentRow] = []
 
     def rebalance(self, offset: int, group_type: str = "consumer") -> Rebalance:

@@ -331,7 +331,8 @@ def _folded(
         "partition_leader_epoch",
     )
     marks = records.select(*GROUP, "offset", "timestamp", F.lit(True).alias("is_mark"))
-    before = F.lag("timestamp").over(Window.partitionBy(*GROUP).orderBy("offset"))
+    earlier = so_far().rowsBetween(Window.unboundedPreceding, -1)
+    before = F.max("timestamp").over(earlier)
     interval = F.count("is_mark").over(so_far())
     numbered = (
         commits.select(*GROUP, "offset", "timestamp", *columns)

@@ -366,8 +366,9 @@ REBALANCES = Table(
             "for how many seconds nobody read each partition that lost its owner here: from the "
             "last commit before to the first after, less the usual distance of its commits, "
             "which is from `since` to `until`. Null where that cannot be known, and `unknown` says "
-            "why: too few commits before, none since, an idle topic, a coordinator that may have "
-            "been away, or commits that may be missing",
+            "why: too few commits before, none since, an idle topic, an offset that somebody else "
+            "has set, a coordinator that may have been away, another clock, or commits that may be "
+            "missing",
         ),
         Column("unread_seconds", pa.float64(), "their sum; null where none is known"),
         Column("longest_unread_seconds", pa.float64(), "the longest; null where none is known"),
