@@ -13,9 +13,9 @@ from kohort.spark.gold.zones import ZONES
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.tables import folding
 from kohort.spark.tables.arrow_reader import Tables
-from kohort.spark.tables.end_samples import append_samples, merge_samples, walked
+from kohort.spark.tables.end_samples import append_samples, fresh_samples, merge_samples, walked
 from kohort.spark.tables.manifest import Part, load
-from kohort.spark.tables.old_samples import aged
+from kohort.spark.tables.old_samples import aged, news
 from kohort.spark.tables.thin_samples import ORDER
 from kohort.spark.tables.writer import Writer
 
@@ -150,6 +150,26 @@ def test_old_samples_are_read_once(runs):
     left = [part for part in runs.parts() if part in thin]
     assert len(left) == len(thin) - 1
     assert sum(row["topic"] == "late" for row in runs.samples()) == 1
+
+
+def test_what_was_left_out_is_no_news_when_it_is_told_again(runs):
+    """Of an older copy, which is walked from its begin each time. What was never known is news."""
+    rows = every(60, 0, 20 * DAY_S)
+    runs(rows)
+    known = runs.samples()
+    again = pa.Table.from_pylist([row | {"samples": 1} for row in rows], END_OFFSETS.arrow)
+    late = [sample(5 * DAY_S + 7, 1, topic="late"), sample(20 * DAY_S + 7, 10**6)]
+    both = pa.concat_tables([again, pa.Table.from_pylist(late, END_OFFSETS.arrow)])
+
+    with Writer(runs.directory) as writer:
+        there = writer.manifest.end_offsets
+        assert news(writer, there, fresh_samples(writer, writer.manifest, again)) == ()
+        (part,) = news(writer, there, fresh_samples(writer, writer.manifest, both))
+        assert part.rows == len(late)
+        assert news(writer, (), (part,)) == (part,)
+        young = fresh_samples(writer, writer.manifest, both.slice(len(rows) + 1))
+        assert news(writer, there, young) == young
+    assert runs.samples() == known
 
 
 def test_files_of_an_earlier_kohort_have_no_such_column(runs):

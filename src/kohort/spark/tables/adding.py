@@ -25,7 +25,7 @@ from kohort.spark.tables.code import code
 from kohort.spark.tables.compute import compute
 from kohort.spark.tables.end_samples import SAMPLE, fresh_samples, merge_samples, walked
 from kohort.spark.tables.manifest import DAY_MS, Manifest, Part
-from kohort.spark.tables.old_samples import aged
+from kohort.spark.tables.old_samples import aged, news
 from kohort.spark.tables.parts import write_part
 from kohort.spark.tables.summary import Summary
 from kohort.spark.tables.writer import Writer
@@ -93,6 +93,7 @@ def add(
     context = Context(in_millis(options.as_of or ends.at), *settings)
     with telling(spark, progress, "looking at the ends of topics"):
         sampled = _end_offsets(spark, writer, manifest, ends)
+        sampled = news(writer, manifest.end_offsets, sampled)
     manifest = manifest.with_(
         positions={**manifest.positions, **positions},
         notes=(*manifest.notes, *notes),

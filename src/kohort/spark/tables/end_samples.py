@@ -25,7 +25,9 @@ SAMPLE = ["sampled_at", "topic", "topic_partition", "end_offset", "origin"]
 
 
 def fresh_samples(writer: Writer, manifest: Manifest, samples: pa.Table) -> tuple[Part, ...]:
-    """The samples that are not there yet, as a part; none where nothing new is known."""
+    """The samples that are not there yet, as a part; none where nothing new is known. What was left
+    out as it got old is not there (see `old_samples.news`).
+    """
     fresh = samples
     if manifest.end_offsets and samples.num_rows:
         files = _files(writer.directory, manifest)

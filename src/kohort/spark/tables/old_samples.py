@@ -22,7 +22,7 @@ from kohort.spark.stores.places import Folder
 from kohort.spark.tables.folding import folded
 from kohort.spark.tables.footers import smallest
 from kohort.spark.tables.manifest import Part
-from kohort.spark.tables.thin_samples import thinned
+from kohort.spark.tables.thin_samples import left_in, thinned
 from kohort.spark.tables.writer import Writer
 
 Parts = tuple[Part, ...]
@@ -36,6 +36,30 @@ def aged(writer: Writer, parts: Parts, as_of_us: int) -> Parts:
         for zone in reversed(ZONES):  # from the coarsest on: no sample is written twice
             parts = _aged(writer, parts, zone, zone.reaches(newest_us))
     return parts
+
+
+def news(writer: Writer, known: Parts, fresh: Parts) -> Parts:
+    """The fresh parts without samples that were left out before: a log that is walked again from
+    its begin, as an older copy is, tells them each time.
+    """
+    directory = writer.directory
+    thin = [part for part in known if part.step_us != ONE_MOMENT]
+    times = [_first(directory, part) for part in fresh]
+    reached = max((_first(directory, part) + _file_us(part) for part in thin), default=None)
+    if reached is None or min(times, default=reached) >= reached:
+        return fresh
+    since = pc.field("sampled_at") >= _time(min(times))
+    stands = since & (pc.field("samples") > 1)
+    for zone in ZONES:
+        of_zone = [part for part in thin if part.step_us == zone.step_us]
+        rows = pa.Table.from_batches(_read(directory, of_zone, stands), END_OFFSETS.arrow)
+        batches = (left_in(batch, rows, zone) for batch in _read(directory, fresh, since))
+        fresh = tuple(_written(writer, batches, ONE_MOMENT))
+    return fresh
+
+
+def _file_us(part: Part) -> int:
+    return next(zone.file_us for zone in ZONES if zone.step_us == part.step_us)
 
 
 def _newest(directory: Folder, parts: Parts, as_of_us: int) -> int | None:

@@ -42,6 +42,21 @@ def thinned(rows: pa.Table, zone: Zone) -> pa.Table:
     return kept.set_column(kept.schema.get_field_index("samples"), "samples", told)
 
 
+def left_in(fresh: pa.RecordBatch, thin: pa.Table, zone: Zone) -> pa.RecordBatch:
+    """The fresh samples that none of these rows stands for, which stand for several of a zone."""
+    place = pc.index_in(_steps(fresh, zone), _steps(thin, zone))
+    until = thin["sampled_at"].combine_chunks().take(place)
+    is_new = pc.fill_null(pc.greater(fresh["sampled_at"], until), True)
+    return fresh.filter(is_new)
+
+
+def _steps(rows: pa.Table | pa.RecordBatch, zone: Zone) -> pa.Array | pa.ChunkedArray:
+    """The key and the step of each row, as a text."""
+    steps = pa.array(rows["sampled_at"].cast(pa.int64()).to_numpy() // zone.step_us)
+    texts = [*(rows[name].cast(pa.string()) for name in KEY), steps.cast(pa.string())]
+    return pc.binary_join_element_wise(*texts, "\0", null_handling="replace")
+
+
 def _changes(values: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Where a value differs from the one before it; the first one does."""
     return np.append(True, values[1:] != values[:-1])
