@@ -214,6 +214,58 @@ def test_a_file_is_put_as_a_whole(server, objects, key, monkeypatch):
 
 
 @BOTH
+def test_an_empty_file_is_put(objects, key):
+    objects.put(key, b"1")
+    with tempfile.TemporaryFile() as file:
+        objects.put(key, file)
+    assert (objects.read(key), objects.read_end(key, 10)) == (b"", (0, b""))
+
+
+@BOTH
+def test_large_reads_have_as_many_minutes_as_large_puts(objects, key, monkeypatch):
+    monkeypatch.setattr(clouds, "_BYTES_A_MINUTE", 100)
+    asked, client = [], Cloud._client
+    monkeypatch.setattr(Cloud, "_client", lambda *told: asked.append(told[1]) or client(*told))
+    objects.put(key, bytes(250))
+    assert asked == [3]
+    for read, minutes in (
+        (lambda: objects.read(key), [1, 3]),
+        (lambda: objects.read(key, 10), [1, 3]),
+        (lambda: objects.read(key, 0, 250), [3]),
+        (lambda: objects.read(key, 200, 250), [1]),
+        (lambda: objects.read_end(key, 150)[1], [1, 2]),
+    ):
+        asked.clear()
+        assert set(read()) == {0}
+        assert asked == minutes
+
+
+@BOTH
+def test_what_obstore_does_not_take_is_told_as_a_refusal(objects, key):
+    for asked in (
+        lambda: objects.put(f"{key}//x", b"1"),
+        lambda: objects.read(f"{key}/./x"),
+        lambda: objects.read(key, 2, 2),
+    ):
+        with pytest.raises(StoreError) as raised:
+            asked()
+        assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("source: Os { code: 111, kind: ConnectionRefused }", "Connection refused"),
+        ("source: Custom { kind: TimedOut, error: x }", "it takes too long"),
+        ('Custom { kind: Other, error: "failed to lookup" }', "failed to lookup"),
+        ("IncompleteMessage", "the connection was closed"),
+    ],
+)
+def test_why_nobody_answers_in_the_words_of_its_libraries(words, why):
+    assert clouds._why(words) == why
+
+
+@BOTH
 def test_the_time_is_asked_for_by_writing(server, objects, key):
     objects.swap(key, b"1", None)
     there = objects.current(key)

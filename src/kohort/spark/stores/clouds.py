@@ -33,7 +33,11 @@ _CLOCK = ".now"
 _STATUS = re.compile(r"\bcode: (\d+) ?([^:\n]*)")
 _CODE, _MESSAGE = re.compile(r"<Code>(\w+)"), re.compile(r"<Message>([^<\n]+)")
 _ASKED = re.compile(r"Error performing [A-Z]+ (?:\w+://)?([^/\s]+)")
-_WHY = re.compile(r"(?:code: (\d+),|kind: (TimedOut|Timeout)\b|error: \"?(?!Custom)([\w ,:]+))")
+_WHY = re.compile(
+    r"code: (?P<number>\d+),"
+    r"|kind: (?P<late>TimedOut|Timeout)\b"
+    r"|error: \"?(?!Custom)(?P<words>[\w ,:]+)"
+)
 _ACCOUNT = re.compile(r"([a-z0-9]+)\.(?:dfs|blob)\.(core\.[a-z0-9.]+)")
 _BROKEN = "HTTP error"
 _HIDDEN = "REDACTED"
@@ -64,7 +68,9 @@ class Cloud:
         """None where it names none of these."""
         container, at, host = where.partition("@")
         if scheme.startswith("abfs"):
-            return cls("abfss", where) if container and _ACCOUNT.fullmatch(host) else None
+            host = host.lower()  # a name of a host is the same in capitals
+            known = container and _ACCOUNT.fullmatch(host)
+            return cls("abfss", f"{container}@{host}") if known else None
         return cls(scheme, where) if container and not at else None
 
     @property
@@ -79,11 +85,26 @@ class Cloud:
         return f"{self.scheme}://{self.where}/{key}"
 
     def read(self, key: str, begin: int = 0, until: int | None = None) -> bytes:
-        if begin == 0 and until is None:
-            return self.current(key).data
         if until is None:
-            until = int(self._head(key)["size"])
-        return self._tried(key, lambda client: bytes(client.get_range(key, start=begin, end=until)))
+            size, data = self._short(key) if begin == 0 else (int(self._head(key)["size"]), None)
+            if data is not None:
+                return data
+            until = size
+
+        def get(client: Any) -> bytes:
+            return bytes(client.get_range(key, start=begin, end=until))
+
+        return self._tried(key, get, _minutes(until - begin))
+
+    def _short(self, key: str) -> tuple[int, bytes | None]:
+        """The size of an object, and all of it where that takes no longer than a minute."""
+
+        def get(client: Any) -> tuple[int, bytes | None]:
+            answer = client.get(key)
+            size = int(answer.meta["size"])
+            return size, bytes(answer.bytes()) if _minutes(size) == 1 else None
+
+        return self._tried(key, get)
 
     def read_end(self, key: str, count: int) -> tuple[int, bytes]:
         """Azure knows no range that is counted from the end."""
@@ -92,10 +113,9 @@ class Cloud:
 
     def put(self, key: str, data: bytes | IO[bytes], content_type: str | None = None) -> None:
         """A file is mapped, not read into memory; whoever lets go of the map last ends it."""
-        mapped = (
-            data if isinstance(data, bytes) else mmap.mmap(data.fileno(), 0, prot=mmap.PROT_READ)
+        self._put(
+            key, data if isinstance(data, bytes) else _mapped(data), "overwrite", content_type
         )
-        self._put(key, mapped, "overwrite", content_type)
 
     def current(self, key: str) -> Object:
         def get(client: Any) -> tuple[Any, bytes]:
@@ -139,7 +159,7 @@ class Cloud:
         def put(client: Any) -> Any:
             return client.put(key, data, mode=mode, use_multipart=False, **more)
 
-        return self._tried(key, put, 1 + len(data) // _BYTES_A_MINUTE)
+        return self._tried(key, put, _minutes(len(data)))
 
     def _now(self, key: str) -> datetime:
         """An answer's date obstore does not show, but when an object was written."""
@@ -164,7 +184,7 @@ class Cloud:
 
         try:
             return ask(client)
-        except (BaseError, FileNotFoundError) as error:
+        except (BaseError, FileNotFoundError, ValueError) as error:
             raise self._told(key, error) from error
 
     def _told(self, key: str, error: Exception) -> Exception:
@@ -201,6 +221,17 @@ class Cloud:
         return _made(os.getpid(), self.scheme, self.where, minutes, *told)
 
 
+def _minutes(size: int) -> int:
+    """How many minutes a request may take for so many bytes."""
+    return 1 + size // _BYTES_A_MINUTE
+
+
+def _mapped(file: IO[bytes]) -> bytes | mmap.mmap:
+    """A file that is empty cannot be mapped."""
+    empty = os.fstat(file.fileno()).st_size == 0
+    return b"" if empty else mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+
+
 def _found(pattern: re.Pattern[str], words: str) -> str:
     found = pattern.search(words)
     return "" if found is None else found[1].strip()
@@ -210,9 +241,9 @@ def _why(words: str) -> str:
     found = _WHY.search(words)
     if found is None:
         return "the connection was closed"
-    if found[2]:
+    if found["late"]:
         return "it takes too long"
-    return os.strerror(int(found[1])) if found[1] else found[3]
+    return os.strerror(int(found["number"])) if found["number"] else found["words"]
 
 
 _PROCESSES: set[int] = set()

@@ -83,7 +83,8 @@ def _objects(text: str, scheme: str, where: str) -> Objects:
     if scheme in _CLOUDS:
         cloud = Cloud.of(scheme, where)
         if cloud is None:
-            what = "bucket" if scheme == "gs" else "container"
+            of_account = scheme.startswith("abfs") and not where.startswith("@") and where
+            what = "bucket" if scheme == "gs" else "account" if of_account else "container"
             raise PlaceError(f"{text} names no {what}, expected {_CLOUDS[scheme]}")
         require("obstore", "clouds")
         return cloud
