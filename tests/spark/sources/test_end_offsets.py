@@ -96,7 +96,7 @@ def test_a_later_read_goes_on_where_the_last_one_stopped(tmp_path):
     assert ends(first) == {"orders-0": [(30, 3)]}
     assert ends(again) == {"orders-0": [(30, 4), (50, 6)]}
     seen = last_seen(pa.concat_tables([first, again]))
-    assert seen["orders", 0].last == (50, 6)
+    assert [*seen.values()] == [(50, 6)]
     assert sampling.sample_folders(str(tmp_path), seen).num_rows == 0
     (tmp_path / "orders-0" / "partition.metadata").write_text(
         "version: 0\ntopic_id: iYG3PZ_oS3aF60JMUzAt0Q"
@@ -117,12 +117,30 @@ def test_a_later_read_goes_on_where_the_last_one_stopped(tmp_path):
 def test_another_topic_of_that_name_is_read_from_its_start_without_an_id(batches, tmp_path):
     partition(tmp_path, (0, 5, 10), (5, 5, 20))
     seen = last_seen(sampling.sample_folders(str(tmp_path)))
-    assert seen["orders", 0] == (None, (20, 10))
+    assert seen == {("orders", 0, None): (20, 10)}
     partition(tmp_path, *batches)
 
     again = sampling.sample_folders(str(tmp_path), seen)
 
     assert ends(again) == {"orders-0": [(at, first + count) for first, count, at in batches]}
+
+
+def test_a_topic_that_was_made_anew_is_read_once_whatever_its_times(tmp_path):
+    """Its records are older than the newest of the one before; both ids are known."""
+    rows = []
+    for topic_id, at in (("iYG3PZ_oS3aF60JMUzAt0Q", 500), ("jYG3PZ_oS3aF60JMUzAt0Q", 20)):
+        partition(tmp_path, (0, 2, at), (2, 1, at + 5))
+        (tmp_path / "orders-0" / "partition.metadata").write_text(
+            f"version: 0\ntopic_id: {topic_id}"
+        )
+        seen = last_seen(pa.concat_tables(rows)) if rows else {}
+        rows.append(sampling.sample_folders(str(tmp_path), seen))
+        assert ends(rows[-1]) == {"orders-0": [(at, 2), (at + 5, 3)]}
+
+    seen = last_seen(pa.concat_tables(rows))
+
+    assert sorted(seen.values()) == [(25, 3), (505, 3)]
+    assert sampling.sample_folders(str(tmp_path), seen).num_rows == 0
 
 
 @pytest.mark.parametrize(("base", "left"), [(10, []), (0, [(0, 5, 10)]), (5, [(5, 5, 20)])])

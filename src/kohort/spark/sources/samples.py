@@ -6,7 +6,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_PLACE = ["topic", "topic_partition"]
+_LOG = ["topic", "topic_partition", "topic_id"]
 
 
 class Sample(NamedTuple):
@@ -16,43 +16,30 @@ class Sample(NamedTuple):
     end_offset: int
 
 
-class Seen(NamedTuple):
-    """The last sample of an earlier walk, and the topic that it is of; None for unknown."""
-
-    topic_id: str | None
-    last: Sample
-
-
-Since = Mapping[tuple[str, int], Seen]
-"""Topic and partition -> where the next walk goes on."""
+Since = Mapping[tuple[str, int, str | None], Sample]
+"""Topic, partition and id of the topic, None for unknown -> where the next walk goes on: the last
+sample of an earlier one. A topic that was made anew may have older times than the one before it.
+"""
 NOTHING: Since = {}
 
 
 def newest(samples: pa.Table) -> pa.Table:
-    """The rows that `last_seen` needs: of each partition the last, and the last with an id."""
-    numbered = samples.append_column("has_id", samples["topic_id"].is_valid())
-    in_order = numbered.sort_by([("sampled_at", "ascending"), ("end_offset", "ascending")])
-    others = [name for name in samples.schema.names if name not in _PLACE]
-    found = in_order.group_by([*_PLACE, "has_id"], use_threads=False).aggregate(
+    """The rows that `last_seen` needs: the last of each log."""
+    in_order = samples.sort_by([("sampled_at", "ascending"), ("end_offset", "ascending")])
+    others = [name for name in samples.schema.names if name not in _LOG]
+    found = in_order.group_by(_LOG, use_threads=False).aggregate(
         [(name, "last") for name in others]
     )
-    columns = [found[name if name in _PLACE else f"{name}_last"] for name in samples.schema.names]
+    columns = [found[name if name in _LOG else f"{name}_last"] for name in samples.schema.names]
     return pa.table(columns, schema=samples.schema)
 
 
 def last_seen(samples: pa.Table) -> Since:
     """Where the next walk goes on, out of END_OFFSETS rows: only those with origin `log` count."""
-    walked = samples.filter(pc.field("origin") == "log")
-    in_order = walked.sort_by([("sampled_at", "ascending"), ("end_offset", "ascending")])
-    columns = ("topic_id", "sampled_at", "end_offset")
-    newest = in_order.group_by(_PLACE, use_threads=False).aggregate(
-        [(name, "last") for name in columns]
-    )
-    times = newest.column("sampled_at_last").cast(pa.int64()).to_pylist()
-    others = (
-        newest.column(name).to_pylist() for name in (*_PLACE, "topic_id_last", "end_offset_last")
-    )
+    found = newest(samples.filter(pc.field("origin") == "log"))
+    times = found["sampled_at"].cast(pa.int64()).to_pylist()
+    others = (found[name].to_pylist() for name in (*_LOG, "end_offset"))
     return {
-        (topic, partition): Seen(topic_id, Sample(at_us // 1000, end_offset))
+        (topic, partition, topic_id): Sample(at_us // 1000, end_offset)
         for topic, partition, topic_id, end_offset, at_us in zip(*others, times, strict=True)
     }

@@ -50,11 +50,11 @@ def is_short(found: Sequence[Folder], since: Since, most_bytes: int, most_folder
     """Whether walks over these folders pass at most this many bytes altogether."""
     left = most_bytes
     for folder in found if len(found) <= most_folders else ():
-        seen = since.get((folder.topic, folder.partition))
+        last = since.get((folder.topic, folder.partition, _topic_id(folder.path)))
         segments = segment_files(folder.path)
         following = [*(later.base for later in segments[1:]), None]
         for segment, end in zip(segments, following, strict=True):
-            if seen is None or end is None or end >= seen.last.end_offset:
+            if last is None or end is None or end >= last.end_offset:
                 with suppress(FileNotFoundError):
                     left -= os.stat(segment.path).st_size  # noqa: PTH116
         if left < 0:
@@ -73,8 +73,7 @@ def sample(folder: Folder, since: Since = NOTHING, *, most: int = MOST_SAMPLES) 
     """
     topic_id = _topic_id(folder.path)
     segments = segment_files(folder.path)
-    seen = since.get((folder.topic, folder.partition))
-    last = seen.last if seen is not None and seen.topic_id == topic_id else None
+    last = since.get((folder.topic, folder.partition, topic_id))
     samples = thinned(_ends(segments, last), most)
     if not samples and last is None:
         samples = _end_by_file_time(segments)
