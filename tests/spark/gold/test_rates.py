@@ -3,6 +3,7 @@
 import random
 from collections import defaultdict
 
+import pyarrow as pa
 import pytest
 from tests.spark.gold.progress_rows import at, commit, commits_frame, seconds
 
@@ -16,6 +17,7 @@ from kohort.spark.schemas.progress import COMMIT_RATES
 FINE, COARSE = ZONES
 DAY_S = 24 * 3600
 DAYS = 30
+EVER = at(10**9)
 
 
 def life(seed, group):
@@ -52,7 +54,7 @@ def single(spark, lives):
     """A row of each commit, and the time of the newest."""
     frame = commits_frame(spark, lives)
     found = rates(frame, held_back(frame)).toArrow()
-    return found, newest_of(frame).toArrow()
+    return found, newest_of(frame, EVER).toArrow()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -86,7 +88,7 @@ def test_a_step_keeps_every_sum_the_extremes_and_the_last(spark, lives, single):
         is_complete = row["effective_at"] >= row["complete_from"]
         steps[row["group_id"], step, is_complete, row["is_reset"]].append(row)
 
-    found = commit_rates({"commits": commits_frame(spark, lives)}, Context(at(0))).toArrow()
+    found = commit_rates({"commits": commits_frame(spark, lives)}, Context(EVER)).toArrow()
 
     assert found.schema.names == COMMIT_RATES.names
     by_last = {(row["group_id"], row["offset"]): row for row in found.to_pylist()}
@@ -114,10 +116,43 @@ def test_a_step_keeps_every_sum_the_extremes_and_the_last(spark, lives, single):
 def test_a_month_of_a_commit_a_minute_is_a_few_thousand_rows(spark):
     """The newest commit counts, whenever that was: 24 rows a day, then 288, then each commit."""
     rows = [commit("g", minute, minute * 60) for minute in range(DAYS * 1440)]
-    found = commit_rates({"commits": commits_frame(spark, rows)}, Context(at(10**9))).toArrow()
+    found = commit_rates({"commits": commits_frame(spark, rows)}, Context(EVER)).toArrow()
 
     young = [row for row in found.to_pylist() if row["commits"] == 1]
     assert len(young) == 1 + 2 * 1440  # nothing is before the first
     assert found.num_rows <= 1 + 2 * 1440 + 13 * 288 + 20 * 24
     assert {row["records_per_second"] for row in found.to_pylist()} == {None, 1 / 60}
     assert max(seconds(row["effective_at"]) for row in young) == DAYS * DAY_S - 60
+
+
+def test_a_commit_of_a_time_to_come_makes_no_other_old(spark):
+    """It stands alone, and the others are merged as without it; until its time has come."""
+    rows = [commit("g", minute, minute * 60) for minute in range(3 * 1440)]
+    ahead = commit("ahead", 1, 400 * DAY_S)
+
+    def found(rows, now):
+        frame = commits_frame(spark, rows)
+        return commit_rates({"commits": frame}, Context(at(now))).toArrow().to_pylist()
+
+    without = found(rows, 3 * DAY_S)
+    both = found([*rows, ahead], 3 * DAY_S)
+    assert sorted(map(repr, both)) == sorted(
+        map(repr, [*without, *(row for row in both if row["group_id"] == "ahead")])
+    )
+    assert len(both) == len(without) + 1 > 2 * 1440
+    assert len(found([*rows, ahead], 400 * DAY_S)) <= 3 * 24 + 2
+    assert len(found([*rows, ahead], -1)) == len(rows) + 1  # nothing is known of any age
+
+
+def test_many_commits_in_a_row_are_compared_without_overflow(spark, single):
+    rows, newest = single
+    merged = rows.slice(rows.num_rows - 1, 1).to_pylist()
+    frames = []
+    for commits, records in ((1 << 30, 1 << 62), (1 << 30, -(1 << 62)), (3, 3 << 40)):
+        row = merged[0] | {"commits": commits, "records": records, "effective_at": at(60)}
+        frames.append(row | {"offset": len(frames), "first_at": at(0), "is_reset": False})
+    frame = spark.createDataFrame(pa.Table.from_pylist(frames, COMMIT_RATES.arrow))
+
+    (found,) = coarser(frame, spark.createDataFrame(newest)).toArrow().to_pylist()
+
+    assert (found["commits"], found["records"]) == ((1 << 31) + 3, 3 << 40)

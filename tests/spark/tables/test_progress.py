@@ -355,6 +355,29 @@ def test_what_is_thinned_by_and_by_is_the_whole_thinned_at_once(spark, tmp_path,
     assert known_lag(out, "stuck") == [(0, True, True), (1, True, True)]
 
 
+@pytest.mark.timeout(900)
+def test_commits_of_a_time_to_come_make_others_old_when_it_has_come(spark, tmp_path):
+    """Of each moment the rates are those of one run: before it, behind it with nothing new, and at
+    a moment that goes back.
+    """
+    hours = sorted([*(hour + more for hour in range(24 * DAYS) for more in (0, 0.02)), 240.5])
+    entries = [
+        entry_of(("plain", 0, 0, int(hour), True), "steady" if hour != 240.5 else "ahead")
+        | {"ms": made.FIRST + int((hour if hour != 240.5 else 20 * 24) * HOUR_MS)}
+        for hour in hours
+    ]
+    rows, log, out = decoded(made.raw(entries)), FedDecoded({}), tmp_path / "out"
+    counts = []
+    for number, last in ((5, 5), (10.5, 10.5), (16, 16), (21, 16), (18, 16), (18.5, 17), (24, 24)):
+        log.rows = {0: rows.slice(0, sum(hour <= last * 24 for hour in hours))}
+        jobs.run(log, out, spark=spark, as_of=day(number))
+        expected = whole(log, tmp_path / str(number), spark, day(number))
+        assert differences(told(out), expected) == {}, number
+        counts.append(len(expected["commit_rates"]))
+    assert counts[3] < counts[2] - 24
+    assert counts[4] == counts[2]
+
+
 def past(out, since):
     """What was told of moments that are not yet merged."""
     return Tables(out).table("lag_history", pc.field("at") > since).to_pylist()

@@ -1,15 +1,18 @@
 """How `commit_rates` gets coarser with age: a row comes to stand for the commits of a whole step.
 
 Sums are kept exactly, with the least and the most, so no spike is lost. How old a commit is tells
-the newest one of its partition of the log: no other partition and no clock. Rows become the same in
-whatever pieces they are merged, and a commit that comes late adds to the row that stands for its
-step.
+the newest one of its partition of the log, and no other partition; one that is later than the
+moment of the run has a wrong clock, and tells nothing until then. Rows become the same in whatever
+pieces they are merged, and a commit that comes late adds to the row that stands for its step.
 """
+
+from datetime import datetime
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold.commits import KEY
+from kohort.spark.gold.moments import micros
 from kohort.spark.gold.zones import ZONES, Zone
 from kohort.spark.schemas.progress import COMMIT_RATES, COMMITTED
 
@@ -18,10 +21,10 @@ _SANE = 1 << 40
 """A commit that moves further, of somebody who plays with offsets, stays alone: sums must fit."""
 
 
-def newest_of(commits: DataFrame) -> DataFrame:
-    """partition, newest_us: the time of the newest commit of each partition of the log."""
+def newest_of(commits: DataFrame, as_of: datetime) -> DataFrame:
+    """partition, newest_us: the time of the newest commit of each partition of the log by then."""
     at = F.unix_micros("effective_at")
-    taken = commits.where(F.col("state") == COMMITTED)
+    taken = commits.where((F.col("state") == COMMITTED) & (at <= micros(as_of)))
     return taken.groupBy("partition").agg(F.max(at).alias("newest_us"))
 
 
@@ -38,7 +41,7 @@ def coarser(rows: DataFrame, newest: DataFrame) -> DataFrame:
     at, records, commits = F.unix_micros("effective_at"), F.col("records"), F.col("commits")
     begins = {zone: at - F.pmod(at, F.lit(zone.step_us)) for zone in ZONES}
     step = F.when(at < reach_of(_COARSE), begins[_COARSE]).when(at < reach_of(_FINE), begins[_FINE])
-    is_sane = F.coalesce(records.between(-commits * _SANE, commits * _SANE), F.lit(True))
+    is_sane = F.coalesce((records / commits).between(-_SANE, _SANE), F.lit(True))
     marked = rows.join(F.broadcast(newest), "partition", "left").withColumns(
         {
             "step": step,

@@ -9,10 +9,10 @@ from kohort.spark.gold.measure import Context, Frames
 from kohort.spark.schemas.progress import COMMIT_RATES, COMMITTED, REMOVED
 
 
-def commit_rates(frames: Frames, _context: Context) -> DataFrame:
+def commit_rates(frames: Frames, context: Context) -> DataFrame:
     """The table `commit_rates`: each commit that took effect, beside the one before it."""
     every = frames["commits"]
-    return coarser(rates(every, held_back(every)), newest_of(every))
+    return coarser(rates(every, held_back(every)), newest_of(every, context.as_of))
 
 
 def held_back(every: DataFrame) -> DataFrame:

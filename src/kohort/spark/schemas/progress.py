@@ -143,9 +143,10 @@ COMMIT_RATES = Table(
         ),
     ),
     computed="From `commits` that took effect, each beside the one before it in the log. Where a "
-    "whole day is more than a day older than the newest commit of its partition of the log, the "
-    "commits of every five minutes become one row; where a whole week (from Thursday on, in UTC) "
-    "is more than a week older, those of every hour. Resets are not merged with other commits, nor "
+    "whole day is more than a day older than the newest commit of its partition of the log (those "
+    "later than the moment of the run do not count), the commits of every five minutes become one "
+    "row; where a whole week (from Thursday on, in UTC) is more than a week older, those of "
+    "every hour. Resets are not merged with other commits, nor "
     "are those without one before them, nor what is before `complete_from` with what is not. "
     "`offset` and `committed_offset` are those of the last one in the log.",
     unknown="How many records were read: offsets of a compacted topic and markers of transactions "

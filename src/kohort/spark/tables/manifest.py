@@ -125,8 +125,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Partition -> the time of the last commit that a transaction held back until its log was
     complete, in microseconds (see `gold.rates`)."""
     rated: dict[int, int] = msgspec.field(default_factory=dict)
-    """Partition -> the time of its newest commit in `commit_rates`, in microseconds. It says how
-    old the others are.
+    """Partition -> the time of its newest commit in `commit_rates` that is not after the moment of
+    the run, in microseconds. It says how old the others are.
     """
     open_from: dict[int, int]
     """Partition -> offset of the first commit whose transaction has not ended."""

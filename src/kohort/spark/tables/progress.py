@@ -126,11 +126,8 @@ def _status(
 
 def _steps(run: Run, fresh: Fresh, state: State, gold: dict[str, Parts]) -> Rated:
     """The steps of consumers, where they stand, and which are not needed any more."""
-    before = run.standing.before
-    if before is not None and not run.standing.touched:
-        rated = Rated(before.held_back, before.rated)
-    else:
-        gold[COMMIT_RATES.name], rated = rates(run, fresh, gold[COMMITS.name])
+    gold[COMMIT_RATES.name], rated = rates(run, fresh, gold[COMMITS.name])
+    if run.standing.before is None or run.standing.touched:
         gold[OFFSETS.name] = _offsets(run, fresh, state)
     gold[DELETABLE_GROUPS.name] = deletable(run, state, gold)
     return rated

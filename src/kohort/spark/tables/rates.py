@@ -2,6 +2,9 @@
 
 Rows that stand for an hour are over, unless a commit comes late that belongs to one of them. They
 get files of their own, so that what a run writes again does not grow with the past.
+
+A commit that is later than the moment of a run makes nothing old. A later run, whose moment is
+behind it, finds it again by the footers of the files.
 """
 
 from collections.abc import Iterable
@@ -34,14 +37,20 @@ class Rated(NamedTuple):
     held_back: dict[int, int]
     """From when on commits are known (see `gold.rates.held_back`)."""
     newest: dict[int, int]
-    """The newest commit."""
+    """The newest commit that is not after the moment of the run."""
 
 
 class _Span(NamedTuple):
-    """The times of new commits of a partition of the log."""
+    """The times of commits of a partition of the log."""
 
     first_us: int
     last_us: int
+
+    def plus(self, other: "_Span | None") -> "_Span":
+        """Both together."""
+        if other is None:
+            return self
+        return _Span(min(self.first_us, other.first_us), max(self.last_us, other.last_us))
 
 
 def rates(run: Run, fresh: Fresh, commits: Parts) -> tuple[Parts, Rated]:
@@ -50,10 +59,17 @@ def rates(run: Run, fresh: Fresh, commits: Parts) -> tuple[Parts, Rated]:
     """
     before = run.standing.before
     old, rated = ({}, {}) if before is None else (before.held_back, before.rated)
+    now = micros(run.context.as_of)
+    passed = _passed(run, now)
+    is_later = any(at > now for at in rated.values())
+    if before is not None and not (run.standing.touched or passed or is_later):
+        return run.before(COMMIT_RATES), Rated(before.held_back, before.rated)
     known = {index: at for index, at in old.items() if index not in run.anew()}
     found = _held_back(run, fresh.over)
     behind = known | {index: max(at, known.get(index, at)) for index, at in found.items()}
-    again = frozenset(one for one in run.going_on if behind.get(one) != known.get(one))
+    later = frozenset(one for one, at in rated.items() if at > now)  # merged for a later moment
+    again = later - run.anew()
+    again |= frozenset(one for one in run.going_on if behind.get(one) != known.get(one))
     over = [part for part in commits if not part.is_open]
     every = run.parts(COMMITS, fresh.over)
     if again:  # what was told of them begins later now
@@ -67,8 +83,11 @@ def rates(run: Run, fresh: Fresh, commits: Parts) -> tuple[Parts, Rated]:
         groups = F.broadcast(every.select("partition", "group_id").distinct())
         then = then.join(groups, ["partition", "group_id"], "left_semi")
     rows = of_commits.rates(every, _as_behind(run, behind), then)
-    spans = _spans(run, fresh.over) | _spans(run, over, again)
+    spans = _spans(run, fresh.over, now) | _spans(run, over, now, again)
     begun_anew = run.anew() | again
+    for index, span in passed.items():
+        if index not in begun_anew:
+            spans[index] = span.plus(spans.get(index))
     parts = without(run.before(COMMIT_RATES), begun_anew, run.directory)
     until = {index: at for index, at in rated.items() if index not in begun_anew}
     newest = until | {
@@ -118,24 +137,54 @@ def _last(run: Run, part: Part) -> int:
     return -1 if last is None else micros(last)
 
 
-def _spans(run: Run, parts: Iterable[Part], only: frozenset[int] | None = None) -> dict[int, _Span]:
-    """Partition of the log -> when its commits took effect, of some partitions or of all."""
+def _spans(
+    run: Run, parts: Iterable[Part], now_us: int, only: frozenset[int] | None = None
+) -> dict[int, _Span]:
+    """Partition of the log -> when its commits took effect that are not after a moment, of some
+    partitions or of all.
+    """
     found: dict[int, _Span] = {}
-    taken = ds.field("state") == COMMITTED
+    taken = (ds.field("state") == COMMITTED) & (ds.field("effective_at") <= _time(now_us))
     if only is not None:
         taken &= ds.field("partition").isin(sorted(only))
     for part in parts if only is None or only else ():
         rows = parquet.folder_dataset(run.directory / part.path, COMMITS.arrow)
-        for batch in rows.to_batches(columns=["partition", "effective_at"], filter=taken):
-            at = batch.column("effective_at").cast(pa.int64())
-            times = pa.table({"partition": batch.column("partition"), "at": at})
-            ends = times.group_by("partition").aggregate([("at", "min"), ("at", "max")])
-            for row in ends.to_pylist():
-                if row["at_min"] is not None:
-                    span = _Span(row["at_min"], row["at_max"])
-                    known = found.get(row["partition"], span)
-                    found[row["partition"]] = _Span(min(known[0], span[0]), max(known[1], span[1]))
+        _add_spans(found, rows, taken)
     return found
+
+
+def _passed(run: Run, now_us: int) -> dict[int, _Span]:
+    """Partition of the log -> when its known commits took effect that were later than the moment of
+    the run before, and are not later than now. Where clocks are right there are none.
+    """
+    before_ms = run.writer.manifest.as_of_ms
+    if run.standing.before is None or before_ms is None or now_us <= before_ms * 1000:
+        return {}
+    found: dict[int, _Span] = {}
+    at = ds.field("effective_at")
+    taken = (at > _time(before_ms * 1000)) & (at <= _time(now_us))
+    for part in run.before(COMMIT_RATES):
+        if _last(run, part) > before_ms * 1000:
+            of_part = taken
+            if part.partitions is not None:
+                of_part &= ds.field("partition").isin(part.partitions)
+            rows = parquet.folder_dataset(run.directory / part.path, COMMIT_RATES.arrow)
+            _add_spans(found, rows, of_part)
+    return found
+
+
+def _add_spans(found: dict[int, _Span], rows: ds.Dataset, taken: ds.Expression) -> None:
+    for batch in rows.to_batches(columns=["partition", "effective_at"], filter=taken):
+        at = batch.column("effective_at").cast(pa.int64())
+        times = pa.table({"partition": batch.column("partition"), "at": at})
+        ends = times.group_by("partition").aggregate([("at", "min"), ("at", "max")])
+        for row in ends.to_pylist():
+            span = _Span(row["at_min"], row["at_max"])
+            found[row["partition"]] = span.plus(found.get(row["partition"]))
+
+
+def _time(microseconds: int) -> pa.Scalar:
+    return pa.scalar(microseconds, COMMITS.arrow.field("effective_at").type)
 
 
 def _held_back(run: Run, parts: Iterable[Part]) -> dict[int, int]:
