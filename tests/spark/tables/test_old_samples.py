@@ -128,6 +128,22 @@ def test_the_age_of_a_copy_is_that_of_its_newest_sample(runs):
     assert len(runs.samples()) < len(rows) / 4
 
 
+def test_one_run_with_a_wrong_clock_thins_the_others_and_no_later_ones(runs):
+    """As the docs say. What is told stays true, if coarser."""
+    rows = every(60, 0, 5 * DAY_S)
+    runs(rows)
+    runs([sample(35 * DAY_S, 9 * DAY_S)])
+    found = runs.samples()
+    assert len(found) <= 5 * 24 + 3
+    known = {(row["sampled_at"], row["end_offset"]) for row in rows}
+    assert {(row["sampled_at"], row["end_offset"]) for row in found[:-1]} <= known
+
+    more = every(60, 5 * DAY_S, 6 * DAY_S)
+    runs(more)
+
+    assert len(runs.samples()) == len(found) + len(more)
+
+
 def test_the_newest_sample_of_each_partition_stays(runs):
     """A folder in which nothing is written is walked on from there, also a year later."""
     rows = every(11, 0, 3000, topic="idle", origin="log", topic_id="A")

@@ -25,8 +25,9 @@ from kohort.spark.stores.store import store_of
 
 SCHEMA_VERSION = 2
 _READABLE = (1, 2)
-"""Version 2 has a past, the lines of brokers' logs, and samples that stand for others. A Kohort
-that does not know these would drop them, or take the samples for exact, so it must refuse.
+"""Version 2 has a past, the lines of brokers' logs, and samples that stand for others. Kohort 0.1.0
+does not know these, so it must refuse: it would drop them, or take the samples for exact. What was
+built from the sources between the releases reads it, and does not know all of that.
 """
 DAY_MS = 86_400_000
 

@@ -1,8 +1,11 @@
 """The files of old samples: one for each day, later one for each week, with samples thinned.
 
 Samples are thinned before gold is computed from them, so whoever computes it again finds the same
-ones. How old a sample is tells the newest one, and not the clock: a copy of a log gets no older
-while it lies there, and a clock that is wrong costs nothing.
+ones. How old a sample is tells the newest one that is not after the moment of the run: a copy of a
+log gets no older while it lies there. Where both the moment and a sample come from a clock that is
+ahead, all others are taken for that much older, and what is thinned then stays so: times of lag are
+less exact, and none is wrong. When the clock is right again, that sample makes nothing old until
+its time has come.
 """
 
 from collections.abc import Iterable, Iterator

@@ -4,7 +4,7 @@ A sample is as true alone as among others, so what is left out makes a time lag 
 never wrong: the samples beside it bound it still. What an offset is judged by stays: the first
 sample of a file's time, which has no other below it, and both samples where an end goes back, as
 only a topic that was made anew does. Rows become the same in whatever order and pieces they are
-thinned.
+thinned, unless some come late into a step at which an end went back (see `thinned`).
 """
 
 import numpy as np
