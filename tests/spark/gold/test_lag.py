@@ -21,9 +21,9 @@ from tests.spark.gold.progress_rows import (
 from kohort.spark.gold.lag import lag, lag_at, sampled
 from kohort.spark.gold.measure import Context
 from kohort.spark.gold.moments import micros
-from kohort.spark.gold.zones import Zone
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.membership import MEMBERS
+from kohort.spark.schemas.zones import Zone
 from kohort.spark.tables.thin_samples import thinned
 
 BEGIN_US = micros(at(0))

@@ -11,8 +11,8 @@ from kohort.spark.gold.coarser_rates import coarser, newest_of
 from kohort.spark.gold.measure import Context
 from kohort.spark.gold.moments import micros
 from kohort.spark.gold.rates import commit_rates, held_back, rates
-from kohort.spark.gold.zones import ZONES
 from kohort.spark.schemas.progress import COMMIT_RATES
+from kohort.spark.schemas.zones import ZONES
 
 FINE, COARSE = ZONES
 DAY_S = 24 * 3600

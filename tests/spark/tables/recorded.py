@@ -10,9 +10,9 @@ from tests.spark.histories.gold import compute
 from tests.spark.test_killed_clients import recorded
 from tests.tables.published import publish
 
-from kohort.spark.gold.zones import ZONES
 from kohort.spark.schemas import END_OFFSETS, GOLD, LAG_HISTORY, STATUS_HISTORY
 from kohort.spark.schemas.progress import LAG
+from kohort.spark.schemas.zones import ZONES
 from kohort.spark.stores.layout import ROWS
 from kohort.spark.tables.episodes import followed
 from kohort.spark.tables.manifest import Increment

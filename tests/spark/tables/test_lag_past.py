@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.spark.tables.test_thinning import BEGIN, EPOCH, lag_row
 
-from kohort.spark.gold.zones import ONE_MOMENT, ZONES
 from kohort.spark.schemas import LAG_HISTORY
 from kohort.spark.schemas.progress import LAG
+from kohort.spark.schemas.zones import ONE_MOMENT, ZONES
 from kohort.spark.tables import lag_past
 from kohort.spark.tables.lag_past import Origin, added, aged, there
 from kohort.spark.tables.thinning import of_moments, thinned

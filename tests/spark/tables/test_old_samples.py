@@ -9,8 +9,8 @@ from tests.spark.gold.progress_rows import at, sample
 from tests.tables.published import publish
 
 from kohort.spark.gold.moments import micros
-from kohort.spark.gold.zones import ZONES
 from kohort.spark.schemas import END_OFFSETS
+from kohort.spark.schemas.zones import ZONES
 from kohort.spark.tables import folding
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.end_samples import append_samples, fresh_samples, merge_samples, walked

@@ -11,9 +11,9 @@ from tests.spark.tables.test_thinning import BEGIN, lag_row
 from tests.tables.published import write
 
 from kohort.errors import KohortError
-from kohort.spark.gold.zones import ONE_MOMENT
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.progress import LAG, STATUS
+from kohort.spark.schemas.zones import ONE_MOMENT
 from kohort.spark.tables import past
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.manifest import Gold, load_or_none

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.spark.gold.progress_rows import BEGIN, sample, seconds
 
 from kohort.spark.gold.moments import micros
-from kohort.spark.gold.zones import ZONES
 from kohort.spark.schemas import END_OFFSETS
+from kohort.spark.schemas.zones import ZONES
 from kohort.spark.tables.thin_samples import KEY, ORDER, thinned
 
 FINE, COARSE = ZONES

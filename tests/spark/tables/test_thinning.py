@@ -7,9 +7,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.spark.gold.zones import ONE_MOMENT, ZONES
 from kohort.spark.schemas import LAG_HISTORY
 from kohort.spark.schemas.progress import LAG
+from kohort.spark.schemas.zones import ONE_MOMENT, ZONES
 from kohort.spark.tables.thinning import of_moments, thinned
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold.commits import KEY
 from kohort.spark.gold.moments import micros
-from kohort.spark.gold.zones import ZONES, Zone
 from kohort.spark.schemas.progress import COMMIT_RATES, COMMITTED
+from kohort.spark.schemas.zones import ZONES, Zone
 
 _FINE, _COARSE = ZONES
 _SANE = 1 << 40

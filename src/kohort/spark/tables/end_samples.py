@@ -6,8 +6,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kohort.spark.gold.zones import ONE_MOMENT
 from kohort.spark.schemas import END_OFFSETS
+from kohort.spark.schemas.zones import ONE_MOMENT
 from kohort.spark.sources.samples import NOTHING, Since, last_seen, newest
 from kohort.spark.stores import parquet
 from kohort.spark.stores.layout import END

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from kohort.spark.gold.zones import ONE_MOMENT, ZONES, Zone
 from kohort.spark.schemas import LAG_HISTORY
 from kohort.spark.schemas.table import TIME
+from kohort.spark.schemas.zones import ONE_MOMENT, ZONES, Zone
 from kohort.spark.stores import parquet
 from kohort.spark.stores.layout import PAST
 from kohort.spark.stores.places import Folder

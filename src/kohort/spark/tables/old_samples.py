@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.spark.gold.moments import micros
-from kohort.spark.gold.zones import ONE_MOMENT, ZONES, Zone
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.table import TIME
+from kohort.spark.schemas.zones import ONE_MOMENT, ZONES, Zone
 from kohort.spark.stores import parquet
 from kohort.spark.stores.layout import END
 from kohort.spark.stores.places import Folder

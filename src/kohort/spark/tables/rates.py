@@ -20,8 +20,8 @@ from kohort.spark.gold.coarser_rates import coarser
 from kohort.spark.gold.measure import kept
 from kohort.spark.gold.moments import micros
 from kohort.spark.gold.newest import NEWEST
-from kohort.spark.gold.zones import ZONES
 from kohort.spark.schemas.progress import COMMIT_RATES, COMMITS, COMMITTED, REMOVED
+from kohort.spark.schemas.zones import ZONES
 from kohort.spark.stores import parquet
 from kohort.spark.tables.footers import largest
 from kohort.spark.tables.manifest import Part

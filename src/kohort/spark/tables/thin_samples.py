@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kohort.spark.gold.zones import Zone
 from kohort.spark.schemas import END_OFFSETS
+from kohort.spark.schemas.zones import Zone
 
 KEY = ["topic", "topic_partition", "topic_id", "origin"]
 _BY_TIME = ("sampled_at", "end_offset", "log_start_offset", "samples")

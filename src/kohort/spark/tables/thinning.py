@@ -8,8 +8,8 @@ lost. Rows become the same in whatever order and pieces they are merged.
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kohort.spark.gold.zones import ONE_MOMENT
 from kohort.spark.schemas import LAG_HISTORY
+from kohort.spark.schemas.zones import ONE_MOMENT
 
 KEY = ["partition", "group_id", "level", "topic", "topic_partition"]
 ORDER = [
