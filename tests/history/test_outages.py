@@ -10,14 +10,20 @@ from kohort.history import Commits, History
 from kohort.history.outages import SHORTEST_REST_US
 
 
-def outage(*, changes=True, alive=False, commits=False, apart=0.1, wait=30.0):
-    """Two members, of whom nothing is heard after the coordinator has changed."""
+def at_work(until):
+    """Two members, each with a partition that it commits every second up to one."""
     log = Log()
     log.write(member("a"), epoch(2))
     log.write(has("a", 2, 0, before=0))
     log.at(1).write(member("b"), epoch(3))
     log.write(has("a", 3, 0), has("b", 3, 1, before=0))
-    log.commits(2, 10, partitions=(0, 1))
+    log.commits(2, until, partitions=(0, 1))
+    return log
+
+
+def outage(*, changes=True, alive=False, commits=False, apart=0.1, wait=30.0):
+    """Two members, of whom nothing is heard after the coordinator has changed."""
+    log = at_work(10)
     log.leader_epoch += changes
     if alive:
         log.at(20).write(has("b", 3, 1))
@@ -79,12 +85,7 @@ def standstill(*, witness=False, waits=False, rest=12.0, out=("a", "b")):
     """Two members at work. The coordinator stands still and goes on: it handles a commit that has
     waited, if one has, and puts out whose session has ended. No leader epoch tells of it.
     """
-    log = Log()
-    log.write(member("a"), epoch(2))
-    log.write(has("a", 2, 0, before=0))
-    log.at(1).write(member("b"), epoch(3))
-    log.write(has("a", 3, 0), has("b", 3, 1, before=0))
-    log.commits(2, 10, partitions=(0, 1))
+    log = at_work(10)
     if witness:
         log.commits(11, 9 + rest, partitions=(1,))
     log.at(10 + rest)
@@ -199,12 +200,7 @@ def told_in(pieces, session_ms):
 
 def busy_beside():
     """Both commit behind a standstill; then one goes on, with rests, and the other is put out."""
-    log = Log()
-    log.write(member("a"), epoch(2))
-    log.write(has("a", 2, 0, before=0))
-    log.at(1).write(member("b"), epoch(3))
-    log.write(has("a", 3, 0), has("b", 3, 1, before=0))
-    log.commits(2, 10, partitions=(0, 1))
+    log = at_work(10)
     log.at(30).commit(100, 0)
     log.at(30.1).commit(100, 1)
     for second in range(31, 40, 2):
@@ -218,12 +214,7 @@ def busy_beside():
 
 def clock_goes_back():
     """Another coordinator, whose clock is behind, stands still before it puts somebody out."""
-    log = Log()
-    log.write(member("a"), epoch(2))
-    log.write(has("a", 2, 0, before=0))
-    log.at(1).write(member("b"), epoch(3))
-    log.write(has("a", 3, 0), has("b", 3, 1, before=0))
-    log.commits(2, 60, partitions=(0, 1))
+    log = at_work(60)
     for second in (11, 31):
         log.at(second).commit(600 + second, 0)
         log.commit(600 + second, 1)
