@@ -6,6 +6,7 @@ played here, so that the client is seen to live with it.
 
 import asyncio
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
@@ -69,8 +70,9 @@ class Node:
 class Scripted:
     """`answers` says what is answered to a request class, by a function of what was asked.
 
-    A function may answer None (never), or CLOSE. `coordinators` says who coordinates a group;
-    node 0 all others. `topics` has the partitions' leaders by name.
+    A function may answer None (never), or CLOSE, or be a coroutine that answers late.
+    `coordinators` says who coordinates a group; node 0 all others. `topics` has the partitions'
+    leaders by name.
     """
 
     def __init__(self, nodes: int = 1, answers: dict[type, Answer] | None = None) -> None:
@@ -146,11 +148,11 @@ class Scripted:
         frames = FrameReader(1 << 20)
         while data := await _read(reader):
             for frame in frames.feed(data):
-                if not self._answer(node, frame, writer):
+                if not await self._answer(node, frame, writer):
                     writer.transport.abort()
                     return
 
-    def _answer(self, node: Node, frame: bytes, writer: asyncio.StreamWriter) -> bool:
+    async def _answer(self, node: Node, frame: bytes, writer: asyncio.StreamWriter) -> bool:
         head = peek(frame)
         api = APIS[head.api_key]
         offered = node.offered[api.name]
@@ -169,6 +171,8 @@ class Scripted:
         )
         self.asked.append(asked)
         answer = self.answers[api.request](asked)
+        if inspect.isawaitable(answer):
+            answer = await answer
         if answer is CLOSE:
             return False
         if answer is not None:

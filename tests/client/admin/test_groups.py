@@ -155,7 +155,7 @@ async def test_one_broker_that_hangs_does_not_hide_the_others():
     def answer(asked):
         return listing(asked) if asked.node == 0 else None
 
-    async with Scripted(2, {ListGroupsRequest: answer}) as scripted, scripted.admin(0.2) as admin:
+    async with Scripted(2, {ListGroupsRequest: answer}) as scripted, scripted.admin(0.5) as admin:
         listings = await admin.list_groups()
     assert [one.group_id for one in listings] == ["b"]
     assert listings.errors[1].code is ErrorCode.REQUEST_TIMED_OUT
@@ -180,7 +180,7 @@ async def test_when_no_broker_answers_that_is_an_error():
 
 @asynchronous
 async def test_a_cluster_that_names_no_brokers_is_an_error():
-    async with Scripted(1, {ListGroupsRequest: listing}) as scripted, scripted.admin(0.1) as admin:
+    async with Scripted(1, {ListGroupsRequest: listing}) as scripted, scripted.admin(0.5) as admin:
         scripted.answers[MetadataRequest] = lambda _: MetadataResponse()
         with pytest.raises(ApiError, match="names no brokers"):
             await admin.list_groups()
@@ -343,9 +343,9 @@ async def test_a_group_whose_coordinator_has_moved_is_looked_up_and_described_ag
 @asynchronous
 async def test_when_classic_groups_cannot_be_described_the_others_can():
     """The second of two answers of one coordinator is no message, or does not come."""
-    for spoiled in (CLOSE, None):
+    for spoiled, timeout in ((CLOSE, 5), (None, 2)):
         answers = {**DESCRIBE, DescribeGroupsRequest: lambda _, spoiled=spoiled: spoiled}
-        async with Scripted(1, answers) as scripted, scripted.admin(0.5) as admin:
+        async with Scripted(1, answers) as scripted, scripted.admin(timeout) as admin:
             described = await admin.describe_groups(["new", "classic"])
         assert described["new"].state == "Reconciling"
         assert list(described.failed) == ["classic"]
@@ -518,7 +518,7 @@ async def test_a_deletion_that_may_have_arrived_is_not_sent_again():
 async def test_a_deletion_whose_look_up_has_no_answer_was_never_sent():
     """The coordinator has moved, and nobody says where to: no broker has the second request."""
     answers = {DeleteGroupsRequest: deletion({"a": 16})}
-    async with Scripted(1, answers) as scripted, scripted.admin(0.3) as admin:
+    async with Scripted(1, answers) as scripted, scripted.admin(0.5) as admin:
         scripted.answers[FindCoordinatorRequest] = in_turn(
             scripted.answers[FindCoordinatorRequest], None
         )

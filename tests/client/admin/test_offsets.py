@@ -229,7 +229,7 @@ async def test_an_open_transaction_is_waited_for():
 @asynchronous
 async def test_one_that_stays_open_is_told_at_the_end_with_the_rest_kept():
     answers = {OffsetFetchRequest: saying(codes={("orders", 0): 88})}
-    async with Scripted(1, answers) as scripted, scripted.admin(0.1) as admin:
+    async with Scripted(1, answers) as scripted, scripted.admin(0.5) as admin:
         offsets = (await admin.list_group_offsets({"a": None}, require_stable=True))["a"]
     assert offsets[TopicPartition("orders", 0)].code is ErrorCode.UNSTABLE_OFFSET_COMMIT
     assert offsets[TopicPartition("orders", 1)].offset == 11
@@ -297,7 +297,7 @@ async def test_a_last_question_that_nobody_answers_does_not_hide_why_it_was_aske
 @asynchronous
 async def test_one_that_loads_for_ever_is_told_when_time_is_up():
     answers = {OffsetFetchRequest: saying(group_codes={"a": 14})}
-    async with Scripted(1, answers) as scripted, scripted.admin(0.1) as admin:
+    async with Scripted(1, answers) as scripted, scripted.admin(0.5) as admin:
         result = await admin.list_group_offsets({"a": None, "b": None})
     assert result["b"] == EXPECTED["b"]
     assert result.failed["a"].code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

@@ -179,13 +179,13 @@ async def test_a_broker_that_is_asked_late_is_given_the_time_that_is_left():
 async def test_a_change_is_not_sent_when_the_time_is_up_already():
     async with (
         Scripted(1, {CreateTopicsRequest: created}) as scripted,
-        scripted.admin(0.2) as admin,
+        scripted.admin(0.5) as admin,
     ):
         controller = admin._cluster.controller
 
         async def slow(deadline):
             node = await controller(deadline)
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(0.6)
             return node
 
         admin._cluster.controller = slow

@@ -404,7 +404,7 @@ async def test_the_end_of_a_transaction_waits_for_its_offsets(end: str) -> None:
     """Else this one ends without them, and the group has them with the next one."""
     unheard: Any = lambda _: None  # noqa: E731  (an answer)
     async with coordinator(offsets=[unheard]) as world:
-        async with made(world, request_timeout_ms=300) as client:
+        async with made(world, request_timeout_ms=500) as client:
             await client.begin_transaction()
             await client.send_and_wait("t", b"v")
             offering = asyncio.create_task(client.send_offsets_to_transaction({T0: 7}, "g"))
@@ -415,7 +415,7 @@ async def test_the_end_of_a_transaction_waits_for_its_offsets(end: str) -> None:
             await (client.commit_transaction() if end == "commit" else client.abort_transaction())
             assert offering.done()
             await asyncio.gather(offering, return_exceptions=True)
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(0.7)
         found = [name for name in world.names() if name in ("TxnOffsetCommit", "EndTxn")]
         tried = 2 if end == "commit" else 1
         assert found == ["TxnOffsetCommit"] * tried + ["EndTxn"]
@@ -442,6 +442,26 @@ async def test_what_never_began_is_aborted_without_a_word(what: str, how: str) -
         assert len(world.sent("EndTxn")) == (how == "lost")
         world.answers[AddPartitionsToTxnRequest] = added()
         world.answers[EndTxnRequest] = lambda _: ended()
+        await write(client)
+
+
+@asynchronous
+async def test_an_abort_waits_for_what_the_coordinator_was_asked_before() -> None:
+    heard = asyncio.Event()
+
+    async def refused_late(asked: Any) -> Any:
+        await heard.wait()
+        return passing("add", int(ErrorCode.CONCURRENT_TRANSACTIONS))(asked)
+
+    async with coordinator(add=[refused_late]) as world, made(world) as client:
+        await client.begin_transaction()
+        await client.send("t", b"v")
+        await until(lambda: world.sent("AddPartitionsToTxn"))
+        aborting = asyncio.create_task(client.abort_transaction())
+        await asyncio.sleep(0.05)
+        heard.set()
+        await aborting
+        assert not world.sent("EndTxn")
         await write(client)
 
 

@@ -304,7 +304,9 @@ class Coordinating:
                 return None
             return ProducerId(answer.producer_id, answer.producer_epoch)
 
-        if transactions.has_begun:
+        async with self._turn:  # a request under way may yet tell that nothing has begun
+            has_begun = transactions.has_begun
+        if has_begun:
             try:
                 found = await self._ask(self._key, ask, deadline)
             except ApiError as error:
