@@ -37,17 +37,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 _STORES = "tests/spark/stores"
+_TABLES = "tests/spark/tables"
 
 
 class _ByFile(LoadScopeScheduling):
-    """Which tests run in one process, one after the other: those that share a Spark session, and
-    those that share a name node of HDFS, and otherwise those of one file, which may share a broker.
+    """Which tests run in one process, one after the other: those that share a Spark session (there
+    are two, each as long as the other), and those that share a name node of HDFS, and otherwise
+    those of one file, which may share a broker.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
         if _shares_a_session(file):
-            return "spark"
+            return _TABLES if file.startswith(_TABLES) else "spark"
         return _STORES if file.startswith(_STORES) else file
 
 

@@ -4,6 +4,7 @@ import random
 import shutil
 import sys
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -24,12 +25,12 @@ from kohort.spark.columns.located import InColumns
 from kohort.spark.gold.lag import lag_at
 from kohort.spark.gold.moments import micros
 from kohort.spark.schemas import DECODED, END_OFFSETS
-from kohort.spark.tables import compute, progress, reach
+from kohort.spark.tables import compute, progress, progress_run, reach
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.end_samples import append_samples
 from kohort.spark.tables.manifest import load
 from kohort.spark.tables.progress_run import TABLES
-from kohort.spark.tables.small_parts import MOST_PARTS
+from kohort.spark.tables.small_parts import MOST_PARTS, to_join
 from kohort.spark.tables.writer import Writer
 
 AS_OF = replay.AS_OF
@@ -402,15 +403,22 @@ def known_lag(out, group):
 
 
 @pytest.mark.timeout(900)
-def test_many_runs_leave_few_files_and_the_same_rows(spark, tmp_path, few):
+@pytest.mark.parametrize("most", [3, pytest.param(MOST_PARTS, marks=pytest.mark.prove)])
+def test_many_runs_leave_few_files_and_the_same_rows(spark, tmp_path, few, monkeypatch, most):
+    monkeypatch.setattr(progress_run, "to_join", partial(to_join, most=most))
     lives, ends = few
     out = tmp_path / "out"
     log = FedDecoded({}, samples=ends)
-    for step in range(1, 14):
-        log.rows = part_of(lives, step / 13)
+    runs, joined = most + 2, set()
+    for step in range(1, runs + 1):
+        before = {name: table.parts for name, table in load(out).gold.items()} if step > 1 else {}
+        log.rows = part_of(lives, step / runs)
         jobs.run(log, out, spark=spark, as_of=AS_OF)
         for name in NAMES:
-            assert len(load(out).gold[name].parts) <= MOST_PARTS + 1, name
+            parts = load(out).gold[name].parts
+            assert len(parts) <= most + 1, name
+            joined |= {name} if len(parts) < len(before.get(name, ())) else set()
+    assert joined >= {"commits", "commit_rates"}
     assert differences(told(out), whole(log, tmp_path / "whole", spark)) == {}
 
 
