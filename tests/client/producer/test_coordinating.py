@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from kohort.client.producer import DeliveryError, Producer, TransactionError
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import TopicPartition
 from kohort.testing import Broker
+from kohort.testing.faults import FaultHandle
 from kohort.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from kohort.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -65,6 +66,15 @@ async def break_off(client: Producer, *, group: Any = None) -> None:
             if group is not None:
                 await client.send_offsets_to_transaction({T0: 1}, group)
             raise KeyError
+
+
+async def cancel_at(slow: FaultHandle, doing: Coroutine[Any, Any, None]) -> None:
+    """Cancel it when the broker has the request that it is slow with."""
+    task = asyncio.create_task(doing)
+    await asyncio.to_thread(slow.wait)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 async def committed(broker: Broker, count: int) -> list[bytes]:
@@ -211,11 +221,9 @@ async def test_one_refusal_fails_the_commit(broker: Broker) -> None:
 @asynchronous
 async def test_who_gives_up_sending_offsets_has_to_abort(broker: Broker) -> None:
     async with made(broker) as client:
-        broker.faults.delay("TxnOffsetCommit", 0.3)
+        slow = broker.faults.delay("TxnOffsetCommit", 0.5)
         await client.begin_transaction()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await client.send_offsets_to_transaction({T0: 1}, "g")
+        await cancel_at(slow, client.send_offsets_to_transaction({T0: 1}, "g"))
         with pytest.raises(TransactionError, match="unknown whether it has the offsets"):
             await client.commit_transaction()
         await client.abort_transaction()
@@ -224,11 +232,8 @@ async def test_who_gives_up_sending_offsets_has_to_abort(broker: Broker) -> None
 @asynchronous
 async def test_who_is_cancelled_while_it_delivers_aborts(broker: Broker) -> None:
     async with made(broker) as client:
-        await client.partitions_for("t")
-        broker.faults.delay("Produce", 0.3)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(0.1):
-                await write(client, b"aborted")
+        slow = broker.faults.delay("Produce", 0.5)
+        await cancel_at(slow, write(client, b"aborted"))
         await write(client, b"good")
     assert await committed(broker, 1) == [b"good"]
 
@@ -254,10 +259,7 @@ async def test_who_is_cancelled_before_the_commit_is_asked_for_may_go_on(broker:
     async with made(broker) as client:
         await client.begin_transaction()
         await client.send("t", b"one", partition=0)
-        broker.faults.delay("Produce", 0.2)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await client.commit_transaction()
+        await cancel_at(broker.faults.delay("Produce", 0.5), client.commit_transaction())
         await client.send("t", b"two", partition=0)
         await client.commit_transaction()
     assert await committed(broker, 2) == [b"one", b"two"]
@@ -266,10 +268,7 @@ async def test_who_is_cancelled_before_the_commit_is_asked_for_may_go_on(broker:
 @asynchronous
 async def test_who_is_cancelled_in_a_commit_is_told_how_to_end_it(broker: Broker) -> None:
     async with made(broker) as client:
-        broker.faults.delay("EndTxn", 0.3)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(0.2):
-                await write(client, b"one")
+        await cancel_at(broker.faults.delay("EndTxn", 0.5), write(client, b"one"))
         for call in (client.begin_transaction, client.abort_transaction):
             with pytest.raises(ValueError, match="is committing, call `commit_transaction`"):
                 await call()
