@@ -162,10 +162,10 @@ class Cast(Scripted):
 
     # Fetches
 
-    def _answer(self, node: Scene, frame: bytes, writer: asyncio.StreamWriter) -> bool:
+    async def _answer(self, node: Scene, frame: bytes, writer: asyncio.StreamWriter) -> bool:
         head = frames.peek(frame)
         if head.api_key != FetchRequest.api_key:
-            return super()._answer(node, frame, writer)
+            return await super()._answer(node, frame, writer)
         flexible = APIS[head.api_key].flexible(head.api_version)
         _, start = decode_request_header(frame, flexible=flexible)
         request = decode(FetchRequest, head.api_version, frame, start)
