@@ -30,7 +30,7 @@ $(OLDER_SPARK)/.installed: | $(STAMP)
 	@touch $@
 
 test: lint types chromium $(STAMP) $(OLDER_SPARK)/.installed  ## ruff, mypy and every test
-	@$(BIN)/python -m pytest -q -m "not prove" -n 2
+	@$(BIN)/python -m pytest -q -m "not prove" -n 2 --durations=30 --durations-min=20
 
 fast: $(STAMP)  ## the tests that need no stock client, no Java and no Spark, in about a minute
 	@$(BIN)/python -m pytest -q $(FAST)
