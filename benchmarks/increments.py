@@ -121,7 +121,7 @@ def counting_files(out: Path) -> int:
     return sum(1 for one in load(out).paths() for _ in (out / one).rglob("*.parquet"))
 
 
-def digests(out: Path) -> dict[str, tuple[int, int]]:
+def digests(out: Path) -> dict[str, tuple[int, int | None]]:
     """Of each table how many rows it has, and a number for them in any order. Without the past,
     which tells what each run has seen.
     """

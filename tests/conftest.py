@@ -42,8 +42,8 @@ _TABLES = "tests/spark/tables"
 
 class _ByFile(LoadScopeScheduling):
     """Which tests run in one process, one after the other: those that share a Spark session (there
-    are two, each as long as the other), and those that share a name node of HDFS, and otherwise
-    those of one file, which may share a broker.
+    are two, one for each worker), and those that share a name node of HDFS, and otherwise those of
+    one file, which may share a broker.
     """
 
     def _split_scope(self, nodeid: str) -> str:
