@@ -5,6 +5,7 @@ Each holds the lock of its directory of tables as long as it runs; readers never
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +26,7 @@ from kohort.spark.engine.session import (
     ONE_TASK,
     WIDE_ROWS,
     SessionError,
+    begin_end,
     is_local,
     sentence,
     session,
@@ -32,7 +34,6 @@ from kohort.spark.engine.session import (
     what_ended_jvm,
 )
 from kohort.spark.gold import Context
-from kohort.spark.report import write_into as report
 from kohort.spark.snapshots import snapshot
 from kohort.spark.sources.named import source as source_of
 from kohort.spark.sources.source import Source
@@ -128,9 +129,12 @@ def run(
         plan = log.plan(writer.manifest.positions, from_time=from_time, to_time=to_time)
         ends = ends_now(writer, log)
         given = Given(spark, master, conf, alone=alone)
-        with _session(given, writer, progress, _size_at_most(writer, plan)) as active:
+        with (
+            _reading(log, plan) as few,  # while a JVM starts
+            _session(given, writer, progress, _size_at_most(writer, plan)) as active,
+        ):
             plan = plan if to_time else _without_older_copies(active, writer, log, plan)
-            batch = _batch(active, writer, log, plan, from_time)
+            batch = _batch(active, writer, log, plan, from_time, few)
             batch = batch._replace(ends=ends, server_log=logged.parts)
             settings = Settings(retention_ms, session_timeout_ms)
             options = Options(as_of or to_time, settings, keep_days)
@@ -296,8 +300,33 @@ def _size_at_most(writer: Writer, plan: Plan) -> Size:
     return Size(planned + sum(increment.rows for increment in writer.manifest.increments))
 
 
+Few = Callable[[Plan], pa.Table | None]
+"""The rows of a plan, where they are few."""
+
+
+@contextmanager
+def _reading(log: Source, plan: Plan) -> Iterator[Few]:
+    """Read the rows of a plan in a thread of its own, if they are few. Those of another plan are
+    read when they are asked for.
+    """
+    with ThreadPoolExecutor(max_workers=1) as ahead:
+        reading = ahead.submit(log.few_or_none, plan) if plan.ranges else None
+        yield (
+            lambda wanted: (
+                reading.result()
+                if reading is not None and wanted.ranges == plan.ranges
+                else log.few_or_none(wanted)
+            )
+        )
+
+
 def _batch(
-    spark: SparkSession, writer: Writer, log: Source, plan: Plan, from_time: datetime | None
+    spark: SparkSession,
+    writer: Writer,
+    log: Source,
+    plan: Plan,
+    from_time: datetime | None,
+    few_or_none: Few,
 ) -> Batch:
     """The rows of a plan, and those that came late."""
     plan, missed = _with_late(spark, writer, log, plan)
@@ -305,7 +334,7 @@ def _batch(
     _begin(writer, plan, from_time)
     rows: DataFrame | pa.Table | None = None
     if plan.ranges:
-        few = log.few_or_none(plan)
+        few = few_or_none(plan)
         rows = log.frame(spark, plan) if few is None else few
     return Batch(rows, plan, late=missed)
 
@@ -323,6 +352,13 @@ def _added(
     context = Context(added.as_of, *writer.manifest.settings)
     tidy(spark, writer, context, options.keep_days, progress)
     return added
+
+
+def report(out: str | Folder, groups: Sequence[str] | None = None) -> Folder:
+    """Write `report.html` into the directory of tables (see `kohort.spark.report.write_into`)."""
+    from kohort.spark.report import write_into  # noqa: PLC0415  (it takes longest to import)
+
+    return write_into(out, groups)
 
 
 class Given(NamedTuple):
@@ -348,6 +384,7 @@ def _session(
     if given.spark is None and progress is not None:
         progress(Doing("starting Spark"))
     chosen = {**(delta.SETTINGS if as_delta else {}), **(given.conf or {})}
+    is_new = given.spark is None and SparkSession.getActiveSession() is None
     with asked_to_end() as asked:  # a JVM that nobody has heard of yet would outlive its starter
         active = given.spark or session(
             given.master, chosen, quick=quick and given.alone, alone=given.alone
@@ -369,6 +406,8 @@ def _session(
             yield active
             if given.alone and given.spark is None:
                 class_archive.make_later(active)
+        if given.alone and is_new:
+            begin_end()
     except Exception as error:
         if is_interrupt(error):
             raise KeyboardInterrupt from error

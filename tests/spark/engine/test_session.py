@@ -168,6 +168,28 @@ def test_a_session_ends_with_its_process_and_without_a_word():
 
 
 @pytest.mark.spark
+def test_a_jvm_that_is_not_needed_any_more_ends_meanwhile():
+    """Without a word, and Ctrl-C is what it was before Spark."""
+    told = (
+        "import gc, os, signal, sys\n"
+        "from pyspark import SparkContext\n"
+        "from kohort.spark.engine.session import begin_end, session\n"
+        "frame = session('local[1]', {'spark.driver.memory': '512m'}).range(7)\n"
+        "assert frame.count() == 7\n"
+        "begin_end()\n"
+        "print(SparkContext._gateway.proc.wait(60))\n"
+        "del frame\n"
+        "gc.collect()\n"
+        "try:\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("0\ninterrupted\n", "")
+
+
+@pytest.mark.spark
 def test_nobody_is_told_of_answers_that_nobody_waits_for():
     """A thread of Py4J has the JVM forget objects. Where that ended meanwhile, a run that had
     succeeded showed a trace.

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from importlib import metadata
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -243,7 +244,10 @@ def _our_version() -> str:
 
 
 def _checksum(path: Path) -> str:
-    return xxh3_64_hexdigest(path.read_bytes())
+    if not path.stat().st_size:  # nothing can be mapped
+        return ""
+    with path.open("rb") as opened, mmap(opened.fileno(), 0, access=ACCESS_READ) as mapped:
+        return xxh3_64_hexdigest(mapped)
 
 
 def _changed(path: Path) -> str:

@@ -6,8 +6,10 @@ What a run needs of a session that somebody else made, `settings` sets and sets 
 import atexit
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
@@ -171,6 +173,18 @@ def _end_at_exit(java: Any) -> None:
     atexit.register(_end, java)
 
 
+def begin_end() -> None:
+    """Let the JVM of our own process end while this process goes on. Whoever is about to end, and
+    asks nothing of Spark any more, waits less for it then.
+    """
+    java = _jvm_or_none()
+    if java is None:
+        return
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # Spark's would ask the JVM
+    java.stdin.close()
+
+
 def end_jvm() -> None:
     """End the JVM of the session that is there, if it is of our own process, and wait for it."""
     java = _jvm_or_none()
@@ -201,8 +215,9 @@ def _jvm_or_none() -> Any:
 
 def _end(java: Any) -> None:
     context = SparkContext._active_spark_context  # noqa: SLF001
-    if context is not None and java.poll() is None:  # else PySpark complains of a lost JVM
-        context.stop()
+    is_ending = java.stdin.closed
+    if context is not None and not is_ending and java.poll() is None:
+        context.stop()  # else PySpark complains of a lost JVM
     java.stdin.close()
     with suppress(subprocess.TimeoutExpired):
         java.wait(_JAVA_ENDS_S)

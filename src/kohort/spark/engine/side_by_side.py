@@ -1,44 +1,94 @@
-"""Two pieces of work at once, for few rows.
+"""Work beside one's own, for few rows.
 
 Spark plans a query on one core, and runs one over few rows on one. What does not need each other
 then takes as long as the longer of the two.
 """
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from queue import SimpleQueue
+from typing import Any, TypeVar
 
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
-Here = TypeVar("Here")
-There = TypeVar("There")
+Result = TypeVar("Result")
 
 
-def side_by_side(
-    spark: SparkSession, here: Callable[[], Here], there: Callable[[], There]
-) -> tuple[Here, There]:
-    """Both results, when both are there. `there` is called in a thread of its own.
-
-    Raises what either has raised, when the other one has ended too: `here` first.
+class Beside:
+    """A worker that does what it is given, one after the other. Behind what fails it begins nothing
+    more: all that it was still to do has failed of the same.
     """
-    results: list[There] = []
-    errors: list[BaseException] = []
 
-    def work() -> None:
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+        self._given: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
+        self._is_given_up = False
+
+    def later(self, work: Callable[[], Result]) -> "Future[Result]":
+        """What will come of this work. It may need all that was given before."""
+        result: Future[Result] = Future()
+        self._given.put((work, result))
+        return result
+
+    def give_up(self) -> None:
+        """Begin nothing more: nobody waits for it."""
+        self._is_given_up = True
+
+    def end(self) -> None:
+        """Let the worker end behind what it was given."""
+        self._given.put(None)
+
+    def run(self) -> None:
+        """The worker."""
+        while (given := self._given.get()) is not None:
+            work, result = given
+            if self._is_given_up:
+                result.cancel()
+            elif self.error is not None:
+                result.set_exception(self.error)
+            else:
+                self._do(work, result)
+
+    def _do(self, work: Callable[[], Result], result: "Future[Result]") -> None:
         try:
-            results.append(there())
-        except BaseException as error:  # noqa: BLE001  (it is raised where both are waited for)
-            errors.append(error)
+            result.set_result(work())
+        except BaseException as error:  # noqa: BLE001  (it is raised where it is waited for)
+            self.error = error
+            result.set_exception(error)
 
+
+class InTurn(Beside):
+    """Does what it is given at once, while whoever gives it waits."""
+
+    def later(self, work: Callable[[], Result]) -> "Future[Result]":
+        """What came of this work. Raises what it raises."""
+        result: Future[Result] = Future()
+        result.set_result(work())
+        return result
+
+
+@contextmanager
+def beside(spark: SparkSession) -> Iterator[Beside]:
+    """A worker in a thread of its own. It has ended when the block has.
+
+    The block's error is raised, or else the worker's, even where nobody has asked for its result.
+    """
+    worker = Beside()
     # Its jobs belong to the same stream or notebook cell as ours. If a second Ctrl-C leaves it
     # alone, it does not keep the process.
-    thread = InheritableThread(work, session=spark, daemon=True)
+    thread = InheritableThread(worker.run, session=spark, daemon=True)
     thread.start()
     try:
-        mine = here()
+        yield worker
+        worker.end()
         thread.join()
+    except BaseException:
+        worker.give_up()
+        raise
     finally:
+        worker.end()
         thread.join()  # after Ctrl-C: PySpark has ended the jobs that were running then
-    if errors:
-        raise errors[0]
-    return mine, results[0]
+    if worker.error is not None:
+        raise worker.error

@@ -131,20 +131,21 @@ def as_effective(rows: DataFrame, *, last_only: bool = False) -> DataFrame:
     )
 
 
-def records(decoded: DataFrame) -> DataFrame:
-    """RECORDS rows out of decoded ones, or of RECORDS rows with decoded ones behind them."""
+def records(decoded: DataFrame, newer: DataFrame | None = None) -> DataFrame:
+    """RECORDS rows out of decoded ones, or of RECORDS rows with decoded ones behind them. Of
+    RECORDS rows and `newer` rows that are about nothing but commits, the former stay as they are.
+    """
     about_offsets = F.col("type").isin(*_OFFSET_TYPES) & F.col("kind").isin(
         TOMBSTONE, *(KINDS[number] for number in _OFFSET_TYPES)
     )
     is_offset = F.coalesce(about_offsets, F.lit(False))
-    last = (
-        decoded.where(~is_offset & ~F.col("kind").isin(MARKER, QUARANTINE))
-        .groupBy("partition", "key", "kind")
-        .agg(F.max_by(F.struct(*DECODED.names), "offset").alias("last"))
-        .select("last.*")
-    )
+    last = decoded.where(~is_offset & ~F.col("kind").isin(MARKER, QUARANTINE))
+    if newer is None:
+        newest_of_key = F.max_by(F.struct(*DECODED.names), "offset").alias("last")
+        last = last.groupBy("partition", "key", "kind").agg(newest_of_key).select("last.*")
+    every = decoded if newer is None else decoded.unionByName(newer)
     of_offsets = (
-        decoded.where(is_offset)
+        every.where(is_offset)
         .groupBy("partition", "group_id")
         .agg(F.max("offset").alias("offset"), F.max("timestamp").alias("timestamp"))
         .withColumn("kind", F.lit(KINDS[1]))

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold.cleanup import deletable_groups
 from kohort.spark.gold.commits import EFFECTIVE
-from kohort.spark.gold.lag import lag_of, moments_of
+from kohort.spark.gold.lag import Times, lag_of, moments_of
 from kohort.spark.gold.moments import micros
 from kohort.spark.gold.newest import NEWEST, RECORDS, as_effective, said_of_offsets
 from kohort.spark.gold.status import WINDOWS, status, windows_of
@@ -19,22 +19,33 @@ from kohort.spark.schemas.membership import GROUP_STATE
 from kohort.spark.schemas.progress import COMMITS, DELETABLE_GROUPS, LAG, OFFSETS, STATUS
 from kohort.spark.stores import parquet
 from kohort.spark.tables.lag_news import SampleNews
-from kohort.spark.tables.progress_run import Fresh, Parts, Run, State
+from kohort.spark.tables.progress_run import Fresh, Parts, Run
 from kohort.spark.tables.reach import fresh_increments
 
 
+def moments_or_none(run: Run, fresh: Fresh, times: Times) -> list[int] | None:
+    """The moments that `lag` has, where that does not depend on how many partitions of groups have
+    become new; `times` are those of samples.
+    """
+    before = run.standing.before
+    if before is None or run.anew():
+        return None
+    least = sum(part.rows for part in before.newest)
+    most = least + sum(part.rows for part in fresh.over)
+    found = moments_of(times, least, micros(run.context.as_of))
+    return found if found == moments_of(times, most, micros(run.context.as_of)) else None
+
+
+def moments_at(run: Run, last: Parts, times: Times) -> list[int]:
+    """The moments that `lag` has; `last` are the NEWEST rows of this run."""
+    return moments_of(times, sum(part.rows for part in last), micros(run.context.as_of))
+
+
 def lag(
-    run: Run,
-    fresh: Fresh,
-    state: State,
-    gold: dict[str, Parts],
-    samples: SampleNews,
-) -> tuple[Parts, list[int]]:
+    run: Run, fresh: Fresh, gold: dict[str, Parts], samples: SampleNews, moments: list[int]
+) -> Parts:
     """Rows of moments that nothing new is about stay. Those of other moments are computed."""
     before = run.standing.before
-    as_of = micros(run.context.as_of)
-    keys = sum(part.rows for part in state.newest)
-    moments = moments_of(samples.times, keys, as_of)
     told: set[int] = set()
     if before is not None and not run.standing.rewound:
         since = min(samples.since_us, _since(run, fresh))
@@ -42,11 +53,11 @@ def lag(
     computed = [moment for moment in moments if moment not in told]
     if before is not None and not computed:
         if moments == [*before.moments]:
-            return run.before(LAG), moments
-        return run.write(_told(run, told), LAG), moments
+            return run.before(LAG)
+        return run.write(_told(run, told), LAG)
     rows = lag_at(run, fresh, gold, computed)
     both = rows.unionByName(_told(run, told)) if told else rows
-    return run.write(both, LAG), moments
+    return run.write(both, LAG)
 
 
 def lag_at(run: Run, fresh: Fresh, gold: Mapping[str, Parts], moments: Sequence[int]) -> DataFrame:
@@ -101,10 +112,10 @@ def _since(run: Run, fresh: Fresh) -> int:
     return min(times, default=np.iinfo(np.int64).max)
 
 
-def status_now(run: Run, state: State, gold: dict[str, Parts], exact_us: int | None) -> Parts:
+def status_now(run: Run, last: Parts, gold: dict[str, Parts], exact_us: int | None) -> Parts:
     now = micros(run.context.as_of)
     if exact_us is None or now >= exact_us:
-        known = {WINDOWS: windows_of(run.parts(NEWEST, state.newest), now)}
+        known = {WINDOWS: windows_of(run.parts(NEWEST, last), now)}
     else:
         over = [part for part in gold[COMMITS.name] if not part.is_open]
         known = {EFFECTIVE: run.effective(over)}
@@ -117,10 +128,10 @@ def status_now(run: Run, state: State, gold: dict[str, Parts], exact_us: int | N
     return run.write(status(frames, run.context), STATUS)
 
 
-def deletable(run: Run, state: State, gold: dict[str, Parts]) -> Parts:
+def deletable(run: Run, newest_records: Parts, gold: dict[str, Parts]) -> Parts:
     frames = {
         GROUP_STATE.name: run.parts(GROUP_STATE, gold[GROUP_STATE.name]),
         OFFSETS.name: run.parts(OFFSETS, gold[OFFSETS.name]),
-        COMMITS.name: run.parts(RECORDS, state.records).where(said_of_offsets()),
+        COMMITS.name: run.parts(RECORDS, newest_records).where(said_of_offsets()),
     }
     return run.write(deletable_groups(frames, run.context), DELETABLE_GROUPS)

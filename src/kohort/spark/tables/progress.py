@@ -42,8 +42,16 @@ from kohort.spark.tables.code import code
 from kohort.spark.tables.footers import has_transactions, largest
 from kohort.spark.tables.lag_news import sample_news
 from kohort.spark.tables.manifest import Gold, Manifest, Part, Progress
+from kohort.spark.tables.newcomers import are_alive, only_commits
 from kohort.spark.tables.news import reached_by
-from kohort.spark.tables.now import deletable, lag, lag_at, status_now
+from kohort.spark.tables.now import (
+    deletable,
+    lag,
+    lag_at,
+    moments_at,
+    moments_or_none,
+    status_now,
+)
 from kohort.spark.tables.parts import columns_of, is_whole, without
 from kohort.spark.tables.progress_run import TABLES, Fresh, Parts, Run, State
 from kohort.spark.tables.rates import Rated, rates
@@ -73,35 +81,35 @@ def are_whole(directory: Folder, manifest: Manifest) -> bool:
 
 def bring_up(run: Run, doing: Callable[[str], None]) -> Brought:
     """The tables over the rows of a manifest. The files are new; the old ones stay."""
-    standing, before = run.standing, run.standing.before
     gold: dict[str, Parts] = {}
-    if before is not None and not standing.touched:
-        gold = {table.name: run.before(table) for table in TABLES}
-        fresh = Fresh((), (), before.open_from)
-        state = State(before.newest, before.records)
-    else:
+    with run.beside() as beside:
         doing(f"{COMMITS.name} and {GROUP_STATE.name}")
-        (fresh, last), newest_records = run.both(
-            partial(_commits, run, gold), partial(_group_state, run, gold)
+        grouping = beside.later(partial(_group_state, run, gold))
+        fresh = _commits(run, gold)
+        keeping = beside.later(partial(_newest, run, fresh))
+        samples = sample_news(run.directory, run.manifest, run.standing.before)
+        moments = moments_or_none(run, fresh, samples.times)
+        if moments is None:
+            moments = moments_at(run, keeping.result(), samples.times)
+        doing(f"{LAG.name}, {STATUS.name} and {COMMIT_RATES.name}")
+        gold[LAG.name] = lag(run, fresh, gold, samples, moments)
+        newest_records, last = grouping.result(), keeping.result()
+        rating = beside.later(partial(_rates, run, fresh, gold))
+        beside.later(partial(_cleanup, run, fresh, State(last, newest_records), gold))
+        exact_us, newest_us = (
+            largest(run.directory, last, column) for column in ("exact_us", "newest_us")
         )
-        state = State(last, newest_records)
-    exact_us, newest_us = (
-        largest(run.directory, state.newest, column) for column in ("exact_us", "newest_us")
-    )
-    doing(f"{LAG.name}, {STATUS.name} and {COMMIT_RATES.name}")
-    moments, rated = run.both(
-        partial(_status, run, fresh, state, gold, exact_us),
-        partial(_steps, run, fresh, state, gold),
-    )
+        gold[STATUS.name] = status_now(run, last, gold, exact_us)
+    rated = rating.result()
     progress = Progress(
         code=code() or "",
         fed=reached_by(run.manifest.increments),
-        extents={index: (*reach,) for index, reach in standing.reaches.items()},
+        extents={index: (*reach,) for index, reach in run.standing.reaches.items()},
         held_back=rated.held_back,
         rated=rated.newest,
         open_from=fresh.open_from,
-        newest=state.newest,
-        records=state.records,
+        newest=last,
+        records=newest_records,
         names=run.names,
         exact_us=exact_us,
         newest_us=newest_us,
@@ -114,23 +122,15 @@ def bring_up(run: Run, doing: Callable[[str], None]) -> Brought:
     return Brought(tables, progress, partial(lag_at, run, fresh, gold))
 
 
-def _status(
-    run: Run, fresh: Fresh, state: State, gold: dict[str, Parts], exact_us: int | None
-) -> list[int]:
-    """How far behind each consumer is, and how it keeps up. Returns the moments of `lag`."""
-    samples = sample_news(run.directory, run.manifest, run.standing.before)
-    gold[LAG.name], moments = lag(run, fresh, state, gold, samples)
-    gold[STATUS.name] = status_now(run, state, gold, exact_us)
-    return moments
-
-
-def _steps(run: Run, fresh: Fresh, state: State, gold: dict[str, Parts]) -> Rated:
-    """The steps of consumers, where they stand, and which are not needed any more."""
+def _rates(run: Run, fresh: Fresh, gold: dict[str, Parts]) -> Rated:
     gold[COMMIT_RATES.name], rated = rates(run, fresh, gold[COMMITS.name])
-    if run.standing.before is None or run.standing.touched:
-        gold[OFFSETS.name] = _offsets(run, fresh, state)
-    gold[DELETABLE_GROUPS.name] = deletable(run, state, gold)
     return rated
+
+
+def _cleanup(run: Run, fresh: Fresh, state: State, gold: dict[str, Parts]) -> None:
+    """Where consumers stand, and which of their groups are not needed any more."""
+    gold[OFFSETS.name] = _offsets(run, fresh, state.newest)
+    gold[DELETABLE_GROUPS.name] = deletable(run, state.records, gold)
 
 
 def _decoded(run: Run) -> DataFrame:
@@ -144,11 +144,12 @@ def _decoded(run: Run) -> DataFrame:
     return chosen.unionByName(run.here(every, run.anew())) if run.anew() else chosen
 
 
-def _commits(run: Run, gold: dict[str, Parts]) -> tuple[Fresh, Parts]:
-    """Rows that are over are added to those before. Rows of open transactions are replaced. Returns
-    also the newest of each key.
-    """
+def _commits(run: Run, gold: dict[str, Parts]) -> Fresh:
+    """Rows that are over are added to those before. Rows of open transactions are replaced."""
     before = run.standing.before
+    if before is not None and run.is_same:
+        gold[COMMITS.name] = run.before(COMMITS)
+        return Fresh((), (), before.open_from)
     open_from = {} if before is None else before.open_from
     decoded = _decoded(run)
     tail = {index: at for index, at in open_from.items() if index in run.going_on}
@@ -178,8 +179,7 @@ def _commits(run: Run, gold: dict[str, Parts]) -> tuple[Fresh, Parts]:
         still = run.write(opened, COMMITS, touched, is_open=True)
     gold[COMMITS.name] = (*run.merged(COMMITS, (*over, *new)), *left, *still)
     opened_from = {index: at for index, at in open_from.items() if index not in touched}
-    fresh = Fresh(new, still, opened_from | _first_offsets(run, still))
-    return fresh, _newest(run, fresh)
+    return Fresh(new, still, opened_from | _first_offsets(run, still))
 
 
 def _behind(run: Run, tail: dict[int, int]) -> DataFrame:
@@ -213,30 +213,29 @@ def _first_offsets(run: Run, parts: Iterable[Part]) -> dict[int, int]:
 
 
 def _newest(run: Run, fresh: Fresh) -> Parts:
-    before = run.standing.before
-    rows = run.parts(COMMITS, fresh.over)
+    before, rows = run.standing.before, run.parts(COMMITS, fresh.over)
     if before is None:
         return run.write(newest(rows), NEWEST)
-    then = run.here(run.parts(NEWEST, before.newest), run.going_on)
-    touched = run.standing.touched
-    new = run.write(newest(rows, then if run.going_on else None), NEWEST, touched)
-    return (*without(before.newest, touched, run.directory), *new)
+    if run.is_same:
+        return before.newest
+    found = newest(rows, run.known(NEWEST, before.newest))
+    return run.rewritten(found, NEWEST, before.newest)
 
 
 def _records(run: Run) -> Parts:
     before, rows = run.standing.before, _decoded(run)
     if before is None:
         return run.write(records(rows), RECORDS)
-    touched = run.standing.touched
-    then = run.here(run.parts(RECORDS, before.records), run.going_on)
-    new = run.write(records(then.unionByName(rows)), RECORDS, touched)
-    return (*without(before.records, touched, run.directory), *new)
+    then = run.known(RECORDS, before.records)
+    found = records(then, rows) if only_commits(run) else records(then.unionByName(rows))
+    return run.rewritten(found, RECORDS, before.records)
 
 
-def _offsets(run: Run, fresh: Fresh, state: State) -> Parts:
-    """Of the partitions with news."""
+def _offsets(run: Run, fresh: Fresh, newest_commits: Parts) -> Parts:
+    if run.is_same:
+        return run.before(OFFSETS)
     touched = run.standing.touched
-    last = run.here(run.parts(NEWEST, state.newest), touched)
+    last = run.here(run.parts(NEWEST, newest_commits), touched)
     if fresh.still_open:
         pending = run.here(run.parts(COMMITS, fresh.still_open), touched)
         pending = pending.where(F.col("state") == PENDING)
@@ -244,20 +243,31 @@ def _offsets(run: Run, fresh: Fresh, state: State) -> Parts:
         rows = offsets({COMMITS.name: both}, run.context)
     else:
         rows = held(last.withColumn("pending", F.lit(False)))
-    return _replaced(run, rows, OFFSETS, touched)
+    return _replaced(run, rows, OFFSETS)
 
 
-def _replaced(run: Run, rows: DataFrame, table: Table, touched: frozenset[int]) -> Parts:
+def _replaced(run: Run, rows: DataFrame, table: Table) -> Parts:
+    """A table whose rows of the partitions with news are these."""
     if run.standing.before is None:
         return run.write(rows, table)
+    touched = run.standing.touched
     left = without(run.before(table), touched, run.directory)
+    if run.are_few():
+        return run.write(rows.unionByName(run.parts(table, left)) if left else rows, table)
     return (*left, *run.write(rows, table, touched))
 
 
 def _group_state(run: Run, gold: dict[str, Parts]) -> Parts:
     """What groups are by the newest records of each key, which are returned."""
-    newest_records, touched = _records(run), run.standing.touched
+    before, touched = run.standing.before, run.standing.touched
+    if before is not None and run.is_same:
+        gold[GROUP_STATE.name] = run.before(GROUP_STATE)
+        return before.records
+    newest_records = _records(run)
+    if only_commits(run) and run.are_few() and are_alive(run):
+        gold[GROUP_STATE.name] = run.before(GROUP_STATE)
+        return newest_records
     rows = run.here(run.parts(RECORDS, newest_records), touched)
     found = group_state(run.frames | views(rows), run.context)
-    gold[GROUP_STATE.name] = _replaced(run, found, GROUP_STATE, touched)
+    gold[GROUP_STATE.name] = _replaced(run, found, GROUP_STATE)
     return newest_records

@@ -1,12 +1,13 @@
 """What a run knows that brings the tables of progress up to date, and what its steps hand on."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.engine.side_by_side import Here, There, side_by_side
+from kohort.spark.engine.side_by_side import Beside, InTurn, beside
 from kohort.spark.gold.commits import effective
 from kohort.spark.gold.measure import Context
 from kohort.spark.gold.on_demand import OnDemand
@@ -24,7 +25,7 @@ from kohort.spark.stores.layout import GOLD, PROGRESS
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables import spark_reader
 from kohort.spark.tables.manifest import Manifest, Part
-from kohort.spark.tables.parts import write_part
+from kohort.spark.tables.parts import without, write_part
 from kohort.spark.tables.reach import Standing, fresh_increments
 from kohort.spark.tables.small_parts import to_join
 from kohort.spark.tables.writer import Writer
@@ -56,6 +57,11 @@ class Run(NamedTuple):
     def going_on(self) -> frozenset[int]:
         """Partitions in which only new rows are looked at."""
         return self.standing.go_on - self.standing.rewound - self.standing.hidden
+
+    @property
+    def is_same(self) -> bool:
+        """Whether no row counts that did not count before, and all of them still do."""
+        return self.standing.before is not None and not self.standing.touched
 
     def anew(self) -> frozenset[int]:
         """Partitions in which all rows are looked at."""
@@ -95,6 +101,25 @@ class Run(NamedTuple):
         part = write_part(self.writer, self._near(rows), where, in_order, is_open=is_open, few=few)
         return (part,) if part.rows else ()
 
+    def known(self, table: Table, before: Parts) -> DataFrame:
+        """The rows of a state that new ones build on: of the partitions that go on, and where there
+        are few rows also of those without news.
+        """
+        rows = self.parts(table, before)
+        if not self.are_few():
+            return self.here(rows, self.going_on)
+        anew = sorted(self.anew())
+        return rows.where(~F.col("partition").isin(anew)) if anew else rows
+
+    def rewritten(self, rows: DataFrame, table: Table, before: Parts) -> Parts:
+        """A state, when `rows` have been built on what is `known`. Few rows become one part: a plan
+        over several is as many plans.
+        """
+        if self.are_few():
+            return self.write(rows, table)
+        touched = self.standing.touched
+        return (*without(before, touched, self.directory), *self.write(rows, table, touched))
+
     def merged(self, table: Table, parts: Parts) -> Parts:
         """The parts, small ones as one where there are many."""
         small = to_join(parts)
@@ -104,11 +129,11 @@ class Run(NamedTuple):
         joined = self.write(self.parts(table, small), table, few=few)
         return (*(part for part in parts if part not in small), *joined)
 
-    def both(self, here: Callable[[], Here], there: Callable[[], There]) -> tuple[Here, There]:
-        """The results of two steps that do not need each other."""
+    def beside(self) -> AbstractContextManager[Beside]:
+        """Who does what need not wait for the steps before it."""
         if self.are_few():
-            return side_by_side(self.spark, here, there)
-        return here(), there()  # many rows take all cores anyway, and the memory of one step
+            return beside(self.spark)
+        return nullcontext(InTurn())  # many rows take all cores, and the memory of one step
 
     def are_few(self) -> bool:
         """Whether this process may hold any table that is written: there are few rows to look at,
@@ -140,5 +165,5 @@ class Fresh(NamedTuple):
 class State(NamedTuple):
     """See `Progress`."""
 
-    newest: tuple[Part, ...]
-    records: tuple[Part, ...]
+    newest: Parts
+    records: Parts
