@@ -129,15 +129,12 @@ def run(
         plan = log.plan(writer.manifest.positions, from_time=from_time, to_time=to_time)
         ends = ends_now(writer, log)
         given = Given(spark, master, conf, alone=alone)
-        with (
-            _reading(log, plan) as few,  # while a JVM starts
-            _session(given, writer, progress, _size_at_most(writer, plan)) as active,
-        ):
+        options = Options(as_of or to_time, Settings(retention_ms, session_timeout_ms), keep_days)
+        size = _size_at_most(writer, plan)
+        with _reading(log, plan) as few, _session(given, writer, progress, size) as active:
             plan = plan if to_time else _without_older_copies(active, writer, log, plan)
             batch = _batch(active, writer, log, plan, from_time, few)
             batch = batch._replace(ends=ends, server_log=logged.parts)
-            settings = Settings(retention_ms, session_timeout_ms)
-            options = Options(as_of or to_time, settings, keep_days)
             added = _added(active, writer, log, batch, options, progress)
         if not added.notes:  # what happened to the log is looked at again
             unchanged.remember(writer, told, seen)
@@ -306,8 +303,8 @@ Few = Callable[[Plan], pa.Table | None]
 
 @contextmanager
 def _reading(log: Source, plan: Plan) -> Iterator[Few]:
-    """Read the rows of a plan in a thread of its own, if they are few. Those of another plan are
-    read when they are asked for.
+    """Read the rows of a plan, if they are few, in a thread of its own while a JVM starts. Those of
+    another plan are read when they are asked for.
     """
     with ThreadPoolExecutor(max_workers=1) as ahead:
         reading = ahead.submit(log.few_or_none, plan) if plan.ranges else None

@@ -3,7 +3,7 @@ and to a `Source`.
 """
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import ClassVar
 
@@ -86,7 +86,7 @@ class FedSource:
         self,
         spark: SparkSession,
         since: Mapping[int, Position],
-        known: DataFrame,
+        known: Callable[[], DataFrame],
         files: Collection[str] = (),
     ) -> DataFrame | None:
         """None: a log grows at its end."""

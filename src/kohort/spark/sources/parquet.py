@@ -4,7 +4,7 @@ Files have no crc of the batches that the rows came in, so a tail that was cut i
 """
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -97,7 +97,7 @@ class ParquetSource:
         self,
         spark: SparkSession,
         since: Mapping[int, Position],
-        known: DataFrame,
+        known: Callable[[], DataFrame],
         files: Collection[str] = (),
     ) -> DataFrame | None:
         """Files come in any order. Only those that were not there yet are looked at, and only what
@@ -114,7 +114,7 @@ class ParquetSource:
         if Path(self._path).is_dir():  # whose folders may be columns
             reader = reader.option("basePath", self._path)
         rows = raw_rows(reader.parquet(*fresh).where(before))
-        return decode_frame(rows.join(known, ["partition", "offset"], "left_anti"))
+        return decode_frame(rows.join(known(), ["partition", "offset"], "left_anti"))
 
     def files(self) -> tuple[str, ...]:
         """By name, size and time: one that was written anew is another."""

@@ -69,12 +69,13 @@ class Source(Protocol):
         self,
         spark: SparkSession,
         since: Mapping[int, Position],
-        known: DataFrame,
+        known: Callable[[], DataFrame],
         files: Collection[str] = (),
     ) -> DataFrame | None:
         """The rows before these positions, as DECODED, where some may have come after later ones
-        were read, without those whose partition and offset are `known`; None where rows come in
-        order. `files` is what `files` said when these positions were planned.
+        were read, without those whose partition and offset are `known`, which is asked where that
+        matters; None where rows come in order. `files` is what `files` said when these positions
+        were planned.
         """
 
     def files(self) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from kohort.spark.tables.past import bring_up as bring_up_past
 from kohort.spark.tables.progress_run import TABLES as PROGRESS_TABLES
 from kohort.spark.tables.progress_run import Run
 from kohort.spark.tables.reach import standing
-from kohort.spark.tables.silver import views
+from kohort.spark.tables.silver import views_of
 from kohort.spark.tables.writer import Writer
 
 
@@ -57,15 +57,17 @@ def compute(
     files are new; the old ones stay. `clocked` says that nobody chose the moment.
     """
     changed = tuple(sorted(touched))
-    frames = views(spark_reader.rows(spark, writer.directory, manifest))
-    frames |= {END_OFFSETS.name: spark_reader.end_offsets(spark, writer.directory, manifest)}
+    directory = writer.directory
+    frames = views_of(partial(spark_reader.rows, spark, directory, manifest))
+    ends = partial(spark_reader.end_offsets, spark, directory, manifest)
+    frames |= OnDemand({END_OFFSETS.name: ends})
     if manifest.server_log:
-        lines = spark_reader.parts(spark, writer.directory, SERVER_LOG, manifest.server_log)
+        lines = spark_reader.parts(spark, directory, SERVER_LOG, manifest.server_log)
         frames |= {SERVER_LOG.name: lines}
     goes_on = _has_all(PROGRESS_TABLES) and manifest.format != "delta"
-    there = goes_on and progress.are_whole(writer.directory, manifest)
+    there = goes_on and progress.are_whole(directory, manifest)
     found = standing(writer, manifest if there else manifest.with_(progress=None), frames)
-    frames |= {COMPLETENESS: as_frame(spark, found.reaches)}
+    frames |= OnDemand({COMPLETENESS: partial(as_frame, spark, found.reaches)})
     doing("histories of groups")
     pairs: told_names.Pairs = frozenset()
     done: dict[str, Gold] = {}

@@ -29,8 +29,11 @@ def late(
     manifest = writer.manifest
     if not manifest.positions:
         return None, ()
-    there = spark_reader.rows(spark, writer.directory, manifest).select(*_PLACE)
-    rows = log.passed(spark, manifest.positions, there, manifest.source_files)
+
+    def known() -> DataFrame:
+        return spark_reader.rows(spark, writer.directory, manifest).select(*_PLACE)
+
+    rows = log.passed(spark, manifest.positions, known, manifest.source_files)
     if rows is None:
         return None, ()
     rows = rows.where(_open(manifest))

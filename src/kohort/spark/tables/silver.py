@@ -1,5 +1,6 @@
 """From decoded rows to the tables of bronze and silver: each table is a view of the same rows."""
 
+from collections.abc import Callable
 from functools import partial
 
 from pyspark.sql import Column, DataFrame
@@ -33,8 +34,19 @@ def views(decoded: DataFrame) -> OnDemand:
     """Every table of bronze and silver, by name, and the rows themselves. A caller that needs
     records of many kinds reads the rows once.
     """
-    looks = {table.name: partial(look, decoded, table) for table in (RECORDS_TABLE, *SILVER)}
-    return OnDemand({DECODED.name: lambda: decoded, **looks})
+    return views_of(lambda: decoded)
+
+
+def views_of(make: Callable[[], DataFrame]) -> OnDemand:
+    """The same of rows that are made when somebody asks."""
+    decoded = OnDemand({DECODED.name: make})
+
+    def seen(table: Table) -> DataFrame:
+        return look(decoded[DECODED.name], table)
+
+    return decoded | OnDemand(
+        {table.name: partial(seen, table) for table in (RECORDS_TABLE, *SILVER)}
+    )
 
 
 def topic_id_text(topic_id: Column) -> Column:
