@@ -1,6 +1,7 @@
 """Runs: each adds what is new, once, and computes gold where something has changed."""
 
 import os
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from kohort.spark.schemas import ALL_KINDS, END_OFFSETS, SILVER, Column, Table
 from kohort.spark.schemas.rows import BATCH
 from kohort.spark.sources import fingerprint
 from kohort.spark.sources.named import source as source_of
-from kohort.spark.sources.standing import Identity, Position
+from kohort.spark.sources.standing import Identity, Position, SourceError
 from kohort.spark.tables import adding, compute, end_samples, increments, spark_reader
 from kohort.spark.tables.adding import Batch, Options, add
 from kohort.spark.tables.arrow_reader import Tables
@@ -552,6 +553,38 @@ def test_what_fails_in_spark_is_one_sentence(spark, tmp_path):
         jobs.run(Failing({0: keyed(1)}), tmp_path, spark=spark)
     assert "no such luck" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("error", [SessionError, KeyboardInterrupt])
+def test_nobody_waits_for_rows_that_are_not_wanted_any_more(tmp_path, monkeypatch, error):
+    """They are read while Spark starts, of a cluster that may not answer."""
+    asked, answered = threading.Event(), threading.Event()
+
+    class Silent(Fed):
+        def few_or_none(self, plan):
+            asked.set()
+            assert answered.wait(60)
+
+    def session(*_, **__):
+        assert asked.wait(60)
+        raise error("Spark does not start")
+
+    monkeypatch.setattr(jobs, "session", session)
+    try:
+        with pytest.raises(error):
+            jobs.run(Silent({0: keyed(1)}), tmp_path)
+        assert not answered.is_set()
+    finally:
+        answered.set()
+
+
+def test_what_fails_while_spark_starts_is_raised(spark, tmp_path):
+    class Failing(Fed):
+        def few_or_none(self, plan):
+            raise SourceError("the log is gone")
+
+    with pytest.raises(SourceError, match="the log is gone"):
+        jobs.run(Failing({0: keyed(1)}), tmp_path, spark=spark)
 
 
 def test_who_has_lost_the_lock_publishes_nothing(tmp_path):

@@ -8,9 +8,7 @@ import logging
 import time
 from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kohort.cli.arguments import (
@@ -192,8 +190,6 @@ def _with_spark(args: Namespace, told: dict[str, Any]) -> "Summary":
         every_s = None if args.every is None else args.every / 1000
         after_each = None if every_s is None else Reports(args.out)
         return jobs.stream(args.source, args.out, every_s=every_s, after_each=after_each, **common)
-    # The report is written at last, and what draws it takes a second to import: while Spark starts.
-    Thread(target=import_module, args=("kohort.spark.report",), daemon=True).start()
     return jobs.run(args.source, args.out, to_time=args.to_time, alone=True, **common)
 
 

@@ -5,11 +5,12 @@ Each holds the lock of its directory of tables as long as it runs; readers never
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -28,6 +29,7 @@ from kohort.spark.engine.session import (
     SessionError,
     begin_end,
     is_local,
+    is_running,
     sentence,
     session,
     settings,
@@ -131,7 +133,8 @@ def run(
         given = Given(spark, master, conf, alone=alone)
         options = Options(as_of or to_time, Settings(retention_ms, session_timeout_ms), keep_days)
         size = _size_at_most(writer, plan)
-        with _reading(log, plan) as few, _session(given, writer, progress, size) as active:
+        few = _reading(log, plan)
+        with _session(given, writer, progress, size) as active:
             plan = plan if to_time else _without_older_copies(active, writer, log, plan)
             batch = _batch(active, writer, log, plan, from_time, few)
             batch = batch._replace(ends=ends, server_log=logged.parts)
@@ -301,20 +304,25 @@ Few = Callable[[Plan], pa.Table | None]
 """The rows of a plan, where they are few."""
 
 
-@contextmanager
-def _reading(log: Source, plan: Plan) -> Iterator[Few]:
+def _reading(log: Source, plan: Plan) -> Few:
     """Read the rows of a plan, if they are few, in a thread of its own while a JVM starts. Those of
     another plan are read when they are asked for.
     """
-    with ThreadPoolExecutor(max_workers=1) as ahead:
-        reading = ahead.submit(log.few_or_none, plan) if plan.ranges else None
-        yield (
-            lambda wanted: (
-                reading.result()
-                if reading is not None and wanted.ranges == plan.ranges
-                else log.few_or_none(wanted)
-            )
-        )
+    found: Future[pa.Table | None] = Future()
+
+    def read() -> None:
+        try:
+            found.set_result(log.few_or_none(plan) if plan.ranges else None)
+        except BaseException as error:  # noqa: BLE001  (it is raised where the rows are wanted)
+            found.set_exception(error)
+
+    def few_or_none(wanted: Plan) -> pa.Table | None:
+        few = found.result()
+        return few if wanted.ranges == plan.ranges else log.few_or_none(wanted)
+
+    # Whoever fails, or is interrupted, need not wait for a cluster that does not answer.
+    Thread(target=read, daemon=True).start()
+    return few_or_none
 
 
 def _batch(
@@ -381,7 +389,7 @@ def _session(
     if given.spark is None and progress is not None:
         progress(Doing("starting Spark"))
     chosen = {**(delta.SETTINGS if as_delta else {}), **(given.conf or {})}
-    is_new = given.spark is None and SparkSession.getActiveSession() is None
+    is_new = given.spark is None and not is_running()
     with asked_to_end() as asked:  # a JVM that nobody has heard of yet would outlive its starter
         active = given.spark or session(
             given.master, chosen, quick=quick and given.alone, alone=given.alone

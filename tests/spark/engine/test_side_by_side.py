@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from pyspark import InheritableThread
 from pyspark.errors import PySparkException
 
 from kohort.spark.engine.side_by_side import InTurn, beside
@@ -106,6 +107,19 @@ def test_what_has_begun_is_waited_for_and_no_more(spark, error):
 def test_an_error_of_sparks_comes_whole(spark):
     with pytest.raises(PySparkException, match="nowhere"):
         both(spark, lambda _: None, lambda: spark.table("nowhere").count())
+
+
+def test_where_the_thread_cannot_begin_all_has_failed(spark, monkeypatch):
+    """PySpark asks the JVM first, which may be gone."""
+
+    def gone(_self):
+        raise ConnectionError("nobody answers")
+
+    monkeypatch.setattr(InheritableThread, "run", gone)
+    with pytest.raises(ConnectionError, match="nobody answers"):
+        both(spark, lambda result: result.result(), lambda: 1)
+    with pytest.raises(ConnectionError, match="nobody answers"):
+        both(spark, lambda: None)
 
 
 def test_its_jobs_are_of_the_same_group(spark):

@@ -20,13 +20,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from importlib import metadata
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyspark
 from pyspark.sql import SparkSession
-from xxhash import xxh3_64_hexdigest
+from xxhash import xxh3_64
 
 from kohort.spark.engine.java import told_version
 from kohort.spark.stores.cache import cache_directory
@@ -37,6 +36,7 @@ MOST_ARCHIVES = 3
 ROOM_BYTES = 1 << 30
 _MAKING_S = 900
 _OLD_S = 86_400
+_PIECE_BYTES = 1 << 20
 _PREFIX = "classes-"
 _AROUND = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")
 _SILENT = "-Xlog:cds*=off"
@@ -244,10 +244,11 @@ def _our_version() -> str:
 
 
 def _checksum(path: Path) -> str:
-    if not path.stat().st_size:  # nothing can be mapped
-        return ""
-    with path.open("rb") as opened, mmap(opened.fileno(), 0, access=ACCESS_READ) as mapped:
-        return xxh3_64_hexdigest(mapped)
+    found = xxh3_64()
+    with path.open("rb", buffering=0) as opened:
+        while piece := opened.read(_PIECE_BYTES):
+            found.update(piece)
+    return found.hexdigest()
 
 
 def _changed(path: Path) -> str:

@@ -173,9 +173,14 @@ def _end_at_exit(java: Any) -> None:
     atexit.register(_end, java)
 
 
+def is_running() -> bool:
+    """Whether this process has a session already, in whatever thread; not on Spark Connect."""
+    return SparkContext._active_spark_context is not None  # noqa: SLF001
+
+
 def begin_end() -> None:
     """Let the JVM of our own process end while this process goes on. Whoever is about to end, and
-    asks nothing of Spark any more, waits less for it then.
+    asks nothing of Spark any more, waits less for it then. Ctrl-C is Python's own from now on.
     """
     java = _jvm_or_none()
     if java is None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
@@ -16,18 +16,36 @@ from pyspark.sql import SparkSession
 Result = TypeVar("Result")
 
 
+class Worker(Protocol):
+    """Does what it is given, one after the other."""
+
+    def later(self, work: Callable[[], Result]) -> "Future[Result]":
+        """What will come of this work. It may need all that was given before."""
+
+
+class InTurn:
+    """Does it at once, while whoever gives it waits."""
+
+    def later(self, work: Callable[[], Result]) -> "Future[Result]":
+        """What came of this work. Raises what it raises."""
+        result: Future[Result] = Future()
+        result.set_result(work())
+        return result
+
+
 class Beside:
-    """A worker that does what it is given, one after the other. Behind what fails it begins nothing
-    more: all that it was still to do has failed of the same.
+    """Does it in a thread of its own. Behind what fails it begins nothing more: all that it was
+    still to do has failed of the same.
     """
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
+        """What has failed."""
         self._given: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
         self._is_given_up = False
 
     def later(self, work: Callable[[], Result]) -> "Future[Result]":
-        """What will come of this work. It may need all that was given before."""
+        """See `Worker`."""
         result: Future[Result] = Future()
         self._given.put((work, result))
         return result
@@ -37,11 +55,11 @@ class Beside:
         self._is_given_up = True
 
     def end(self) -> None:
-        """Let the worker end behind what it was given."""
+        """Let the thread end behind what it was given."""
         self._given.put(None)
 
     def run(self) -> None:
-        """The worker."""
+        """What the thread does."""
         while (given := self._given.get()) is not None:
             work, result = given
             if self._is_given_up:
@@ -59,26 +77,31 @@ class Beside:
             result.set_exception(error)
 
 
-class InTurn(Beside):
-    """Does what it is given at once, while whoever gives it waits."""
+class _Thread(InheritableThread):
+    """PySpark's asks the JVM before it begins. Where that is gone, all work has failed of it."""
 
-    def later(self, work: Callable[[], Result]) -> "Future[Result]":
-        """What came of this work. Raises what it raises."""
-        result: Future[Result] = Future()
-        result.set_result(work())
-        return result
+    def __init__(self, spark: SparkSession, worker: Beside) -> None:
+        # If a second Ctrl-C leaves it alone, it does not keep the process.
+        super().__init__(worker.run, session=spark, daemon=True)
+        self._worker = worker
+
+    def run(self) -> None:
+        try:
+            super().run()
+        except Exception as error:  # noqa: BLE001  (it is raised where work is waited for)
+            self._worker.error = error
+            self._worker.run()
 
 
 @contextmanager
-def beside(spark: SparkSession) -> Iterator[Beside]:
-    """A worker in a thread of its own. It has ended when the block has.
+def beside(spark: SparkSession) -> Iterator[Worker]:
+    """A worker in a thread of its own, whose jobs belong to the same stream or notebook cell as
+    ours. It has ended when the block has.
 
     The block's error is raised, or else the worker's, even where nobody has asked for its result.
     """
     worker = Beside()
-    # Its jobs belong to the same stream or notebook cell as ours. If a second Ctrl-C leaves it
-    # alone, it does not keep the process.
-    thread = InheritableThread(worker.run, session=spark, daemon=True)
+    thread = _Thread(spark, worker)
     thread.start()
     try:
         yield worker

@@ -133,7 +133,8 @@ def as_effective(rows: DataFrame, *, last_only: bool = False) -> DataFrame:
 
 def records(decoded: DataFrame, newer: DataFrame | None = None) -> DataFrame:
     """RECORDS rows out of decoded ones, or of RECORDS rows with decoded ones behind them. Of
-    RECORDS rows and `newer` rows that are about nothing but commits, the former stay as they are.
+    RECORDS rows and `newer` rows that are about nothing but commits, the former stay as they are,
+    but for those about commits.
     """
     about_offsets = F.col("type").isin(*_OFFSET_TYPES) & F.col("kind").isin(
         TOMBSTONE, *(KINDS[number] for number in _OFFSET_TYPES)

@@ -62,7 +62,7 @@ class Source(Protocol):
 
     def few_or_none(self, plan: Plan) -> pa.Table | None:
         """The same rows, decoded in this process, where that costs less than to ask Spark for them;
-        None where there may be many.
+        None where there may be many. It is called in another thread, while Spark starts.
         """
 
     def passed(

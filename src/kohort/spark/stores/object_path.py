@@ -31,9 +31,9 @@ class Root:
         return "/".join(part for part in (self.prefix, path) if part)
 
     def know(self, files: Files) -> None:
-        """Files that are there, besides those that are known."""
+        """Files that are there, besides those that are known. Another thread may be looking."""
         for folder, those in files.items():
-            self.files.setdefault(folder, {}).update(those)
+            self.files[folder] = {**self.files.get(folder, {}), **those}
 
 
 class ObjectPath:
@@ -96,7 +96,7 @@ class ObjectPath:
 
     def _below(self) -> Iterator[str]:
         """Known files below, relative to here. A folder that is known as a whole comes first."""
-        for folder, names in self.root.files.items():
+        for folder, names in list(self.root.files.items()):
             inside = f"{self.path}/" if self.path else ""
             if folder == self.path:
                 yield from names
@@ -108,7 +108,7 @@ class ObjectPath:
 
     def size(self) -> int:
         """The bytes of a known file."""
-        for folder, names in self.root.files.items():
+        for folder, names in list(self.root.files.items()):
             name = self.path[len(folder) + 1 :]
             if self.path.startswith(f"{folder}/") and name in names:
                 return names[name]

@@ -21,7 +21,7 @@ _STATE = pc.field("state")
 
 
 def only_commits(run: Run) -> bool:
-    """Whether only new rows are looked at, and all of them are about commits."""
+    """Whether only new rows are looked at, and all that tell something are commits."""
     if run.standing.before is None or run.anew():
         return False
     return all(

@@ -53,7 +53,7 @@ from kohort.spark.tables.now import (
     status_now,
 )
 from kohort.spark.tables.parts import columns_of, is_whole, without
-from kohort.spark.tables.progress_run import TABLES, Fresh, Parts, Run, State
+from kohort.spark.tables.progress_run import TABLES, Fresh, Parts, Run
 from kohort.spark.tables.rates import Rated, rates
 from kohort.spark.tables.reach import fresh_increments
 from kohort.spark.tables.silver import views
@@ -95,7 +95,7 @@ def bring_up(run: Run, doing: Callable[[str], None]) -> Brought:
         gold[LAG.name] = lag(run, fresh, gold, samples, moments)
         newest_records, last = grouping.result(), keeping.result()
         rating = beside.later(partial(_rates, run, fresh, gold))
-        beside.later(partial(_cleanup, run, fresh, State(last, newest_records), gold))
+        beside.later(partial(_cleanup, run, fresh, last, newest_records, gold))
         exact_us, newest_us = (
             largest(run.directory, last, column) for column in ("exact_us", "newest_us")
         )
@@ -127,10 +127,12 @@ def _rates(run: Run, fresh: Fresh, gold: dict[str, Parts]) -> Rated:
     return rated
 
 
-def _cleanup(run: Run, fresh: Fresh, state: State, gold: dict[str, Parts]) -> None:
+def _cleanup(
+    run: Run, fresh: Fresh, last: Parts, newest_records: Parts, gold: dict[str, Parts]
+) -> None:
     """Where consumers stand, and which of their groups are not needed any more."""
-    gold[OFFSETS.name] = _offsets(run, fresh, state.newest)
-    gold[DELETABLE_GROUPS.name] = deletable(run, state.records, gold)
+    gold[OFFSETS.name] = _offsets(run, fresh, last)
+    gold[DELETABLE_GROUPS.name] = deletable(run, newest_records, gold)
 
 
 def _decoded(run: Run) -> DataFrame:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.engine.side_by_side import Beside, InTurn, beside
+from kohort.spark.engine.side_by_side import InTurn, Worker, beside
 from kohort.spark.gold.commits import effective
 from kohort.spark.gold.measure import Context
 from kohort.spark.gold.on_demand import OnDemand
@@ -129,7 +129,7 @@ class Run(NamedTuple):
         joined = self.write(self.parts(table, small), table, few=few)
         return (*(part for part in parts if part not in small), *joined)
 
-    def beside(self) -> AbstractContextManager[Beside]:
+    def beside(self) -> AbstractContextManager[Worker]:
         """Who does what need not wait for the steps before it."""
         if self.are_few():
             return beside(self.spark)
@@ -160,10 +160,3 @@ class Fresh(NamedTuple):
     still_open: tuple[Part, ...]
     """Of partitions with news only."""
     open_from: dict[int, int]
-
-
-class State(NamedTuple):
-    """See `Progress`."""
-
-    newest: Parts
-    records: Parts
