@@ -132,9 +132,8 @@ def run(
         ends = ends_now(writer, log)
         given = Given(spark, master, conf, alone=alone)
         options = Options(as_of or to_time, Settings(retention_ms, session_timeout_ms), keep_days)
-        size = _size_at_most(writer, plan)
         few = _reading(log, plan)
-        with _session(given, writer, progress, size) as active:
+        with _session(given, writer, progress, _size_at_most(writer, plan)) as active:
             plan = plan if to_time else _without_older_copies(active, writer, log, plan)
             batch = _batch(active, writer, log, plan, from_time, few)
             batch = batch._replace(ends=ends, server_log=logged.parts)
