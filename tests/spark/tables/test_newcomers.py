@@ -51,19 +51,34 @@ OTHERS = [commit("elsewhere")]
 """In a partition of the log with no news."""
 
 
-LIVING = [commit("members", 2), commit("alone", 2), removed("alone")]
+LIVING = [commit("members", 2), commit("alone", 2)]
+IN_TRANSACTION = {"producer_id": 7, "producer_epoch": 0, "transactional": True}
+ENDED = {"control": True, "key": b"\x00\x00\x00\x01", "value": bytes(6)}
+TRANSACTIONS = [
+    IN_TRANSACTION | {"record": commit("alone", 2)},
+    IN_TRANSACTION | ENDED,
+    IN_TRANSACTION | {"record": commit("members", 3)},
+]
 
 
 @pytest.mark.parametrize(
     ("few", "fresh", "changed"),
     [
-        (True, LIVING[:2], set()),
-        (False, LIVING[:2], set()),
         (True, LIVING, set()),
+        (False, LIVING, set()),
+        (True, TRANSACTIONS, set()),
+        (True, [*LIVING, removed("alone")], set()),
         (True, [commit("alone", 2), commit("new"), commit("gone", 2)], {"new", "gone"}),
         (True, [commit("alone", 2), epoch("members", 2)], {"members"}),
     ],
-    ids=["commits", "many commits", "a removal", "a new and a dead one", "an epoch"],
+    ids=[
+        "commits",
+        "many commits",
+        "transactions",
+        "a removal",
+        "a new and a dead one",
+        "an epoch",
+    ],
 )
 @pytest.mark.timeout(300)
 def test_groups_are_what_one_run_says(spark, tmp_path, monkeypatch, few, fresh, changed):
@@ -85,7 +100,9 @@ def test_groups_are_what_one_run_says(spark, tmp_path, monkeypatch, few, fresh, 
     for name in ("deletable_groups", "offsets", "status"):
         assert told(out, name) == told(whole, name), name
     told_of = load(out)
-    assert (told_of.gold["group_state"].parts == before) == (few and fresh == LIVING[:2])
+    assert (told_of.gold["group_state"].parts == before) == (
+        few and fresh in (LIVING, TRANSACTIONS)
+    )
     if few:  # a state of few rows is one part, whatever partitions of the log have news
         assert len(told_of.progress.newest) == len(told_of.progress.records) == 1
         assert len(told_of.gold["offsets"].parts) == 1
