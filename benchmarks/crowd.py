@@ -1,12 +1,13 @@
 """What the pipeline costs for a large cluster, hour by hour: ten thousand groups with members.
 
-    python benchmarks/crowd.py [--groups 10000] [--hours 10] [--commits 1] [--restarts 100]
+    python benchmarks/crowd.py [--groups 10000] [--hours 10] [--commits 1] [--restarts 100] [--once]
 
 A broker of ours, whose clock is moved by hand, has groups of two KIP-848 members that share 50
 partitions. In each hour every member commits `--commits` times, and in `--restarts` groups one
 member is replaced by another. After each hour `kohort pipeline run` brings the group log into
-tables, in a process of its own. Told are its CPU-seconds with those of its JVM and its workers, its
-wall time, and what the log and the tables take on the disk.
+tables, in a process of its own; with `--once` one run does so after the last hour. Told are its
+CPU-seconds with those of its JVM and its workers, its wall time, what the log and the tables take
+on the disk, and at the end how many rows of each kind were read.
 """
 
 import argparse
@@ -21,6 +22,7 @@ from increments import ROOT, Cost, Way, counting_files
 from processes import load_average, machine, require_linux
 from wire_client import Link, Member, heartbeat_request, make_topics, settle
 
+from kohort.spark.tables.manifest import load
 from kohort.testing import Broker
 from kohort.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -133,6 +135,7 @@ def main() -> None:
     parser.add_argument("--hours", type=int, default=10, help="after the first one")
     parser.add_argument("--commits", type=int, default=1, help="of each member in an hour")
     parser.add_argument("--restarts", type=int, default=100, help="groups in an hour")
+    parser.add_argument("--once", action="store_true", help="one run, after the last hour")
     options = parser.parse_args()
     print(f"{machine()}, load {load_average():.1f}\n")
     with tempfile.TemporaryDirectory(prefix="kohort-bench-") as temporary:
@@ -158,6 +161,8 @@ def measure(options: argparse.Namespace, directory: Path) -> None:
             first = hour * options.restarts % options.groups
             restarted = crowd.groups[first : first + options.restarts] if hour else []
             asyncio.run(crowd.hour(restarted, broker.clock.advance))
+            if options.once and hour < options.hours:
+                continue
             cost: Cost = way.run(copy_log(data, log), "tables")
             tables = way.tables("tables")
             print(
@@ -165,6 +170,8 @@ def measure(options: argparse.Namespace, directory: Path) -> None:
                 f" {mebibytes(tables):11.1f} {counting_files(tables):6}",
                 flush=True,
             )
+        read = load(tables).added
+        print(f"\nread {', '.join(f'{rows:,} {kind}' for kind, rows in read.items() if rows)}")
 
 
 if __name__ == "__main__":

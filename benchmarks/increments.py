@@ -57,13 +57,13 @@ class Way:
     def run(self, log: Path, what: str) -> Cost:
         """Bring tables up to date, and tell what it took."""
         out = self.tables(what)
-        return self._kohort("run", "--source", f"log:{log}", "--out", str(out), "--as-of", AS_OF)
+        return self.kohort("run", "--source", f"log:{log}", "--out", str(out), "--as-of", AS_OF)
 
     def runs(self, log: Path, what: str) -> Iterator[Cost]:
         """The same again and again, in one process with one session."""
         command = [sys.executable, __file__, "--runs", str(log), str(self.tables(what))]
         with subprocess.Popen(
-            command, env=self._environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            command, env=self.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
         ) as process:
             assert process.stdin is not None
             assert process.stdout is not None
@@ -80,13 +80,13 @@ class Way:
         from kohort.spark.engine import class_archive
 
         if not class_archive.is_off():
-            self._kohort("warm")
+            self.kohort("warm")
 
-    def _kohort(self, *arguments: str) -> Cost:
+    def kohort(self, *arguments: str) -> Cost:
         command = [sys.executable, "-m", "kohort", "pipeline", *arguments]
         with tempfile.TemporaryFile() as told:
             began = time.monotonic()
-            process = subprocess.Popen(command, env=self._environment(), stdout=told, stderr=told)
+            process = subprocess.Popen(command, env=self.environment(), stdout=told, stderr=told)
             _, status, used = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
             wall = time.monotonic() - began
@@ -96,7 +96,7 @@ class Way:
                 raise SystemExit(f"{self.name}: {' '.join(arguments)} has failed:\n{said}")
         return Cost(used.ru_utime + used.ru_stime, wall)
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
         return {**os.environ, "PYTHONPATH": str(self._source)}
 
 

@@ -1,7 +1,8 @@
-"""A log of 300 MB, and one of ten thousand groups, go through the whole pipeline with a driver of
-1 GB.
+"""A log of 300 MB, one of 3 million commits and many members, and one of ten thousand groups go
+through the whole pipeline with a driver of 1 GB.
 """
 
+import re
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 pytestmark = [pytest.mark.prove, pytest.mark.spark, pytest.mark.timeout(4000)]
 
+READ = re.compile(r"([\d,]+) (\w+)(?:, |$)", re.MULTILINE)  # rows of a kind, as crowd.py tells them
 RECORDS = 4_050_000  # a whole number of batches
 MIB = 1024 * 1024
 MOST_MIB = {"java": 2048, "python": 1024}
@@ -86,6 +88,19 @@ def test_ten_thousand_groups_of_fifty_partitions_in_a_driver_of_1_gb():
     told, _ = run(str(ROOT / "benchmarks" / "crowd.py"), "--hours", "1")
     print(told)
     assert [line.split()[0] for line in told.splitlines()[-2:]] == ["0", "1"]
+
+
+def test_three_million_commits_and_many_members_at_once_in_a_driver_of_1_gb():
+    """Every group of two thousand replaces a member four times; one run reads all of it."""
+    told, _ = run(
+        *(str(ROOT / "benchmarks" / "crowd.py"), "--once", "--groups", "2000"),
+        *("--hours", "4", "--restarts", "2000", "--commits", "6"),
+    )
+    print(told)
+    read = {kind: int(rows.replace(",", "")) for rows, kind in READ.findall(told)}
+    assert read.pop("offset_commit") == 3_000_000
+    assert read.pop("tombstone") > 0
+    assert sum(read.values()) >= 105_000
 
 
 def run(*words):
