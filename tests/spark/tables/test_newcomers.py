@@ -9,6 +9,7 @@ pytest.importorskip("pyspark")
 from tests.spark import rows as made
 from tests.spark.feeding import Fed
 
+from kohort.records import codec
 from kohort.records.codec import Record
 from kohort.records.schemas import (
     ConsumerGroupMetadataKey,
@@ -59,6 +60,8 @@ TRANSACTIONS = [
     IN_TRANSACTION | ENDED,
     IN_TRANSACTION | {"record": commit("members", 3)},
 ]
+KEY, _ = codec.encode(commit("alone"))
+UNREADABLE = [*LIVING, {"key": KEY[:-1], "value": b"\x00\x03"}]
 
 
 @pytest.mark.parametrize(
@@ -67,6 +70,7 @@ TRANSACTIONS = [
         (True, LIVING, set()),
         (False, LIVING, set()),
         (True, TRANSACTIONS, set()),
+        (True, UNREADABLE, set()),
         (True, [*LIVING, removed("alone")], set()),
         (True, [commit("alone", 2), commit("new"), commit("gone", 2)], {"new", "gone"}),
         (True, [commit("alone", 2), epoch("members", 2)], {"members"}),
@@ -75,6 +79,7 @@ TRANSACTIONS = [
         "commits",
         "many commits",
         "transactions",
+        "an unreadable one",
         "a removal",
         "a new and a dead one",
         "an epoch",
@@ -101,11 +106,29 @@ def test_groups_are_what_one_run_says(spark, tmp_path, monkeypatch, few, fresh, 
         assert told(out, name) == told(whole, name), name
     told_of = load(out)
     assert (told_of.gold["group_state"].parts == before) == (
-        few and fresh in (LIVING, TRANSACTIONS)
+        few and fresh in (LIVING, TRANSACTIONS, UNREADABLE)
     )
     if few:  # a state of few rows is one part, whatever partitions of the log have news
         assert len(told_of.progress.newest) == len(told_of.progress.records) == 1
         assert len(told_of.gold["offsets"].parts) == 1
+
+
+@pytest.mark.timeout(300)
+def test_a_log_that_was_cut_beside_one_without_news(spark, tmp_path):
+    """The states of few rows are one part: what it says of the other partition stays."""
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    log = Fed({0: made.raw(BEFORE), 1: made.raw(OTHERS, 1)})
+    jobs.run(log, out, spark=spark, as_of=AS_OF)
+    log.rows[0] = made.raw([*BEFORE[:2], commit("instead")])
+    log.cut = {0: 2}
+
+    jobs.run(log, out, spark=spark, as_of=AS_OF)
+
+    log.cut = {}
+    jobs.run(log, whole, spark=spark, as_of=AS_OF)
+    assert set(states(out)) == {"members", "instead", "elsewhere"}
+    for name in ("group_state", "commits", "offsets", "lag", "status", "deletable_groups"):
+        assert told(out, name) == told(whole, name), name
 
 
 def states(out):
