@@ -14,6 +14,9 @@ from kohort.spark.sources.standing import Identity, Plan, Position, Settings
 IDENTITY = Identity("c-1", "t-1")
 
 
+_PLACE = ("offset", "timestamp")
+
+
 class Fed:
     """Keeps the contract of `Source` for RAW rows by partition."""
 
@@ -30,7 +33,8 @@ class Fed:
     def plan(self, since, *, from_time=None, to_time=None):
         ranges = {}
         for partition, rows in self.rows.items():
-            offsets = rows.column("offset").to_pylist()
+            places = zip(*(rows.column(name).to_pylist() for name in _PLACE), strict=True)
+            offsets = [offset for offset, at in places if to_time is None or at < to_time]
             start = self.cut.get(partition, since[partition].next if partition in since else 0)
             if offsets and offsets[-1] >= start:
                 ranges[partition] = (start, offsets[-1] + 1)

@@ -179,6 +179,56 @@ def test_an_older_copy_hides_nothing(spark, tmp_path):
     assert offsets(tmp_path) == list(range(9))
 
 
+def test_an_older_copy_hides_nothing_from_a_run_that_ends_before_it_does(spark, tmp_path):
+    log = Fed({0: keyed(10)})
+    jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
+    log.cut, log.rows[0] = {0: 6}, keyed(8)
+    until = datetime.fromtimestamp(FIRST / 1000, UTC) + timedelta(seconds=7)
+
+    summary = jobs.run(log, tmp_path, spark=spark, as_of=AS_OF, to_time=until)
+
+    assert offsets(tmp_path) == list(range(10))
+    assert "ends at offset 8 and was read to 10 before" in summary.notes[0].text
+
+
+def test_increments_that_were_cut_become_one_that_ends_where_the_log_does(spark, tmp_path):
+    log = Fed({0: keyed(10), 1: keyed(3, partition=1)})
+    jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
+    log.cut, log.rows[0] = {0: 6}, joined(keyed(6), keyed(2, start=6, ms=FIRST + 1))
+    jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
+
+    with Writer(tmp_path) as writer:
+        (first, second) = writer.manifest.increments
+        assert (first.cuts, first.planned, second.planned) == ({0: 6}, True, True)
+        merged = increments.merge(spark, writer, writer.manifest, [first, second])
+        alone = increments.merge(spark, writer, writer.manifest, [first])
+
+    (one,) = merged.increments
+    assert (one.ranges, one.cuts, one.planned) == ({0: (0, 8), 1: (0, 3)}, {}, True)
+    assert sum(one.counts.values()) == 11
+    assert alone.increments[0].ranges == {0: (0, 6), 1: (0, 3)}
+
+
+def test_a_name_of_a_directory_is_no_pattern(spark, tmp_path):
+    """As one is that Spark reads."""
+    out = tmp_path / "a*b [x] {y,z} q? \\e"
+    jobs.run(Fed({0: keyed(3)}), out, spark=spark, as_of=AS_OF)
+    jobs.run(Fed({0: keyed(5)}), out, spark=spark, as_of=AS_OF)
+    assert offsets(out) == list(range(5))
+    assert kohort.spark.read(out, "records", spark).count() == 5
+    assert kohort.spark.read(out, "counts", spark).count() == 1
+
+
+def test_notes_of_every_run_are_kept_once(spark, tmp_path):
+    log = Fed({0: keyed(10)})
+    jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
+    log.cut, log.rows[0] = {0: 6}, keyed(8)
+    told = [jobs.run(log, tmp_path, spark=spark, as_of=AS_OF).notes for _ in range(2)]
+    assert told[0] == told[1] != ()
+    assert load(tmp_path).notes == told[0]
+    assert load(tmp_path).noted == len(told[0])
+
+
 def test_where_nothing_is_new_no_session_is_needed(spark, tmp_path, monkeypatch):
     monkeypatch.setattr(fingerprint, "SETTLED_NS", 0)
     folder = golden_logs.unpack("1-written", tmp_path)

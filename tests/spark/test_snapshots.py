@@ -49,19 +49,72 @@ def test_a_snapshot_adds_samples_and_waits_for_other_writers(tmp_path, monkeypat
     sampled = pa.Table.from_pylist([{**row, "sampled_at": AS_OF}], schema=END_OFFSETS.arrow)
     monkeypatch.setattr(snapshots, "cluster_id", lambda _: "c-1")
     monkeypatch.setattr(snapshots, "sample_cluster", lambda _: sampled)
-    told = []
+    told, failed = [], []
 
     def release(number):
         told.append(number)
-        if len(told) == 2:
+        if len(told) == 3:
             other.close()
 
     other = Writer(tmp_path)
-    taken = snapshots.snapshot("h:1", tmp_path, every_s=0.01, count=3, told=release)
+    taken = snapshots.snapshot(
+        "h:1", tmp_path, every_s=0.01, count=4, told=release, failed=failed.append
+    )
 
-    assert (taken, told) == (3, [1, 1, 1])
-    assert Tables(tmp_path).table("end_offsets").num_rows == 3
+    assert (taken, told) == (4, [1, 1, 1, 1])
+    assert [("is being written by" in str(one)) for one in failed] == [True]  # not each time
+    assert Tables(tmp_path).table("end_offsets").num_rows == 4
     with Writer(tmp_path):
         monkeypatch.setattr(snapshots, "PATIENCE_S", 0.0)
         with pytest.raises(TablesError, match="is being written by"):
             snapshots.snapshot("h:1", tmp_path)
+
+
+def test_samples_that_wait_stay_few(tmp_path, monkeypatch):
+    """Beside a stream nobody else writes for days. Every second time is given up."""
+    times = iter(range(1, 12))
+
+    def sample(_):
+        row = {"topic": "t", "topic_partition": 0, "end_offset": next(times), "origin": "cluster"}
+        return pa.Table.from_pylist([{**row, "sampled_at": AS_OF}], schema=END_OFFSETS.arrow)
+
+    def release(_):
+        if next(left) == 0:
+            other.close()
+
+    left = iter(range(10, -1, -1))
+    monkeypatch.setattr(snapshots, "cluster_id", lambda _: "c-1")
+    monkeypatch.setattr(snapshots, "sample_cluster", sample)
+    monkeypatch.setattr(snapshots, "MOST_ROWS", 4)
+    other = Writer(tmp_path)
+
+    snapshots.snapshot("h:1", tmp_path, every_s=0.001, count=11, told=release)
+
+    ends = sorted(Tables(tmp_path).table("end_offsets")["end_offset"].to_pylist())
+    assert len(ends) <= 4
+    assert (ends[0], ends[-1]) == (1, 11)
+
+
+def test_tables_that_cannot_be_written_for_a_while(tmp_path, monkeypatch):
+    row = {"topic": "t", "topic_partition": 0, "end_offset": 1, "origin": "cluster"}
+    sampled = pa.Table.from_pylist([{**row, "sampled_at": AS_OF}], schema=END_OFFSETS.arrow)
+    answers = iter([None, TablesError("the disk is full"), None, None])
+    failed = []
+
+    def append(*args):
+        if (error := next(answers)) is not None:
+            raise error
+        append_samples(*args)
+
+    append_samples = snapshots.append_samples
+    monkeypatch.setattr(snapshots, "append_samples", append)
+    monkeypatch.setattr(snapshots, "cluster_id", lambda _: "c-1")
+    monkeypatch.setattr(snapshots, "sample_cluster", lambda _: sampled)
+
+    snapshots.snapshot("h:1", tmp_path, every_s=0.001, count=3, failed=failed.append)
+
+    assert [str(one) for one in failed] == ["the disk is full"]
+    assert Tables(tmp_path).table("end_offsets").num_rows == 3
+    answers = iter([TablesError("the disk is full")])
+    with pytest.raises(TablesError, match="full"):
+        snapshots.snapshot("h:1", tmp_path, every_s=0.001, failed=failed.append)

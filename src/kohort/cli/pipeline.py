@@ -1,7 +1,7 @@
 """`kohort pipeline`: the group log as tables, views of these tables, and a report.
 
-`run` needs Spark and Java; all the others read and write Parquet by themselves, with neither, and
-start at once.
+`run`, `rebuild`, `verify` and `warm` need Spark and Java; all the others read and write Parquet by
+themselves, with neither, and start at once.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """The jobs: what `kohort pipeline` does, for notebooks, `spark-submit` and schedulers.
 
-Each holds the lock of its directory of tables as long as it runs; readers never wait.
+Each that writes tables holds the lock of their directory as long as it runs; readers never wait.
 """
 
 import time
@@ -134,7 +134,8 @@ def run(
         options = Options(as_of or to_time, Settings(retention_ms, session_timeout_ms), keep_days)
         few = _reading(log, plan)
         with _session(given, writer, progress, _size_at_most(writer, plan)) as active:
-            plan = plan if to_time else _without_older_copies(active, writer, log, plan)
+            whole = log.plan(writer.manifest.positions) if to_time and plan.cut else plan
+            plan = _without_older_copies(active, writer, log, plan, whole)
             batch = _batch(active, writer, log, plan, from_time, few)
             batch = batch._replace(ends=ends, server_log=logged.parts)
             added = _added(active, writer, log, batch, options, progress)
@@ -262,7 +263,7 @@ def stream(
         writer.directory,
         {kind: rows for kind, rows in added.items() if rows},
         after.gold_rows(),
-        after.notes[len(before.notes) :],
+        after.notes[max(len(after.notes) - (after.noted - before.noted), 0) :],
         datetime.fromtimestamp((after.as_of_ms or 0) / 1000, UTC),
         time.monotonic() - began,
         log_end(Tables(writer.directory)),
@@ -477,11 +478,16 @@ def _begin(writer: Writer, plan: Plan, from_time: datetime | None) -> None:
         writer.manifest = writer.manifest.with_(begins=writer.manifest.begins | fresh)
 
 
-def _without_older_copies(spark: SparkSession, writer: Writer, log: Source, plan: Plan) -> Plan:
-    """The plan without cuts where the log merely ends earlier than it was read to. Not for one that
-    was told where to end: it ends before the log does.
+def _without_older_copies(
+    spark: SparkSession, writer: Writer, log: Source, plan: Plan, whole: Plan
+) -> Plan:
+    """The plan without cuts where the log merely ends earlier than it was read to. A plan that was
+    told where to end says nothing of that, so `whole` is one that was not.
     """
-    return older_copy.spared(plan, writer, older_copy.older_copies(spark, writer, log, plan))
+    older = older_copy.older_copies(spark, writer, log, whole)
+    return older_copy.spared(
+        plan, writer, {index: end for index, end in older.items() if index in plan.cut}
+    )
 
 
 def _without_rows(plan: Plan) -> Plan:

@@ -3,15 +3,21 @@
 import time
 from collections.abc import Callable
 
+import pyarrow as pa
+
 from kohort.errors import KohortError
 from kohort.spark.sources.fetching import cluster_id
 from kohort.spark.sources.sampling import sample_cluster
 from kohort.spark.sources.standing import Identity, SourceError
+from kohort.spark.stores.failures import StoreError
 from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.tables.end_samples import append_samples
+from kohort.spark.tables.manifest import TablesError
 from kohort.spark.tables.writer import BusyError, Writer, claim
 
 PATIENCE_S = 60.0
+MOST_ROWS = 1_000_000
+"""How many samples wait in memory for somebody else to end: some 100 MB."""
 
 
 def snapshot(
@@ -26,12 +32,16 @@ def snapshot(
     """Add samples of where the topics of a cluster end, once or every so often; returns how many
     times. They make the lag in seconds exact.
 
-    While somebody else writes the tables the samples are kept, and added when he has ended. `told`
-    gets the number of samples each time. With `every_s` a cluster that does not answer is asked
-    again the next time, and `failed` gets the error. Raises KohortError: it did not answer the
-    first time, the tables are those of another cluster.
+    While somebody else writes the tables the samples are kept, and added when he has ended; where
+    that takes long, every second time is given up, and again, so that they stay few. `told` gets
+    the number of samples each time. With `every_s` a cluster that does not answer is asked again
+    the next time, tables that cannot be written are tried again, and `failed` gets the error; that
+    somebody else writes it gets once. Raises KohortError: the cluster did not answer the first
+    time, the tables are those of another one, or cannot be written the first time or at the end.
     """
-    directory, taken, waiting = place_of(out), 0, []
+    directory, taken = place_of(out), 0
+    waiting: list[pa.Table] = []
+    is_known = is_busy = False
     identity = Identity(cluster_id(bootstrap), None)
     due = time.monotonic()
     while True:
@@ -43,24 +53,36 @@ def snapshot(
             if failed is not None:
                 failed(error)
         else:
-            waiting.append(samples)
+            waiting = _bounded([*waiting, samples])
             taken += 1
             if told is not None:
                 told(samples.num_rows)
         last = every_s is None or taken == count
         try:
-            with _patient_writer(directory, PATIENCE_S if last else 0.0) as writer:
-                claim(writer, out, identity)
-                for batch in waiting:
-                    append_samples(writer, batch)
-            waiting.clear()
-        except BusyError:
-            if last:
+            if waiting:
+                with _patient_writer(directory, PATIENCE_S if last else 0.0) as writer:
+                    claim(writer, out, identity)
+                    while waiting:
+                        append_samples(writer, waiting[0])
+                        waiting.pop(0)
+            is_known, is_busy = True, False
+        except (TablesError, StoreError) as error:
+            was_busy, is_busy = is_busy, isinstance(error, BusyError)
+            if last or not (is_known or is_busy):
                 raise
+            if failed is not None and not (is_busy and was_busy):
+                failed(error)
         if every_s is None or last:
             return taken
         due = max(due + every_s, time.monotonic())
         time.sleep(max(0.0, due - time.monotonic()))
+
+
+def _bounded(waiting: list[pa.Table]) -> list[pa.Table]:
+    """Samples that are not too many: the newest stay, and every second one before them."""
+    while len(waiting) > 2 and sum(samples.num_rows for samples in waiting) > MOST_ROWS:
+        waiting = [*waiting[:-1:2], waiting[-1]]
+    return waiting
 
 
 def _patient_writer(directory: Folder, patience_s: float) -> Writer:

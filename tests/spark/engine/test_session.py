@@ -12,7 +12,14 @@ pytest.importorskip("pyspark")
 
 from kohort.spark.engine import java, shipping
 from kohort.spark.engine.java import JavaError, find_java
-from kohort.spark.engine.session import SessionError, check_version, cores, is_local, sentence
+from kohort.spark.engine.session import (
+    SessionError,
+    check_version,
+    cores,
+    is_local,
+    sentence,
+    settings,
+)
 
 ROOT = Path(__file__).parents[3]
 
@@ -209,3 +216,25 @@ def test_nobody_is_told_of_answers_that_nobody_waits_for():
     )
     done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
     assert done.stderr == ""
+
+
+def test_what_was_set_before_one_setting_is_refused_is_set_back():
+    class Conf(dict):
+        def set(self, name, value):
+            if value == "impossible":
+                raise ValueError(name)
+            self[name] = value
+
+        def unset(self, name):
+            self.pop(name, None)
+
+    class Session:
+        conf = Conf({"spark.mine": "as it was"})
+
+    before = dict(Session.conf)
+    with (
+        pytest.raises(ValueError, match=r"spark\.other"),
+        settings(Session, {"spark.mine": "changed", "spark.other": "impossible"}),
+    ):
+        pass
+    assert Session.conf == before

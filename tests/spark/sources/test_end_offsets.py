@@ -259,3 +259,31 @@ def test_what_was_walked_before_does_not_make_a_walk_long(tmp_path):
 
     assert (shortest({}), shortest(seen)) == (one + two, two)
     assert not sampling.is_short(found, seen, one, 0)
+
+
+def test_a_topic_that_is_deleted_meanwhile_has_no_samples(tmp_path):
+    partition(tmp_path, (0, 2, 1000))
+    partition(tmp_path, (0, 2, 1000), name="payments-0")
+    found = beside.folders(str(tmp_path))
+    for file in (tmp_path / "orders-0").iterdir():
+        file.unlink()
+    (tmp_path / "orders-0").rmdir()
+
+    assert [sampling.sample(one).num_rows for one in found] == [0, 1]
+    assert sampling.is_short(found, {}, 1 << 20, 10)
+    assert len(beside.folders(str(tmp_path))) == 1
+
+
+def test_a_topic_that_may_not_be_read_hides_no_other(tmp_path, monkeypatch):
+    """Root may read everything, so the refusal is made up."""
+    partition(tmp_path, (0, 2, 1000))
+    partition(tmp_path, (0, 2, 1000), name="payments-0")
+
+    def refused(folder):
+        if folder.endswith("orders-0"):
+            raise PermissionError(folder)
+        return segment_files(folder)
+
+    segment_files = beside.segment_files
+    monkeypatch.setattr(beside, "segment_files", refused)
+    assert [one.topic for one in beside.folders(str(tmp_path))] == ["payments"]

@@ -123,3 +123,12 @@ def test_what_was_written_just_now_may_be_written_again(folder, monkeypatch):
 def test_a_directory_without_logs(tmp_path):
     with pytest.raises(SourceError, match="has no folder __consumer_offsets-0"):
         fingerprint(str(tmp_path))
+
+
+def test_a_directory_that_goes_meanwhile_has_none(folder, monkeypatch):
+    def gone(_):
+        raise FileNotFoundError(2, "No such file or directory", str(folder))
+
+    assert fingerprint(str(folder)) is not None
+    monkeypatch.setattr(module.beside, "folders", gone)
+    assert fingerprint(str(folder)) is None

@@ -21,14 +21,14 @@ import kohort.spark
 from kohort.spark.columns.decode import decode
 from kohort.spark.columns.located import InColumns
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS, RECORDS_TABLE, SILVER
-from kohort.spark.sources.standing import Identity, Position
+from kohort.spark.sources.standing import Identity, Note, Position
 from kohort.spark.stores import layout, parquet
 from kohort.spark.stores.layout import ROWS
 from kohort.spark.tables import increments, manifest, verifying
 from kohort.spark.tables.arrow_reader import Rows, Tables
 from kohort.spark.tables.end_samples import append_samples, merge_samples
 from kohort.spark.tables.manifest import Increment, Manifest, Part, TablesError, load
-from kohort.spark.tables.writer import BusyError, Writer
+from kohort.spark.tables.writer import MOST_NOTES, BusyError, Writer
 
 
 def written(writer, rows):
@@ -187,6 +187,30 @@ def test_one_writes_at_a_time_and_others_are_told_who(tmp_path):
                 Writer(tmp_path)
     with pytest.raises(TablesError, match="is not written any more"):
         writer.publish(writer.manifest)
+
+
+def test_an_interrupt_while_a_writer_opens_leaves_the_tables_to_others(tmp_path, monkeypatch):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(Writer, "_tidy", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            Writer(tmp_path)
+    with Writer(tmp_path):
+        pass
+
+
+def test_what_was_noted_is_counted_when_it_is_forgotten(tmp_path):
+    notes = [Note(0, number, "lost") for number in range(MOST_NOTES + 30)]
+    with Writer(tmp_path) as writer:
+        writer.publish(writer.manifest.with_(notes=(*notes[: MOST_NOTES - 10],)))
+        before = writer.manifest
+        writer.publish(before.with_(notes=before.notes_with(notes[: MOST_NOTES + 10])))
+        writer.publish(writer.manifest)
+    after = load(tmp_path)
+    assert after.notes == tuple(notes[10 : MOST_NOTES + 10])
+    assert after.noted - before.noted == 20
 
 
 def test_a_manifest_survives_its_way_through_the_file(tmp_path):

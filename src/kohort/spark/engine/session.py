@@ -259,10 +259,10 @@ def settings(spark: SparkSession, more: Mapping[str, str] | None = None) -> Iter
     """
     wanted = {**(more or {}), **NEEDED}
     before = {name: spark.conf.get(name, None) for name in wanted}
-    for name, value in wanted.items():
-        if before[name] != value:
-            spark.conf.set(name, value)
     try:
+        for name, value in wanted.items():
+            if before[name] != value:
+                spark.conf.set(name, value)
         yield
     finally:
         for name, old in before.items():

@@ -214,9 +214,8 @@ LAG = Table(
     "where the next sample shows that nothing was appended until then. Rows for the latest sample "
     "time in each of at most 200 equal steps of the sampled time (of fewer, down to ten, where "
     "more than 500,000 rows of partitions would come of it; steps double as time goes on), and for "
-    "the moment of the run; "
-    "`lag_at` gives any other moment. Of a topic that a group has committed for, or that a member "
-    "subscribes to by name, every partition has a row.",
+    "the moment of the run; `run --as-of` gives any other moment. Of a topic that a group has "
+    "committed for, or that a member subscribes to by name, every partition has a row.",
     unknown="What was appended, or committed, after the last that was read: of a copy read long "
     "after it was made, ask for a moment before that with `--as-of`. Times of batches are those of "
     "the producers where the topic has CreateTime, and they may be wrong. Markers of transactions "
@@ -256,8 +255,9 @@ STATUS = Table(
             "and nobody to read it, STOP), `rewound` (as above, REWIND), `stopped` (records have "
             "waited, without a commit, for longer than twice the longest pause in the window and a "
             "minute, STOP), `stalled` (commits go on, all at one offset, and a record has waited "
-            "there since before the first of them, STALL), `slowing` (lag grew, and never went "
-            "down, WARN), `progress` (OK). Of a group, that of its worst partition",
+            "there since before the first of them, STALL), `slowing` (lag grew, never went "
+            "down, and was nothing at no commit, WARN), `progress` (OK). Of a group, that of its "
+            "worst partition",
         ),
         Column("commits", pa.int32(), "commits in the window"),
         Column("complete", pa.float64(), "share of the window that is filled; 1 when it is full"),

@@ -4,7 +4,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from kohort.errors import Broken
-from kohort.spark.sources.files import ReadOnlyFiles, segment_files
+from kohort.spark.sources.files import ReadOnlyFiles, SegmentFile, segment_files
 from kohort.spark.sources.folders import folders_in, is_partition, reach
 from kohort.storage import checkpoints
 
@@ -31,16 +31,25 @@ def folders(directory: str) -> list[Folder]:
     counts.
     """
     path = directory.removeprefix("file:").rstrip("/") or "/"
-    if is_partition(path) and segment_files(path):
+    if is_partition(path) and segments_of(path):
         path = path.rpartition("/")[0] or "."
     copies: dict[tuple[str, int], list[Folder]] = {}
     for holder in (path, *(inner for inner in folders_in(path) if not is_partition(inner))):
         with suppress(PermissionError):
             for folder in folders_in(holder):
                 place = checkpoints.split_name(folder.rpartition("/")[2])
-                if place is not None and place[0] not in INTERNAL_TOPICS and segment_files(folder):
+                if place is not None and place[0] not in INTERNAL_TOPICS and segments_of(folder):
                     copies.setdefault(place, []).append(Folder(folder, *place, holder))
     return [max(copies[place], key=lambda copy: reach(copy.path)) for place in sorted(copies)]
+
+
+def segments_of(folder: str) -> list[SegmentFile]:
+    """Its segments, first to last; none when it may not be read, or has gone: topics are deleted at
+    any moment.
+    """
+    with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+        return segment_files(folder)
+    return []
 
 
 def log_start(folder: Folder) -> int:

@@ -25,10 +25,13 @@ _TOLD = (META_PROPERTIES, PARTITION_METADATA, START_OFFSETS)
 def fingerprint(path: str) -> str | None:
     """A fingerprint of the group log in a directory, and of the user topics beside it: their
     segments with sizes and times, and the small files beside them. None where a file is too young
-    to tell. Raises SourceError like `find`.
+    to tell, or goes meanwhile. Raises SourceError like `find`.
     """
     found = find(path, GROUP_LOG)
-    topics = beside.folders(str(Path(path.removeprefix("file:")).absolute()))
+    try:
+        topics = beside.folders(str(Path(path.removeprefix("file:")).absolute()))
+    except OSError:  # it changes while it is looked at
+        return None
     folders = [*found.by_partition.values(), *(folder.path for folder in topics)]
     holders = dict.fromkeys([*found.directories, *(folder.directory for folder in topics)])
     return _digest([path, GROUP_LOG], folders, [*holders, *folders])

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import zip_longest
 
 import pyarrow as pa
 
@@ -18,9 +19,9 @@ from kohort.client.admin.views import FoundOffset, Outcomes
 from kohort.errors import Broken
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.sources.asking import ask
-from kohort.spark.sources.beside import INTERNAL_TOPICS, Folder, folders, log_start
+from kohort.spark.sources.beside import INTERNAL_TOPICS, Folder, folders, log_start, segments_of
 from kohort.spark.sources.columns import of_columns
-from kohort.spark.sources.files import Head, ReadOnlyFiles, SegmentFile, Walk, segment_files
+from kohort.spark.sources.files import Head, ReadOnlyFiles, SegmentFile, Walk
 from kohort.spark.sources.samples import NOTHING, Sample, Since
 from kohort.storage import checkpoints
 from kohort.terms import uuid_text
@@ -51,9 +52,9 @@ def is_short(found: Sequence[Folder], since: Since, most_bytes: int, most_folder
     left = most_bytes
     for folder in found if len(found) <= most_folders else ():
         last = since.get((folder.topic, folder.partition, _topic_id(folder.path)))
-        segments = segment_files(folder.path)
-        following = [*(later.base for later in segments[1:]), None]
-        for segment, end in zip(segments, following, strict=True):
+        segments = segments_of(folder.path)
+        following = [later.base for later in segments[1:]]
+        for segment, end in zip_longest(segments, following):
             if last is None or end is None or end >= last.end_offset:
                 with suppress(FileNotFoundError):
                     left -= os.stat(segment.path).st_size  # noqa: PTH116
@@ -72,7 +73,7 @@ def sample(folder: Folder, since: Since = NOTHING, *, most: int = MOST_SAMPLES) 
     file was last written.
     """
     topic_id = _topic_id(folder.path)
-    segments = segment_files(folder.path)
+    segments = segments_of(folder.path)
     last = since.get((folder.topic, folder.partition, topic_id))
     samples = thinned(_ends(segments, last), most)
     if not samples and last is None:

@@ -2,8 +2,9 @@
 
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -94,24 +95,46 @@ def write(rows: pa.Table, file: Folder, **options: Any) -> None:
 
 
 class Growing:
-    """A new file that is written piece by piece, and is there once this is closed."""
+    """A new file that is written piece by piece, for as long as the block lasts. It is made, and
+    its folder, when the first piece comes; on an object store it is there when the block has ended,
+    and not at all after an error.
+    """
 
     def __init__(self, file: Folder, schema: pa.Schema, **options: Any) -> None:
         self._file = file
-        self._aside = None if isinstance(file, Path) else tempfile.TemporaryFile()  # noqa: SIM115
-        self._writer = pq.ParquetWriter(self._aside or file, schema, **OPTIONS, **options)
+        self._schema = schema
+        self._options = options
+        self._open = ExitStack()
+        self._aside: IO[bytes] | None = None
+        self._writer: pq.ParquetWriter | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with self._open:
+            if self._writer is None:
+                return
+            if kind is not None:
+                with suppress(Exception):  # the error that ended the block is the one to tell
+                    self._writer.close()
+                return
+            self._writer.close()
+            if self._aside is not None:
+                assert isinstance(self._file, ObjectPath)
+                size = self._aside.tell()
+                self._aside.seek(0)
+                _put(self._file, self._aside, size)
 
     def write(self, rows: pa.Table, row_group_size: int) -> None:
+        if self._writer is None:
+            if isinstance(self._file, Path):
+                self._file.parent.mkdir(parents=True, exist_ok=True)
+            else:
+                self._aside = self._open.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+            into = self._aside or self._file
+            self._writer = pq.ParquetWriter(into, self._schema, **OPTIONS, **self._options)
         self._writer.write_table(rows, row_group_size=row_group_size)
-
-    def close(self) -> None:
-        self._writer.close()
-        if self._aside is not None:
-            assert isinstance(self._file, ObjectPath)
-            size = self._aside.tell()
-            self._aside.seek(0)
-            _put(self._file, self._aside, size)
-            self._aside.close()
 
 
 def _put(file: ObjectPath, data: bytes | IO[bytes], size: int) -> None:

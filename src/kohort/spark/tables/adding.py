@@ -96,7 +96,7 @@ def add(
         sampled = news(writer, manifest.end_offsets, sampled)
     manifest = manifest.with_(
         positions={**manifest.positions, **positions},
-        notes=(*manifest.notes, *notes),
+        notes=manifest.notes_with(notes),
         end_offsets=(*manifest.end_offsets, *sampled),
         server_log=(*manifest.server_log, *batch.server_log),
     )
@@ -178,7 +178,7 @@ def flip(
             histories=computed.histories,
             progress=computed.progress,
             past=past,
-            notes=(*manifest.notes, *notes),
+            notes=manifest.notes_with(notes),
             code=code(),
             as_of_ms=micros(context.as_of) // 1000,
             settings=Settings(context.retention_ms, context.session_timeout_ms),

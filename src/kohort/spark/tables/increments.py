@@ -7,6 +7,7 @@ the manifest or the increments that name them.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
@@ -123,15 +124,7 @@ def _cut(increment: Increment, cuts: Mapping[int, int]) -> Increment:
     }
     if not news:
         return increment
-    return Increment(
-        name=increment.name,
-        ranges=increment.ranges,
-        counts=increment.counts,
-        oldest_ms=increment.oldest_ms,
-        newest_ms=increment.newest_ms,
-        cuts=increment.cuts | news,
-        compacted=increment.compacted,
-    )
+    return msgspec.structs.replace(increment, cuts=increment.cuts | news)
 
 
 def to_merge(increments: Iterable[Increment], keep_ms: int | None = None) -> list[Increment]:
@@ -231,16 +224,14 @@ def _replace(
         return manifest.with_(increments=left)
     ranges: dict[int, tuple[int, int]] = {}
     for increment in replaced:
-        for partition, (start, end) in increment.ranges.items():
-            first, last = ranges.get(partition, (start, end))
-            ranges[partition] = min(first, start), max(last, end)
-    merged = Increment(
-        name=written.increment.name,
+        for partition, (start, stop) in increment.ranges.items():
+            end = min(stop, increment.cuts.get(partition, stop))
+            if start < end:  # else all of it was cut
+                first, last = ranges.get(partition, (start, end))
+                ranges[partition] = min(first, start), max(last, end)
+    merged = msgspec.structs.replace(
+        written.increment,
         ranges=ranges,
-        counts=written.increment.counts,
-        oldest_ms=written.increment.oldest_ms,
-        newest_ms=written.increment.newest_ms,
-        compacted=compacted,
         planned=all(increment.planned for increment in replaced),
     )
     return manifest.with_(increments=(merged, *left), rows_version=written.rows_version)

@@ -7,7 +7,7 @@ many rows there are, memory has those of some groups at a time.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -159,7 +159,8 @@ def _written(writer: Writer, origins: Iterable[Origin], step_us: int) -> Iterato
     count = 0
     chosen = list(origins)
     for level in _LEVELS:  # a file for each: most questions are about groups
-        with _File(path, f"{level}s.parquet") as file:
+        file = parquet.Growing(path / f"{level}s.parquet", LAG_HISTORY.arrow, compression="zstd")
+        with file:
             for groups in _shares(chosen, level):
                 where = (pc.field("level") == level) & groups
                 rows = thinned(
@@ -167,7 +168,7 @@ def _written(writer: Writer, origins: Iterable[Origin], step_us: int) -> Iterato
                     step_us,
                 )
                 if rows.num_rows:
-                    file.write(rows)
+                    file.write(rows, _ROW_GROUP)
                     count += rows.num_rows
                     ends = pc.min(rows["first_at"]), pc.max(rows["at"])
                     times += [end.cast(pa.int64()).as_py() for end in ends]
@@ -190,29 +191,6 @@ def _shares(origins: Iterable[Origin], level: str) -> Iterator[pc.Expression]:
             first, weight = name, 0
         weight += counts[name]
     yield group >= first
-
-
-class _File:
-    """A file that is made when something is first written into it."""
-
-    def __init__(self, folder: Folder, name: str) -> None:
-        self._folder, self._name = folder, name
-        self._open: parquet.Growing | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._open is not None:
-            self._open.close()
-
-    def write(self, rows: pa.Table) -> None:
-        if self._open is None:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            schema = LAG_HISTORY.arrow
-            file = self._folder / self._name
-            self._open = parquet.Growing(file, schema, compression="zstd")
-        self._open.write(rows, _ROW_GROUP)
 
 
 def _origin(writer: Writer, stretch: Stretch, where: pc.Expression | None = None) -> Origin:

@@ -11,7 +11,7 @@ somebody may be reading them.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -252,6 +252,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings = Settings()
     """The settings of the cluster as they were known when gold was computed."""
     notes: tuple[Note, ...] = ()
+    """The newest that there were."""
+    noted: int = 0
+    """How many were added since this is counted, with those that are forgotten."""
     retired: tuple[Retired, ...] = ()
     files: Files = msgspec.field(default_factory=dict)
     """On an object store, the files of every path here: nothing is listed to read tables."""
@@ -287,6 +290,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     def with_(self, **changes: object) -> "Manifest":
         """A copy with other values."""
         return msgspec.structs.replace(self, **changes)
+
+    def notes_with(self, more: Iterable[Note]) -> tuple[Note, ...]:
+        """The notes and more of them; what every run sees again is there once."""
+        return (*self.notes, *(note for note in more if note not in self.notes))
 
 
 def load(directory: Folder) -> Manifest:

@@ -123,19 +123,13 @@ def _read(
 
 def _written(writer: Writer, batches: Iterable[pa.RecordBatch], step_us: int) -> Iterator[Part]:
     """Samples as a new part, however many there are; none without any."""
-    name, file, rows = f"{END}/{writer.new_name('')}", None, 0
-    try:
+    name, rows = f"{END}/{writer.new_name('')}", 0
+    path = writer.directory / name / "samples.parquet"
+    with parquet.Growing(path, END_OFFSETS.arrow, compression="zstd") as file:
         for batch in batches:
-            if batch.num_rows and file is None:
-                (writer.directory / name).mkdir(parents=True)
-                path = writer.directory / name / "samples.parquet"
-                file = parquet.Growing(path, END_OFFSETS.arrow, compression="zstd")
-            if file is not None:
+            if batch.num_rows:
                 file.write(pa.Table.from_batches([batch]), _ROW_GROUP)
                 rows += batch.num_rows
-    finally:
-        if file is not None:
-            file.close()
     if rows:
         yield Part(path=name, rows=rows, step_us=step_us)
 

@@ -4,6 +4,7 @@ Bronze and silver are views on one kind of files, decoded rows by kind; gold is 
 A row counts unless its log was cut before it after it was read.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import partial, reduce
 from pathlib import Path
@@ -117,7 +118,7 @@ def rows(
             spark, directory, [increment.name for increment in chosen], _COLUMNS
         )
     else:
-        places = [str(directory / ROWS / increment.name) for increment in chosen]
+        places = [literal(directory / ROWS / increment.name) for increment in chosen]
         base = str(directory / ROWS)
         frame = spark.read.schema(LAYOUT).option("basePath", base).parquet(*places)
     cut = [_is_cut(increment) for increment in chosen if increment.cuts]
@@ -151,12 +152,17 @@ def parts(
         if isinstance(directory, ObjectPath):
             frame = object_reader.parts(spark, directory, places, table.arrow)
         else:
-            found = [str(directory / place) for place in places]
+            found = [literal(directory / place) for place in places]
             frame = spark.read.schema(table.spark).parquet(*found)
         frames.append(_only(frame, partitions))
     if not frames:
         return empty(spark, table.spark)
     return reduce(DataFrame.unionByName, frames)
+
+
+def literal(path: Path) -> str:
+    """A path for Spark to read, which takes some characters for a pattern."""
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path))
 
 
 def in_partitions(frames: Mapping[str, DataFrame], partitions: Iterable[int]) -> OnDemand:

@@ -9,7 +9,6 @@ from typing import Self
 
 import msgspec
 
-from kohort.errors import KohortError
 from kohort.spark.sources.standing import Identity
 from kohort.spark.stores import layout
 from kohort.spark.stores.failures import ConflictError, HeldError
@@ -62,7 +61,7 @@ class Writer:
         except OSError as error:
             self.close()
             raise TablesError(f"{directory} cannot be written: {error.strerror}") from error
-        except KohortError:
+        except BaseException:  # also Ctrl-C: a process that goes on would hold it for good
             self.close()
             raise
 
@@ -121,6 +120,7 @@ class Writer:
             number=self.manifest.number + 1,
             written_ms=now_ms,
             notes=manifest.notes[-MOST_NOTES:],
+            noted=manifest.noted + len(manifest.notes) - len(self.manifest.notes),
             retired=kept,
             files=self._store.files([*sorted(paths), *(left.path for left in kept)]),
             basis=basis,
