@@ -12,6 +12,7 @@ from kohort.spark.columns.located import raw
 from kohort.spark.sources import folder_feed as feeds
 from kohort.spark.sources.folders import find
 from kohort.spark.sources.standing import Position, SourceError
+from kohort.wire.batch import build
 
 
 def test_a_torn_tail_is_the_end(tmp_path):
@@ -109,6 +110,35 @@ def test_a_torn_end_of_a_closed_segment_is_damage(tmp_path):
 
     assert [row[1] for row in found] == [0, 1, 2, 3]
     assert found[1][2] not in {"a", None}
+
+
+@pytest.mark.parametrize(
+    "segments",
+    [
+        {0: [0, 1, 2], 4: []},
+        {0: [0, 1, 2], 5: [], 8: [8, 9]},
+        {0: [], 3: [], 8: [8, 9]},
+        {0: [], 3: [], 5: [], 8: [8], 9: [], 12: [], 20: [21], 30: []},
+        {0: [0], 2: b"garbage" * 20, 7: [7], 9: b"\x01" * 100},
+        {0: [0], 9_223_372_036_854_775_807: []},
+    ],
+    ids=["the last", "between", "the first two", "many", "damaged ones", "the largest name"],
+)
+@pytest.mark.timeout(30)
+def test_files_without_a_record_are_passed_over(tmp_path, segments):
+    """A cleaner leaves them, with holes before and behind."""
+    folder = tmp_path / "__consumer_offsets-0"
+    folder.mkdir()
+    for base, holds in segments.items():
+        data = holds
+        if not isinstance(holds, bytes):
+            data = b"".join(build([(b"a", b"")], FIRST, base_offset=offset) for offset in holds)
+        (folder / f"{base:020}.log").write_bytes(data)
+    expected = [offset for holds in segments.values() if isinstance(holds, list) for offset in holds]
+
+    found = read(log_source(tmp_path))
+
+    assert [offset for _, offset, key in found if key == "a"] == expected
 
 
 def test_files_are_read_in_pieces_and_a_batch_may_be_larger(tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ The end of a log is behind the last batch that is whole and right: what follows 
 batch that is being written. Anywhere else bytes that are no batch are damage, and a row tells so.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from os import stat
 from typing import Any, NamedTuple, TypeVar
@@ -32,6 +32,8 @@ Answer = TypeVar("Answer")
 PIECE_BYTES = 4 << 20
 CHECKED_BYTES = 1 << 20
 _VANISHED = 100
+_Known = tuple[int, int]
+"""The first offset of a segment by its name, and its inode."""
 
 
 class _Tail(NamedTuple):
@@ -211,7 +213,7 @@ class FolderFeed:
         or removed since.
         """
         following = span.start
-        done: tuple[int, int] | None = None
+        done: set[_Known] = set()
         vanished = 0
         while following < span.end:
             files = self._files(span.partition)
@@ -228,10 +230,12 @@ class FolderFeed:
                 with _reading(file.path):
                     reading = _Reading(walk, span, following, is_last=file is files[-1])
                     yield from reading.rows()
-                    following = max(following, reading.following)
             finally:
                 walk.close()
-            done = (file.base, walk.inode)
+            if reading.following > following:
+                following = reading.following
+                done.clear()
+            done.add((file.base, walk.inode))
 
 
 class _Reading:
@@ -295,23 +299,20 @@ def _seek(walk: Walk, offset: int, size: int) -> tuple[int, int]:
 
 
 def _next_file(
-    files: list[SegmentFile], following: int, done: tuple[int, int] | None
+    files: list[SegmentFile], following: int, done: Collection[_Known]
 ) -> SegmentFile | None:
-    """The file that holds an offset; the one after it, when that file was read to its end."""
+    """The file that holds an offset, or the next one; none of those that were read to their end
+    since that offset was reached. There may be several: a cleaner leaves files without a record.
+    """
     chosen = max(
         (index for index, segment in enumerate(files) if segment.base <= following), default=0
     )
-    while chosen < len(files):
-        file = files[chosen]
-        if done is None or file.base > done[0] or not _is_file(file, done):
-            return file
-        chosen += 1
-    return None
+    return next((file for file in files[chosen:] if not _is_one_of(file, done)), None)
 
 
-def _is_file(file: SegmentFile, done: tuple[int, int]) -> bool:
+def _is_one_of(file: SegmentFile, done: Collection[_Known]) -> bool:
     try:
-        return (file.base, stat(file.path).st_ino) == done  # noqa: PTH116
+        return (file.base, stat(file.path).st_ino) in done  # noqa: PTH116
     except FileNotFoundError:
         return False
 
