@@ -134,7 +134,9 @@ def test_files_without_a_record_are_passed_over(tmp_path, segments):
         if not isinstance(holds, bytes):
             data = b"".join(build([(b"a", b"")], FIRST, base_offset=offset) for offset in holds)
         (folder / f"{base:020}.log").write_bytes(data)
-    expected = [offset for holds in segments.values() if isinstance(holds, list) for offset in holds]
+    expected = [
+        offset for holds in segments.values() if isinstance(holds, list) for offset in holds
+    ]
 
     found = read(log_source(tmp_path))
 

@@ -43,8 +43,9 @@ class Reach(NamedTuple):
 
 def complete_from(frames: Frames) -> DataFrame:
     """partition, complete_offset (null: from nowhere on) and complete_from, a row for each
-    partition of the log. Where nothing is missing these are those of the first record. A record
-    that is not older than `complete_from` is not before `complete_offset` either.
+    partition of the log. Where nothing is missing these are those of the first record (that has a
+    time), whatever later clocks say. A record that is not older than `complete_from` is not before
+    `complete_offset` either.
     """
     if COMPLETENESS in frames:
         return frames[COMPLETENESS]
@@ -72,13 +73,14 @@ def reaches(frames: Frames) -> dict[int, Reach]:
     records = frames[RECORDS_TABLE.name].select(
         "partition", "offset", "timestamp", key, damage.alias("is_damage")
     )
+    timed = F.when(F.col("timestamp").isNotNull(), F.col("offset"))
     extents = (
         records.groupBy("partition")
         .agg(
             F.min("offset").alias("first"),
             F.max("offset").alias("last"),
             F.count("*").alias("rows"),
-            F.min("timestamp").alias("begin"),
+            F.min_by("timestamp", timed).alias("begin"),
             F.max("timestamp").alias("end"),
             F.max("is_damage").alias("damaged"),
         )

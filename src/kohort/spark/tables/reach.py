@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from kohort.spark.gold.completeness import Reach, reaches
@@ -133,17 +134,20 @@ class _Counted(NamedTuple):
     last: int
     rows: int
     damaged: bool
+    timed: int | None
+    """Offset of the first row that has a time."""
     begin_us: int | None
+    """Its time."""
 
     def plus(self, other: "_Counted") -> "_Counted":
         """Both together."""
-        begins = [begin for begin in (self.begin_us, other.begin_us) if begin is not None]
+        begins = [(one.timed, one.begin_us) for one in (self, other) if one.timed is not None]
         return _Counted(
             min(self.first, other.first),
             max(self.last, other.last),
             self.rows + other.rows,
             self.damaged or other.damaged,
-            min(begins, default=None),
+            *min(begins, default=(None, None)),
         )
 
 
@@ -157,17 +161,21 @@ def _counted(directory: Folder, increments: Iterable[Increment]) -> Mapping[int,
     if not files:
         return {}
     rows = parquet.dataset(sorted(map(str, files)), RECORDS_TABLE.arrow)
+    at, offset = ds.field("timestamp").cast(pa.int64()), ds.field("offset")
     columns = {
-        **{name: ds.field(name) for name in ("partition", "offset")},
-        "at": ds.field("timestamp").cast(pa.int64()),
+        "partition": ds.field("partition"),
+        "offset": offset,
+        "at": at,
+        "timed": pc.if_else(at.is_valid(), offset, pa.scalar(None, pa.int64())),
         "damage": ~ds.field("error").is_null() & ds.field("key").is_null(),
     }
+    aggregates = [("offset", function) for function in ("min", "max", "count")]
+    aggregates += [("damage", "max"), ("timed", "first"), ("at", "first")]  # of those with a time
+    names = ("offset_min", "offset_max", "offset_count", "damage_max", "timed_first", "at_first")
     found: dict[int, _Counted] = {}
     for batch in rows.to_batches(columns=columns):
-        aggregates = [("offset", function) for function in ("min", "max", "count")]
-        aggregates += [("damage", "max"), ("at", "min")]
-        groups = pa.Table.from_batches([batch]).group_by("partition").aggregate(aggregates)
-        names = ("offset_min", "offset_max", "offset_count", "damage_max", "at_min")
+        in_order = pa.Table.from_batches([batch]).sort_by("offset")
+        groups = in_order.group_by("partition", use_threads=False).aggregate(aggregates)
         for row in groups.to_pylist():
             counted = _Counted(*(row[name] for name in names))
             known = found.get(row["partition"])
@@ -177,10 +185,12 @@ def _counted(directory: Folder, increments: Iterable[Increment]) -> Mapping[int,
 
 def _follows(known: Reach, added: _Counted) -> bool:
     """Whether nothing is missing between and within them: then the new rows reveal nothing that was
-    hidden before. In a partition that is nowhere complete, any record may reveal something.
+    hidden before. In a partition that is complete from nowhere on, or from a record without a time,
+    any record may reveal something.
     """
     return (
         known.complete_offset is not None
+        and (known is _BEGIN or known.complete_us is not None)
         and added.first == known.end
         and added.last - added.first + 1 == added.rows
         and not added.damaged
