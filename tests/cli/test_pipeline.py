@@ -17,6 +17,7 @@ from tests import golden_logs
 from tests.tables.published import publish
 
 from kohort.cli import pipeline, show
+from kohort.cli.render import Output
 from kohort.spark import jobs, report, snapshots
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.membership import REBALANCES
@@ -151,6 +152,11 @@ def test_columns_that_are_shown_are_there():
         (["run", "--source", "x:y"], 2, "'x:y' is not a source, expected one of log:DIRECTORY, "),
         (["run", "--source", "log:x", "--every", "5s"], 2, "--every is for --stream"),
         (["run", "--source", "log:x", "--stream", "--to", "2026-01-01"], 2, "--to is not for --st"),
+        (
+            ["run", "--source", "log:x", "--from", "2026-11-27", "--to", "2026-11-26T07:00Z"],
+            2,
+            "--from 2026-11-27 00:00:00 is not before --to 2026-11-26 07:00:00, so no record is",
+        ),
         (["run", "--source", "log:x", "--from", "soon"], 2, "'soon' is not a time, expected such"),
         (["run", "--source", "log:x", "--every", "5"], 2, "'5' is not a duration, expected such"),
         (["run", "--source", "log:x", "--retention", "d"], 2, "'d' is not a duration"),
@@ -367,9 +373,9 @@ def test_a_stream_writes_its_report_as_it_goes(out, monkeypatch, capsys):
         return directory / "report.html"
 
     monkeypatch.setattr(report, "write_into", write)
-    after_each = pipeline.Reports(Path(out))
+    after_each = pipeline.Batches(Path(out), Output(sys.stdout, as_json=False))
     for clock[0] in (100.0, 110.0, 159.0, 160.0, 170.0, 225.0):
-        after_each()
+        after_each(summary(out))
 
     assert written == [100.0, 160.0, 225.0]
     told = capsys.readouterr()
@@ -377,7 +383,12 @@ def test_a_stream_writes_its_report_as_it_goes(out, monkeypatch, capsys):
         "kohort: the report was not written: gold is gone",
         "kohort: the report was not written: a file is damaged",
     ]
-    assert told.out == ""
+    lines = told.out.splitlines()
+    assert (
+        lines[1::2]
+        == ["note: offsets 7 to 9 of partition 3 were removed before they were read"] * 6
+    )
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC: [\d,]+ records in [\d.]+ s", lines[0])
 
 
 def test_snapshot_counts_the_partitions(kohort, tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """Runs: each adds what is new, once, and computes gold where something has changed."""
 
+import errno
 import os
 import threading
 from datetime import UTC, datetime, timedelta
@@ -645,3 +646,14 @@ def test_who_has_lost_the_lock_publishes_nothing(tmp_path):
 
         with pytest.raises(TablesError, match="manifest 2 is there, expected 1"):
             late.publish(late.manifest)
+
+
+def test_a_full_disk_is_no_damage(spark, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space")
+
+    monkeypatch.setattr(adding, "flip", full)
+    with pytest.raises(TablesError) as told:
+        jobs.run(Fed({0: keyed(3)}), tmp_path, spark=spark)
+    words = "cannot be brought up to date: No space left on device; they are as they were before"
+    assert str(told.value) == f"{tmp_path} {words}"

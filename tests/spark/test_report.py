@@ -1,15 +1,19 @@
 """The report: one file that opens anywhere, whatever groups are called, and whose charts draw."""
 
+import errno
 import json
+import os
 import re
 import shutil
 import struct
 import subprocess
 import zlib
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from html import escape, unescape
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,11 +22,14 @@ import pyarrow.parquet as pq
 import pytest
 from tests.spark import report_tables
 from tests.spark.report_tables import BEGIN, END, HOSTILE, NAMES
+from tests.tables.published import publish
 from tests.waiting import SOON_S
 
+from kohort.errors import KohortError
 from kohort.spark import report
 from kohort.spark.report import charts, groups, lag, members, owners, page, picks, rebalances
 from kohort.spark.tables import thinning
+from kohort.spark.tables.catalog import known_tables
 
 SECTIONS = ("status", "lag", "rebalances", "owners", "members", "groups", "stale")
 CHROMIUM = next(
@@ -611,3 +618,37 @@ def unfilter(kind, line, above, depth):
             guess = left + up - corner
             add = min((left, up, corner), key=lambda one: abs(guess - one))
         line[at] = (line[at] + add) & 255
+
+
+def empty(name):
+    return known_tables()[name].arrow.empty_table()
+
+
+@pytest.mark.parametrize("failing", ["write_text", "replace"])
+def test_a_report_that_cannot_be_written_leaves_the_earlier_one(tmp_path, monkeypatch, failing):
+    page_of_before = tmp_path / "report.html"
+    page_of_before.write_text("before")
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path if failing == "write_text" else report.os, failing, full)
+    with pytest.raises(KohortError, match=r"report\.html cannot be written: No space left on dev"):
+        report.write(empty, page_of_before)
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+    assert page_of_before.read_text() == "before"
+
+
+def test_reports_that_are_written_at_once_disturb_nobody(tmp_path):
+    """A run draws one, and somebody calls `pipeline report`."""
+    page = tmp_path / "report.html"
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda _: report.write(empty, page), range(40)))
+    assert done == [page] * 40
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_of_samples_alone_there_is_no_report(tmp_path):
+    publish(tmp_path, {"end_offsets": [{"topic": "t"}]})
+    with pytest.raises(KohortError, match="has samples only, and no run has read a log yet"):
+        report.write_into(tmp_path)

@@ -49,10 +49,11 @@ def test_a_stream_gives_the_tables_of_a_batch(spark, folder, batch, tmp_path):
         spark=spark,
         as_of=AS_OF,
         max_records=200,
-        after_each=lambda: seen.append(len(load(out).increments)),
+        after_each=lambda added: seen.append((len(load(out).increments), sum(added.rows.values()))),
     )
 
-    assert seen == [1, 2]
+    assert [increments for increments, _ in seen] == [1, 2]
+    assert sum(rows for _, rows in seen) == len(batch["records"])
     assert contents(out) == batch
     assert sum(streamed.rows.values()) == len(batch["records"])
     assert len(load(out).increments) == 2

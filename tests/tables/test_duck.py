@@ -49,6 +49,16 @@ def test_a_query_is_answered_as_arrow(out):
     assert rows(out, "select unnest(moves).topic as topic from rebalances") == [{"topic": "t"}]
 
 
+def test_a_damaged_file_hides_no_other_table(out):
+    (file,) = (out / "gold" / "rebalances").rglob("*.parquet")
+    file.write_bytes(file.read_bytes()[:-20])
+
+    assert rows(out, "select count(*) as n from lag") == [{"n": len(LAGS)}]
+    for query in ("select * from rebalances", "select * from lag, REBALANCES"):
+        with pytest.raises(KohortError, match=r"part-0\.parquet cannot be read: .* verify` says"):
+            rows(out, query)
+
+
 def test_every_table_has_the_rows_and_types_that_arrow_gives(out):
     add_log(out)
     snapshot = kohort.tables.snapshot(out)

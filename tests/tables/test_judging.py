@@ -10,6 +10,7 @@ from tests.tables.published import publish
 
 import kohort.tables
 from kohort.errors import KohortError
+from kohort.spark.tables.manifest import Histories
 from kohort.tables.judging import judge
 from kohort.tables.thresholds import RULES, Groups, Limit, Rules, State
 
@@ -169,6 +170,23 @@ def test_rebalances_are_counted_in_a_window(tmp_path):
     assert whys["classic"] == "3 rebalances in 1 h"
     assert whys["new"] == "at least 0 rebalances in 1 h: the log does not tell all of that time"
     assert states(judged(tmp_path, rebalances=Limit(2, 5), window_s=7200.0))["before"] is CRITICAL
+
+
+def test_before_the_first_record_of_a_log_there_was_no_rebalance(tmp_path):
+    young = AT - timedelta(minutes=1)
+    state = [
+        {"group_id": group, "state": "Stable", "complete_from": young, "partition": index}
+        for index, group in enumerate(("whole", "cleaned", "nowhere"))
+    ]
+    complete = {0: (0, 1), 1: (40, 1), 2: (None, None)}
+    histories = Histories(code="c", session_timeout_ms=None, fed={}, complete=complete)
+    rows = {"rebalances": [{"group_id": "whole", "started_at": AT}], "group_state": state}
+    publish(tmp_path, rows, as_of_ms=int(AT.timestamp() * 1000), histories=histories)
+
+    verdict = judged(tmp_path, rebalances=Limit(2, 5))
+
+    assert states(verdict) == {"whole": OK, "cleaned": UNKNOWN, "nowhere": UNKNOWN}
+    assert "1 rebalance in 1 h" in {one.why for one in verdict.findings}
 
 
 def test_groups_that_the_broker_will_forget(tmp_path):

@@ -100,6 +100,8 @@ def test_the_names_of_what_is_there(out):
         ({"group": "chekout"}, "no group is called 'chekout' in "),
         ({"group": "chekout"}, ": did you mean checkout?"),
         ({"name": "records", "group": "a"}, "table records has no groups"),
+        ({"where": "lag > 5"}, "where is 'lag > 5', expected an expression of Arrow such as"),
+        ({"where": pc.field("lagg") > 5}, "no column that can be asked for is called 'lagg'"),
     ],
 )
 def test_what_is_not_there_is_one_sentence(out, asked, words):

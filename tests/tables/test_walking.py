@@ -49,7 +49,7 @@ def forget_lag(directory):
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (spoil, "the tables cannot be read: "),
+        (spoil, "parquet cannot be read: "),
         (lambda at: (at / MANIFEST).write_text("{"), MANIFEST),
         (lambda at: shutil.rmtree(at / "gold" / "lag"), "is gone"),
         (lambda at: at.rename(at.with_name("elsewhere")), "does not exist"),
@@ -84,7 +84,7 @@ def test_where_none_can_be_read_all_are_named(several):
     with pytest.raises(TablesError) as error:
         asked(several)
     assert all(str(one) in str(error.value) for one in several)
-    with pytest.raises(TablesError, match=r"^the tables cannot be read: "):
+    with pytest.raises(TablesError, match=r"^\S+parquet cannot be read: "):
         asked(several[:1])
 
 

@@ -49,7 +49,7 @@ def days(text: str) -> float:
 
 def count(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise ArgumentTypeError(f"{text!r} is not a number, expected at least 1")
+        raise ArgumentTypeError(f"{text!r} is no count, expected a number of at least 1")
     if not int(text):
         raise ArgumentTypeError(f"{text} is too small, expected at least 1")
     return int(text)

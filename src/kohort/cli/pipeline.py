@@ -5,8 +5,10 @@ themselves, with neither, and start at once.
 """
 
 import logging
+import sys
 import time
 from argparse import ArgumentParser, Namespace
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -107,6 +109,12 @@ class Run(Command):
         if args.stream and args.to_time is not None:
             complain("pipeline run: --to is not for --stream")
             return USAGE
+        if None not in (args.from_time, args.to_time) and args.from_time >= args.to_time:
+            complain(
+                f"pipeline run: --from {_text(args.from_time)} is not before --to "
+                f"{_text(args.to_time)}, so no record is between them"
+            )
+            return USAGE
         return print_result(lambda output: _run(args, output), as_json=False)
 
 
@@ -159,9 +167,9 @@ def _run(args: Namespace, output: Output) -> int:
     try:
         summary = None if args.stream or args.server_logs else _unchanged(args, told)
         if summary is None:
-            summary = _with_spark(args, told)
+            summary = _with_spark(args, told, output)
     except KeyboardInterrupt:
-        complain(f"interrupted; {args.out} has the tables as they were last whole")
+        complain(f"interrupted; {_left_in(args.out)}")
         return INTERRUPTED
     _tell(summary, args.source, output)
     if summary.log_end is not None:
@@ -180,7 +188,23 @@ def _unchanged(args: Namespace, told: dict[str, Any]) -> "Summary | None":
     return unchanged.summary_or_none(args.out, asked)
 
 
-def _with_spark(args: Namespace, told: dict[str, Any]) -> "Summary":
+def _left_in(out: Path) -> str:
+    """What somebody finds who has interrupted a run."""
+    from kohort.errors import KohortError
+    from kohort.spark.stores.places import place_of
+    from kohort.spark.tables.manifest import load_or_none
+
+    found = None
+    with suppress(KohortError, OSError):
+        found = load_or_none(place_of(out))
+        if found is None or not found.gold:
+            return f"{out} has no tables yet"
+    as_of = found.as_of_ms if found is not None else None
+    moment = "" if as_of is None else f", of {_text(datetime.fromtimestamp(as_of / 1000, UTC))} UTC"
+    return f"{out} has the tables as they were last whole{moment}"
+
+
+def _with_spark(args: Namespace, told: dict[str, Any], output: Output) -> "Summary":
     from kohort.spark import jobs
 
     told = {**told, "server_logs": args.server_logs}
@@ -188,26 +212,33 @@ def _with_spark(args: Namespace, told: dict[str, Any]) -> "Summary":
     logging.getLogger().addHandler(logging.NullHandler())  # else Py4J shows traces of its own
     if args.stream:
         every_s = None if args.every is None else args.every / 1000
-        after_each = None if every_s is None else Reports(args.out)
+        after_each = None if every_s is None else Batches(args.out, output)
         return jobs.stream(args.source, args.out, every_s=every_s, after_each=after_each, **common)
     return jobs.run(args.source, args.out, to_time=args.to_time, alone=True, **common)
 
 
-class Reports:
-    """Writes the report of tables that a stream brings up to date: at once, and then once in
-    EVERY_S. It takes about two seconds, which a micro-batch may not have each time.
+class Batches:
+    """Tells of each micro-batch of a stream in a line, and writes the report of its tables: at
+    once, and then once in EVERY_S. That takes about two seconds, which a micro-batch may not have
+    each time.
     """
 
     EVERY_S = 60.0
 
-    def __init__(self, out: Path) -> None:
+    def __init__(self, out: Path, output: Output) -> None:
         self._out = out
+        self._output = output
         self._next: float | None = None
 
-    def __call__(self) -> None:
-        """To be called after each micro-batch. A report that cannot be written is said to be so,
-        and the stream goes on.
+    def __call__(self, added: "Summary") -> None:
+        """To be called after each micro-batch, with what it has added. A report that cannot be
+        written is said to be so, and the stream goes on.
         """
+        rows = sum(added.rows.values())
+        self._output.line(f"{_text(added.as_of)} UTC: {rows:,} records in {added.seconds:.1f} s")
+        for note in added.notes:
+            self._output.line(f"note: {note.text}")
+        sys.stdout.flush()  # a journal hears of it now
         now = time.monotonic()
         if self._next is not None and now < self._next:
             return

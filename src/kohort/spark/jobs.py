@@ -3,6 +3,8 @@
 Each that writes tables holds the lock of their directory as long as it runs; readers never wait.
 """
 
+import errno
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -71,6 +73,7 @@ from kohort.spark.tables.verifying import (
 )
 from kohort.spark.tables.writer import Writer, claim
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 FORMATS = ("parquet", "delta")
 FEW_ROWS = 1_000_000
 """For so many rows the JVM needs no second compiler; see also `FEW_HERE`."""
@@ -134,8 +137,7 @@ def run(
         options = Options(as_of or to_time, Settings(retention_ms, session_timeout_ms), keep_days)
         few = _reading(log, plan)
         with _session(given, writer, progress, _size_at_most(writer, plan)) as active:
-            whole = log.plan(writer.manifest.positions) if to_time and plan.cut else plan
-            plan = _without_older_copies(active, writer, log, plan, whole)
+            plan = _without_older_copies(active, writer, log, plan, to_time)
             batch = _batch(active, writer, log, plan, from_time, few)
             batch = batch._replace(ends=ends, server_log=logged.parts)
             added = _added(active, writer, log, batch, options, progress)
@@ -229,14 +231,14 @@ def stream(
     cluster: str | None = None,
     server_logs: Sequence[str | Path] = (),
     progress: Progress | None = None,
-    after_each: Callable[[], None] | None = None,
+    after_each: Callable[[Summary], None] | None = None,
 ) -> Summary:
     """The same in micro-batches of `max_records`, each of which brings all tables up to date.
 
     With `every_s` it goes on until it is interrupted, and begins a micro-batch that often; without,
     it ends when it has read what is there now. Where to go on the manifest says, so a micro-batch
-    that comes again adds nothing; Spark's checkpoint is for one stream only. `after_each` is called
-    after each micro-batch, in the thread that has added it; not on Spark Connect.
+    that comes again adds nothing; Spark's checkpoint is for one stream only. `after_each`
+    hears what each micro-batch has added, in the thread that has done so; not on Spark Connect.
     """
     began = time.monotonic()
     options = Options(as_of, Settings(retention_ms, session_timeout_ms), keep_days)
@@ -451,10 +453,15 @@ def _opened(
         except KohortError:
             raise
         except (OSError, pa.ArrowException) as error:
+            what = f"{out} cannot be brought up to date"
+            if isinstance(error, OSError) and error.errno in _NO_ROOM:
+                raise TablesError(
+                    f"{what}: {os.strerror(error.errno)}; they are as they were before"
+                ) from error
             # What a run reads of its own tables may be damaged, one file among thousands.
             raise TablesError(
-                f"{out} cannot be brought up to date: "
-                f"{str(error).splitlines()[0]}; `kohort pipeline verify` says what is damaged"
+                f"{what}: {str(error).splitlines()[0]}; `kohort pipeline verify` says what is "
+                "damaged"
             ) from error
 
 
@@ -479,11 +486,12 @@ def _begin(writer: Writer, plan: Plan, from_time: datetime | None) -> None:
 
 
 def _without_older_copies(
-    spark: SparkSession, writer: Writer, log: Source, plan: Plan, whole: Plan
+    spark: SparkSession, writer: Writer, log: Source, plan: Plan, to_time: datetime | None
 ) -> Plan:
     """The plan without cuts where the log merely ends earlier than it was read to. A plan that was
-    told where to end says nothing of that, so `whole` is one that was not.
+    told where to end does not say where the log does.
     """
+    whole = log.plan(writer.manifest.positions) if to_time and plan.cut else plan
     older = older_copy.older_copies(spark, writer, log, whole)
     return older_copy.spared(
         plan, writer, {index: end for index, end in older.items() if index in plan.cut}

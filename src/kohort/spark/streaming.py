@@ -21,6 +21,7 @@ from kohort.spark.sources.standing import Plan
 from kohort.spark.stores.layout import CHECKPOINTS
 from kohort.spark.tables.adding import Batch, Options, add, beyond, tidy
 from kohort.spark.tables.manifest import TablesError
+from kohort.spark.tables.summary import Summary
 from kohort.spark.tables.writer import Writer
 
 _LOOKS_S = 1
@@ -40,10 +41,10 @@ class MicroBatch:
         log: Source,
         options: Options,
         progress: Progress | None,
-        after_each: Callable[[], None] | None = None,
+        after_each: Callable[[Summary], None] | None = None,
     ) -> None:
-        """`after_each` is called when the rows of a micro-batch count, where this process adds
-        them.
+        """`after_each` hears what a micro-batch has added when its rows count, where this process
+        adds them.
         """
         self._writer: Writer | None = writer
         self._directory = writer.directory
@@ -97,7 +98,7 @@ class MicroBatch:
         context = Context(added.as_of, *writer.manifest.settings)
         tidy(spark, writer, context, self._options.keep_days, self._progress)
         if self._after_each is not None:
-            self._after_each()
+            self._after_each(added)
 
 
 def _checkpoint(writer: Writer) -> Path:

@@ -20,6 +20,7 @@ from kohort.spark.stores.places import is_object
 from kohort.spark.tables.arrow_reader import GoneError, Place, inside_of
 from kohort.spark.tables.catalog import SHORT, did_you_mean, unknown_table
 from kohort.spark.tables.cluster import CLUSTER
+from kohort.spark.tables.manifest import TablesError
 from kohort.tables.moment import Snapshots
 
 SETTINGS: dict[str, Any] = {
@@ -57,24 +58,34 @@ class Session:
     """DuckDB with a view for each table of snapshots, for as long as the block lasts."""
 
     def __init__(self, snapshots: Snapshots) -> None:
-        """Raises TablesError: files of the tables are gone, or are Delta's of another engine."""
+        """Raises GoneError: files of the tables are gone. A table of which a file is damaged is
+        told to be so when somebody asks for it.
+        """
         self._snapshots = snapshots
         self._datasets = 0
         views, files = {}, set()
+        self._damaged: dict[str, KohortError] = {}
         self._engine = duckdb.connect(":memory:", config=SETTINGS)
         for name in snapshots.names:
             table, selected = snapshots.table(name), []
-            for member in snapshots.members:
-                places = member.tables.places(table)
-                selected.append(_of_cluster(self._select(table, places), member.cluster))
-                files |= {file for place in places for file in place.files if not is_object(file)}
+            try:
+                places = [member.tables.places(table) for member in snapshots.members]
+            except TablesError as error:  # who asks for another one need not care
+                self._damaged[name] = self._damaged[SHORT.get(name, name)] = error
+                continue
+            for member, some in zip(snapshots.members, places, strict=True):
+                selected.append(_of_cluster(self._select(table, some), member.cluster))
+                files |= {file for place in some for file in place.files if not is_object(file)}
             views[SHORT.get(name, name)] = views[name] = " UNION ALL ".join(selected)
         self._names = list(views)
         allowed = sorted(files | {_escaped(file) for file in files})
         self._engine.execute(f"SET allowed_paths = {_texts(allowed)}")
-        with self._told():
-            for name, text in views.items():
-                self._engine.execute(f"CREATE VIEW {_name(name)} AS {text}")
+        for name, text in views.items():
+            try:
+                with self._told():
+                    self._engine.execute(f"CREATE VIEW {_name(name)} AS {text}")
+            except SqlError as error:
+                self._damaged[name] = error
         for lock in LOCKS:
             self._engine.execute(lock)
 
@@ -187,6 +198,8 @@ class Session:
 
     def _no_table(self, name: str) -> KohortError:
         """A table that no run has computed yet is told otherwise than a name that no table has."""
+        if (damage := self._damaged.get(name.lower())) is not None:
+            return damage
         if did_you_mean(name, self._names):
             return unknown_table(name)
         try:

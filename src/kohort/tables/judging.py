@@ -283,16 +283,17 @@ def _rebalances(
         at = pc.coalesce(*(batch.column(name) for name in times))
         recent = pc.and_(pc.greater(at, since), pc.less_equal(at, snapshot.as_of))
         counts.update(batch.filter(recent).column("group_id").to_pylist())
-    columns = ["group_id", "state", "complete_from"]
+    columns = ["group_id", "state", "complete_from", "partition"]
     known = snapshot.read("group_state", columns=columns, group=groups or None).to_pylist()
     for row in known:
         group, count = row["group_id"], counts[row["group_id"]]
         limit = rules.limit_or_none("rebalances", group)
         if limit is None or (row["state"] == "Dead" and not count):
             continue
-        text = f"{count} rebalances in {_span(rules.window_s)}"
+        text = f"{count} rebalance{'' if count == 1 else 's'} in {_span(rules.window_s)}"
         state = limit.state(count)
-        if row["complete_from"] is None or row["complete_from"] > since:
+        is_told = row["complete_from"] is not None and row["complete_from"] <= since
+        if not (is_told or row["partition"] in snapshot.whole_partitions):
             text = f"at least {text}: the log does not tell all of that time"
             state = _at_least(state)
         yield Finding("rebalances", group, state, count, limit, text)

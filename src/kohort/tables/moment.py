@@ -47,6 +47,16 @@ class Snapshot:
         return _time(self.tables.manifest.written_ms or None)
 
     @property
+    def whole_partitions(self) -> set[int]:
+        """Partitions of the log that were read from their first offset on, and nothing is missing:
+        before their first record there was nothing.
+        """
+        known = self.tables.manifest.histories
+        if known is None:
+            return set()
+        return {index for index, (offset, _) in known.complete.items() if offset == 0}
+
+    @property
     def names(self) -> list[str]:
         """The tables that are there, bronze first and gold last."""
         return list(there(self.tables.manifest))
@@ -114,6 +124,11 @@ class Snapshots:
         """The rows of all, one directory after the other (see `Snapshot.scan`)."""
         table = self.table(name)
         names = chosen_columns(table, columns)
+        if where is not None and not isinstance(where, pc.Expression):
+            raise TablesError(
+                f"where is {where!r}, expected an expression of Arrow such as "
+                "pyarrow.compute.field('group_id') == 'billing'"
+            )
         chosen = all_of(where, None if group is None else self._of_groups(table, group))
         rows = []
         for member in self.members:  # what is gone is told now

@@ -42,7 +42,7 @@ def test_a_run_ends_with_one_line(how, tmp_path):
         stream.wait()
 
     lines = [one for one in complaints.splitlines() if not one.startswith("computing")]
-    assert lines == [f"kohort: interrupted; {out} has the tables as they were last whole"]
+    assert lines == [f"kohort: interrupted; {out} has no tables yet"]
     assert (said, stream.returncode) == ("", 130)
     with Writer(out):
         assert not list((out / "checkpoints").glob("*"))

@@ -207,6 +207,10 @@ DAMAGE = {
         foreign,
         "gold/assignments/foreign: expected nothing that the manifest does not know",
     ),
+    "beside the tables": (
+        lambda copy: (copy / "gold" / "notes.txt").write_text("x"),
+        "gold/notes.txt: expected nothing that the manifest does not know, found a file of 1 bytes",
+    ),
     "foreign file": (
         lambda copy: (a_file(copy, "gold/assignments/*/*.parquet").parent / "x.txt").write_text(
             "x"

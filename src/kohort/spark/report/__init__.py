@@ -4,8 +4,11 @@ No Spark and no Java are needed to write it: tables come as Arrow.
 """
 
 import os
+import secrets
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 
 from kohort.spark.report import groups as by_group
 from kohort.spark.report import lag, members, owners, page, rebalances, stale, summary
@@ -15,6 +18,7 @@ from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.catalog import known_tables, there
 from kohort.spark.tables.log_end import log_end as end_of
+from kohort.spark.tables.manifest import TablesError
 from kohort.spark.tables.report_mark import FILE, mark_of
 
 TITLE = "Consumer groups"
@@ -46,6 +50,8 @@ def write(
             there too, and the page says so.
         source: where the tables come from.
         mark: says what the page was made of; not shown.
+
+    Raises TablesError: it cannot be written; an earlier one is as it was.
     """
     chosen = None if groups is None else tuple(dict.fromkeys(groups))
     until = summary.until(read)
@@ -71,10 +77,21 @@ def write(
     if isinstance(target, ObjectPath):
         target.write_bytes(document.encode(), "text/html; charset=utf-8")
         return target
-    unfinished = target.with_name(f"{target.name}.new")
-    unfinished.write_text(document, encoding="utf-8")
-    os.replace(unfinished, target)  # noqa: PTH105  (over an earlier one, on every system)
+    _replace(target, document)
     return target
+
+
+def _replace(target: Path, document: str) -> None:
+    unfinished = target.with_name(f"{target.name}.{secrets.token_hex(4)}.new")  # others write too
+    try:
+        unfinished.write_text(document, encoding="utf-8")
+        os.replace(unfinished, target)  # noqa: PTH105  (over an earlier one, on every system)
+    except OSError as error:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise TablesError(
+            f"the report {target} cannot be written: {error.strerror or error}"
+        ) from error
 
 
 def write_into(out: str | Folder, groups: Sequence[str] | None = None) -> Folder:
@@ -82,6 +99,11 @@ def write_into(out: str | Folder, groups: Sequence[str] | None = None) -> Folder
     most to tell of; returns where it is. Raises KohortError.
     """
     tables = Tables(out)
+    if not tables.manifest.gold:
+        raise TablesError(
+            f"{tables.directory} has samples only, and no run has read a log yet: `kohort pipeline "
+            "run` does so"
+        )
     if groups is not None:
         tables.check_groups(groups)
     mark = mark_of(tables.manifest) if groups is None else ""

@@ -4,6 +4,7 @@ It reads the same tables as `spark_reader`, through the same manifest, by Arrow 
 start. Of a Delta table it reads the files of the version that the manifest names.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, reduce
@@ -23,6 +24,8 @@ from kohort.spark.tables import delta_files
 from kohort.spark.tables.catalog import did_you_mean, table_of
 from kohort.spark.tables.manifest import Increment, Manifest, Part, TablesError, load
 from kohort.terms import uuid_text
+
+_NO_FIELD = re.compile(r"No match for FieldRef\.Name\((.+?)\)")
 
 
 class GoneError(TablesError):
@@ -259,7 +262,7 @@ class Tables:
         there = 0
         for file in files:
             if file not in self._counts:
-                with _still_there():
+                with _still_there(file):
                     self._counts[file] = parquet.footer(Path(file)).num_rows
             there += self._counts[file]
         if there < rows or (there > rows and not least):
@@ -280,8 +283,10 @@ def rows_of(table: Table, places: Iterable[Place]) -> Rows:
 
 
 @contextmanager
-def _still_there() -> Iterator[None]:
-    """Says which tables are meant when a file disappears while it is read, or is damaged."""
+def _still_there(file: str | None = None) -> Iterator[None]:
+    """Says what is meant when a file disappears while it is read, or is damaged: this one, if it is
+    one.
+    """
     try:
         yield
     except FileNotFoundError as error:
@@ -290,7 +295,13 @@ def _still_there() -> Iterator[None]:
             f"them again ({str(error).splitlines()[0]})"
         ) from error
     except pa.ArrowInvalid as error:
-        raise TablesError(f"the tables cannot be read: {str(error).splitlines()[0]}") from error
+        said = str(error).splitlines()[0].rstrip(".")
+        if (field := _NO_FIELD.search(said)) is not None:
+            raise TablesError(f"no column that can be asked for is called {field[1]!r}") from error
+        raise TablesError(
+            f"{file or 'the tables'} cannot be read: {said}; `kohort pipeline verify` says what is "
+            "damaged"
+        ) from error
 
 
 def _check_there(folder: Folder) -> None:

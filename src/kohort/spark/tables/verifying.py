@@ -120,7 +120,7 @@ class Recomputed:
     ) -> Iterator[Finding]:
         if chosen is not None and "partition" not in table.names:
             return
-        self._doing(f"comparing {table.name}")
+        self._doing(f"{table.name}, to compare it")
         directory, manifest = self._tables.directory, self._tables.manifest
         old = spark_reader.gold(self._spark, directory, manifest, table)
         new = spark_reader.gold(self._spark, self._writer.directory, after, table)

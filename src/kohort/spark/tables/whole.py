@@ -168,10 +168,15 @@ def strangers(directory: Folder, manifest: Manifest) -> Iterator[Finding]:
     if isinstance(directory, ObjectPath):
         yield from _strange_objects(directory, known)
         return
-    folders = list(_FOLDERS if manifest.format == "parquet" else _FOLDERS[1:])
-    if manifest.format == "parquet":
-        folders += [f"{GOLD}/{child.name}" for child in _inside(directory / GOLD)]
-    folders += [f"{PAST}/{child.name}" for child in _inside(directory / PAST)]
+    is_parquet = manifest.format == "parquet"
+    folders = list(_FOLDERS if is_parquet else _FOLDERS[1:])
+    for parent in (GOLD, PAST) if is_parquet else (PAST,):
+        for child in _inside(directory / parent):
+            name = f"{parent}/{child.name}"
+            if child.is_dir():
+                folders.append(name)
+            else:
+                yield Finding(name, "nothing that the manifest does not know", _kind(child))
     for folder in folders:
         for path in _inside(directory / folder):
             name = str(path.relative_to(directory))
