@@ -137,8 +137,8 @@ def assert_what_is_synced_stays(directory, disk):
 def test_folders_are_durable_once_their_names_are_synced(disk):
     directory = opened(disk)
     assert_what_is_synced_stays(directory, disk)
-    disk.faults["sync_directory", "/data"] = errno.EIO
     directory.open_log("orders", 0, ORDERS)
+    disk.faults["sync_directory", "/data"] = errno.EIO
     directory.sync_names()  # nothing has changed, so nothing is synced
 
 

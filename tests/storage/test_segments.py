@@ -322,13 +322,24 @@ def test_a_segment_that_could_not_be_begun_hides_nothing(stuck, power):
         del disk.faults["unlink", FOLDER]
     log.append(batch("x"), 1)
     log.sync()
+    disk.faults.clear()
     again = opened(disk.after_power_loss() if power else disk.after_crash())
     assert (again.end, len(log_files(again._files))) == (4, 1)
-    disk.faults.clear()
     log.roll()
     log.append(batch("y"), 1)
     assert [name for _, name in values(opened(disk))][-2:] == ["x", "y"]
     assert len(written) == 3
+
+
+def test_what_a_crash_has_left_unsynced_in_a_folder_is_synced_before_it_is_served():
+    """Else a segment that a cleaning has replaced comes back two lives later."""
+    disk = MemoryFiles()
+    filled(opened(disk, LogConfig()), 3, records=1)
+    again = disk.after_crash()
+    again.faults["sync_directory", FOLDER] = 5
+    with pytest.raises(StorageError, match="cannot be opened"):
+        opened(again)
+    assert opened(again, promise=Promise(clean=True)).end == 3
 
 
 @pytest.mark.parametrize("torn", [False, True])

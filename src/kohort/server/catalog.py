@@ -96,6 +96,9 @@ class Store(Protocol):
     def load(self) -> list[Copy]:
         """What was saved last, then an older one; those that are there."""
 
+    def settle(self) -> None:
+        """Make durable what `load` has found. Raises StorageError."""
+
     def save(self, content: bytes) -> None:
         """Raises StorageError: then what was saved before still stands."""
 
@@ -111,6 +114,9 @@ class MemoryStore:
 
     def load(self) -> list[Copy]:
         return [] if self.content is None else [Copy("memory", self.content)]
+
+    def settle(self) -> None:
+        """Nothing is."""
 
     def save(self, content: bytes) -> None:
         self.content = content
@@ -254,7 +260,9 @@ class Catalog:
     """
 
     def __init__(self, store: Store, new_cluster_id: Callable[[], str], observe: Observer) -> None:
-        """Raises Broken when a catalog is there and no copy of it can be read."""
+        """Raises Broken when a catalog is there and no copy of it can be read, StorageError when it
+        cannot be made durable.
+        """
         self._store = store
         self.by_name: dict[str, Topic] = {}
         self.by_id: dict[TopicId, Topic] = {}
@@ -367,6 +375,9 @@ class Catalog:
             raise Broken(f"the catalog of topics is damaged: {'; '.join(reasons)}")
         if not reasons:
             if len(copies) < 2 or copies[1].content != copy.content:
+                # Its name may be younger than what the disk has kept: nobody may be told of topics
+                # that a loss of power takes back.
+                self._store.settle()
                 with suppress(StorageError):  # the disk is full, and the broker starts all the same
                     self.save(self.draft())
             return

@@ -157,6 +157,12 @@ class DirectoryStore:
             return Copy(path, StorageError(f"{path} cannot be read: {error}"))
         return None if content is None else Copy(path, content)
 
+    def settle(self) -> None:
+        try:
+            self._files.sync_directory(self._path)
+        except OSError as error:
+            raise StorageError(f"{self._path} cannot be made durable: {error}") from error
+
     def save(self, content: bytes) -> None:
         try:
             replace_whole(self._files, self._path, CATALOG_FILE, content)

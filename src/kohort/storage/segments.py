@@ -148,11 +148,12 @@ class SegmentLog:
         if cut:
             self._unlink_indexes(last.base_offset)
             self.notices.append(cut)
-        elif not promise.clean:  # a crash may have left it to the system to write what it has
-            if not last.size:
-                self._files.sync_directory(self.directory)  # the disk may not know the file's name
-            elif last.end != promise.synced:
-                last.file.sync()
+        elif not promise.clean and last.size and last.end != promise.synced:
+            last.file.sync()  # a crash may have left it to the system to write what it has
+        if not promise.clean:
+            # Nor may the disk know of a name, or of a removal: a segment that a cleaning has
+            # replaced would come back beside what replaces it.
+            self._files.sync_directory(self.directory)
         self.end = last.end
 
     def _load_start(self, known_start: Offset, promise: Promise) -> None:
