@@ -105,10 +105,8 @@ def _blockers(idle_days: float, now: int) -> Column:
         "recent_commit": F.greatest("last_us", "last_kept_us") > since,
         "recently_active": F.col("changed_us") > since,
     }
-    return F.filter(
-        F.array(*(F.when(holds, F.lit(name)) for name, holds in blockers.items())),
-        lambda name: name.isNotNull(),
-    )
+    names = (F.when(holds, F.lit(name)) for name, holds in blockers.items())
+    return F.array_compact(F.array(*names))
 
 
 def _reason(context: Context) -> Column:
@@ -121,14 +119,8 @@ def _reason(context: Context) -> Column:
         "recent_commit": F.concat(F.lit("idle for "), days, F.lit(" days only")),
         "recently_active": F.concat(F.lit("idle for "), days, F.lit(" days only")),
     }
-    against = F.array_distinct(
-        F.filter(
-            F.array(
-                *(F.when(F.array_contains("blockers", name), text) for name, text in texts.items())
-            ),
-            lambda text: text.isNotNull(),
-        )
-    )
+    told = (F.when(F.array_contains("blockers", name), text) for name, text in texts.items())
+    against = F.array_distinct(F.array_compact(F.array(*told)))
     idle = F.coalesce(
         F.concat(F.lit("idle for "), days, F.lit(" days")), F.lit("no sign of life in the log")
     )

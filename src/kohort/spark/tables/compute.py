@@ -1,4 +1,5 @@
-"""Computing gold into new files: whole tables, or the rows of the log partitions with new rows.
+"""Computing gold into new files: by what the histories and the progress of groups go on from, or,
+in Delta's format, whole tables and the rows of the log partitions with new rows.
 
 A group lives in one partition of the log, so where nothing was added nothing can change, unless a
 measure depends on the moment. Those are marked `whole`.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -86,9 +87,7 @@ def bring_up(writer: Writer, manifest: Manifest, seen: Seen) -> Told:
     since = now if before.as_of_us is None else before.as_of_us
     between = _worst(origins, [moment for moment in fresh if since < moment < now])
     writer.discard(_SEEN)
-    after = Past(
-        lag=stretches, status=before.status, as_of_us=before.as_of_us, samples_us=before.samples_us
-    )
+    after = msgspec.structs.replace(before, lag=stretches)
     if before.as_of_us is not None and now < before.as_of_us and not seen.clocked:
         return Told(after, notes)
     last = None if before.as_of_us is None else _moment(before.as_of_us)
@@ -116,11 +115,10 @@ def _without_lost(directory: Folder, past: Past) -> tuple[Past, tuple[Note, ...]
         f"some of the past of statuses is lost: {directory / part.path} is gone or damaged"
         for part in gone
     ]
-    left = Past(
+    left = msgspec.structs.replace(
+        past,
         lag=tuple(stretch for stretch in past.lag if stretch not in lost),
         status=tuple(part for part in past.status if part not in gone),
-        as_of_us=past.as_of_us,
-        samples_us=past.samples_us,
     )
     return left, tuple(Note(_NOBODY, _NOBODY, text) for text in texts)
 
