@@ -274,9 +274,6 @@ def _window(truth: Truth, window: Window, rows: Rows) -> Iterator[str]:
         allowed |= {"migration"} if converts else set()
         # By this the leader of a classic group brings it about, and our coordinator writes it down.
         allowed |= {"rejoin"} if "metadata change" in causes else set()
-        # Of a member that joins with a pattern: our coordinator resolves it in the same epoch.
-        is_resolved = "was resolved for the first time" in (row["evidence"] or "")
-        allowed |= {"subscription change"} if is_resolved else set()
         if not triggers <= allowed:
             yield f"{about}: {triggers} by {row['evidence']}"
         if ("unknown" not in triggers) and possible:

@@ -175,7 +175,7 @@ def _written(
     """What is written, and what the expressions name once that is true."""
     effects = Effects()
     resolved = dict(group.resolved)
-    changed = False
+    changed = names_others = False
     for expression, matching in found.items():
         if not group.subscribers_of(expression):
             continue
@@ -194,12 +194,15 @@ def _written(
             continue
         effects.records.append(record)
         changed = changed or bool(known) or bool(topics) or _has_dropped(state, group, expression)
+        names_others = names_others or known is not None
         resolved[expression] = topics
     metadata_hash = metadata.hash_of(group.topic_names((), (), resolved), state.topics)
     if changed or (effects.records and metadata_hash != group.metadata_hash):
         effects.records.append(epoch_record(group.id, group.group_epoch + 1, metadata_hash))
         text = "its regular expressions name other topics"
-        effects.notes.append(Note(group.id, text, Cause.SUBSCRIPTION))
+        # One that is resolved for the first time came with a member that joined, or has changed its
+        # subscription: which of them the records tell.
+        effects.notes.append(Note(group.id, text, Cause.TOPICS if names_others else None))
     return effects, resolved
 
 
