@@ -76,6 +76,7 @@ def test_several_clusters_are_in_one_file_without_the_one_that_is_damaged(kohort
     assert ran.code == 1
     assert ran.rows[1][:2] == ["lag", "4"]
     (line,) = ran.complaints
-    assert line.startswith(f"kohort: {tmp_path / 'north'}: the tables cannot be read: ")
+    assert line.startswith(f"kohort: {tmp_path / 'north'}/gold/lag/")
+    assert "part-0.parquet cannot be read: " in line
     lines = (tmp_path / "files" / "lag.csv").read_text().splitlines()
     assert [one.rpartition(",")[2] for one in lines] == ["cluster", *["east"] * 2, *["west"] * 2]

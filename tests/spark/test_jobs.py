@@ -649,7 +649,7 @@ def test_who_has_lost_the_lock_publishes_nothing(tmp_path):
 
 
 def test_a_full_disk_is_no_damage(spark, tmp_path, monkeypatch):
-    def full(*_):
+    def full(*_, **__):
         raise OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space")
 
     monkeypatch.setattr(adding, "flip", full)
