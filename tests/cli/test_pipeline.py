@@ -1,6 +1,9 @@
 """`kohort pipeline`: what the commands ask of the jobs, and what they print."""
 
+import errno
+import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -358,6 +361,21 @@ def test_stream_is_a_run_that_may_go_on(kohort, out, monkeypatch):
         assert kohort(*command).code == 0
     assert [one["every_s"] for one in asked] == [None, 1.5]
     assert [one["after_each"] is None for one in asked] == [True, False]
+
+
+def test_a_stream_goes_on_where_nobody_can_be_told(out, monkeypatch, capsys):
+    """Its rows count: a full disk under what it prints, or a reader that has gone, ends nothing."""
+
+    class Full(io.StringIO):
+        def write(self, _):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    written = []
+    monkeypatch.setattr(report, "write_into", written.append)
+    pipeline.Batches(Path(out), Output(Full(), as_json=False))(summary(out))
+    assert written == [Path(out)]
+    told = capsys.readouterr().err
+    assert told == "kohort: cannot write to stdout: No space left on device\n"
 
 
 def test_a_stream_writes_its_report_as_it_goes(out, monkeypatch, capsys):

@@ -1,5 +1,7 @@
 """Samples of the ends of topics, taken again and again beside the runs."""
 
+import errno
+import os
 from datetime import UTC, datetime
 
 import pytest
@@ -98,7 +100,8 @@ def test_samples_that_wait_stay_few(tmp_path, monkeypatch):
 def test_tables_that_cannot_be_written_for_a_while(tmp_path, monkeypatch):
     row = {"topic": "t", "topic_partition": 0, "end_offset": 1, "origin": "cluster"}
     sampled = pa.Table.from_pylist([{**row, "sampled_at": AS_OF}], schema=END_OFFSETS.arrow)
-    answers = iter([None, TablesError("the disk is full"), None, None])
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    answers = iter([None, TablesError("the disk is full"), full, None, None, None])
     failed = []
 
     def append(*args):
@@ -111,10 +114,11 @@ def test_tables_that_cannot_be_written_for_a_while(tmp_path, monkeypatch):
     monkeypatch.setattr(snapshots, "cluster_id", lambda _: "c-1")
     monkeypatch.setattr(snapshots, "sample_cluster", lambda _: sampled)
 
-    snapshots.snapshot("h:1", tmp_path, every_s=0.001, count=3, failed=failed.append)
+    snapshots.snapshot("h:1", tmp_path, every_s=0.001, count=4, failed=failed.append)
 
-    assert [str(one) for one in failed] == ["the disk is full"]
-    assert Tables(tmp_path).table("end_offsets").num_rows == 3
+    words = f"{tmp_path} cannot be written: No space left on device"
+    assert [str(one) for one in failed] == ["the disk is full", words]
+    assert Tables(tmp_path).table("end_offsets").num_rows == 4
     answers = iter([TablesError("the disk is full")])
     with pytest.raises(TablesError, match="full"):
         snapshots.snapshot("h:1", tmp_path, every_s=0.001, failed=failed.append)

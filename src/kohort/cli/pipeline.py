@@ -8,7 +8,6 @@ import logging
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -194,14 +193,14 @@ def _left_in(out: Path) -> str:
     from kohort.spark.stores.places import place_of
     from kohort.spark.tables.manifest import load_or_none
 
-    found = None
-    with suppress(KohortError, OSError):
+    whole = f"{out} has the tables as they were last whole"
+    try:
         found = load_or_none(place_of(out))
-        if found is None or not found.gold:
-            return f"{out} has no tables yet"
-    as_of = found.as_of_ms if found is not None else None
-    moment = "" if as_of is None else f", of {_text(datetime.fromtimestamp(as_of / 1000, UTC))} UTC"
-    return f"{out} has the tables as they were last whole{moment}"
+    except (KohortError, OSError):
+        return whole
+    if found is None or found.as_of_ms is None:
+        return f"{out} has no tables yet"
+    return f"{whole}, of {_text(datetime.fromtimestamp(found.as_of_ms / 1000, UTC))} UTC"
 
 
 def _with_spark(args: Namespace, told: dict[str, Any], output: Output) -> "Summary":
@@ -231,14 +230,13 @@ class Batches:
         self._next: float | None = None
 
     def __call__(self, added: "Summary") -> None:
-        """To be called after each micro-batch, with what it has added. A report that cannot be
-        written is said to be so, and the stream goes on.
+        """To be called after each micro-batch, with what it has added. A line or a report that
+        cannot be written is said to be so, and the stream goes on.
         """
-        rows = sum(added.rows.values())
-        self._output.line(f"{_text(added.as_of)} UTC: {rows:,} records in {added.seconds:.1f} s")
-        for note in added.notes:
-            self._output.line(f"note: {note.text}")
-        sys.stdout.flush()  # a journal hears of it now
+        try:
+            self._tell(added)
+        except OSError as error:
+            complain(f"cannot write to stdout: {error.strerror}")
         now = time.monotonic()
         if self._next is not None and now < self._next:
             return
@@ -249,6 +247,13 @@ class Batches:
             report.write_into(self._out)
         except Exception as error:  # noqa: BLE001  (the rows count, and more are to come)
             complain(f"the report was not written: {error}")
+
+    def _tell(self, added: "Summary") -> None:
+        rows = sum(added.rows.values())
+        self._output.line(f"{_text(added.as_of)} UTC: {rows:,} records in {added.seconds:.1f} s")
+        for note in added.notes:
+            self._output.line(f"note: {note.text}")
+        sys.stdout.flush()  # a journal hears of it now
 
 
 def _tell(summary: "Summary", source: str, output: Output) -> None:

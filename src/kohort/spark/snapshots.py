@@ -60,11 +60,7 @@ def snapshot(
         last = every_s is None or taken == count
         try:
             if waiting:
-                with _patient_writer(directory, PATIENCE_S if last else 0.0) as writer:
-                    claim(writer, out, identity)
-                    while waiting:
-                        append_samples(writer, waiting[0])
-                        waiting.pop(0)
+                _add(waiting, directory, identity, PATIENCE_S if last else 0.0)
             is_known, is_busy = True, False
         except (TablesError, StoreError) as error:
             was_busy, is_busy = is_busy, isinstance(error, BusyError)
@@ -76,6 +72,20 @@ def snapshot(
             return taken
         due = max(due + every_s, time.monotonic())
         time.sleep(max(0.0, due - time.monotonic()))
+
+
+def _add(waiting: list[pa.Table], directory: Folder, identity: Identity, wait_s: float) -> None:
+    """Write what waits; what is written waits no more."""
+    try:
+        with _patient_writer(directory, wait_s) as writer:
+            claim(writer, directory, identity)
+            while waiting:
+                append_samples(writer, waiting[0])
+                waiting.pop(0)
+    except StoreError:
+        raise
+    except OSError as error:
+        raise TablesError(f"{directory} cannot be written: {error.strerror or error}") from error
 
 
 def _bounded(waiting: list[pa.Table]) -> list[pa.Table]:

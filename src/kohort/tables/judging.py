@@ -285,6 +285,7 @@ def _rebalances(
         counts.update(batch.filter(recent).column("group_id").to_pylist())
     columns = ["group_id", "state", "complete_from", "partition"]
     known = snapshot.read("group_state", columns=columns, group=groups or None).to_pylist()
+    whole = snapshot.whole_partitions
     for row in known:
         group, count = row["group_id"], counts[row["group_id"]]
         limit = rules.limit_or_none("rebalances", group)
@@ -293,7 +294,7 @@ def _rebalances(
         text = f"{count} rebalance{'' if count == 1 else 's'} in {_span(rules.window_s)}"
         state = limit.state(count)
         is_told = row["complete_from"] is not None and row["complete_from"] <= since
-        if not (is_told or row["partition"] in snapshot.whole_partitions):
+        if not (is_told or row["partition"] in whole):
             text = f"at least {text}: the log does not tell all of that time"
             state = _at_least(state)
         yield Finding("rebalances", group, state, count, limit, text)

@@ -118,7 +118,7 @@ def rows(
             spark, directory, [increment.name for increment in chosen], _COLUMNS
         )
     else:
-        places = [literal(directory / ROWS / increment.name) for increment in chosen]
+        places = [_literal(directory / ROWS / increment.name) for increment in chosen]
         base = str(directory / ROWS)
         frame = spark.read.schema(LAYOUT).option("basePath", base).parquet(*places)
     cut = [_is_cut(increment) for increment in chosen if increment.cuts]
@@ -152,7 +152,7 @@ def parts(
         if isinstance(directory, ObjectPath):
             frame = object_reader.parts(spark, directory, places, table.arrow)
         else:
-            found = [literal(directory / place) for place in places]
+            found = [_literal(directory / place) for place in places]
             frame = spark.read.schema(table.spark).parquet(*found)
         frames.append(_only(frame, partitions))
     if not frames:
@@ -160,7 +160,7 @@ def parts(
     return reduce(DataFrame.unionByName, frames)
 
 
-def literal(path: Path) -> str:
+def _literal(path: Path) -> str:
     """A path for Spark to read, which takes some characters for a pattern."""
     return re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path))
 
