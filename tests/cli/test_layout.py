@@ -68,7 +68,28 @@ def test_what_is_shown_fits_and_every_word_is_whole(room):
         assert max(map(len, [one.header, *words])) <= one.width
 
 
-def test_a_time_is_one_word_and_wide_letters_are_wide():
-    times = Column("AT", ["2026-11-21 07:00:00.000"], is_numeric=False)
-    assert times.least == times.width == 23
+def test_a_time_may_lose_its_milliseconds_and_no_more():
+    times = [Column("AT", ["2026-11-21 07:00:00.123", "-"], is_numeric=False) for _ in range(2)]
+    wide, narrow = (fitting([one], room, 3, ()) for one, room in zip(times, (23, 22), strict=True))
+    assert [wide[0].text(row) for row in (0, 1)] == ["2026-11-21 07:00:00.123", "-"]
+    assert [narrow[0].text(row) for row in (0, 1)] == ["2026-11-21 07:00:00", "-"]
+    assert fitting([Column("AT", ["2026-11-21 07:00:00.123"], is_numeric=False)], 18, 3, ()) is None
+
+
+def test_a_header_takes_several_lines_where_its_cells_are_narrow():
+    lag = Column("LAG_RECORDS", ["5"], is_numeric=True)
+    assert lag.heading == "LAG_RECORDS"
+    (lag,) = fitting([lag], 7, 3, ())
+    assert lag.heading == "LAG_\nRECORDS"
+    assert fitting([lag], 6, 3, ()) is None
+
+
+def test_an_id_may_lose_its_middle_and_no_name_does():
+    member = "checkout-7-2ff3b4c5-1b1c-4cf4-9a5e-8a1be36ddf42"
+    (ids,) = fitting([Column("MEMBER_ID", [member], is_numeric=False)], 20, 3, ())
+    assert ids.text(0) == "checkout-7-2ff3…df42"
+    assert fitting([Column("GROUP_ID", [member], is_numeric=False)], 20, 3, ()) is None
+
+
+def test_wide_letters_are_wide():
     assert Column("T", ["日本"], is_numeric=False).width == 4

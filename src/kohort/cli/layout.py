@@ -1,12 +1,18 @@
 """The columns of a table that a terminal has room for. Words and numbers are never broken.
 
-Prose gives way first, down to its longest word. Then columns are left out, in the order that the
+Prose gives way first, down to its longest word, and headers are laid out over several lines. Times
+lose their milliseconds, and long ids their middle. Then columns are left out, in the order that the
 caller gives. A table that still does not fit is shown as a list of fields.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+IDS = frozenset({"MEMBER_ID"})  # headers of columns whose values may lose their middle
+NARROWEST_ID = 17
+ID_ENDS = 4  # letters of an id that tell it from others like it
+TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?P<fraction>\.\d{3})")
 PROSE = 32  # cells that are longer, and have spaces, may be laid out over several lines
 NARROWEST_PROSE = 24
 FEWEST = 2
@@ -27,14 +33,50 @@ class Column:
         from rich.cells import cell_len
 
         widths = [cell_len(cell) for cell in self.cells]
-        head = cell_len(self.header)
-        self.width = max([head, *widths])
-        self.least = self.width
-        if any(
+        head = max(map(cell_len, _words(self.header)))
+        longest = max(widths, default=0)
+        self.width = max(cell_len(self.header), longest)
+        self.least = max(head, longest)
+        if self.header in IDS and all(map(str.isascii, self.cells)):
+            self.least = max(head, min(longest, NARROWEST_ID))
+        elif any(map(TIME.fullmatch, self.cells)):
+            self.least = max([head, *(cell_len(_in_seconds(cell)) for cell in self.cells)])
+        elif any(
             width > PROSE and " " in cell for cell, width in zip(self.cells, widths, strict=True)
         ):
             words = [cell_len(word) for cell in self.cells for word in cell.split()]
-            self.least = min(self.width, max([head, NARROWEST_PROSE, *words]))
+            self.least = min(self.least, max([head, NARROWEST_PROSE, *words]))
+
+    @property
+    def heading(self) -> str:
+        """The header in lines that fit."""
+        lines = [""]
+        for word in _words(self.header):
+            if len(lines[-1]) + len(word) > self.width:
+                lines.append("")
+            lines[-1] += word
+        return "\n".join(lines)
+
+    def text(self, row: int) -> str:
+        """A cell as the width has room for it: not all of a time, or of an id."""
+        cell = self.cells[row]
+        if len(cell) <= self.width:
+            return cell
+        if self.header in IDS and cell.isascii():
+            return f"{cell[: self.width - ID_ENDS - 1]}…{cell[-ID_ENDS:]}"
+        return _in_seconds(cell)
+
+
+def _in_seconds(cell: str) -> str:
+    """A time without its milliseconds; anything else unchanged."""
+    found = TIME.fullmatch(cell)
+    return cell if found is None else cell.removesuffix(found["fraction"])
+
+
+def _words(header: str) -> list[str]:
+    """`LAG_RECORDS` in the parts that may stand on lines of their own: `LAG_` and `RECORDS`."""
+    *first, last = header.split("_")
+    return [*(f"{word}_" for word in first), last]
 
 
 def fitting(
@@ -72,7 +114,7 @@ def _size(columns: Sequence[Column], gap: int, widths: Sequence[int]) -> int:
 
 
 def _share(columns: Sequence[Column], room: int) -> None:
-    """Share the remaining room equally among the columns of prose, as far as they can use it."""
+    """Share the remaining room equally among the columns that can use it, as far as they can."""
     greedy = sorted(
         (column for column in columns if column.width > column.least),
         key=lambda column: column.width,

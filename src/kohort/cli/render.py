@@ -120,14 +120,15 @@ def _draw(console: "Console", shown: "Sequence[Column]") -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for column in shown:
         table.add_column(
-            column.header,
+            column.heading,
             justify="right" if column.is_numeric else "left",
             width=column.width,
             no_wrap=not column.wraps,
             overflow="fold",  # which no word comes to, as none is wider than its column
         )
-    for row in zip(*(column.cells for column in shown), strict=True):
-        table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
+    for row in range(len(shown[0].cells)):
+        cells = [column.text(row) for column in shown]
+        table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
     console.print(table)
 
 

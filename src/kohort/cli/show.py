@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from kohort.cli.arguments import add_group, add_out, count, require
 from kohort.cli.command import USAGE, Command, complain, complain_of_lost, print_result
 from kohort.cli.render import Cell, Output
+from kohort.cli.table_columns import SHOWN, WHERE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,39 +17,6 @@ if TYPE_CHECKING:
 
 LATEST = {"lag": "at"}
 """Tables that show their newest moment, unless the history is asked for."""
-_WHERE = ("group_id", "topic", "topic_partition")
-SHOWN: dict[str, tuple[str, ...]] = {
-    "rebalances": (
-        *("group_id", "epoch", "started_at", "started_before", "seconds", "outcome", "trigger"),
-        *("possible", "members", "partitions_moved", "unread_seconds", "evidence"),
-    ),
-    "assignments": (*_WHERE, "member_id", "epoch", "valid_from", "valid_to"),
-    "members": (
-        *("group_id", "member_id", "group_instance_id", "client_id", "client_host", "is_leader"),
-        *("subscribed_topics", "valid_from", "valid_to"),
-    ),
-    "offsets": (*_WHERE, "committed_offset", "metadata", "committed_at", "pending"),
-    "lag": (
-        *("group_id", "level", "topic", "topic_partition", "committed_offset", "end_offset"),
-        *("lag_records", "lag_seconds", "lag_seconds_error", "reason", "at"),
-    ),
-    "status": (
-        *("group_id", "rules", "level", "topic", "topic_partition", "status", "rule"),
-        *("lag_records", "lag_seconds", "last_commit_at"),
-    ),
-    "deletable_groups": (
-        *("group_id", "type", "state", "deletable", "last_commit_at", "days_idle", "expires_at"),
-        "reason",
-    ),
-}
-"""The columns for a terminal, which has no room for all; tables not listed here show all."""
-SPARE: dict[str, tuple[str, ...]] = {
-    "rebalances": (
-        *("EVIDENCE", "STARTED_BEFORE", "POSSIBLE", "PARTITIONS_MOVED", "UNREAD_SECONDS"),
-        *("MEMBERS", "OUTCOME", "SECONDS", "STARTED_AT"),
-    )
-}
-"""What a narrow terminal can do without, the least useful first; else it is what stands last."""
 ROWS_SHOWN = 100
 
 
@@ -95,6 +63,7 @@ class _Wrong(Exception):  # noqa: N818  (no error of the program)
 def _show(args: Namespace, output: Output) -> int:
     require("tables")
     from kohort import tables
+    from kohort.spark.tables.catalog import known_table
     from kohort.tables.plain import plain
     from kohort.tables.walking import answered
 
@@ -107,10 +76,11 @@ def _show(args: Namespace, output: Output) -> int:
     if output.as_json:
         output.json([{name: plain(value) for name, value in row.items()} for row in _dicts(shown)])
         return complain_of_lost(lost)
+    table = known_table(args.table)
     output.table(
         [name.upper() for name in names],
         [[cell(row[name]) for name in names] for row in _dicts(shown)],
-        spare=SPARE.get(args.table) if args.columns is None else None,
+        spare=SHOWN[table.name].spare if args.columns is None and table.name in SHOWN else None,
     )
     if total > shown.num_rows:
         of_group = ", --group those of a group" if "group_id" in names else ""
@@ -153,7 +123,8 @@ def _columns(args: Namespace, table: "Table", *, several: bool, as_json: bool) -
 
     told = [CLUSTER] if several else []
     if args.columns is None:
-        return [*(table.names if as_json else SHOWN.get(table.name, table.names)), *told]
+        of_terminal = SHOWN[table.name].names if table.name in SHOWN else table.names
+        return [*(table.names if as_json else of_terminal), *told]
     wanted = list(dict.fromkeys(name.strip() for name in args.columns.split(",")))
     known = [*table.names, CLUSTER]
     for name in wanted:
@@ -184,7 +155,7 @@ def _rows(
         )
         where = latest if where is None else where & latest
     times = [field.name for field in table.arrow if pa.types.is_timestamp(field.type)]
-    keys = [*_WHERE, "partition", "offset", "from_offset", *times[:1]]
+    keys = [*WHERE, "partition", "offset", "from_offset", *times[:1]]
     order = [(key, "ascending") for key in keys if key in table.names]
     columns = [*names, *(key for key, _ in order if key not in names)]
     batches = member.scan(table.name, columns=columns, where=where)
