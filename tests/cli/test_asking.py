@@ -11,7 +11,7 @@ import pytest
 from tests.interruptible import started
 from tests.waiting import SOON_S
 
-from kohort.cli.asking import confirmed
+from kohort.cli.asking import confirmed, is_person
 from kohort.client.admin import AdminClient
 from kohort.testing import Broker
 
@@ -112,15 +112,16 @@ def test_a_person_is_asked(monkeypatch, answer, goes_on):
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
     monkeypatch.setattr(sys, "stdout", Terminal())
     monkeypatch.setattr(sys, "stderr", asked)
-    assert confirmed("Delete a\tb?") is goes_on
-    assert asked.getvalue().endswith("Delete a\\tb? [y/N] ")
+    assert is_person()
+    assert confirmed("Delete a\tb?", ["group a\tb: Empty"]) is goes_on
+    assert asked.getvalue().endswith("group a\\tb: Empty\nDelete a\\tb? [y/N] ")
 
 
 @pytest.mark.parametrize("ends", [(io.StringIO, Terminal), (Terminal, io.StringIO)])
 def test_a_script_is_not(monkeypatch, ends):
     monkeypatch.setattr(sys, "stdin", ends[0]("n\n"))
     monkeypatch.setattr(sys, "stdout", ends[1]())
-    assert confirmed("Delete it?")
+    assert not is_person()
 
 
 def at_a_terminal(answer, *argv):
@@ -166,6 +167,7 @@ def test_at_a_terminal_nothing_is_deleted_unasked(kohort):
 
         code, said = at_a_terminal(b"y\n", "topics", "delete", "one", "two", *server)
         assert code == 0
+        assert "topic one: 1 partition, 0 offsets of records" in said
         assert "Delete 2 topics and their records at" in said
         code, said = at_a_terminal(b"n\n", "topics", "delete", "three", "--dry-run", *server)
         assert (code, "[y/N]" in said, "would be deleted" in said) == (0, False, True)

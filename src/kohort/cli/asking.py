@@ -8,9 +8,9 @@ would hold back an interrupt until the last line.
 import os
 import sys
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from kohort.cli.command import USAGE, Command, complain, print_result
 from kohort.cli.render import Output, erase_progress, printable
@@ -19,6 +19,8 @@ from kohort.errors import ApiError, KohortError
 if TYPE_CHECKING:  # the client is imported when a command runs: `--help` must not wait for it
     from kohort.client.admin import AdminClient
     from kohort.client.cluster import Cluster
+
+T = TypeVar("T")
 
 DEFAULT_SERVER = "127.0.0.1:9092"
 DEFAULT_TIMEOUT_S = 10.0
@@ -128,6 +130,10 @@ class AdminCommand(ClusterCommand):
         """The question that a destructive command asks a person at a terminal before it acts."""
         return None
 
+    async def consequences(self, _admin: "AdminClient", _args: Namespace) -> Sequence[str]:
+        """What a yes to the question destroys: lines that stand above it."""
+        return ()
+
     async def ask(self, admin: "AdminClient", args: Namespace, output: Output) -> Any:
         """Ask the cluster; `show` gets the answer."""
         raise NotImplementedError
@@ -146,27 +152,44 @@ class AdminCommand(ClusterCommand):
             complain(mistake)
             return USAGE
         server = server_of(args)
+
+        def client() -> "AdminClient":  # one serves one event loop
+            return AdminClient(server.text, client_id=CLIENT_ID, timeout=args.timeout)
+
         try:
-            admin = AdminClient(server.text, client_id=CLIENT_ID, timeout=args.timeout)
+            client()
         except ValueError as error:
             complain(f"{server.origin}: {error}")
             return USAGE
 
         def asked_and_shown(output: Output) -> int:
             question = self.question(args)
-            if question is not None and not confirmed(f"{question} at {server.text}?"):
-                raise KohortError("nothing is changed: the answer was not yes")
             with telling_origin(args):
-                answer = asyncio.run(self._asked(admin, args, output))
+                if question is not None and is_person():
+                    output.doing = "looking at what would be deleted"
+                    lines = asyncio.run(_with(client(), output, self.consequences, args))
+                    if not confirmed(f"{question} at {server.text}?", lines):
+                        raise KohortError("nothing is changed: the answer was not yes")
+
+                async def ask(admin: "AdminClient", args: Namespace) -> Any:
+                    return await self.ask(admin, args, output)
+
+                answer = asyncio.run(_with(client(), output, ask, args))
             return self.show(answer, args, output)
 
         return print_result(asked_and_shown, as_json=args.format == "json")
 
-    async def _asked(self, admin: "AdminClient", args: Namespace, output: Output) -> Any:
-        from kohort.cli.progress import Progress
 
-        async with Progress(output), admin:
-            return await self.ask(admin, args, output)
+async def _with(
+    admin: "AdminClient",
+    output: Output,
+    ask: "Callable[[AdminClient, Namespace], Awaitable[T]]",
+    args: Namespace,
+) -> T:
+    from kohort.cli.progress import Progress
+
+    async with Progress(output), admin:
+        return await ask(admin, args)
 
 
 def add_yes(parser: ArgumentParser) -> None:
@@ -179,11 +202,16 @@ def add_yes(parser: ArgumentParser) -> None:
     )
 
 
-def confirmed(question: str) -> bool:
-    """Whether a person says yes. Without a terminal at both ends a script simply goes on."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return True
+def is_person() -> bool:
+    """Whether somebody is at a terminal; a script simply goes on."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def confirmed(question: str, before: Sequence[str] = ()) -> bool:
+    """Whether a person who has read the lines before the question says yes."""
     erase_progress()
+    for line in before:
+        sys.stderr.write(f"{printable(line)}\n")
     sys.stderr.write(f"{printable(question)} [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in {"y", "yes"}

@@ -21,7 +21,7 @@ from kohort.cli.command import (
     node_errors,
     reason,
 )
-from kohort.cli.render import Cell, Output, partitions_text
+from kohort.cli.render import Cell, Output, name_text, partitions_text
 from kohort.errors import ApiError
 from kohort.terms import GroupType
 
@@ -181,7 +181,7 @@ class _Shown:
             GROUP_HEADERS,
             [
                 (
-                    group.group_id,
+                    name_text(group.group_id),
                     group.type,
                     group.state,
                     group.assignor,

@@ -1,7 +1,7 @@
 """`kohort groups`: list, describe, configure and delete consumer groups of any cluster."""
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from kohort.cli.asking import AdminCommand, add_yes
@@ -20,9 +20,10 @@ from kohort.cli.command import (
     with_doubt,
     words,
 )
+from kohort.cli.consequences import of_groups, which
 from kohort.cli.describe import DescribeGroups
 from kohort.cli.group_configs import ConfigureGroups
-from kohort.cli.render import Output
+from kohort.cli.render import Output, name_text
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import GroupState, GroupType
 
@@ -75,7 +76,12 @@ class ListGroups(AdminCommand):
             output.table(
                 ("GROUP", "TYPE", "STATE", "PROTOCOL"),
                 (
-                    (listing.group_id, listing.type, listing.state, listing.protocol_type)
+                    (
+                        name_text(listing.group_id),
+                        listing.type,
+                        listing.state,
+                        listing.protocol_type,
+                    )
                     for listing in answer
                 ),
                 spare=("PROTOCOL", "TYPE"),
@@ -135,8 +141,16 @@ class DeleteGroups(AdminCommand):
         if args.file is not None:
             return f"Delete the groups of {args.file}, and their committed offsets,"
         ids = list(dict.fromkeys(args.groups))
-        which = f"group {ids[0]} and its" if len(ids) == 1 else f"{len(ids)} groups and their"
-        return f"Delete {which} committed offsets"
+        whose = "its" if len(ids) == 1 else "their"
+        return f"Delete {which(ids, 'group')} and {whose} committed offsets"
+
+    async def consequences(self, admin: "AdminClient", args: Namespace) -> Sequence[str]:
+        from kohort.cli.candidates import read_candidates
+
+        ids = args.groups
+        if args.file is not None:
+            ids = [one.group_id for one in read_candidates(args.file) if one.against is None]
+        return await of_groups(admin, list(dict.fromkeys(ids)))
 
     async def ask(
         self, admin: "AdminClient", args: Namespace, output: Output
@@ -167,7 +181,8 @@ class DeleteGroups(AdminCommand):
             output.json({"dry_run": args.dry_run, "groups": rows})
         else:
             output.table(
-                ("GROUP", "RESULT"), ((group_id, fate.result) for group_id, fate in answer.items())
+                ("GROUP", "RESULT"),
+                ((name_text(group_id), fate.result) for group_id, fate in answer.items()),
             )
         for group_id, fate in answer.items():
             if fate.error is not None:

@@ -164,6 +164,16 @@ def _text(cell: Cell) -> str:
     return NOTHING if cell is None or cell == "" else printable(str(cell))
 
 
+def name_text(name: str) -> str:
+    """A name in a table: the empty one, which a group may have, is no missing one."""
+    return name or '""'
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 member`, `2 members`."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
 def json_text(value: object, encoding: str | None = None, *, indent: int | None = None) -> str:
     """JSON with its letters as they are, where the encoding has them, and control characters
     escaped, as those beyond ASCII are not by JSON's own rules.

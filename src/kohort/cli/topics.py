@@ -1,6 +1,7 @@
 """`kohort topics`: create, list, describe and delete topics."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kohort.cli.asking import AdminCommand, add_yes
@@ -14,6 +15,7 @@ from kohort.cli.command import (
     pair,
     with_doubt,
 )
+from kohort.cli.consequences import of_topics, which
 from kohort.cli.render import Output, runs
 from kohort.errors import ApiError
 from kohort.terms import uuid_text
@@ -105,8 +107,10 @@ class DeleteTopics(AdminCommand):
         if args.dry_run or args.yes:
             return None
         names = list(dict.fromkeys(args.topics))
-        which = f"topic {names[0]} and its" if len(names) == 1 else f"{len(names)} topics and their"
-        return f"Delete {which} records"
+        return f"Delete {which(names, 'topic')} and {'its' if len(names) == 1 else 'their'} records"
+
+    async def consequences(self, admin: "AdminClient", args: Namespace) -> Sequence[str]:
+        return await of_topics(admin, list(dict.fromkeys(args.topics)))
 
     async def ask(
         self, admin: "AdminClient", args: Namespace, output: Output

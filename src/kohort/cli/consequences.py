@@ -1,0 +1,103 @@
+"""What a deletion destroys: a line for each group or topic, read by a person who is then asked.
+
+A script is not asked, so nothing is looked up for it. What cannot be found out is said, and is no
+reason to stop: the cluster refuses the deletion where it must.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kohort.cli.command import reason
+from kohort.cli.render import counted
+from kohort.errors import ApiError, ErrorCode
+
+if TYPE_CHECKING:
+    from kohort.client.admin import AdminClient
+
+MOST = 10  # lines; the others are counted
+
+_UNKNOWN = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+async def of_groups(admin: "AdminClient", ids: Sequence[str]) -> list[str]:
+    """State, members, committed offsets and lag of the first groups."""
+    looked_at = ids[:MOST]
+    described = dict((await admin.describe_groups(looked_at)).items())
+    offsets = dict((await admin.list_group_offsets(looked_at)).items())
+    committed: list[Any] = [found for found in offsets.values() if not isinstance(found, ApiError)]
+    ends: dict[Any, Any] = dict((await admin.end_offsets(sorted(set().union(*committed)))).items())
+    lines = [_group(one, described[one], offsets[one], ends) for one in looked_at]
+    return lines + _others(len(ids))
+
+
+def _group(group_id: str, group: Any, offsets: Any, ends: Mapping[Any, Any]) -> str:
+    if isinstance(group, ApiError):
+        return f"group {group_id}: {reason(group)}"
+    parts = [str(group.state), counted(len(group.members), "member")]
+    if isinstance(offsets, ApiError):
+        parts.append(f"committed offsets: {reason(offsets)}")
+    elif not offsets:
+        parts.append("no committed offsets")
+    else:
+        parts.append(f"committed offsets of {counted(len(offsets), 'partition')}")
+        parts.append(_lag(offsets, ends))
+    return f"group {group_id}: {', '.join(parts)}"
+
+
+def _lag(offsets: Mapping[Any, Any], ends: Mapping[Any, Any]) -> str:
+    known = [
+        ends[partition].offset - committed.offset
+        for partition, committed in offsets.items()
+        if not isinstance(committed, ApiError)
+        and not isinstance(ends.get(partition, _UNKNOWN), ApiError)
+    ]
+    behind = counted(sum(max(0, lag) for lag in known), "record") + " behind"
+    unknown = len(offsets) - len(known)
+    if not known:
+        return "lag unknown"
+    return behind if not unknown else f"at least {behind}, {unknown} unknown"
+
+
+async def of_topics(admin: "AdminClient", names: Sequence[str]) -> list[str]:
+    """Partitions and records of the first topics."""
+    looked_at = names[:MOST]
+    described = dict((await admin.describe_topics(looked_at)).items())
+    partitions = [
+        (name, one.partition)
+        for name, topic in described.items()
+        if not isinstance(topic, ApiError)
+        for one in topic.partitions
+    ]
+    first: dict[Any, Any] = dict(
+        (await admin.list_offsets(dict.fromkeys(partitions, "earliest"))).items()
+    )
+    ends: dict[Any, Any] = dict(
+        (await admin.list_offsets(dict.fromkeys(partitions, "latest"))).items()
+    )
+    lines = []
+    for name, topic in described.items():
+        if isinstance(topic, ApiError):
+            lines.append(f"topic {name}: {reason(topic)}")
+            continue
+        known = [
+            ends[place].offset - first[place].offset
+            for place in partitions
+            if place[0] == name
+            and not isinstance(first[place], ApiError)
+            and not isinstance(ends[place], ApiError)
+        ]
+        count = len(topic.partitions)
+        bound = "" if len(known) == count else "at least "
+        records = f"{bound}{counted(sum(known), 'offset')} of records"
+        lines.append(f"topic {name}: {counted(count, 'partition')}, {records}")
+    return lines + _others(len(names))
+
+
+def _others(count: int) -> list[str]:
+    return [f"and {count - MOST:,} more"] if count > MOST else []
+
+
+def which(names: Iterable[str], thing: str) -> str:
+    """`group billing`, or `3 groups`."""
+    found = list(names)
+    return f"{thing} {found[0]}" if len(found) == 1 else counted(len(found), thing)

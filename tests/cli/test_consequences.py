@@ -1,0 +1,66 @@
+"""What a person reads before a deletion."""
+
+import pytest
+
+from kohort import AdminClient
+from kohort.cli.consequences import of_groups, of_topics, which
+from kohort.testing import Broker
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest.fixture(scope="module")
+def broker():
+    with Broker(in_memory=True) as broker:
+        broker.create_topic("orders", partitions=2)
+        broker.produce("orders", *range(7), partition=0)
+        yield broker
+
+
+def commit(broker, group, *offsets):
+    for topic, partition, offset in offsets:
+        broker.groups[group].commit(topic, offset, partition=partition)
+
+
+async def test_a_group_says_its_state_members_offsets_and_lag(broker):
+    commit(broker, "billing", ("orders", 0, 3), ("orders", 1, 0))
+    async with AdminClient(broker.bootstrap) as admin:
+        lines = await of_groups(admin, ["billing", "nobody"])
+    assert lines[0] == (
+        "group billing: Empty, 0 members, committed offsets of 2 partitions, 4 records behind"
+    )
+    assert lines[1].startswith("group nobody: ")
+    assert "not found" in lines[1]
+    assert len(lines) == 2
+
+
+async def test_a_partition_without_an_end_makes_the_lag_a_lower_bound(broker, monkeypatch):
+    commit(broker, "half", ("orders", 0, 5), ("orders", 1, 0))
+    async with AdminClient(broker.bootstrap) as admin:
+        ends = admin.end_offsets
+
+        async def without_the_second(partitions):
+            return await ends([*partitions[:1], ("nowhere", 1)])
+
+        monkeypatch.setattr(admin, "end_offsets", without_the_second)
+        (line,) = await of_groups(admin, ["half"])
+    assert line.endswith("committed offsets of 2 partitions, at least 2 records behind, 1 unknown")
+
+
+async def test_a_topic_says_how_much_is_in_it(broker):
+    async with AdminClient(broker.bootstrap) as admin:
+        lines = await of_topics(admin, ["orders", "nothing"])
+    assert lines[0] == "topic orders: 2 partitions, 7 offsets of records"
+    assert lines[1].startswith("topic nothing: ")
+
+
+async def test_many_are_counted_and_not_all_looked_up(broker):
+    async with AdminClient(broker.bootstrap) as admin:
+        lines = await of_groups(admin, [f"g{number}" for number in range(25)])
+    assert len(lines) == 11
+    assert lines[-1] == "and 15 more"
+
+
+async def test_one_is_called_by_its_name():
+    assert which(["billing"], "group") == "group billing"
+    assert which(["a", "b"], "topic") == "2 topics"
