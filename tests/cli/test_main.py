@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kohort.cli.main import WORDS, command_of, commands_of, parser
+from kohort.cli.main import ELSEWHERE, WORDS, command_of, commands_of, parser
 
 DOCS = Path(__file__).parents[2] / "docs"
 COMMANDS = [
@@ -141,6 +141,19 @@ def test_a_wrong_call_is_one_line_and_code_2(kohort, argv, words):
     assert words in line
 
 
+@pytest.mark.parametrize(
+    ("before", "word"), [(before, word) for before, words in ELSEWHERE.items() for word in words]
+)
+def test_a_word_of_another_tool_says_what_to_call_here(kohort, before, word):
+    ran = kohort(*before.split()[1:], word, "billing")
+    assert (ran.code, ran.out) == (2, "")
+    (line,) = ran.complaints
+    assert f"there is no {word!r}: {ELSEWHERE[before][word]}" in line
+    named = re.search(r"kohort [a-z]+( [a-z]+)?", ELSEWHERE[before][word])
+    if named:  # such a command exists
+        assert kohort(*named[0].split()[1:], "--help").code == 0
+
+
 @pytest.mark.parametrize("argv", [[], ["groups"], ["inspect"]])
 def test_without_a_command_there_is_help_and_code_2(kohort, argv):
     """It is for eyes, so it is no output: a script that pipes it on gets nothing."""
@@ -150,9 +163,7 @@ def test_without_a_command_there_is_help_and_code_2(kohort, argv):
     assert " ".join(["usage: kohort", *argv]) in ran.err
 
 
-@pytest.mark.parametrize(
-    "command", [(), *(one for one in COMMANDS if one[0] != "pipeline")], ids=" ".join
-)
+@pytest.mark.parametrize("command", [(), *COMMANDS], ids=" ".join)
 def test_the_examples_of_a_command_can_be_called(kohort, command):
     shown = kohort(*command, "--help").out
     _, found, examples = shown.partition("examples:\n")

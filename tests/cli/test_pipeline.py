@@ -484,4 +484,4 @@ def test_show_tells_several_clusters_apart_and_names_the_one_that_is_damaged(koh
     found = kohort(*show, "--group", "west", "--format", "json").json
     assert [(row["cluster"], row["group_id"]) for row in found] == [("west", "west")]
     assert kohort(*show).rows[0][-1] == "CLUSTER"
-    assert "and 1 more rows" in kohort(*show, "--limit", "3").out
+    assert "and 1 more row:" in kohort(*show, "--limit", "3").out

@@ -25,6 +25,45 @@ WORDS = {
     "pipeline": ("what happened to every consumer group, from the group log", True),
     "inspect": ("see what Kohort makes of things", True),
 }
+_RESET = "committed offsets cannot be reset or deleted yet"
+_MEMBERS = "kohort groups describe GROUP shows members; they cannot be removed yet"
+ELSEWHERE = {
+    "kohort": {
+        "offsets": "kohort groups describe GROUP shows committed offsets and lag",
+        "lag": "kohort groups describe GROUP shows lag",
+        "members": _MEMBERS,
+        "reset": _RESET,
+        "report": "kohort pipeline report",
+        "sql": "kohort pipeline sql",
+        "simulate": "python -m kohort.sim",
+    },
+    "kohort groups": {
+        "reset": _RESET,
+        "offsets": "kohort groups describe GROUP shows committed offsets and lag",
+        "lag": "kohort groups describe GROUP shows lag",
+        "members": _MEMBERS,
+        "state": "kohort groups describe GROUP shows the state",
+        "seek": _RESET,
+        "remove": "kohort groups delete",
+        "show": "kohort groups describe",
+        "settings": "kohort groups config",
+    },
+    "kohort topics": {
+        "alter": "settings and partitions of a topic cannot be changed yet",
+        "config": "settings of a topic cannot be changed yet",
+        "remove": "kohort topics delete",
+        "show": "kohort topics describe",
+    },
+    "kohort pipeline": {
+        "lag": "kohort pipeline show lag",
+        "rebalances": "kohort pipeline show rebalances",
+        "members": "kohort pipeline show members",
+        "deletable": "kohort pipeline show deletable",
+        "stream": "kohort pipeline run --stream",
+        "query": "kohort pipeline sql",
+    },
+}
+"""Words of other tools, and what to call here instead, by the part of the line before them."""
 FIRST = (
     "kohort serve --in-memory",
     "kohort topics create orders --partitions 3",
@@ -56,6 +95,10 @@ class Parser(ArgumentParser):
         try:
             super()._check_value(action, value)
         except ArgumentError as error:
+            if value in ELSEWHERE.get(self.prog, ()):
+                raise ArgumentError(
+                    action, f"there is no {value!r}: {ELSEWHERE[self.prog][value]}"
+                ) from None
             near = _near(str(value), [str(choice) for choice in action.choices or ()])
             if not near:
                 raise

@@ -41,6 +41,11 @@ class Run(Command):
     """`kohort pipeline run`."""
 
     help: ClassVar[str] = "read what is new in a group log into tables, and write a report"
+    examples: ClassVar[tuple[str, ...]] = (
+        "kohort pipeline run --source log:/var/lib/kafka --out groups",
+        "kohort pipeline run --source cluster:broker.example:9092 --out groups",
+        "kohort pipeline run --source log:/var/lib/kafka --out groups --stream --every 10s",
+    )
 
     def configure(self, parser: ArgumentParser) -> None:
         parser.add_argument(
@@ -325,6 +330,7 @@ class Report(Command):
     """`kohort pipeline report`."""
 
     help: ClassVar[str] = "write a page with charts of what the tables say"
+    examples: ClassVar[tuple[str, ...]] = ("kohort pipeline report --out groups",)
 
     def configure(self, parser: ArgumentParser) -> None:
         add_out(parser)
@@ -364,6 +370,10 @@ class Snapshot(Command):
 
     help: ClassVar[str] = (
         "record where the topics of a cluster end now, so that lag in seconds is exact"
+    )
+    examples: ClassVar[tuple[str, ...]] = (
+        "kohort pipeline snapshot --out groups --bootstrap-server broker.example:9092",
+        "kohort pipeline snapshot --out groups --every 30s",
     )
     asks_a_cluster: ClassVar[bool] = True
 
@@ -407,6 +417,7 @@ class Warm(Command):
     """`kohort pipeline warm`."""
 
     help: ClassVar[str] = "make an archive of Spark's classes, so that runs start sooner"
+    examples: ClassVar[tuple[str, ...]] = ("kohort pipeline warm",)
 
     def configure(self, parser: ArgumentParser) -> None:
         """It needs to be told nothing."""

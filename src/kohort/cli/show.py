@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kohort.cli.arguments import add_group, add_out, count, require
 from kohort.cli.command import USAGE, Command, complain, complain_of_lost, print_result
-from kohort.cli.render import Cell, Output
+from kohort.cli.render import Cell, Output, counted, name_text
 from kohort.cli.table_columns import SHOWN, WHERE
 
 if TYPE_CHECKING:
@@ -24,6 +24,11 @@ class Show(Command):
     """`kohort pipeline show`."""
 
     help: ClassVar[str] = "print a table: rebalances, lag, deletable, members, or any other"
+    examples: ClassVar[tuple[str, ...]] = (
+        "kohort pipeline show rebalances --out groups",
+        "kohort pipeline show lag --out groups --group billing",
+        "kohort pipeline show deletable --out groups --format json > deletable.json",
+    )
 
     def configure(self, parser: ArgumentParser) -> None:
         parser.add_argument("table", metavar="TABLE", help="rebalances, lag, deletable, members …")
@@ -79,13 +84,19 @@ def _show(args: Namespace, output: Output) -> int:
     table = known_table(args.table)
     output.table(
         [name.upper() for name in names],
-        [[cell(row[name]) for name in names] for row in _dicts(shown)],
+        [
+            [
+                name_text(row[name]) if row[name] == "" and name in WHERE else cell(row[name])
+                for name in names
+            ]
+            for row in _dicts(shown)
+        ],
         spare=SHOWN[table.name].spare if args.columns is None and table.name in SHOWN else None,
     )
     if total > shown.num_rows:
         of_group = ", --group those of a group" if "group_id" in names else ""
         output.line(
-            f"… and {total - shown.num_rows:,} more rows: --limit N shows N{of_group}, "
+            f"… and {counted(total - shown.num_rows, 'more row')}: --limit N shows N{of_group}, "
             "--format json all"
         )
     return complain_of_lost(lost)
