@@ -7,6 +7,7 @@ import re
 import shutil
 import struct
 import subprocess
+import unicodedata
 import zlib
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -109,7 +110,31 @@ def test_no_name_becomes_markup(tmp_path):
     specs = [one for one in read.scripts if one.startswith("{")]
     assert any("\\u003c/script>" in one for one in specs)
     assert not any("<" in one for one in specs)
-    assert page.json_of("<\u2028\u2029") == '"\\u003c\\u2028\\u2029"'
+    assert page.json_of("<\u2028\u2029") == '"\\u003c\\\\u2028\\\\u2029"'
+
+
+ORDER = "pay\u202enimda\u200b\x1b[2J\u2066"  # overrides the order of letters, and hides some
+
+
+def test_no_name_hides_a_character_or_turns_what_stands_beside_it(tmp_path):
+    tables = report_tables.day(groups=3)
+    tables = {
+        name: pa.Table.from_pylist(
+            [
+                {key: ORDER if value == "checkout" else value for key, value in row.items()}
+                for row in table.to_pylist()
+            ],
+            schema=table.schema,
+        )
+        for name, table in tables.items()
+    }
+    text = written(tmp_path, tables, title=ORDER)
+    assert not [one for one in text if unicodedata.category(one) in page._SHAPELESS - {"Cc"}]
+    assert "\x1b" not in text
+    assert r"pay\u202enimda\u200b\x1b[2J\u2066" in "".join(Read(text).text)
+    specs = "".join(one for one in Read(text).scripts if one.startswith("{"))
+    assert r"pay\\u202enimda\\u200b" in specs
+    assert page.visible("größe\u202f☃ 日本\u00a0") == "größe\u202f☃ 日本\u00a0"
 
 
 def test_the_page_stays_small(tmp_path):
@@ -420,6 +445,8 @@ setTimeout(() => {{
   const charts = [...inside.querySelectorAll(".chart svg")].map((one) => one.clientWidth);
   inside.body.dataset.overflow = root.scrollWidth - root.clientWidth;
   inside.body.dataset.narrowest = Math.min(...charts);
+  inside.body.dataset.cut = [...inside.querySelectorAll(".scroll, .chart")].filter((one) =>
+    one.scrollWidth > one.clientWidth + 1).length;
   root.removeChild(root.querySelector("head"));
   document.documentElement.innerHTML = root.innerHTML;
 }}, 4000);
@@ -556,6 +583,69 @@ def test_every_chart_draws_on_every_screen(width, tmp_path):
     assert 'data-overflow="0"' in dom
     narrowest = int(re.search(r'data-narrowest="(\d+)"', dom)[1])
     assert width * 0.85 < narrowest <= width
+
+
+@needs_a_browser
+def test_the_axes_of_time_stand_one_below_the_other(tmp_path):
+    """Who sees a rebalance in one chart looks for it in the next one, straight below."""
+    text = written(tmp_path, report_tables.day())
+    measure = """<script>setTimeout(() => {
+      const lefts = [...document.querySelectorAll("figure")].filter((one) =>
+        /"type":"temporal"/.test(one.querySelector("script").textContent)).map((one) =>
+        [...one.querySelectorAll(".mark-group > g > path.background")].map((background) =>
+          Math.round(background.getBoundingClientRect().left))[0]);
+      document.body.dataset.lefts = lefts.join(",");
+    }, 4000);</script>"""
+    head, _, tail = text.rpartition("</body>")
+    (tmp_path / "seen.html").write_text(f"{head}{measure}</body>{tail}", encoding="utf-8")
+
+    dom = browse(tmp_path, "--dump-dom")
+
+    lefts = [*map(int, re.search(r'data-lefts="([\d,]+)"', dom)[1].split(","))]
+    assert len(lefts) >= 9
+    assert max(lefts) - min(lefts) <= 1, lefts  # a pixel of rounding
+
+
+@needs_a_browser
+def test_nothing_is_cut_on_paper(tmp_path):
+    """A sheet of A4 has 190 mm between its margins; what is wider than it is not printed."""
+    text = written(tmp_path, report_tables.day(groups=12))
+    on_paper = text.replace("@media print {", "@media all {").replace("@page { margin: 12mm; }", "")
+    assert on_paper != text
+    framed = FRAME.format(page=escape(on_paper), width=718)
+    (tmp_path / "seen.html").write_text(framed, encoding="utf-8")
+
+    dom = browse(tmp_path, "--dump-dom")
+
+    assert 'data-overflow="0"' in dom
+    assert 'data-cut="0"' in dom
+    assert int(re.search(r'data-narrowest="(\d+)"', dom)[1]) > 600
+
+
+@needs_a_browser
+def test_a_group_is_found_among_many(tmp_path):
+    text = written(tmp_path, report_tables.day(groups=12))
+    typing = """<script>
+      const field = document.querySelector("#groups .search input");
+      field.value = "GROUP-7"; field.dispatchEvent(new Event("input"));
+      const seen = [...document.querySelectorAll("#groups details")].filter((one) => !one.hidden);
+      document.body.dataset.seen = seen.map((one) =>
+        one.querySelector("summary").textContent.split(":")[0]).join(",");
+      field.value = "nobody"; field.dispatchEvent(new Event("input"));
+      document.body.dataset.told = document.querySelector("#groups .search span").textContent;
+    </script>"""
+    head, _, tail = text.rpartition("</body>")
+    (tmp_path / "seen.html").write_text(f"{head}{typing}</body>{tail}", encoding="utf-8")
+
+    dom = browse(tmp_path, "--dump-dom")
+
+    assert 'data-seen="group-7"' in dom
+    assert 'data-told="not on this page: kohort pipeline report --group NAME' in dom
+    assert "find a group" not in written_again(report_tables.day(groups=3))
+
+
+def written_again(tables):
+    return page.document("Few", [], [groups.section(tables.__getitem__, None)], "")
 
 
 @needs_a_browser

@@ -11,6 +11,7 @@ from kohort.spark.report.picks import Groups, Read
 from kohort.spark.tables.arrow_reader import all_of
 
 _GROUPS = 50
+_SEARCHED = 10  # more folds than one looks through
 _REBALANCES = 10
 _MEMBERS = 50
 _STATE = ("group_id", "state", "members")
@@ -48,7 +49,8 @@ def section(read: Read, groups: Groups) -> Section:
     text = "How each group stands, who is in it, and when it rebalanced lately." + picks.left_out(
         len(shown), len(scores), "the most members and rebalances"
     )
-    return Section("groups", "Group by group", (page.paragraph(text, "quiet"), *folds))
+    found_by = [page.search("find a group")] if len(folds) > _SEARCHED else []
+    return Section("groups", "Group by group", (page.paragraph(text, "quiet"), *found_by, *folds))
 
 
 class _Found:

@@ -2,6 +2,19 @@
 (function () {
   const dark = matchMedia("(prefers-color-scheme: dark)");
 
+  // Room for the longest label of any chart: so the axes of time stand one below the other.
+  function margin(narrow) {
+    let longest = 6;
+    for (const figure of document.querySelectorAll("figure")) {
+      const spec = specOf(figure);
+      for (const y of [spec, ...(spec.layer || [])].map((one) => one.encoding && one.encoding.y)) {
+        if (!y || y.type !== "nominal") continue;
+        for (const name of y.sort || []) longest = Math.max(longest, String(name).length);
+      }
+    }
+    return Math.min(narrow ? 96 : 220, 6.5 * longest + 10);
+  }
+
   function config() {
     const style = getComputedStyle(document.documentElement);
     const [ink, quiet, line] = ["--ink", "--quiet", "--line"].map((name) =>
@@ -17,7 +30,7 @@
         labelFontSize: 11, titleFontSize: 11, titleFontWeight: "normal",
         labelLimit: narrow ? 96 : 220, labelOverlap: true,
       },
-      axisY: { domain: false, ticks: false },
+      axisY: { domain: false, ticks: false, minExtent: margin(narrow), maxExtent: margin(narrow) },
       legend: {
         orient: "bottom", direction: "horizontal", columns: narrow ? 2 : 4,
         labelLimit: narrow ? 130 : 220, labelColor: ink, labelFontSize: 12, symbolType: "circle",
@@ -95,6 +108,23 @@
     }
   }
 
+  function offerSearch() {
+    for (const place of document.querySelectorAll(".search")) {
+      place.hidden = false;
+      const folds = [...place.parentElement.querySelectorAll("details")];
+      place.querySelector("input").addEventListener("input", (event) => {
+        const wanted = event.target.value.trim().toLowerCase();
+        let found = 0;
+        for (const fold of folds) {
+          fold.hidden = !fold.querySelector("summary").textContent.toLowerCase().includes(wanted);
+          if (!fold.hidden) found += 1;
+        }
+        place.querySelector("span").textContent = found ? ""
+          : "not on this page: kohort pipeline report --group NAME draws a page of any groups";
+      });
+    }
+  }
+
   function draw(figure) {
     const place = figure.querySelector(".chart");
     const spec = specOf(figure);
@@ -120,6 +150,7 @@
   });
   dark.addEventListener("change", drawAll);
   offerRange();
+  offerSearch();
   tellAges();
   drawAll();
 })();

@@ -2,11 +2,13 @@
 
 Texts come from the log, and anybody who may join a group can choose them. So every text goes
 through `escape`, and every value that a script reads through `json_of`, which leaves no `<` in it.
+Both show what has no shape of its own: a name must not turn the order of the letters beside it.
 """
 
+import html
 import json
+import unicodedata
 from collections.abc import Iterable, Sequence
-from html import escape
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -21,6 +23,9 @@ _RANGE = """<form id="range" hidden aria-label="time shown in the charts">
 <label>from <input type="datetime-local" step="1" name="from"></label>
 <label>to <input type="datetime-local" step="1" name="to"></label> UTC</form>"""
 
+
+_SHAPELESS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Categories of Unicode: controls, formats (bidirectional, zero width), surrogates, line ends."""
 
 HATCHED = "url(#hatched)"
 """What charts may fill something with, beside colours."""
@@ -57,6 +62,23 @@ class Section(NamedTuple):
     key: str
     title: str
     content: tuple[Html, ...]
+
+
+def escape(text: str) -> str:
+    """A text as HTML that shows every character of it."""
+    return html.escape(visible(text))
+
+
+def visible(text: str) -> str:
+    """The text with a code in place of each character that nobody would see."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character.encode("unicode_escape").decode()
+        if unicodedata.category(character) in _SHAPELESS
+        else character
+        for character in text
+    )
 
 
 def document(
@@ -151,6 +173,14 @@ def fold(summary: str, content: Iterable[Html]) -> Html:
     return Html(f"<details><summary>{told}</summary>{inside}</details>")
 
 
+def search(what: str) -> Html:
+    """A field that leaves those folds of its section whose summary has what is typed."""
+    return Html(
+        f'<p class="search" hidden><input type="search" aria-label="{escape(what)}" '
+        f'placeholder="{escape(what)}"> <span class="quiet"></span></p>'
+    )
+
+
 def dated(text: str, at_ms: int) -> Html:
     """A paragraph about a moment. A script says behind it how long that is ago."""
     return Html(f'<p class="quiet">{escape(text)}<span class="age" data-at="{at_ms}"></span></p>')
@@ -167,8 +197,19 @@ def figure(key: str, caption: str, spec: dict[str, Any]) -> Html:
 
 def json_of(value: Any) -> str:
     """JSON that may stand in a script element: without `<`, nothing in it can end the element."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    text = json.dumps(_shown(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.replace("<", "\\u003c")
+
+
+def _shown(value: Any) -> Any:
+    match value:
+        case str():
+            return visible(value)
+        case dict():
+            return {key: _shown(one) for key, one in value.items()}
+        case list() | tuple():
+            return [_shown(one) for one in value]
+    return value
 
 
 def _resource(name: str) -> str:
