@@ -270,7 +270,7 @@ def test_run_hands_its_options_on_and_tells_what_it_did(kohort, out, monkeypatch
         ),
         *("--to", "1795248000000", "--master", "local[1]", "-X", "a.b=c=d", "--retention", "7d"),
         *("--as-of", "2026-11-22", "--keep", "90", "--format", "delta", "--cluster", "west"),
-        *("--server-log", "a.log", "b*", "--server-log", "c"),
+        *("--server-log", "a.log", "b*", "--server-log", "c", "--spark-only"),
     )
 
     assert (ran.code, ran.err) == (0, "")
@@ -291,6 +291,7 @@ def test_run_hands_its_options_on_and_tells_what_it_did(kohort, out, monkeypatch
         "keep_days": 90.0,
         "server_logs": ["a.log", "b*", "c"],
         "alone": True,
+        "spark_only": True,
     }
     lines = ran.out.splitlines()
     assert lines[0] == f"read 1,200 records of log:/d into {out} in 2 s"

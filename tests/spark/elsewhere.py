@@ -29,7 +29,7 @@ CONF = {
     "spark.executor.memory": "512m",
 }
 ALL = [one.table.name for one in MEASURES]
-GOLD = {"cluster": [], "connect": ["commits"], "java": [], "losses": ALL}
+GOLD = {"cluster": ["rebalances", "commits"], "connect": ["commits"], "java": [], "losses": ALL}
 
 
 def executors(application):
@@ -73,7 +73,7 @@ def main():
     else:
         spark = session("local[1]" if master == "-" else master, CONF)
     lost = lose_executors() if kind == "losses" else []
-    summary = jobs.run(f"log:{log}", out, spark=spark, as_of=AS_OF)
+    summary = jobs.run(f"log:{log}", out, spark=spark, as_of=AS_OF, spark_only=kind == "cluster")
     streamed = None
     if kind == "connect":
         streamed = jobs.stream(f"log:{log}", f"{out}-streamed", spark=spark, as_of=AS_OF).rows

@@ -76,16 +76,7 @@ class Run(Command):
         )
         _add_cluster(parser)
         _add_server_logs(parser)
-        parser.add_argument("--master", metavar="URL", help="Spark's master (default local[*])")
-        parser.add_argument(
-            "-X",
-            dest="conf",
-            action="append",
-            type=pair,
-            default=[],
-            metavar="NAME=VALUE",
-            help="a setting of Spark; may be repeated",
-        )
+        _add_spark(parser)
         parser.add_argument(
             "--format",
             choices=("parquet", "delta"),
@@ -141,6 +132,25 @@ def _add_cluster(parser: ArgumentParser) -> None:
         metavar="45s",
         help="the shortest session of a member of the consumer protocol, where the cluster "
         "cannot be asked: group.consumer.session.timeout.ms, or what groups set for themselves",
+    )
+
+
+def _add_spark(parser: ArgumentParser) -> None:
+    parser.add_argument("--master", metavar="URL", help="Spark's master (default local[*])")
+    parser.add_argument(
+        "-X",
+        dest="conf",
+        action="append",
+        type=pair,
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of Spark; may be repeated",
+    )
+    parser.add_argument(
+        "--spark-only",
+        action="store_true",
+        help="leave also few rows to Spark's workers: for a cluster whose driver has no access "
+        "to the log, or no memory for rows",
     )
 
 
@@ -212,7 +222,13 @@ def _with_spark(args: Namespace, told: dict[str, Any], output: Output) -> "Summa
     from kohort.spark import jobs
 
     told = {**told, "server_logs": args.server_logs}
-    common = {**told, "master": args.master, "conf": dict(args.conf), "progress": Shown()}
+    common = {
+        **told,
+        "master": args.master,
+        "conf": dict(args.conf),
+        "progress": Shown(),
+        "spark_only": args.spark_only,
+    }
     logging.getLogger().addHandler(logging.NullHandler())  # else Py4J shows traces of its own
     if args.stream:
         every_s = None if args.every is None else args.every / 1000

@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from kohort.errors import KohortError
-from kohort.spark.engine import class_archive, shipping
+from kohort.spark.engine import class_archive, shipping, shortcuts
 from kohort.spark.engine.interrupts import asked_to_end, is_interrupt
 from kohort.spark.engine.progress import Doing, Progress, telling
 from kohort.spark.engine.session import (
@@ -102,17 +102,17 @@ def run(
     server_logs: Sequence[str | Path] = (),
     progress: Progress | None = None,
     alone: bool = False,
+    spark_only: bool = False,
 ) -> Summary:
     """Read what is new in a group log, and bring the tables in `out` up to date.
 
     Where nothing can have changed since the last run, Spark is not started (`tables.unchanged`).
     Gold is computed for the moment `as_of`, by default `to_time` or the moment at which reading was
-    planned: what the log says later is read by the next run. `keep_days` drops history that is
-    older, but not what tells the state of groups. `server_logs` are log files of Kafka brokers, or
-    patterns: what they say of members that are gone is kept, and decides why. `retention_ms` and
-    `session_timeout_ms` are the cluster's (see `Settings`), where the source cannot ask, `cluster`
-    is its name. `alone` says that the process ends with this run: its JVM may be made for few rows.
-    Raises KohortError: the source cannot be read, or the tables are not its own, or being written.
+    planned. `keep_days` drops older history, but not what tells the state of groups. `server_logs`
+    are log files of brokers, or patterns: what they say of members that are gone decides why.
+    `retention_ms` and `session_timeout_ms` are the cluster's, where the source cannot ask,
+    `cluster` is its name. `alone`: the JVM ends with this run. `spark_only`: the driver takes no
+    rows. Raises KohortError: the source cannot be read, the tables are not its own, or are written.
     """
     began = time.monotonic()
     told = unchanged.asked(
@@ -128,7 +128,7 @@ def run(
     )
     if not server_logs and (same := unchanged.summary_or_none(out, told)) is not None:
         return same
-    with _opened(source, out, format, cluster) as (log, writer):
+    with _opened(source, out, format, cluster, spark_only) as (log, writer):
         seen = unchanged.seen(told)
         logged = keep_server_logs(writer, server_logs)
         plan = log.plan(writer.manifest.positions, from_time=from_time, to_time=to_time)
@@ -232,6 +232,7 @@ def stream(
     server_logs: Sequence[str | Path] = (),
     progress: Progress | None = None,
     after_each: Callable[[Summary], None] | None = None,
+    spark_only: bool = False,
 ) -> Summary:
     """The same in micro-batches of `max_records`, each of which brings all tables up to date.
 
@@ -242,7 +243,7 @@ def stream(
     """
     began = time.monotonic()
     options = Options(as_of, Settings(retention_ms, session_timeout_ms), keep_days)
-    with _opened(source, out, format, cluster) as (log, writer):
+    with _opened(source, out, format, cluster, spark_only) as (log, writer):
         before = writer.manifest
         plan = log.plan(before.positions, from_time=from_time)
         with _session(Given(spark, master, conf), writer, progress) as active:
@@ -314,13 +315,16 @@ def _reading(log: Source, plan: Plan) -> Few:
 
     def read() -> None:
         try:
-            found.set_result(log.few_or_none(plan) if plan.ranges else None)
+            found.set_result(few_of(plan) if plan.ranges else None)
         except BaseException as error:  # noqa: BLE001  (it is raised where the rows are wanted)
             found.set_exception(error)
 
+    def few_of(wanted: Plan) -> pa.Table | None:
+        return log.few_or_none(wanted) if shortcuts.are_open() else None
+
     def few_or_none(wanted: Plan) -> pa.Table | None:
         few = found.result()
-        return few if wanted.ranges == plan.ranges else log.few_or_none(wanted)
+        return few if wanted.ranges == plan.ranges else few_of(wanted)
 
     # Whoever fails, or is interrupted, need not wait for a cluster that does not answer.
     Thread(target=read, daemon=True).start()
@@ -430,7 +434,11 @@ def _session(
 
 @contextmanager
 def _opened(
-    source: str | Source, out: str | Folder, form: str, cluster: str | None
+    source: str | Source,
+    out: str | Folder,
+    form: str,
+    cluster: str | None,
+    spark_only: bool,  # noqa: FBT001  (named by its callers)
 ) -> Iterator[tuple[Source, Writer]]:
     """A log and the writer of its tables, if they are of this log and in this format."""
     if form not in FORMATS:
@@ -440,7 +448,7 @@ def _opened(
         delta_files.require()
     log = source_of(source) if isinstance(source, str) else source
     identity = log.identity()
-    with Writer(out) as writer:
+    with shortcuts.spark_only(spark_only), Writer(out) as writer:
         before = writer.manifest
         if before.source and before.format != form:
             raise TablesError(f"{out} has tables in the format {before.format}, not {form}")

@@ -55,7 +55,8 @@ def lonely_python(tmp_path):
     packages = Path(pyspark.__file__).parents[1]
     path = tmp_path / "python"
     path.write_text(
-        f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{packages}" exec {sys.executable} -S "$@"\n'
+        f'#!/bin/sh\necho "$@" >> {tmp_path}/started\n'
+        f'PYTHONPATH="$PYTHONPATH:{packages}" exec {sys.executable} -S "$@"\n'
     )
     path.chmod(0o755)
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -64,6 +65,7 @@ def lonely_python(tmp_path):
         for name in ("kohort", "pyarrow")
     ]
     assert [one.returncode for one in tried] == [1, 0]
+    (tmp_path / "started").unlink()
     return path
 
 
@@ -111,13 +113,18 @@ def cluster(directory):
         yield master
 
 
-def test_on_a_cluster_whose_workers_have_no_kohort(folder, lonely_python, tmp_path):
+def test_on_a_cluster_whose_workers_have_no_kohort(folder, lonely_python, tmp_path, spark):
     python = str(lonely_python)
     with cluster(tmp_path) as master:
         found = run("cluster", folder, tmp_path / "out", master=master, PYSPARK_PYTHON=python)
 
     assert sum(found["rows"].values()) == rows_of("codec-zstd")
     assert "quarantine" not in found["rows"]
+    assert "pyspark/daemon" in (tmp_path / "started").read_text().replace(".", "/")
+    jobs.run(f"log:{folder}", tmp_path / "here", spark=spark, as_of=elsewhere.AS_OF)
+    found, whole = contents(tmp_path / "out"), contents(tmp_path / "here")
+    assert {"rebalances", "commits"} <= found.keys()
+    assert found == {name: whole[name] for name in found}
 
 
 @pytest.mark.prove
@@ -130,6 +137,41 @@ def test_an_executor_that_is_lost_loses_nothing(tmp_path, spark):
     assert found["lost"] > 0
     jobs.run(f"log:{folder}", tmp_path / "whole", spark=spark, as_of=elsewhere.AS_OF)
     assert contents(out) == contents(tmp_path / "whole")
+
+
+SUBMITTED = """
+import sys
+from datetime import UTC, datetime
+from pyspark.sql import SparkSession
+from kohort.spark import jobs
+
+spark = SparkSession.builder.getOrCreate()
+summary = jobs.run(sys.argv[1], sys.argv[2], spark=spark, as_of=datetime(2026, 11, 22, tzinfo=UTC))
+print(f"read {sum(summary.rows.values())} rows in {spark.conf.get('spark.app.name')}")
+spark.stop()
+"""
+
+
+def test_under_spark_submit(folder, tmp_path):
+    """The session is that of the caller, with its name and settings, and he ends it."""
+    job, out = tmp_path / "job.py", tmp_path / "out"
+    job.write_text(SUBMITTED)
+    done = subprocess.run(
+        [
+            *(SPARK_CLASS.with_name("spark-submit"), "--master", "local[1]", "--name", "nightly"),
+            *("--conf", "spark.ui.enabled=false", "--conf", "spark.sql.shuffle.partitions=1"),
+            *(job, f"log:{folder}", out),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "JAVA_HOME": find_java(), "PYSPARK_PYTHON": sys.executable},
+        timeout=500,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert f"read {rows_of('codec-zstd')} rows in nightly" in done.stdout
+    assert len(contents(out)["rebalances"]) > 0
 
 
 def test_by_spark_connect(folder, tmp_path):

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from kohort.spark.engine.shortcuts import are_open
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.sources.beside import folders
 from kohort.spark.sources.samples import NOTHING, Since
@@ -35,7 +36,7 @@ def from_folders(
     found = folders(directory)
     if not found:
         return None
-    if is_short(found, since, FEW_BYTES, FEW_FOLDERS):
+    if are_open() and is_short(found, since, FEW_BYTES, FEW_FOLDERS):
         return sample_folders(directory, since)
 
     def walk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

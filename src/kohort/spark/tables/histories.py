@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.history import RECORD_TYPES
 from kohort.spark.columns.events import COMMITS
+from kohort.spark.engine.shortcuts import is_few
 from kohort.spark.gold.completeness import Reach, mark
 from kohort.spark.gold.history import GROUP
 from kohort.spark.gold.measure import Frames, kept
@@ -240,7 +241,7 @@ def _replayed(run: _Run) -> tuple[DataFrame, dict[tuple[str, bool], int]]:
 
 def _is_few(run: _Run) -> bool:
     rows = sum(increment.rows for increment in run.looked_at())
-    few = rows <= FEW_ROWS and run.about_members() <= FEW_RECORDS
+    few = is_few(rows, FEW_ROWS) and run.about_members() <= FEW_RECORDS
     return few and _bytes_about_members(run) <= FEW_BYTES
 
 

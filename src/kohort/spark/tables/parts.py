@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from kohort.spark.engine import shortcuts
 from kohort.spark.schemas import Table
 from kohort.spark.stores import parquet
 from kohort.spark.stores.object_path import ObjectPath
@@ -25,10 +26,10 @@ def write_part(
     is_open: bool = False,
     few: bool = False,
 ) -> Part:
-    """Write a frame into new files. If its rows are `few`, this process writes them."""
+    """Write a frame into new files. If its rows are `few`, this process may write them."""
     name = f"{where}/{writer.new_name('')}"
     path = writer.directory / name
-    if few:
+    if few and shortcuts.are_open():
         return Part(path=name, rows=here(path, frame), partitions=partitions, is_open=is_open)
     told = spark_writer.write(frame, path)
     rows = rows_of(path) if told is None else told

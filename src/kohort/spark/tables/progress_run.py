@@ -7,6 +7,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.spark.engine.shortcuts import is_few
 from kohort.spark.engine.side_by_side import InTurn, Worker, beside
 from kohort.spark.gold.commits import effective
 from kohort.spark.gold.measure import Context
@@ -145,7 +146,7 @@ class Run(NamedTuple):
             looked_at = [*self.manifest.increments]
         kept = () if before is None else (*before.newest, *before.records)
         keys = sum(part.rows for part in kept)
-        return keys + sum(increment.rows for increment in looked_at) <= FEW_HERE
+        return is_few(keys + sum(increment.rows for increment in looked_at), FEW_HERE)
 
     def _near(self, rows: DataFrame) -> DataFrame:
         before, fresh = self.standing.before, fresh_increments(self.writer, self.manifest)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from kohort.spark.engine.shortcuts import is_few
 from kohort.spark.gold.completeness import Reach, reaches
 from kohort.spark.gold.measure import Frames
 from kohort.spark.schemas import RECORDS_TABLE
@@ -110,7 +111,7 @@ def are_few(manifest: Manifest) -> bool:
     """
     if manifest.format == "delta" or any(increment.cuts for increment in manifest.increments):
         return False
-    return sum(increment.rows for increment in manifest.increments) <= FEW_ROWS
+    return is_few(sum(increment.rows for increment in manifest.increments), FEW_ROWS)
 
 
 def usable(directory: Folder, manifest: Manifest) -> Progress | None:
