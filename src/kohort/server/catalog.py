@@ -83,6 +83,12 @@ class Acl(msgspec.Struct, frozen=True, order=True):
     permission_type: int
 
 
+class UnsettledError(StorageError):
+    """A change is written, and a loss of power may take it back: nobody may rely on it yet, nor on
+    what was before.
+    """
+
+
 class Copy(NamedTuple):
     """One of the texts that a store has kept, or why it cannot be read."""
 
@@ -100,7 +106,9 @@ class Store(Protocol):
         """Make durable what `load` has found. Raises StorageError."""
 
     def save(self, content: bytes) -> None:
-        """Raises StorageError: then what was saved before still stands."""
+        """Raises UnsettledError where this may or may not be what `load` finds, and another
+        StorageError where what was saved before still stands.
+        """
 
     def set_aside(self, copy: Copy) -> None:
         """Keep one that is damaged for whoever wants to look at it. Raises StorageError."""
@@ -305,7 +313,9 @@ class Catalog:
         )
 
     def save(self, draft: Draft) -> None:
-        """Make a draft durable. Raises StorageError: the old state then still stands."""
+        """Make a draft durable. Raises UnsettledError where it may be so, and another StorageError
+        where the old state still stands.
+        """
         content = _Content(
             version=_VERSION,
             cluster_id=self.cluster_id,
@@ -319,15 +329,18 @@ class Catalog:
         content.checksum = _checksum(content)
         self._store.save(msgspec.json.format(msgspec.json.encode(content), indent=1))
 
-    def become(self, draft: Draft) -> None:
-        """Let a draft that is durable count."""
+    def become(self, draft: Draft, *, settled: bool = True) -> None:
+        """Let a draft that is written count. No producer id is given of one that is not durable:
+        `settled` says that it is.
+        """
         self.by_name = draft.by_name
         self.by_id = draft.by_id
         self.deleting = draft.deleting
         self.broker_configs = draft.broker_configs
         self.acls = draft.acls
         self.credentials = draft.credentials
-        self._reserved_producer_id = draft.reserved_producer_id
+        if settled:
+            self._reserved_producer_id = draft.reserved_producer_id
         self._image = None
 
     def create(self, *topics: Topic) -> None:
@@ -374,10 +387,10 @@ class Catalog:
         else:
             raise Broken(f"the catalog of topics is damaged: {'; '.join(reasons)}")
         if not reasons:
+            # Its name may be younger than what the disk has kept: nobody may be told of topics that
+            # a loss of power takes back.
+            self._store.settle()
             if len(copies) < 2 or copies[1].content != copy.content:
-                # Its name may be younger than what the disk has kept: nobody may be told of topics
-                # that a loss of power takes back.
-                self._store.settle()
                 with suppress(StorageError):  # the disk is full, and the broker starts all the same
                     self.save(self.draft())
             return

@@ -153,6 +153,7 @@ class Cluster:
         for place, partition in self.table.open.items():
             try:
                 if not partition.failed:
+                    partition.log.mend()  # a log that is closed in order has no torn end
                     partition.log.sync()
             except KohortError as error:
                 partition.failed = True

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kohort.config import BrokerConfig
 from kohort.errors import Broken, StorageError
-from kohort.server.catalog import Catalog, Draft, Topic
+from kohort.server.catalog import Catalog, Draft, Topic, UnsettledError
 from kohort.server.logs import Logs
 from kohort.storage.log import Log
 from kohort.terms import Offset, PartitionIndex
@@ -52,8 +52,8 @@ class Opened:
 class Work:
     """One piece. `run` may take long and touches nothing that the loop uses; it never raises.
 
-    `saved` says whether the draft is durable, `error` why it is not, `failed` what nobody has
-    thought of.
+    `saved` says whether the draft is durable, `error` why it is not written, `unsettled` why it is
+    written and may not be durable, `failed` what nobody has thought of.
     """
 
     def __init__(
@@ -72,6 +72,7 @@ class Work:
         self.finishes = finishes
         self.leaving = leaving
         self.error: StorageError | None = None
+        self.unsettled: UnsettledError | None = None
         self.saved = False
         self.failed = ""
         self.not_noted: StorageError | None = None
@@ -97,6 +98,9 @@ class Work:
         if self.draft is not None:
             try:
                 self._catalog.save(self.draft)
+            except UnsettledError as error:
+                self.unsettled = error
+                return
             except StorageError as error:
                 self.error = error
                 return

@@ -8,10 +8,10 @@ from typing import Protocol
 from kohort.config import BrokerConfig, TopicConfig
 from kohort.errors import StorageError
 from kohort.runtime.observers import Observer
-from kohort.server.catalog import Copy, Topic
+from kohort.server.catalog import Copy, Topic, UnsettledError
 from kohort.storage.compaction import CleaningRules, compact, dirty_ratio
 from kohort.storage.directory import LogDirectory
-from kohort.storage.files import Files, read_whole, replace_whole
+from kohort.storage.files import Files, UnsyncedError, read_whole, replace_whole
 from kohort.storage.log import Log, LogConfig
 from kohort.storage.memory import MemoryLog
 from kohort.storage.segments import SegmentLog
@@ -152,7 +152,7 @@ class DirectoryStore:
     def _copy(self, name: str) -> Copy | None:
         path = f"{self._path}/{name}"
         try:
-            content = read_whole(self._files, self._path, name)
+            content = read_whole(self._files, self._path, name, private=True)
         except OSError as error:
             return Copy(path, StorageError(f"{path} cannot be read: {error}"))
         return None if content is None else Copy(path, content)
@@ -164,13 +164,21 @@ class DirectoryStore:
             raise StorageError(f"{self._path} cannot be made durable: {error}") from error
 
     def save(self, content: bytes) -> None:
+        unsynced: UnsyncedError | None = None
         try:
-            replace_whole(self._files, self._path, CATALOG_FILE, content)
+            replace_whole(self._files, self._path, CATALOG_FILE, content, private=True)
+        except UnsyncedError as error:
+            unsynced = error
         except OSError as error:
             raise StorageError(f"{self._path}/{CATALOG_FILE} cannot be written: {error}") from error
         try:
-            replace_whole(self._files, self._path, CATALOG_COPY, content)
+            # The names of both are made durable with this one.
+            replace_whole(self._files, self._path, CATALOG_COPY, content, private=True)
         except OSError as error:
+            if unsynced is not None:
+                raise UnsettledError(
+                    f"{self._path}/{CATALOG_FILE} is written, and may not be durable: {unsynced}"
+                ) from unsynced
             self._observe.warning(f"{self._path}/{CATALOG_COPY} is older now: {error}")
 
     def set_aside(self, copy: Copy) -> None:

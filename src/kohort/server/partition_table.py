@@ -35,6 +35,18 @@ class Listener(Protocol):
     def topics_changed(self, now: Millis) -> None: ...
 
 
+class Unsettled:
+    """A draft that is written and may not be durable. It counts, since a restart finds it. Nobody
+    is answered and nothing is built on it until it is durable: it is written again with the next
+    change, or when housekeeping comes.
+    """
+
+    def __init__(self, draft: Draft, finishes: list[Finish]) -> None:
+        self.draft = draft
+        self.finishes = finishes
+        self.due = False  # to be written again
+
+
 class PartitionTable:
     """The partitions of one cluster by topic and index. Work for the disk is handed out by `begin`,
     one piece at a time, and taken back by `end`.
@@ -65,6 +77,7 @@ class PartitionTable:
         self._not_noted = ""
         self._not_forgotten = ""
         self._changes: list[Change] = []
+        self._unsettled: Unsettled | None = None
         self._work: Work | None = None
 
     def get(self, name: str, index: int) -> Partition | None:
@@ -89,6 +102,8 @@ class PartitionTable:
     def open_missing(self) -> None:
         """Open what is not open and delete what is still to be deleted, from the first on."""
         self._left_alone.clear()
+        if self._unsettled is not None:
+            self._unsettled.due = True
         self._to_open = dict.fromkeys(self._places_without(self._catalog.by_name.values()))
 
     def reconfigure(self, config: BrokerConfig) -> None:
@@ -110,6 +125,8 @@ class PartitionTable:
     @property
     def busy(self) -> bool:
         """Whether a piece of work is out, or waits to be handed out."""
+        if self._unsettled is not None:
+            return self._work is not None or bool(self._changes or self._unsettled.due)
         return self._work is not None or bool(self._changes or self._to_open)
 
     def _synced(self) -> dict[Place, Offset]:
@@ -120,8 +137,10 @@ class PartitionTable:
         if self._work is not None:
             return None
         draft, finishes = self._judged()
-        to_open = self._next_to_open(draft)
-        leaving = self._next_to_delete(draft)
+        to_open, leaving = [], []
+        if draft is not None or self._unsettled is None:
+            to_open = self._next_to_open(draft)
+            leaving = self._next_to_delete(draft)
         if draft is None and not to_open and not leaving and not self._note_synced:
             for finish in finishes:
                 finish(None)
@@ -143,9 +162,11 @@ class PartitionTable:
         """Adopt the result, then answer the requests that wait for it."""
         self._work = None
         self._opening = []
-        changed = work.saved
-        if work.draft is not None and work.saved:
-            self._catalog.become(work.draft)
+        finishes = work.finishes
+        changed = work.draft is not None and (work.saved or work.unsettled is not None)
+        if work.draft is not None and changed:
+            self._catalog.become(work.draft, settled=work.saved)
+            finishes = self._settled_by(work, work.draft)
             self._drop_and_reconfigure(now)
         for opened in work.opened:
             self._take(opened, now)
@@ -166,17 +187,34 @@ class PartitionTable:
             self._observe.warning(self._not_noted)
         if changed:
             self._listener.topics_changed(now)
-        for finish in work.finishes:
+        for finish in finishes:
             finish(work.error)
+
+    def _settled_by(self, work: Work, draft: Draft) -> list[Finish]:
+        """Those that may be answered now: none while the draft is not durable."""
+        before = self._unsettled
+        finishes = work.finishes if before is None else before.finishes + work.finishes
+        if work.unsettled is not None:
+            if before is None:
+                self._observe.warning(f"{work.unsettled}; it is written again until it is")
+            self._unsettled = Unsettled(draft, finishes)
+            return []
+        if before is not None:
+            self._observe.warning("the catalog of topics is durable again")
+            self._unsettled = None
+        return finishes
 
     def _judged(self) -> tuple[Draft | None, list[Finish]]:
         """All changes that wait, made in one draft; None when none of them changes anything."""
-        if not self._changes:
+        before = self._unsettled
+        if not self._changes and not (before and before.due):
             return None, []
-        draft = self._catalog.draft()
+        draft = self._catalog.draft() if before is None else before.draft.scratch()
+        if before is not None:
+            before.due = False
         changes, self._changes = self._changes, []
         finishes = [change(draft) for change in changes]
-        return (draft if draft.changed else None), finishes
+        return (draft if draft.changed or before else None), finishes
 
     def _next_to_delete(self, draft: Draft | None) -> list[Leaving]:
         """Of the topics that are deleted durably those whose folders may be there."""

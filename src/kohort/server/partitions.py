@@ -329,7 +329,10 @@ class Partition:
         if offset > self.log.start:
             try:
                 self.log.truncate_before(Offset(offset))
-            except (Broken, StorageError) as error:
+            except Broken as error:
+                self.failed, self.loss = True, str(error)
+                raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, self.loss) from error
+            except StorageError as error:
                 raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         return self.log.start
 

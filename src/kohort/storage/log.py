@@ -1,6 +1,6 @@
 """What a partition's log promises; `tests/storage/contract.py` holds every log to it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -70,6 +70,12 @@ class Log(Protocol):
         as it was before, and the next append may succeed.
         """
 
+    def append_all(self, parts: Sequence[tuple[bytes, int]]) -> Offset:
+        """Write several batches as `append` does: all of them, or none and StorageError."""
+
+    def mend(self) -> None:
+        """Take back what a refused write may have left behind the end. Raises StorageError."""
+
     def next_leader(self) -> None:
         """Raise the leader epoch, durably: another node leads the partition from here on. Raises
         StorageError when that could not be written; it counts all the same until a restart.
@@ -111,7 +117,10 @@ class Log(Protocol):
         """Time and offset of the first record that is not older than `timestamp`."""
 
     def truncate_before(self, offset: Offset) -> None:
-        """Let the log begin at `offset`, for good: durable when the call returns."""
+        """Let the log begin at `offset`, for good: durable when the call returns. Raises
+        StorageError, and then the log begins where it did, also after a restart; or Broken, as
+        sync() does. Files that cannot be removed go with the next retention.
+        """
 
     def apply_retention(self, now: Millis, retention_ms: int, retention_bytes: int) -> Offset:
         """Drop from the front what is too old or too much (-1: no limit); the new start."""

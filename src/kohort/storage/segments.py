@@ -12,14 +12,14 @@ place of the segments it covers.
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from struct import Struct
 
 from kohort.errors import Broken, StorageError, WireError
 from kohort.storage import checkpoints
 from kohort.storage.epochs import UNKNOWN_EPOCH, LeaderEpochs
-from kohort.storage.files import Files, set_aside
+from kohort.storage.files import Files, UnsyncedError, set_aside, sync_change
 from kohort.storage.log import NO_TIMESTAMP, LogConfig
 from kohort.storage.recovery import NOTHING, Promise, never_begun, recover
 from kohort.storage.segment import (
@@ -122,7 +122,7 @@ class SegmentLog:
             self._unlink_indexes(offset)
         stem = f"{self.directory}/{file_stem(base)}"
         self._files.rename(stem + SWAP_SUFFIX, stem + LOG_SUFFIX)
-        self._files.sync_directory(self.directory)
+        sync_change(self._files, self.directory)
 
     def _segment_bases(self) -> list[Offset]:
         return segment_bases(self._files.names(self.directory))
@@ -274,7 +274,7 @@ class SegmentLog:
         if self._unknown:
             raise Broken(self._unknown)
         if self._torn or self._stray:
-            self._mend()
+            self.mend()
         segment = self._segments[-1]
         base = self.end
         end = Offset(base + count)
@@ -291,6 +291,43 @@ class SegmentLog:
         segment.grown(position + len(batch))
         segment.note(end, base, position, max_timestamp)
         # In this order: a sync on another thread that sees the new end must find the segment.
+        self._unsynced[segment] = None
+        self.end = end
+        return end
+
+    def append_all(self, parts: Sequence[tuple[bytes, int]]) -> Offset:
+        """One write into one segment, so that a refusal leaves nothing; the segment may become
+        larger than `segment_bytes` by what is written here.
+        """
+        if len(parts) == 1:
+            return self.append(*parts[0])
+        if not parts:
+            return self.end
+        if self._unknown:
+            raise Broken(self._unknown)
+        self.mend()
+        placed: list[tuple[Offset, Offset, bytes]] = []
+        end = self.end
+        for batch, count in parts:
+            following = Offset(end + count)
+            placed.append((end, following, batches.stamp(batch, end, self.leader_epoch)))
+            end = following
+        data = b"".join(batch for _, _, batch in placed)
+        latest = max(_MAX_TIMESTAMP.unpack_from(batch, _MAX_TIMESTAMP_AT)[0] for batch, _ in parts)
+        segment = self._segments[-1]
+        if segment.size and self._is_full(segment, len(data), end, latest):
+            segment = self.roll()
+        position = segment.size
+        try:
+            segment.file.write(position, data)
+        except OSError as error:
+            self._cut_back(segment)
+            raise StorageError(f"{segment.path} cannot be written: {error}") from error
+        segment.grown(position + len(data))
+        for base, following, batch in placed:
+            (max_timestamp,) = _MAX_TIMESTAMP.unpack_from(batch, _MAX_TIMESTAMP_AT)
+            segment.note(following, base, position, max_timestamp)
+            position += len(batch)
         self._unsynced[segment] = None
         self.end = end
         return end
@@ -312,8 +349,8 @@ class SegmentLog:
         except OSError:
             self._torn = True
 
-    def _mend(self) -> None:
-        """Take back what a write or a roll has left half done. Raises StorageError."""
+    def mend(self) -> None:
+        """What a write or a roll has left half done: a file without a use, too."""
         segment = self._segments[-1]
         try:
             if self._torn:
@@ -337,7 +374,7 @@ class SegmentLog:
         last = self._segments[-1]
         if not last.size:
             return last
-        self._mend()
+        self.mend()
         self._sync_segment(last)
         self.synced = self.end
         try:
@@ -350,7 +387,7 @@ class SegmentLog:
             segment.file.close()
             self._stray = segment.path
             with suppress(StorageError):
-                self._mend()
+                self.mend()
             raise StorageError(f"{self.directory} has no room for a segment: {error}") from error
         self._add(segment)
         return segment
@@ -480,6 +517,8 @@ class SegmentLog:
         if offset > self.synced:
             self.sync()  # a start beyond the end of what a crash leaves would be taken for damage
         self._move_start(min(offset, self.end))
+        with suppress(StorageError):  # it begins there; the next retention tells of the files
+            self._drop_before_start()
 
     def apply_retention(self, now: Millis, retention_ms: int, retention_bytes: int) -> Offset:
         size = self.size_bytes
@@ -500,6 +539,7 @@ class SegmentLog:
             start = max(start, following.base_offset)
         if start > self.start:
             self._move_start(start)
+        self._drop_before_start()
         return self.start
 
     def replace(self, cleaned: list[Segment], base: Offset) -> None:
@@ -518,16 +558,30 @@ class SegmentLog:
         try:
             checkpoints.write_start_offset(self._files, self.directory, start)
         except OSError as error:
-            raise StorageError(f"{self.directory}: start not moved to {start}: {error}") from error
+            reason = f"{self.directory}: start not moved to {start}: {error}"
+            if isinstance(error, UnsyncedError):
+                self._move_back(reason)
+            raise StorageError(reason) from error
         self.start = start
+
+    def _move_back(self, reason: str) -> None:
+        """Let a restart find the start that still counts. Raises Broken where it would not."""
         try:
-            self._drop_before_start()
+            checkpoints.write_start_offset(self._files, self.directory, self.start)
+        except UnsyncedError:
+            pass  # it is there
         except OSError as error:
-            raise StorageError(f"{self.directory}: old segments not removed: {error}") from error
+            self._unknown = f"{reason}, nor moved back: {error}"
+            raise Broken(self._unknown) from error
 
     def _drop_before_start(self) -> None:
+        """Raises StorageError; what is left goes with the next retention."""
         for _ in range(self._count_before_start()):
-            self._unlink_segment(self._segments[0])
+            try:
+                self._unlink_segment(self._segments[0])
+            except OSError as error:
+                text = f"{self.directory}: old segments not removed: {error}"
+                raise StorageError(text) from error
             # Not closed: a sync on another thread may be using it.
             del self._segments[0]
             del self._bases[0]
