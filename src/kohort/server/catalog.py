@@ -35,7 +35,10 @@ PARTITIONS_MAX = 10_000  # of one topic; upstream takes as many in one request
 _PRODUCER_ID_BLOCK = 1000
 _VERSION = 2
 _WITHOUT_CHECKSUM = 1  # of an older broker, or written by hand
-_FOREIGN_PRODUCER_ID = 1 << 62  # a client's own invention: nobody gets near it by counting
+# How far above what was given an id of a log may be and still move those that are given next. What
+# is further away was invented by a client, and counting does not get there in the life of a broker.
+_PRODUCER_IDS_NEAR = 1 << 40
+_PRODUCER_ID_FAR = 1 << 55  # from here on to twice of it: where ids begin that must meet no other
 
 
 class Topic(msgspec.Struct, frozen=True):
@@ -281,6 +284,7 @@ class Catalog:
         self._image: Topics | None = None
         self._next_producer_id = 0
         self._reserved_producer_id = 0
+        self._count_producer_ids_from(0)
         copies = store.load()
         self.is_new = not copies  # nothing was saved before
         if self.is_new:
@@ -372,8 +376,19 @@ class Catalog:
         """A log holds this id: those that are given from now on are above it. Whoever got it a
         second time would see new records thrown away as written before.
         """
-        if producer_id < _FOREIGN_PRODUCER_ID:
+        if producer_id < self.producer_ids_below:
             self._next_producer_id = max(self._next_producer_id, producer_id + 1)
+
+    def begin_producer_ids_far_off(self, random: bytes) -> None:
+        """Logs hold ids that cannot be told from inventions, and what was given is not known: go on
+        at a place that nobody has foreseen. It is durable with the next save.
+        """
+        first = _PRODUCER_ID_FAR + int.from_bytes(random) % _PRODUCER_ID_FAR
+        self._next_producer_id = max(self._next_producer_id, first)
+        self._count_producer_ids_from(self._next_producer_id)
+
+    def _count_producer_ids_from(self, given: int) -> None:
+        self.producer_ids_below = given + _PRODUCER_IDS_NEAR
 
     def _read_first_whole(self, copies: list[Copy], observe: Observer) -> None:
         reasons = []
@@ -410,6 +425,7 @@ class Catalog:
         self.cluster_id = content.cluster_id
         self._next_producer_id = content.next_producer_id
         reserved = content.next_producer_id
+        self._count_producer_ids_from(reserved)
         credentials = {(known.user, known.mechanism): known for known in content.scram_credentials}
         self.become(
             Draft(topics, deleting, reserved, content.broker_configs, content.acls, credentials)

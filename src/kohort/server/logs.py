@@ -84,7 +84,14 @@ class MemoryLogs:
 class DirectoryLogs:
     """Logs in the folders of a data directory that this process has locked."""
 
-    def __init__(self, directory: LogDirectory, files: Files, observe: Observer) -> None:
+    def __init__(
+        self,
+        directory: LogDirectory,
+        files: Files,
+        observe: Observer,
+        producer_ids_below: int = 1 << 63,
+    ) -> None:
+        self._producer_ids_below = producer_ids_below
         self.place = str(Path(directory.path).absolute())  # clients send it back
         self._directory = directory
         self._files = files
@@ -97,6 +104,7 @@ class DirectoryLogs:
             segment_bytes=settings.segment_bytes,
             segment_ms=settings.segment_ms,
             index_interval_bytes=settings.index_interval_bytes,
+            producer_ids_below=self._producer_ids_below,
         )
         log = self._directory.open_log(topic.name, index, topic.topic_id, cut)
         for notice in log.notices:

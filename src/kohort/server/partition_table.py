@@ -301,7 +301,8 @@ class PartitionTable:
             if self._refused.pop(place, None) is not None:
                 self._observe.warning(f"{name} is open now")
             self._catalog.note_producer_id(outcome.highest_producer_id)
-            partition = Partition(topic, opened.index, outcome, self._config)
+            note = self._catalog.note_producer_id
+            partition = Partition(topic, opened.index, outcome, self._config, note)
             self.open[place] = partition
             self._listener.opened(partition, now)
 

@@ -4,6 +4,7 @@ Batches are stored as they came, once `incoming` has checked them. Consumers see
 with log.sync=group the high watermark follows the sync after the turn.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from kohort.config import BrokerConfig, TopicConfig
@@ -45,10 +46,15 @@ class Found(NamedTuple):
     leader_epoch: int
 
 
+def _nobody(_producer_id: int) -> None:
+    """No broker gives ids."""
+
+
 class Partition:
     """One partition. After a failed sync it stays failed: nobody knows what is on the disk."""
 
     __slots__ = (
+        "_note_producer_id",
         "_producer_expiration_ms",
         "_producers",
         "_producers_end",
@@ -66,7 +72,14 @@ class Partition:
         "unread_bytes",
     )
 
-    def __init__(self, topic: Topic, index: PartitionIndex, log: Log, broker: BrokerConfig) -> None:
+    def __init__(
+        self,
+        topic: Topic,
+        index: PartitionIndex,
+        log: Log,
+        broker: BrokerConfig,
+        note_producer_id: Callable[[int], None] = _nobody,
+    ) -> None:
         self.topic = topic
         self.index = index
         self.log = log
@@ -80,6 +93,7 @@ class Partition:
         self.refusal = ""  # of the last of them
         self._producers: Producers | None = None
         self._producers_end = Offset(0)  # of the log that they are known of
+        self._note_producer_id = note_producer_id
         self._producer_expiration_ms = broker.producer_id_expiration_ms
         self._transactions: PartitionTransactions | None = None
         if log.start == log.end:
@@ -363,7 +377,7 @@ class Partition:
         if self._producers is None or self._producers_end != self.log.end:
             try:
                 since = self.log.first_since(Millis(now - self._producer_expiration_ms))
-                producers = Producers(whole=since == 0)
+                producers = Producers(whole=since == 0, note=self._note_producer_id)
                 for header in self.log.headers(since):
                     if header.producer_id >= 0:
                         base = Offset(header.base_offset)

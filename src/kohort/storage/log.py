@@ -18,6 +18,8 @@ class LogConfig:
     segment_bytes: int = 1024 * 1024 * 1024
     segment_ms: int = 7 * 24 * 60 * 60 * 1000
     index_interval_bytes: int = 4096
+    producer_ids_below: int = 1 << 63
+    """No setting: producer ids from here on were not given by this broker."""
 
 
 class Log(Protocol):
@@ -57,7 +59,9 @@ class Log(Protocol):
 
     @property
     def highest_producer_id(self) -> int:
-        """Of the batches that were looked at when the log was opened, or -1."""
+        """Of the batches that were looked at when the log was opened, and below
+        `producer_ids_below`; or -1.
+        """
 
     @property
     def size_bytes(self) -> int:

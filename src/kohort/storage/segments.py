@@ -262,7 +262,13 @@ class SegmentLog:
             raise StorageError(f"{self.directory}: {error}") from error
 
     def _opened(self, base: Offset) -> Segment:
-        return Segment(self._files, self.directory, base, self.config.index_interval_bytes)
+        return Segment(
+            self._files,
+            self.directory,
+            base,
+            self.config.index_interval_bytes,
+            producer_ids_below=self.config.producer_ids_below,
+        )
 
     def _add(self, segment: Segment) -> None:
         if self._segments:
