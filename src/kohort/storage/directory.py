@@ -4,6 +4,7 @@
 of lock that Kafka uses, so the two keep each other out as well.
 """
 
+import errno
 import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
@@ -42,10 +43,19 @@ def is_partition(files: Files, path: str, name: str) -> bool:
     if place is None or place[0] == KAFKA_METADATA:
         return False
     try:
+        refuse_link(files, f"{path}/{name}")
         inside = files.names(f"{path}/{name}")
     except NotADirectoryError:
         return False
     return checkpoints.PARTITION_METADATA in inside or bool(segment_bases(inside))
+
+
+def refuse_link(files: Files, folder: str) -> None:
+    """Raises OSError for the folder of a partition that is elsewhere: what is deleted and written
+    there would be somebody else's.
+    """
+    if files.is_link(folder):
+        raise OSError(errno.ELOOP, "it is a link, expected a directory", folder)
 
 
 class LogDirectory:
@@ -203,6 +213,7 @@ class LogDirectory:
         """
         folder = f"{self.path}/{topic}-{index}"
         try:
+            refuse_link(self._files, folder)
             return checkpoints.topic_id(self._files, folder)
         except OSError as error:
             raise StorageError(f"{folder} cannot be read: {error}") from error
@@ -217,6 +228,7 @@ class LogDirectory:
         """
         folder = f"{self.path}/{topic}-{index}"
         try:
+            refuse_link(self._files, folder)
             if self._files.make_directory(folder):
                 self._names_changed = True
                 self._made.add(folder)
@@ -353,4 +365,6 @@ def _unusable(path: str, error: OSError) -> str:
             why = "a part of it is a file, expected directories"
         case _:
             why = error.strerror or str(error)  # the path is named already
+            if error.filename not in (None, path):
+                why = f"{error.filename}: {why}"
     return f"{path} cannot be used as data directory: {why}"

@@ -630,7 +630,10 @@ def delete_partition(files: Files, directory: str, unique: str) -> None:
 
 
 def remove_folder(files: Files, directory: str) -> None:
-    """Remove a folder and the files in it; fine when there is none."""
+    """Remove a folder and the files in it; fine when there is none. Of a link nothing but that."""
+    if files.is_link(directory):
+        files.unlink(directory)
+        return
     for inside in files.names(directory):
         files.unlink(f"{directory}/{inside}")
     with suppress(FileNotFoundError):
