@@ -33,7 +33,10 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 _LONGEST_NAME = 249
 PARTITIONS_MAX = 10_000  # of one topic; upstream takes as many in one request
 _PRODUCER_ID_BLOCK = 1000
-_VERSION = 2
+# Raised with every field that is added: a broker that does not know it must not take the file for
+# damaged, nor write it anew without it. 3: settings of brokers, rules, credentials.
+_VERSION = 3
+_WITH_CHECKSUM = 2
 _WITHOUT_CHECKSUM = 1  # of an older broker, or written by hand
 # How far above what was given an id of a log may be and still move those that are given next. What
 # is further away was invented by a client, and counting does not get there in the life of a broker.
@@ -90,6 +93,10 @@ class UnsettledError(StorageError):
     """A change is written, and a loss of power may take it back: nobody may rely on it yet, nor on
     what was before.
     """
+
+
+class NewerCatalogError(StorageError):
+    """A catalog that a later Kohort has written: it is left as it is, and no older copy is used."""
 
 
 class Copy(NamedTuple):
@@ -157,6 +164,12 @@ class _Content(msgspec.Struct, omit_defaults=True):
     broker_configs: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
     acls: list[Acl] = msgspec.field(default_factory=list)
     scram_credentials: list[ScramCredential] = msgspec.field(default_factory=list)
+
+
+class _Versioned(msgspec.Struct):
+    """What every version of the file has."""
+
+    version: int
 
 
 class Draft:
@@ -272,7 +285,7 @@ class Catalog:
 
     def __init__(self, store: Store, new_cluster_id: Callable[[], str], observe: Observer) -> None:
         """Raises Broken when a catalog is there and no copy of it can be read, StorageError when it
-        cannot be made durable.
+        cannot be made durable or is of a later version.
         """
         self._store = store
         self.by_name: dict[str, Topic] = {}
@@ -395,6 +408,8 @@ class Catalog:
         for copy in copies:
             try:
                 self._read(copy)
+            except NewerCatalogError:
+                raise
             except (Broken, StorageError) as error:
                 reasons.append(str(error))
             else:
@@ -440,6 +455,8 @@ def saved_topics(copies: Sequence[Copy]) -> dict[str, TopicId]:
     for copy in copies:
         try:
             _, topics, _ = _decoded(copy)
+        except NewerCatalogError as error:
+            raise Broken(str(error)) from error
         except (Broken, StorageError) as error:
             reasons.append(str(error))
         else:
@@ -454,17 +471,32 @@ def _decoded(copy: Copy) -> tuple[_Content, dict[str, Topic], list[Topic]]:
     if isinstance(copy.content, StorageError):
         raise copy.content
     try:
+        version = msgspec.json.decode(copy.content, type=_Versioned).version
+        if version > _VERSION and not _is_of_version(_VERSION, copy.content):
+            raise NewerCatalogError(
+                f"{copy.name} has version {version}, expected {_VERSION} at most: a newer Kohort "
+                "has written it, and only that one can go on with it"
+            )
         content = msgspec.json.decode(copy.content, type=_Content)
         topics = {topic.name: _topic(topic) for topic in content.topics}
         deleting = [_topic(topic) for topic in content.deleting]
     except ValueError as error:
         raise Broken(f"{copy.name} cannot be read: {error}") from error
-    if content.version not in (_WITHOUT_CHECKSUM, _VERSION):
-        raise Broken(f"{copy.name} has version {content.version}, expected {_VERSION}")
+    if not _WITHOUT_CHECKSUM <= version <= _VERSION:
+        raise Broken(f"{copy.name} has version {version}, expected {_VERSION}")
     expected = _checksum(content)
-    if content.version == _VERSION and content.checksum != expected:
+    if version >= _WITH_CHECKSUM and content.checksum != expected:
         raise Broken(f"{copy.name} has checksum {content.checksum}, its content {expected}")
     return content, topics, deleting
+
+
+def _is_of_version(version: int, text: bytes) -> bool:
+    """Whether a text has been of a version: what it says itself may be a flipped bit."""
+    try:
+        content = msgspec.json.decode(text, type=_Content)
+    except ValueError:
+        return False
+    return content.checksum == _checksum(msgspec.structs.replace(content, version=version))
 
 
 def check_topic_name(name: str) -> None:
