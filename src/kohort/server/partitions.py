@@ -50,6 +50,10 @@ def _nobody(_producer_id: int) -> None:
     """No broker gives ids."""
 
 
+def _unheard(_partition: "Partition", _damage: str) -> None:
+    """Nobody listens."""
+
+
 class Partition:
     """One partition. After a failed sync it stays failed: nobody knows what is on the disk."""
 
@@ -60,12 +64,12 @@ class Partition:
         "_producers_end",
         "_transactions",
         "config",
-        "damage",
         "failed",
         "high_watermark",
         "index",
         "log",
-        "loss",
+        "on_damage",
+        "on_loss",
         "refusal",
         "refused_writes",
         "topic",
@@ -87,8 +91,9 @@ class Partition:
         self.high_watermark = log.end
         self.unread_bytes = 0  # written, and not yet counted for those who wait to read
         self.failed = False
-        self.damage = ""  # that a reader has come across
-        self.loss = ""  # that a write has come across: a sync has failed
+        # Called with what a reader has come across, and with the failed sync that a write has.
+        self.on_damage: Callable[[Partition, str], None] = _unheard
+        self.on_loss: Callable[[Partition, str], None] = _unheard
         self.refused_writes = 0  # since that was last told
         self.refusal = ""  # of the last of them
         self._producers: Producers | None = None
@@ -267,8 +272,7 @@ class Partition:
         try:
             self.log.append(batch, count)
         except Broken as error:  # a sync has failed, in this call or unnoticed before
-            self.failed, self.loss = True, str(error)
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, self.loss) from error
+            raise self._out_of_service(error) from error
         except StorageError as error:
             self.refused_writes += 1
             self.refusal = str(error)
@@ -295,9 +299,15 @@ class Partition:
             raise self._unreadable(error) from error
         return data if end >= log.end else _until(data, end)
 
+    def _out_of_service(self, error: Broken) -> ApiError:
+        if not self.failed:
+            self.failed = True
+            self.on_loss(self, str(error))
+        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+
     def _unreadable(self, error: Broken | WireError) -> ApiError:
-        self.damage = str(error)
-        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, self.damage)
+        self.on_damage(self, str(error))
+        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
 
     def find(self, timestamp: int, end: Offset) -> Found:
         """The offset of a special point or of the first record at or after a time, up to `end`.
@@ -344,8 +354,7 @@ class Partition:
             try:
                 self.log.truncate_before(Offset(offset))
             except Broken as error:
-                self.failed, self.loss = True, str(error)
-                raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, self.loss) from error
+                raise self._out_of_service(error) from error
             except StorageError as error:
                 raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         return self.log.start
