@@ -47,6 +47,7 @@ SETTINGS = {
     "log_retention_check_interval_ms": "1000",
     "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
 }
+PLACE, EVERYTHING = "place", "everything"
 WAIT_MS = 3_000  # a machine that has failed reads its log again within it
 
 
@@ -62,14 +63,14 @@ class FailingFiles(MemoryFiles):
         self.fails_at = -1
         self.error = errno.EIO
         self.room = 0  # for bytes of a write that fails with ENOSPC
-        self.stays = False  # whether that step fails at that place from then on
+        self.lasts = ""  # what fails from then on: that step at that PLACE, or EVERYTHING
         self.failed: tuple[str, str] | None = None
         self.told_refusal = self._has_room_again
         self.lives = 1
 
-    def arm(self, step: int, error: int, room: int = 0, *, stays: bool = False) -> None:
+    def arm(self, step: int, error: int, room: int = 0, lasts: str = "") -> None:
         self.armed, self.taken, self.failed = True, [], None
-        self.fails_at, self.error, self.room, self.stays = step, error, room, stays
+        self.fails_at, self.error, self.room, self.lasts = step, error, room, lasts
 
     def disarm(self) -> None:
         self.armed = False
@@ -81,10 +82,14 @@ class FailingFiles(MemoryFiles):
             return
         place = operation, path
         self.taken.append(place)
-        again = self.stays and place == self.failed
+        begun = self.failed is not None
+        again = begun and (
+            (self.lasts == PLACE and place == self.failed)
+            or (self.lasts == EVERYTHING and operation not in ("read", "names"))
+        )
         if len(self.taken) - 1 != self.fails_at and not again:
             return
-        self.failed = place
+        self.failed = self.failed or place
         if operation == "write" and self.error == errno.ENOSPC:
             self.room_bytes = self.room  # the write itself fails, half way
         else:
@@ -144,7 +149,7 @@ class Fault(NamedTuple):
     step: int
     error: int
     room: int = 0
-    stays: bool = False
+    lasts: str = ""
 
 
 @cache
@@ -171,7 +176,7 @@ def played(name: str, fault: Fault | None) -> Played:
     if fault is None:
         disk.arm(-1, 0)
     else:
-        disk.arm(*fault[:3], stays=fault.stays)
+        disk.arm(*fault)
     asked = CASES[name](desk)
     desk.settle()
     _rest(desk)
@@ -205,7 +210,9 @@ def faults(name: str) -> Iterator[Fault]:
         yield Fault(step, errno.ENOSPC, 30)
         if operation == "write":
             yield Fault(step, errno.ENOSPC, 300)  # so a batch may be whole, and others not
-        yield Fault(step, errno.EIO, stays=True)
+        yield Fault(step, errno.EIO, lasts=PLACE)
+        yield Fault(step, errno.EIO, lasts=EVERYTHING)
+        yield Fault(step, errno.ENOSPC, 30, lasts=EVERYTHING)
 
 
 RECORDS = {"a record": produced("home", b"later"), "a commit": commit("later", 3)}

@@ -129,6 +129,26 @@ def test_a_stop_that_cannot_cut_a_torn_end_does_not_call_it_whole(disk):
     assert again.produce().base_offset == 1
 
 
+def test_nobody_is_told_of_a_start_that_a_restart_may_find_either_way(disk):
+    """While only the directory refuses, the start is moved back; when all does, it is not known."""
+    desk = Desk(files=disk)
+    disk.faults["sync_directory", "/data/orders-0"] = errno.EIO
+    (asked,) = mutations.records_deleted("orders", 1)(desk)
+    desk.settle()
+    assert codes(asked.answer) == [56], "it is moved back"
+    assert desk.cluster.partition("orders", 0).log.start == 0
+
+    disk.arm(4, errno.EIO, lasts=refusals.EVERYTHING)  # behind the rename
+    disk.faults.clear()
+    (asked,) = mutations.records_deleted("orders", 1)(desk)
+    desk.settle()
+    disk.disarm()
+    assert asked.answer is None
+    assert desk.clients[0].connection.finished or desk.clients[0].connection.closed
+    (told,) = [line for line in desk.told.errors if "out of service" in line]
+    assert "start not moved to 1" in told
+
+
 def test_records_are_deleted_although_a_file_of_them_stays(disk):
     """The start is moved, durably; the file goes later."""
     desk = Desk(files=disk)

@@ -89,12 +89,6 @@ class Acl(msgspec.Struct, frozen=True, order=True):
     permission_type: int
 
 
-class UnsettledError(StorageError):
-    """A change is written, and a loss of power may take it back: nobody may rely on it yet, nor on
-    what was before.
-    """
-
-
 class NewerCatalogError(StorageError):
     """A catalog that a later Kohort has written: it is left as it is, and no older copy is used."""
 

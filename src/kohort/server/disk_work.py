@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kohort.config import BrokerConfig
-from kohort.errors import Broken, StorageError
-from kohort.server.catalog import Catalog, Draft, Topic, UnsettledError
+from kohort.errors import Broken, StorageError, UnsettledError
+from kohort.server.catalog import Catalog, Draft, Topic
 from kohort.server.logs import Logs
 from kohort.storage.log import Log
 from kohort.terms import Offset, PartitionIndex

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Protocol
 
 from kohort.config import BrokerConfig, TopicConfig
-from kohort.errors import StorageError
+from kohort.errors import StorageError, UnsettledError
 from kohort.runtime.observers import Observer
-from kohort.server.catalog import Copy, Topic, UnsettledError
+from kohort.server.catalog import Copy, Topic
 from kohort.storage.compaction import CleaningRules, compact, dirty_ratio
 from kohort.storage.directory import LogDirectory
 from kohort.storage.files import Files, UnsyncedError, read_whole, replace_whole

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kohort.config import BrokerConfig, TopicConfig
 from kohort.coordinator.effects import Producer
-from kohort.errors import ApiError, Broken, ErrorCode, StorageError, WireError
+from kohort.errors import ApiError, Broken, ErrorCode, StorageError, UnsettledError, WireError
 from kohort.server import incoming
 from kohort.server.catalog import Topic
 from kohort.server.partition_transactions import EVERY_BATCH, Aborted, PartitionTransactions
@@ -299,7 +299,7 @@ class Partition:
             raise self._unreadable(error) from error
         return data if end >= log.end else _until(data, end)
 
-    def _out_of_service(self, error: Broken) -> ApiError:
+    def _out_of_service(self, error: Broken | UnsettledError) -> ApiError:
         if not self.failed:
             self.failed = True
             self.on_loss(self, str(error))
@@ -342,7 +342,9 @@ class Partition:
         return self.log.epochs.end_of(epoch, self.log.start, self.high_watermark)
 
     def delete_before(self, offset: int) -> Offset:
-        """Make records before an offset unreadable; -1 means all. The new start of the log."""
+        """Make records before an offset unreadable; -1 means all. The new start of the log. Raises
+        UnsettledError where nobody can say whether they come back, and ApiError.
+        """
         if offset == -1:
             offset = self.high_watermark
         if not 0 <= offset <= self.high_watermark:
@@ -355,6 +357,9 @@ class Partition:
                 self.log.truncate_before(Offset(offset))
             except Broken as error:
                 raise self._out_of_service(error) from error
+            except UnsettledError as error:
+                self._out_of_service(error)
+                raise
             except StorageError as error:
                 raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         return self.log.start

@@ -17,6 +17,7 @@ from kohort.storage.files import (
     Files,
     make_durable_directory,
     read_whole,
+    remove_folder,
     replace_whole,
     sync_name,
 )
@@ -24,7 +25,7 @@ from kohort.storage.holes import survey
 from kohort.storage.log import LogConfig
 from kohort.storage.recovery import Promise
 from kohort.storage.segment import segment_bases
-from kohort.storage.segments import SegmentLog, delete_partition, remove_folder
+from kohort.storage.segments import SegmentLog, delete_partition
 from kohort.terms import Offset, PartitionIndex, TopicId, uuid_text
 
 LOCK = ".lock"

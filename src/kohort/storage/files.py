@@ -352,3 +352,14 @@ def free_name(files: Files, directory: str, name: str) -> str:
         number += 1
         aside = f"{name}{DAMAGED_SUFFIX}.{number}"
     return aside
+
+
+def remove_folder(files: Files, directory: str) -> None:
+    """Remove a folder and the files in it; fine when there is none. Of a link nothing but that."""
+    if files.is_link(directory):
+        files.unlink(directory)
+        return
+    for inside in files.names(directory):
+        files.unlink(f"{directory}/{inside}")
+    with suppress(FileNotFoundError):
+        files.remove_directory(directory)

@@ -122,8 +122,9 @@ class Log(Protocol):
 
     def truncate_before(self, offset: Offset) -> None:
         """Let the log begin at `offset`, for good: durable when the call returns. Raises
-        StorageError, and then the log begins where it did, also after a restart; or Broken, as
-        sync() does. Files that cannot be removed go with the next retention.
+        StorageError, and then the log begins where it did, also after a restart; UnsettledError
+        where that is not known; or Broken, as sync() does. Files that cannot be removed go with the
+        next retention.
         """
 
     def apply_retention(self, now: Millis, retention_ms: int, retention_bytes: int) -> Offset:

@@ -16,12 +16,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from struct import Struct
 
-from kohort.errors import Broken, StorageError, WireError
+from kohort.errors import Broken, StorageError, UnsettledError, WireError
 from kohort.storage import checkpoints
 from kohort.storage.epochs import UNKNOWN_EPOCH, LeaderEpochs
-from kohort.storage.files import Files, UnsyncedError, set_aside, sync_change
+from kohort.storage.files import Files, remove_folder, set_aside, sync_change
 from kohort.storage.log import NO_TIMESTAMP, LogConfig
-from kohort.storage.recovery import NOTHING, Promise, never_begun, recover
+from kohort.storage.recovery import NOTHING, Bounds, Promise, check_ends, never_begun, recover
 from kohort.storage.segment import (
     INDEX_SUFFIXES,
     LOG_SUFFIX,
@@ -162,7 +162,10 @@ class SegmentLog:
         own = starts.get(folder, Offset(0)) if folder else Offset(0)
         start = max(known_start, own)
         noted = self.directory if own == start else self.directory.rpartition("/")[0]
-        self._check_ends(start, f"{noted}/{checkpoints.START_OFFSETS}", promise)
+        bounds = Bounds(start, self.end, self._bases[0] if self._bases else start)
+        check_ends(
+            self.directory, bounds, f"{noted}/{checkpoints.START_OFFSETS}", promise, self._holes
+        )
         if not self._segments:
             self._start_anew(start)
         self.start = max(start, self._segments[0].base_offset)
@@ -171,27 +174,6 @@ class SegmentLog:
             self._set_aside(len(self._segments))
             self._start_anew(self.start)
         self._set_aside(self._count_before_start())
-
-    def _check_ends(self, start: Offset, noted: str, promise: Promise) -> None:
-        """Raises Broken when the first segments are missing, or the last, or when the file `noted`
-        lets the log begin where it cannot: a start is noted only when all before it is synced.
-        """
-        synced = promise.synced
-        why = promise.forbids_start(start, self.end)
-        if why:
-            raise Broken(
-                f"{noted}: {self.directory} begins at offset {start}, it ends at {self.end}: {why}"
-            )
-        if synced is None or synced <= start:
-            return
-        if self.end < synced:
-            raise Broken(
-                f"{self.directory} ends at offset {self.end}, "
-                f"expected {synced} at least: offsets before it have been synced"
-            )
-        first = self._bases[0]
-        if first > start and (start, first) not in self._holes:
-            raise Broken(f"{self.directory} begins at offset {first}, expected {start}")
 
     def _set_aside(self, count: int) -> None:
         """Take the first segments out of the log while it is opened, for it begins behind them.
@@ -562,23 +544,11 @@ class SegmentLog:
 
     def _move_start(self, start: Offset) -> None:
         try:
-            checkpoints.write_start_offset(self._files, self.directory, start)
-        except OSError as error:
-            reason = f"{self.directory}: start not moved to {start}: {error}"
-            if isinstance(error, UnsyncedError):
-                self._move_back(reason)
-            raise StorageError(reason) from error
+            checkpoints.move_start_offset(self._files, self.directory, self.start, start)
+        except UnsettledError as error:
+            self._unknown = str(error)
+            raise
         self.start = start
-
-    def _move_back(self, reason: str) -> None:
-        """Let a restart find the start that still counts. Raises Broken where it would not."""
-        try:
-            checkpoints.write_start_offset(self._files, self.directory, self.start)
-        except UnsyncedError:
-            pass  # it is there
-        except OSError as error:
-            self._unknown = f"{reason}, nor moved back: {error}"
-            raise Broken(self._unknown) from error
 
     def _drop_before_start(self) -> None:
         """Raises StorageError; what is left goes with the next retention."""
@@ -627,14 +597,3 @@ def delete_partition(files: Files, directory: str, unique: str) -> None:
         remove_folder(files, going)
     except OSError as error:
         raise StorageError(f"{directory} cannot be removed: {error}") from error
-
-
-def remove_folder(files: Files, directory: str) -> None:
-    """Remove a folder and the files in it; fine when there is none. Of a link nothing but that."""
-    if files.is_link(directory):
-        files.unlink(directory)
-        return
-    for inside in files.names(directory):
-        files.unlink(f"{directory}/{inside}")
-    with suppress(FileNotFoundError):
-        files.remove_directory(directory)
