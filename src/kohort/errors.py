@@ -230,6 +230,12 @@ class StorageError(KohortError):
     """A read or a write that the disk refused: the log is as it was before."""
 
 
+class UnsettledError(StorageError):
+    """A change is written, and a loss of power may take it back: nobody may rely on it yet, nor on
+    what was before.
+    """
+
+
 def how_to_install(extra: str) -> str:
     """What brings the libraries of an extra of this package, for an error that misses one."""
     return f"pip install '.[{extra}]' in a clone of Kohort"

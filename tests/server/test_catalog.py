@@ -1,11 +1,16 @@
 """Topics that survive, names that are refused, and who leads what."""
 
+import json
+from pathlib import Path
+
 import pytest
 from tests.observer import Told
 
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError
+from kohort.server import catalog as module
 from kohort.server.catalog import Catalog, MemoryStore, Topic, check_topic_name
 from kohort.server.logs import CATALOG_COPY, CATALOG_FILE, DirectoryStore
+from kohort.server.scram import ScramCredential
 from kohort.sim.disk import MemoryFiles
 from kohort.storage.files import replace_whole
 from kohort.terms import TopicId
@@ -44,6 +49,102 @@ def producer_id(catalog):
         change(catalog, lambda draft: draft.reserve_producer_ids())
         found = catalog.next_producer_id()
     return found
+
+
+OLDER = {  # each written by the Kohort of its time, with what it had to write
+    "without-checksum": (1, False, False),
+    "with-checksum": (2, False, False),
+    "rules": (2, True, False),
+    "credentials": (2, True, True),
+}
+
+
+@pytest.mark.parametrize("name", OLDER)
+def test_a_catalog_of_an_older_kohort_is_read_whole(name):
+    version, rules, credentials = OLDER[name]
+    text = (Path(__file__).parent / "catalogs" / f"{name}.json").read_bytes()
+    assert json.loads(text)["version"] == version
+    store = MemoryStore()
+    store.content = text
+
+    catalog = opened(store)
+
+    assert catalog.cluster_id == "cluster-1"
+    assert {name: topic.partitions for name, topic in catalog.by_name.items()} == {"orders": 3}
+    assert catalog.by_name["orders"].configs == {"retention.ms": "1000"}
+    assert [one.name for one in catalog.deleting] == ["going"]
+    assert bool(catalog.acls) is bool(catalog.broker_configs) is rules
+    assert bool(catalog.credentials) is credentials
+    catalog.create(topic("more"))
+    assert json.loads(store.content)["version"] == 3
+    again = opened(store)
+    assert (again.acls, again.credentials) == (catalog.acls, catalog.credentials)
+    assert list(again.by_name) == ["orders", "more"]
+
+
+def newer(store, **more):
+    """The catalog of a Kohort that is yet to be written."""
+    catalog = opened(store)
+    catalog.create(topic("a"))
+    content = json.loads(store.content) | {"version": 4, "checksum": "of its own"} | more
+    return json.dumps(content).encode()
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"quotas": [1]}, {"topics": {"a": "another shape"}}, {"cluster_id": None}]
+)
+def test_a_catalog_of_a_newer_kohort_is_refused_in_one_line_and_left_alone(more):
+    files = MemoryFiles()
+    files.make_directory("/data")
+    store = MemoryStore()
+    text = newer(store, **more)
+    replace_whole(files, "/data", CATALOG_FILE, text)
+    replace_whole(files, "/data", CATALOG_COPY, store.content)  # older, and whole
+    before = {path: bytes(file.now) for path, file in files.files.items()}
+
+    with pytest.raises(StorageError) as raised:
+        opened(DirectoryStore("/data", files, Told()))
+
+    assert str(raised.value) == (
+        "/data/kohort.catalog.json has version 4, expected 3 at most: a newer Kohort has written "
+        "it, and only that one can go on with it"
+    )
+    assert {path: bytes(file.now) for path, file in files.files.items()} == before
+
+
+def test_a_version_that_is_a_flipped_bit_is_damage():
+    files = MemoryFiles()
+    files.make_directory("/data")
+    store = MemoryStore()
+    opened(store).create(topic("a"))
+    replace_whole(
+        files, "/data", CATALOG_FILE, store.content.replace(b'"version": 3', b'"version": 7')
+    )
+    replace_whole(files, "/data", CATALOG_COPY, store.content)
+    told = Told()
+    catalog = Catalog(DirectoryStore("/data", files, told), lambda: "x", told)
+    assert list(catalog.by_name) == ["a"]
+    assert "is used instead" in told.warnings[0]
+
+
+FIELDS_OF_VERSION_3 = {
+    "_Content": "version cluster_id checksum next_producer_id topics deleting broker_configs acls "
+    "scram_credentials",
+    "_Entry": "name topic_id partitions replication_factor configs assignments",
+    "Acl": "resource_type resource_name pattern_type principal host operation permission_type",
+}
+
+
+def test_a_field_that_is_added_raises_the_version():
+    """An older Kohort calls what it does not know damaged, unless the version tells it."""
+    found = {
+        name: " ".join(getattr(module, name).__struct_fields__) for name in FIELDS_OF_VERSION_3
+    }
+    found["ScramCredential"] = " ".join(ScramCredential.__struct_fields__)
+    assert module._VERSION == 3
+    assert found == FIELDS_OF_VERSION_3 | {
+        "ScramCredential": "user mechanism iterations salt stored_key server_key"
+    }
 
 
 def test_what_was_changed_is_there_after_a_restart():
@@ -218,7 +319,7 @@ def test_a_catalog_without_checksum_or_copy_is_taken_and_gets_both(kept):
     disk, open_one = kept
     text = bytes(disk.files[f"/data/{CATALOG_FILE}"].now).decode()
     older = "\n".join(line for line in text.splitlines() if "checksum" not in line)
-    older = older.replace('"version": 2', '"version": 1')
+    older = older.replace('"version": 3', '"version": 1')
     replace_whole(disk, "/data", CATALOG_FILE, older.encode())
     disk.unlink(f"/data/{CATALOG_COPY}")
     catalog, told = open_one()

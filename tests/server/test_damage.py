@@ -411,3 +411,59 @@ def test_a_file_that_is_named_beyond_all_offsets_is_not_ours(files):
     desk = Desk(files=files)
     assert end(desk) == 5
     assert fetch(desk, 0).error_code == 0
+
+
+def test_a_segment_that_is_gone_is_named_by_the_first_read(files):
+    """Whoever looks for the reason of an error finds it beside it, and once."""
+    desk = written(files, count=1)
+    for number in range(3):
+        desk.cluster.partition("orders", 0).log.roll()
+        assert desk.produce(value=b"%d" % number).error_code == 0
+    desk.housekeep()
+    files = files.after_crash()
+    files.unlink("/data/orders-0/00000000000000000001.log")
+    again = Desk(files=files)
+    again.housekeep()
+    before = len(again.told.warnings)
+
+    for _ in range(3):
+        assert fetch(again, 1).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+    (told,) = again.told.warnings[before:]
+    assert told == (
+        "orders-0 is damaged and cannot be read there: /data/orders-0: "
+        "/data/orders-0/00000000000000000000.log ends at offset 1, the next segment begins at 2, "
+        "expected 1"
+    )
+    again.housekeep()
+    assert len(again.told.warnings) == before + 1
+    assert fetch(again, 2).error_code == 0
+
+
+def test_a_damaged_batch_is_named_by_the_first_read(files):
+    desk = written(files, count=1)
+    desk.cluster.partition("orders", 0).log.roll()
+    assert desk.produce().error_code == 0
+    desk.cluster.close()
+    files = files.after_crash()
+    files.flip("/data/orders-0/00000000000000000000.log", 70)
+    again = Desk(files=files)
+    before = len(again.told.warnings)
+    assert fetch(again, 0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    (told,) = again.told.warnings[before:]
+    assert "00000000000000000000.log is damaged at byte 0" in told
+
+
+def test_a_sync_that_fails_in_a_write_is_told_at_once(files):
+    """A segment that is closed is synced by the write that closes it."""
+    desk = written(files, count=1, log_sync="none")
+    desk.create("small", segment_bytes="1048576")
+    assert desk.produce("small", value=b"x" * 700_000).error_code == 0
+    files.faults["sync", "/data/small-0/00000000000000000000.log"] = errno.EIO
+    for _ in range(2):
+        answer = desk.produce("small", value=b"x" * 700_000)
+        assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    (told,) = desk.told.errors
+    assert told.startswith("small-0 could not be synced and is out of service: /data/small-0/")
+    desk.housekeep()
+    assert len(desk.told.errors) == 1

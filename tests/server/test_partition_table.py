@@ -7,6 +7,7 @@ from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
 from kohort.sim.disk import MemoryFiles
+from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
 
@@ -249,3 +250,97 @@ def test_a_change_whose_write_fails_in_a_way_nobody_thought_of_is_refused():
     desk.cluster.catalog.save = save
     assert desk.produce().error_code == 0
     assert delete(desk) == 0
+
+
+# --- small pieces
+
+
+def pieces(desk, until):
+    """How many pieces of work the disk does until something holds, and the logs it opened."""
+    count, opened = 0, []
+    while not until():
+        work = desk.cluster.begin_work()
+        assert work is not None, "it never comes"
+        work.run()
+        desk.cluster.end_work(work, desk.now)
+        count += 1
+        opened += [log.place for log in work.opened]
+    return count, opened
+
+
+def is_open(desk, name, partitions):
+    return lambda: all((name, index) in desk.cluster.table.open for index in range(partitions))
+
+
+def send_create(desk, name, partitions, node):
+    wanted = CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=[]
+    )
+    desk.send(CreateTopicsRequest(topics=[wanted], timeout_ms=60_000), 7, node=node)
+
+
+def begun(desk):
+    """A piece of work that is out."""
+    work = desk.cluster.begin_work()
+    assert work is not None
+    return work
+
+
+def test_a_small_topic_does_not_wait_for_a_large_one_that_is_made():
+    desk = Desk(files=MemoryFiles(), offsets_topic_num_partitions="1")
+    desk.another()
+    send_create(desk, "large", 500, node=0)
+    out = begun(desk)
+    send_create(desk, "small", 2, node=1)
+    out.run()
+    desk.cluster.end_work(out, desk.now)
+
+    count, opened = pieces(desk, is_open(desk, "small", 2))
+
+    assert count == 1
+    assert len(opened) <= 16
+    desk.settle()
+    assert is_open(desk, "large", 500)()
+
+
+def test_topics_that_are_made_at_once_come_in_turns():
+    desk = Desk(files=MemoryFiles(), offsets_topic_num_partitions="1")
+    desk.another()
+    send_create(desk, "large", 500, node=0)
+    send_create(desk, "small", 8, node=1)
+    count, _ = pieces(desk, is_open(desk, "small", 8))
+    assert count == 1
+
+
+def test_a_small_topic_does_not_wait_for_a_large_one_that_is_deleted():
+    files = MemoryFiles()
+    desk = Desk(files=files, offsets_topic_num_partitions="1")
+    desk.create("large", partitions=500)
+    desk.another()
+    wanted = DeleteTopicsRequest(topics=[DeleteTopicState(name="large")], timeout_ms=60_000)
+    desk.send(wanted, 6)
+    pieces(desk, lambda: "large" not in desk.cluster.catalog.by_name)
+    send_create(desk, "small", 2, node=1)
+
+    count, _ = pieces(desk, is_open(desk, "small", 2))
+
+    left = [name for name in files.names("/data") if name.startswith("large-")]
+    assert count == 1
+    assert len(left) >= 500 - 64, "it has waited for all of them"
+    desk.settle()
+    assert not [name for name in files.names("/data") if name.startswith("large-")]
+    assert not desk.cluster.catalog.deleting
+
+
+def test_a_large_topic_is_made_anew_while_the_old_one_is_removed():
+    """The folder of a partition is free before the new one is opened in it."""
+    desk = Desk(files=MemoryFiles(), offsets_topic_num_partitions="1")
+    desk.create("large", partitions=300)
+    desk.another()
+    wanted = DeleteTopicsRequest(topics=[DeleteTopicState(name="large")], timeout_ms=60_000)
+    desk.send(wanted, 6)
+    pieces(desk, lambda: "large" not in desk.cluster.catalog.by_name)
+    send_create(desk, "large", 300, node=1)
+    desk.settle()
+    assert is_open(desk, "large", 300)()
+    assert not desk.told.warnings

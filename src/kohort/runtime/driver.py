@@ -395,13 +395,12 @@ class PartitionDriver(Generic[M]):
                 yield Reply(reply.token, waiting.request.refused(error))
 
     def _write(self, turn: Turn, now: Millis) -> None:
-        end = self.log.end
-        for data, count in turn.batches(now):
-            try:
-                end = self.log.append(data, count)
-            except Broken:
-                self._lost = True  # the log refuses everything from now on
-                raise
+        try:
+            # All or none: what stays of a refused turn would count once it is read again.
+            end = self.log.append_all(turn.batches(now))
+        except Broken:
+            self._lost = True  # the log refuses everything from now on
+            raise
         if end != turn.end:
             raise Broken(f"{self.name} ends at {end}, its machine at {turn.end}")
         for step in turn.steps:

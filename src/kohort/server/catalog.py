@@ -33,9 +33,15 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 _LONGEST_NAME = 249
 PARTITIONS_MAX = 10_000  # of one topic; upstream takes as many in one request
 _PRODUCER_ID_BLOCK = 1000
-_VERSION = 2
+# Raised with every field that is added: a broker that does not know it must not take the file for
+# damaged, nor write it anew without it. 3: settings of brokers, rules, credentials.
+_VERSION = 3
+_WITH_CHECKSUM = 2
 _WITHOUT_CHECKSUM = 1  # of an older broker, or written by hand
-_FOREIGN_PRODUCER_ID = 1 << 62  # a client's own invention: nobody gets near it by counting
+# How far above what was given an id of a log may be and still move those that are given next. What
+# is further away was invented by a client, and counting does not get there in the life of a broker.
+_PRODUCER_IDS_NEAR = 1 << 40
+_PRODUCER_ID_FAR = 1 << 55  # from here on to twice of it: where ids begin that must meet no other
 
 
 class Topic(msgspec.Struct, frozen=True):
@@ -83,6 +89,10 @@ class Acl(msgspec.Struct, frozen=True, order=True):
     permission_type: int
 
 
+class NewerCatalogError(StorageError):
+    """A catalog that a later Kohort has written: it is left as it is, and no older copy is used."""
+
+
 class Copy(NamedTuple):
     """One of the texts that a store has kept, or why it cannot be read."""
 
@@ -100,7 +110,9 @@ class Store(Protocol):
         """Make durable what `load` has found. Raises StorageError."""
 
     def save(self, content: bytes) -> None:
-        """Raises StorageError: then what was saved before still stands."""
+        """Raises UnsettledError where this may or may not be what `load` finds, and another
+        StorageError where what was saved before still stands.
+        """
 
     def set_aside(self, copy: Copy) -> None:
         """Keep one that is damaged for whoever wants to look at it. Raises StorageError."""
@@ -146,6 +158,12 @@ class _Content(msgspec.Struct, omit_defaults=True):
     broker_configs: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
     acls: list[Acl] = msgspec.field(default_factory=list)
     scram_credentials: list[ScramCredential] = msgspec.field(default_factory=list)
+
+
+class _Versioned(msgspec.Struct):
+    """What every version of the file has."""
+
+    version: int
 
 
 class Draft:
@@ -261,7 +279,7 @@ class Catalog:
 
     def __init__(self, store: Store, new_cluster_id: Callable[[], str], observe: Observer) -> None:
         """Raises Broken when a catalog is there and no copy of it can be read, StorageError when it
-        cannot be made durable.
+        cannot be made durable or is of a later version.
         """
         self._store = store
         self.by_name: dict[str, Topic] = {}
@@ -273,6 +291,7 @@ class Catalog:
         self._image: Topics | None = None
         self._next_producer_id = 0
         self._reserved_producer_id = 0
+        self._count_producer_ids_from(0)
         copies = store.load()
         self.is_new = not copies  # nothing was saved before
         if self.is_new:
@@ -305,7 +324,9 @@ class Catalog:
         )
 
     def save(self, draft: Draft) -> None:
-        """Make a draft durable. Raises StorageError: the old state then still stands."""
+        """Make a draft durable. Raises UnsettledError where it may be so, and another StorageError
+        where the old state still stands.
+        """
         content = _Content(
             version=_VERSION,
             cluster_id=self.cluster_id,
@@ -319,15 +340,18 @@ class Catalog:
         content.checksum = _checksum(content)
         self._store.save(msgspec.json.format(msgspec.json.encode(content), indent=1))
 
-    def become(self, draft: Draft) -> None:
-        """Let a draft that is durable count."""
+    def become(self, draft: Draft, *, settled: bool = True) -> None:
+        """Let a draft that is written count. No producer id is given of one that is not durable:
+        `settled` says that it is.
+        """
         self.by_name = draft.by_name
         self.by_id = draft.by_id
         self.deleting = draft.deleting
         self.broker_configs = draft.broker_configs
         self.acls = draft.acls
         self.credentials = draft.credentials
-        self._reserved_producer_id = draft.reserved_producer_id
+        if settled:
+            self._reserved_producer_id = draft.reserved_producer_id
         self._image = None
 
     def create(self, *topics: Topic) -> None:
@@ -359,14 +383,27 @@ class Catalog:
         """A log holds this id: those that are given from now on are above it. Whoever got it a
         second time would see new records thrown away as written before.
         """
-        if producer_id < _FOREIGN_PRODUCER_ID:
+        if producer_id < self.producer_ids_below:
             self._next_producer_id = max(self._next_producer_id, producer_id + 1)
+
+    def begin_producer_ids_far_off(self, random: bytes) -> None:
+        """Logs hold ids that cannot be told from inventions, and what was given is not known: go on
+        at a place that nobody has foreseen. It is durable with the next save.
+        """
+        first = _PRODUCER_ID_FAR + int.from_bytes(random) % _PRODUCER_ID_FAR
+        self._next_producer_id = max(self._next_producer_id, first)
+        self._count_producer_ids_from(self._next_producer_id)
+
+    def _count_producer_ids_from(self, given: int) -> None:
+        self.producer_ids_below = given + _PRODUCER_IDS_NEAR
 
     def _read_first_whole(self, copies: list[Copy], observe: Observer) -> None:
         reasons = []
         for copy in copies:
             try:
                 self._read(copy)
+            except NewerCatalogError:
+                raise
             except (Broken, StorageError) as error:
                 reasons.append(str(error))
             else:
@@ -374,10 +411,10 @@ class Catalog:
         else:
             raise Broken(f"the catalog of topics is damaged: {'; '.join(reasons)}")
         if not reasons:
+            # Its name may be younger than what the disk has kept: nobody may be told of topics that
+            # a loss of power takes back.
+            self._store.settle()
             if len(copies) < 2 or copies[1].content != copy.content:
-                # Its name may be younger than what the disk has kept: nobody may be told of topics
-                # that a loss of power takes back.
-                self._store.settle()
                 with suppress(StorageError):  # the disk is full, and the broker starts all the same
                     self.save(self.draft())
             return
@@ -397,6 +434,7 @@ class Catalog:
         self.cluster_id = content.cluster_id
         self._next_producer_id = content.next_producer_id
         reserved = content.next_producer_id
+        self._count_producer_ids_from(reserved)
         credentials = {(known.user, known.mechanism): known for known in content.scram_credentials}
         self.become(
             Draft(topics, deleting, reserved, content.broker_configs, content.acls, credentials)
@@ -411,6 +449,8 @@ def saved_topics(copies: Sequence[Copy]) -> dict[str, TopicId]:
     for copy in copies:
         try:
             _, topics, _ = _decoded(copy)
+        except NewerCatalogError as error:
+            raise Broken(str(error)) from error
         except (Broken, StorageError) as error:
             reasons.append(str(error))
         else:
@@ -425,17 +465,32 @@ def _decoded(copy: Copy) -> tuple[_Content, dict[str, Topic], list[Topic]]:
     if isinstance(copy.content, StorageError):
         raise copy.content
     try:
+        version = msgspec.json.decode(copy.content, type=_Versioned).version
+        if version > _VERSION and not _is_of_version(_VERSION, copy.content):
+            raise NewerCatalogError(
+                f"{copy.name} has version {version}, expected {_VERSION} at most: a newer Kohort "
+                "has written it, and only that one can go on with it"
+            )
         content = msgspec.json.decode(copy.content, type=_Content)
         topics = {topic.name: _topic(topic) for topic in content.topics}
         deleting = [_topic(topic) for topic in content.deleting]
     except ValueError as error:
         raise Broken(f"{copy.name} cannot be read: {error}") from error
-    if content.version not in (_WITHOUT_CHECKSUM, _VERSION):
-        raise Broken(f"{copy.name} has version {content.version}, expected {_VERSION}")
+    if not _WITHOUT_CHECKSUM <= version <= _VERSION:
+        raise Broken(f"{copy.name} has version {version}, expected {_VERSION}")
     expected = _checksum(content)
-    if content.version == _VERSION and content.checksum != expected:
+    if version >= _WITH_CHECKSUM and content.checksum != expected:
         raise Broken(f"{copy.name} has checksum {content.checksum}, its content {expected}")
     return content, topics, deleting
+
+
+def _is_of_version(version: int, text: bytes) -> bool:
+    """Whether a text has been of a version: what it says itself may be a flipped bit."""
+    try:
+        content = msgspec.json.decode(text, type=_Content)
+    except ValueError:
+        return False
+    return content.checksum == _checksum(msgspec.structs.replace(content, version=version))
 
 
 def check_topic_name(name: str) -> None:

@@ -153,6 +153,7 @@ class Cluster:
         for place, partition in self.table.open.items():
             try:
                 if not partition.failed:
+                    partition.log.mend()  # a log that is closed in order has no torn end
                     partition.log.sync()
             except KohortError as error:
                 partition.failed = True
@@ -182,6 +183,8 @@ class Cluster:
 
     def opened(self, partition: Partition, now: Millis) -> None:
         """A partition is there."""
+        partition.on_damage = self._tell_of_damage
+        partition.on_loss = self._tell_of_loss
         new_machine = HOSTED.get(partition.topic.name)
         if new_machine is not None:
             self._host(partition, new_machine, now)
@@ -375,29 +378,18 @@ class Cluster:
             silent_since = Millis(now - self.config.producer_id_expiration_ms)
             for partition in self.table.open.values():
                 partition.expire_producers(silent_since)
-            self._tell_of_logs()
+            self._tell_of_refused_writes()
             self.not_made.tell(self.observe)
         if now >= self._note_synced_at:
             self._note_synced_at = Millis(now + self.config.log_flush_offset_checkpoint_interval_ms)
             self.table.note_synced()
         return self._housekeeping.step(self._kept, now)
 
-    def _tell_of_logs(self) -> None:
-        """What requests have come across: damage and failed syncs once, and refused writes as often
-        as there are new ones. Clients could fill the log of a broker if each of them had a line.
+    def _tell_of_refused_writes(self) -> None:
+        """The writes that were refused since the last time. Clients could fill the log of a broker
+        if each of them had a line.
         """
-        refusing = []
-        for partition in self.table.open.values():
-            if partition.damage and partition.damage not in self._told:
-                self._told.add(partition.damage)
-                self.observe.warning(
-                    f"{partition} is damaged and cannot be read there: {partition.damage}"
-                )
-            if partition.loss:
-                self._tell_of_loss(partition, partition.loss)
-                partition.loss = ""
-            if partition.refused_writes:
-                refusing.append(partition)
+        refusing = [one for one in self.table.open.values() if one.refused_writes]
         if refusing:
             writes = sum(partition.refused_writes for partition in refusing)
             self.observe.warning(
@@ -406,6 +398,12 @@ class Cluster:
             )
         for partition in refusing:
             partition.refused_writes = 0
+
+    def _tell_of_damage(self, partition: Partition, damage: str) -> None:
+        """Once for each place: it does not go away, and readers come again and again."""
+        if damage not in self._told:
+            self._told.add(damage)
+            self.observe.warning(f"{partition} is damaged and cannot be read there: {damage}")
 
     def _tell_of_loss(self, partition: Partition, why: object) -> None:
         self.observe.error(f"{partition} could not be synced and is out of service: {why}")
@@ -501,7 +499,7 @@ class Cluster:
 
     def end_sync(self, durable: Durable, outcome: Offset | Broken) -> None:
         """One log is durable up to an end, or its sync has failed: release what waited for it."""
-        if isinstance(outcome, Broken):
+        if isinstance(outcome, Broken) and not durable.partition.failed:
             self._tell_of_loss(durable.partition, outcome)
         self.durability.end(durable, outcome)
         self._readable(durable.partition)

@@ -9,13 +9,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kohort.config import BrokerConfig
-from kohort.errors import Broken, StorageError
+from kohort.errors import Broken, StorageError, UnsettledError
 from kohort.server.catalog import Catalog, Draft, Topic
 from kohort.server.logs import Logs
 from kohort.storage.log import Log
 from kohort.terms import Offset, PartitionIndex
 
-OPEN_SLICE_LOGS = 64
+# A piece is short: a topic that somebody has just made waits for the piece that is out.
+OPEN_SLICE_LOGS = 16
+DELETE_SLICE_LOGS = 64  # removing syncs one directory for all of them
 
 Place = tuple[str, PartitionIndex]
 """A partition: the name of its topic, and its index."""
@@ -28,7 +30,7 @@ Change = Callable[[Draft], Finish]
 
 
 class Leaving(NamedTuple):
-    """A deleted topic, and those of its partitions whose folders may still be there."""
+    """A deleted topic, and some of its partitions whose folders may still be there."""
 
     topic: Topic
     indexes: list[PartitionIndex]
@@ -52,8 +54,8 @@ class Opened:
 class Work:
     """One piece. `run` may take long and touches nothing that the loop uses; it never raises.
 
-    `saved` says whether the draft is durable, `error` why it is not, `failed` what nobody has
-    thought of.
+    `saved` says whether the draft is durable, `error` why it is not written, `unsettled` why it is
+    written and may not be durable, `failed` what nobody has thought of.
     """
 
     def __init__(
@@ -72,12 +74,12 @@ class Work:
         self.finishes = finishes
         self.leaving = leaving
         self.error: StorageError | None = None
+        self.unsettled: UnsettledError | None = None
         self.saved = False
         self.failed = ""
         self.not_noted: StorageError | None = None
         self.opened: list[Opened] = []
-        self.deleted: list[Topic] = []
-        self.not_deleted: list[tuple[Topic, dict[PartitionIndex, str]]] = []
+        self.removed: list[tuple[Leaving, dict[PartitionIndex, str]]] = []  # and what is left, why
         self._catalog = catalog
         self._logs = logs
         self._config = config
@@ -97,6 +99,9 @@ class Work:
         if self.draft is not None:
             try:
                 self._catalog.save(self.draft)
+            except UnsettledError as error:
+                self.unsettled = error
+                return
             except StorageError as error:
                 self.error = error
                 return
@@ -136,15 +141,12 @@ class Work:
             return Broken(described(error))
 
     def _delete(self) -> None:
-        for topic, indexes in self.leaving:
+        for leaving in self.leaving:
             try:
-                left = self._logs.delete(topic, indexes)
+                left = self._logs.delete(leaving.topic, leaving.indexes)
             except Exception as error:  # noqa: BLE001  (it is this topic's alone)
-                left = dict.fromkeys(indexes, described(error))
-            if left:
-                self.not_deleted.append((topic, left))
-            else:
-                self.deleted.append(topic)
+                left = dict.fromkeys(leaving.indexes, described(error))
+            self.removed.append((leaving, left))
 
 
 def described(error: Exception) -> str:

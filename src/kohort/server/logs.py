@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Protocol
 
 from kohort.config import BrokerConfig, TopicConfig
-from kohort.errors import StorageError
+from kohort.errors import StorageError, UnsettledError
 from kohort.runtime.observers import Observer
 from kohort.server.catalog import Copy, Topic
 from kohort.storage.compaction import CleaningRules, compact, dirty_ratio
 from kohort.storage.directory import LogDirectory
-from kohort.storage.files import Files, read_whole, replace_whole
+from kohort.storage.files import Files, UnsyncedError, read_whole, replace_whole
 from kohort.storage.log import Log, LogConfig
 from kohort.storage.memory import MemoryLog
 from kohort.storage.segments import SegmentLog
@@ -84,7 +84,14 @@ class MemoryLogs:
 class DirectoryLogs:
     """Logs in the folders of a data directory that this process has locked."""
 
-    def __init__(self, directory: LogDirectory, files: Files, observe: Observer) -> None:
+    def __init__(
+        self,
+        directory: LogDirectory,
+        files: Files,
+        observe: Observer,
+        producer_ids_below: int = 1 << 63,
+    ) -> None:
+        self._producer_ids_below = producer_ids_below
         self.place = str(Path(directory.path).absolute())  # clients send it back
         self._directory = directory
         self._files = files
@@ -97,6 +104,7 @@ class DirectoryLogs:
             segment_bytes=settings.segment_bytes,
             segment_ms=settings.segment_ms,
             index_interval_bytes=settings.index_interval_bytes,
+            producer_ids_below=self._producer_ids_below,
         )
         log = self._directory.open_log(topic.name, index, topic.topic_id, cut)
         for notice in log.notices:
@@ -152,7 +160,7 @@ class DirectoryStore:
     def _copy(self, name: str) -> Copy | None:
         path = f"{self._path}/{name}"
         try:
-            content = read_whole(self._files, self._path, name)
+            content = read_whole(self._files, self._path, name, private=True)
         except OSError as error:
             return Copy(path, StorageError(f"{path} cannot be read: {error}"))
         return None if content is None else Copy(path, content)
@@ -164,13 +172,21 @@ class DirectoryStore:
             raise StorageError(f"{self._path} cannot be made durable: {error}") from error
 
     def save(self, content: bytes) -> None:
+        unsynced: UnsyncedError | None = None
         try:
-            replace_whole(self._files, self._path, CATALOG_FILE, content)
+            replace_whole(self._files, self._path, CATALOG_FILE, content, private=True)
+        except UnsyncedError as error:
+            unsynced = error
         except OSError as error:
             raise StorageError(f"{self._path}/{CATALOG_FILE} cannot be written: {error}") from error
         try:
-            replace_whole(self._files, self._path, CATALOG_COPY, content)
+            # The names of both are made durable with this one.
+            replace_whole(self._files, self._path, CATALOG_COPY, content, private=True)
         except OSError as error:
+            if unsynced is not None:
+                raise UnsettledError(
+                    f"{self._path}/{CATALOG_FILE} is written, and may not be durable: {unsynced}"
+                ) from unsynced
             self._observe.warning(f"{self._path}/{CATALOG_COPY} is older now: {error}")
 
     def set_aside(self, copy: Copy) -> None:

@@ -70,7 +70,7 @@ def open_cluster(
     except BaseException:
         directory.close()
         raise
-    logs = DirectoryLogs(directory, files, observe)
+    logs = DirectoryLogs(directory, files, observe, catalog.producer_ids_below)
     return Cluster(config, catalog, logs, new_id, observe, may, foreign)
 
 
@@ -90,11 +90,14 @@ def adopt_folders(
         try:
             _check_adoption(catalog, config, name, max(indexes) + 1)
             named = [directory.topic_id(name, index) for index in indexes]
-            for index in indexes:
-                catalog.note_producer_id(directory.adopt(name, index))
+            highest = max(directory.adopt(name, index) for index in indexes)
         except KohortError as error:
             observe.warning(f"the folders of {name} are left alone: {error}")
             continue
+        if highest < catalog.producer_ids_below:
+            catalog.note_producer_id(highest)
+        else:
+            catalog.begin_producer_ids_far_off(new_id())
         known = [topic_id for topic_id in named if topic_id is not None]
         catalog.create(
             Topic(

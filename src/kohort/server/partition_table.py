@@ -6,7 +6,7 @@ somebody has repaired it. Neither affects other partitions.
 """
 
 from collections.abc import Iterable
-from itertools import chain, islice
+from itertools import chain
 from typing import Protocol
 
 from kohort.config import BrokerConfig
@@ -14,6 +14,7 @@ from kohort.errors import Broken, StorageError
 from kohort.runtime.observers import Observer
 from kohort.server.catalog import INTERNAL_TOPICS, Catalog, Draft, Topic
 from kohort.server.disk_work import (
+    DELETE_SLICE_LOGS,
     OPEN_SLICE_LOGS,
     Change,
     Finish,
@@ -33,6 +34,18 @@ class Listener(Protocol):
     def opened(self, partition: Partition, now: Millis) -> None: ...
     def dropped(self, partition: Partition, now: Millis) -> None: ...
     def topics_changed(self, now: Millis) -> None: ...
+
+
+class Unsettled:
+    """A draft that is written and may not be durable. It counts, since a restart finds it. Nobody
+    is answered and nothing is built on it until it is durable: it is written again with the next
+    change, or when housekeeping comes.
+    """
+
+    def __init__(self, draft: Draft, finishes: list[Finish]) -> None:
+        self.draft = draft
+        self.finishes = finishes
+        self.due = False  # to be written again
 
 
 class PartitionTable:
@@ -59,12 +72,15 @@ class PartitionTable:
         self._opening: list[Place] = []  # by the work that is out: a second log would write over it
         self._wanted: dict[Place, None] = {}  # those of them that somebody has asked for
         self._refused: dict[Place, str] = {}  # by the disk: they are tried again and again
+        self._to_delete: dict[TopicId, list[PartitionIndex]] = {}  # not tried yet, of some topics
+        self._undeleted: dict[TopicId, dict[PartitionIndex, str]] = {}  # of those that are tried
         self._left: dict[TopicId, dict[PartitionIndex, str]] = {}  # not deleted, and why
         self._left_alone: set[TopicId] = set()  # until housekeeping comes again
         self._note_synced = False
         self._not_noted = ""
         self._not_forgotten = ""
         self._changes: list[Change] = []
+        self._unsettled: Unsettled | None = None
         self._work: Work | None = None
 
     def get(self, name: str, index: int) -> Partition | None:
@@ -89,6 +105,8 @@ class PartitionTable:
     def open_missing(self) -> None:
         """Open what is not open and delete what is still to be deleted, from the first on."""
         self._left_alone.clear()
+        if self._unsettled is not None:
+            self._unsettled.due = True
         self._to_open = dict.fromkeys(self._places_without(self._catalog.by_name.values()))
 
     def reconfigure(self, config: BrokerConfig) -> None:
@@ -110,6 +128,8 @@ class PartitionTable:
     @property
     def busy(self) -> bool:
         """Whether a piece of work is out, or waits to be handed out."""
+        if self._unsettled is not None:
+            return self._work is not None or bool(self._changes or self._unsettled.due)
         return self._work is not None or bool(self._changes or self._to_open)
 
     def _synced(self) -> dict[Place, Offset]:
@@ -120,8 +140,10 @@ class PartitionTable:
         if self._work is not None:
             return None
         draft, finishes = self._judged()
-        to_open = self._next_to_open(draft)
-        leaving = self._next_to_delete(draft)
+        to_open, leaving = [], []
+        if draft is not None or self._unsettled is None:
+            leaving = self._next_to_delete(draft)
+            to_open = self._next_to_open(draft, leaving)
         if draft is None and not to_open and not leaving and not self._note_synced:
             for finish in finishes:
                 finish(None)
@@ -143,21 +165,19 @@ class PartitionTable:
         """Adopt the result, then answer the requests that wait for it."""
         self._work = None
         self._opening = []
-        changed = work.saved
-        if work.draft is not None and work.saved:
-            self._catalog.become(work.draft)
+        finishes = work.finishes
+        changed = work.draft is not None and (work.saved or work.unsettled is not None)
+        if work.draft is not None and changed:
+            self._catalog.become(work.draft, settled=work.saved)
+            finishes = self._settled_by(work, work.draft)
             self._drop_and_reconfigure(now)
         for opened in work.opened:
             self._take(opened, now)
         if changed:
             self._to_open = dict.fromkeys(self._places_without(self._catalog.by_name.values()))
-        for topic, left in work.not_deleted:
-            self._take_left(topic, left)
-        for topic in work.deleted:
-            if self._left.pop(topic.topic_id, None) is not None:
-                self._observe.warning(f"the logs of the deleted topic {topic.name} are gone now")
-        if work.deleted:
-            self.change(self._forget(work.deleted))
+        gone = [leaving.topic for leaving, left in work.removed if self._all_gone(leaving, left)]
+        if gone:
+            self.change(self._forget(gone))
         if work.failed:
             self._left_alone.update(topic.topic_id for topic in self._catalog.deleting)
             self._observe.error(f"work for the disk has not come to its end: {work.failed}")
@@ -166,53 +186,101 @@ class PartitionTable:
             self._observe.warning(self._not_noted)
         if changed:
             self._listener.topics_changed(now)
-        for finish in work.finishes:
+        for finish in finishes:
             finish(work.error)
+
+    def _settled_by(self, work: Work, draft: Draft) -> list[Finish]:
+        """Those that may be answered now: none while the draft is not durable."""
+        before = self._unsettled
+        finishes = work.finishes if before is None else before.finishes + work.finishes
+        if work.unsettled is not None:
+            if before is None:
+                self._observe.warning(f"{work.unsettled}; it is written again until it is")
+            self._unsettled = Unsettled(draft, finishes)
+            return []
+        if before is not None:
+            self._observe.warning("the catalog of topics is durable again")
+            self._unsettled = None
+        return finishes
 
     def _judged(self) -> tuple[Draft | None, list[Finish]]:
         """All changes that wait, made in one draft; None when none of them changes anything."""
-        if not self._changes:
+        before = self._unsettled
+        if not self._changes and not (before and before.due):
             return None, []
-        draft = self._catalog.draft()
+        draft = self._catalog.draft() if before is None else before.draft.scratch()
+        if before is not None:
+            before.due = False
         changes, self._changes = self._changes, []
         finishes = [change(draft) for change in changes]
-        return (draft if draft.changed else None), finishes
+        return (draft if draft.changed or before else None), finishes
 
     def _next_to_delete(self, draft: Draft | None) -> list[Leaving]:
-        """Of the topics that are deleted durably those whose folders may be there."""
+        """A slice of the topics that are deleted durably and whose folders may be there, small ones
+        first.
+        """
         known = None if draft is None else {topic.topic_id for topic in draft.deleting}
-        return [
-            Leaving(topic, self._leaving(topic))
+        going = [
+            (topic, self._to_delete.setdefault(topic.topic_id, self._leaving(topic)))
             for topic in self._catalog.deleting
             if topic.topic_id not in self._left_alone and (known is None or topic.topic_id in known)
         ]
+        room = DELETE_SLICE_LOGS
+        slices = []
+        for topic, indexes in sorted(going, key=lambda item: len(item[1])):
+            if room > 0:
+                slices.append(Leaving(topic, indexes[:room]))
+                room -= len(indexes)
+        return slices
 
-    def _next_to_open(self, draft: Draft | None) -> list[Place]:
-        """A slice of what is not open; the first partitions of new topics come first."""
+    def _next_to_open(self, draft: Draft | None, leaving: list[Leaving]) -> list[Place]:
+        """A slice of what is not open; the first partitions of new topics come first. Where the
+        folder of a deleted topic of that name is yet to be removed, that comes before.
+        """
         new = [] if draft is None else self._places_without(draft.by_name.values())
-        in_order = dict.fromkeys(chain(new, self._wanted, self._to_open))
-        places = list(islice(in_order, OPEN_SLICE_LOGS))
+        taken = self._still_taken(leaving)
+        found: dict[Place, None] = {}
+        for place in chain(new, self._wanted, self._to_open):
+            if len(found) == OPEN_SLICE_LOGS:
+                break
+            if place not in taken:
+                found[place] = None
+        places = list(found)
         for place in places:
             self._to_open.pop(place, None)
             self._wanted.pop(place, None)
         self._opening = places
         return places
 
+    def _still_taken(self, leaving: list[Leaving]) -> set[Place]:
+        """The places of deleted topics that are not removed yet, nor by this piece."""
+        removed = {(topic.topic_id, index) for topic, indexes in leaving for index in indexes}
+        return {
+            (topic.name, index)
+            for topic in self._catalog.deleting
+            for index in self._to_delete.get(topic.topic_id, ())
+            if (topic.topic_id, index) not in removed
+        }
+
     def _places_without(self, topics: Iterable[Topic]) -> list[Place]:
         """The partitions of these topics that are neither open nor damaged nor being opened: those
-        of coordinators first, then those that have not failed before.
+        that have not failed before come first, then those of coordinators. The first partitions of
+        all topics come before the second ones, so that small topics do not wait for large ones.
         """
         opening = set(self._opening)
-        in_order = sorted(topics, key=lambda topic: topic.name not in INTERNAL_TOPICS)
         places = [
             place
-            for topic in in_order
+            for topic in topics
             for index in range(topic.partitions)
             if (place := (topic.name, PartitionIndex(index))) not in self.open
             and place not in self.damaged
             and place not in opening
         ]
-        return sorted(places, key=self._refused.__contains__) if self._refused else places
+
+        def rank(place: Place) -> tuple[bool, bool, int]:
+            return place in self._refused, place[0] not in INTERNAL_TOPICS, place[1]
+
+        return sorted(places, key=rank)
 
     def _drop_and_reconfigure(self, now: Millis) -> None:
         """Close partitions whose topic is gone or was made anew; give others their new settings."""
@@ -233,6 +301,24 @@ class PartitionTable:
         if left is not None:
             return list(left)
         return [PartitionIndex(index) for index in range(topic.partitions)]
+
+    def _all_gone(self, leaving: Leaving, left: dict[PartitionIndex, str]) -> bool:
+        """Take what has become of a slice of a deleted topic: whether nothing of that is left."""
+        topic = leaving.topic
+        tried = set(leaving.indexes)
+        waiting = self._to_delete[topic.topic_id]
+        waiting[:] = [index for index in waiting if index not in tried]
+        refused = self._undeleted.setdefault(topic.topic_id, {})
+        refused |= left
+        if waiting:
+            return False
+        del self._to_delete[topic.topic_id], self._undeleted[topic.topic_id]
+        if refused:
+            self._take_left(topic, refused)
+            return False
+        if self._left.pop(topic.topic_id, None) is not None:
+            self._observe.warning(f"the logs of the deleted topic {topic.name} are gone now")
+        return True
 
     def _take_left(self, topic: Topic, left: dict[PartitionIndex, str]) -> None:
         """What is left of a deleted topic is told once, and tried again every few seconds."""
@@ -263,7 +349,8 @@ class PartitionTable:
             if self._refused.pop(place, None) is not None:
                 self._observe.warning(f"{name} is open now")
             self._catalog.note_producer_id(outcome.highest_producer_id)
-            partition = Partition(topic, opened.index, outcome, self._config)
+            note = self._catalog.note_producer_id
+            partition = Partition(topic, opened.index, outcome, self._config, note)
             self.open[place] = partition
             self._listener.opened(partition, now)
 

@@ -4,11 +4,12 @@ Batches are stored as they came, once `incoming` has checked them. Consumers see
 with log.sync=group the high watermark follows the sync after the turn.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from kohort.config import BrokerConfig, TopicConfig
 from kohort.coordinator.effects import Producer
-from kohort.errors import ApiError, Broken, ErrorCode, StorageError, WireError
+from kohort.errors import ApiError, Broken, ErrorCode, StorageError, UnsettledError, WireError
 from kohort.server import incoming
 from kohort.server.catalog import Topic
 from kohort.server.partition_transactions import EVERY_BATCH, Aborted, PartitionTransactions
@@ -45,28 +46,44 @@ class Found(NamedTuple):
     leader_epoch: int
 
 
+def _nobody(_producer_id: int) -> None:
+    """No broker gives ids."""
+
+
+def _unheard(_partition: "Partition", _damage: str) -> None:
+    """Nobody listens."""
+
+
 class Partition:
     """One partition. After a failed sync it stays failed: nobody knows what is on the disk."""
 
     __slots__ = (
+        "_note_producer_id",
         "_producer_expiration_ms",
         "_producers",
         "_producers_end",
         "_transactions",
         "config",
-        "damage",
         "failed",
         "high_watermark",
         "index",
         "log",
-        "loss",
+        "on_damage",
+        "on_loss",
         "refusal",
         "refused_writes",
         "topic",
         "unread_bytes",
     )
 
-    def __init__(self, topic: Topic, index: PartitionIndex, log: Log, broker: BrokerConfig) -> None:
+    def __init__(
+        self,
+        topic: Topic,
+        index: PartitionIndex,
+        log: Log,
+        broker: BrokerConfig,
+        note_producer_id: Callable[[int], None] = _nobody,
+    ) -> None:
         self.topic = topic
         self.index = index
         self.log = log
@@ -74,12 +91,14 @@ class Partition:
         self.high_watermark = log.end
         self.unread_bytes = 0  # written, and not yet counted for those who wait to read
         self.failed = False
-        self.damage = ""  # that a reader has come across
-        self.loss = ""  # that a write has come across: a sync has failed
+        # Called with what a reader has come across, and with the failed sync that a write has.
+        self.on_damage: Callable[[Partition, str], None] = _unheard
+        self.on_loss: Callable[[Partition, str], None] = _unheard
         self.refused_writes = 0  # since that was last told
         self.refusal = ""  # of the last of them
         self._producers: Producers | None = None
         self._producers_end = Offset(0)  # of the log that they are known of
+        self._note_producer_id = note_producer_id
         self._producer_expiration_ms = broker.producer_id_expiration_ms
         self._transactions: PartitionTransactions | None = None
         if log.start == log.end:
@@ -253,8 +272,7 @@ class Partition:
         try:
             self.log.append(batch, count)
         except Broken as error:  # a sync has failed, in this call or unnoticed before
-            self.failed, self.loss = True, str(error)
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, self.loss) from error
+            raise self._out_of_service(error) from error
         except StorageError as error:
             self.refused_writes += 1
             self.refusal = str(error)
@@ -281,9 +299,15 @@ class Partition:
             raise self._unreadable(error) from error
         return data if end >= log.end else _until(data, end)
 
+    def _out_of_service(self, error: Broken | UnsettledError) -> ApiError:
+        if not self.failed:
+            self.failed = True
+            self.on_loss(self, str(error))
+        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+
     def _unreadable(self, error: Broken | WireError) -> ApiError:
-        self.damage = str(error)
-        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, self.damage)
+        self.on_damage(self, str(error))
+        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
 
     def find(self, timestamp: int, end: Offset) -> Found:
         """The offset of a special point or of the first record at or after a time, up to `end`.
@@ -318,7 +342,9 @@ class Partition:
         return self.log.epochs.end_of(epoch, self.log.start, self.high_watermark)
 
     def delete_before(self, offset: int) -> Offset:
-        """Make records before an offset unreadable; -1 means all. The new start of the log."""
+        """Make records before an offset unreadable; -1 means all. The new start of the log. Raises
+        UnsettledError where nobody can say whether they come back, and ApiError.
+        """
         if offset == -1:
             offset = self.high_watermark
         if not 0 <= offset <= self.high_watermark:
@@ -329,7 +355,12 @@ class Partition:
         if offset > self.log.start:
             try:
                 self.log.truncate_before(Offset(offset))
-            except (Broken, StorageError) as error:
+            except Broken as error:
+                raise self._out_of_service(error) from error
+            except UnsettledError as error:
+                self._out_of_service(error)
+                raise
+            except StorageError as error:
                 raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         return self.log.start
 
@@ -360,7 +391,7 @@ class Partition:
         if self._producers is None or self._producers_end != self.log.end:
             try:
                 since = self.log.first_since(Millis(now - self._producer_expiration_ms))
-                producers = Producers(whole=since == 0)
+                producers = Producers(whole=since == 0, note=self._note_producer_id)
                 for header in self.log.headers(since):
                     if header.producer_id >= 0:
                         base = Offset(header.base_offset)

@@ -3,7 +3,7 @@
 A producer may have five requests under way: a batch that is sent again is one of these.
 """
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import NamedTuple
 
 from kohort.coordinator.effects import Producer
@@ -55,15 +55,21 @@ class _Producer:
         self.used_at = Millis(0)
 
 
+def _nobody(_producer_id: int) -> None:
+    """Whoever does not ask is told nothing."""
+
+
 class Producers:
     """The producers of one partition, by id. `written` for each batch rebuilds them.
 
     `whole` if these are all batches since the first offset. Otherwise a producer whose first is a
-    marker may have written before, and its batches are gone.
+    marker may have written before, and its batches are gone. `note` is called with each id that
+    comes up: nobody else may be given it.
     """
 
-    def __init__(self, *, whole: bool = True) -> None:
+    def __init__(self, *, whole: bool = True, note: Callable[[int], None] = _nobody) -> None:
         self._whole = whole
+        self._note = note
         self._producers: dict[int, _Producer] = {}
         self._refused: dict[int, _Refused] = {}
 
@@ -162,7 +168,9 @@ class Producers:
             known = self._producers[header.producer_id] = _Producer(
                 header.producer_epoch, begins_anew=self._whole or before is not None
             )
-            if before is not None:
+            if before is None:
+                self._note(header.producer_id)
+            else:
                 known.coordinator_epoch = before.coordinator_epoch
         known.used_at = now
         known.timestamp = header.max_timestamp

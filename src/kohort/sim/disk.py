@@ -197,7 +197,8 @@ class MemoryFiles:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         return node
 
-    def open(self, path: str) -> MemoryFile:
+    def open(self, path: str, *, private: bool = False) -> MemoryFile:
+        del private  # nobody else looks at it
         self.refuse("open", path)
         parent, _, name = path.rpartition("/")
         inside = self._directory(parent).now
@@ -208,6 +209,15 @@ class MemoryFiles:
         if isinstance(found, Directory):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         return MemoryFile(self, found, path)
+
+    def create(self, path: str, *, private: bool = False) -> MemoryFile:
+        self.unlink(path)
+        return self.open(path, private=private)
+
+    def is_link(self, path: str) -> bool:
+        """No disk of this kind has links."""
+        del path
+        return False
 
     def names(self, directory: str) -> list[str]:
         self.refuse("names", directory)

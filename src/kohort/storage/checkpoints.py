@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
-from kohort.errors import Broken
-from kohort.storage.files import Files, read_whole, replace_whole
+from kohort.errors import Broken, StorageError, UnsettledError
+from kohort.storage.files import Files, UnsyncedError, read_whole, replace_whole
 from kohort.terms import Offset, TopicId, uuid_bytes, uuid_text
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"
@@ -89,6 +89,25 @@ def write_start_offset(files: Files, directory: str, offset: Offset) -> None:
     folder = directory.rpartition("/")[2]
     topic, index = split_name(folder) or (folder, 0)
     write_start_offsets(files, directory, {(topic, index): offset})
+
+
+def move_start_offset(files: Files, directory: str, before: Offset, start: Offset) -> None:
+    """Let a log begin at `start`, where it has begun at `before`. Raises StorageError, and then a
+    restart finds the former start, or UnsettledError where it may find either.
+    """
+    reason = f"{directory}: start not moved to {start}"
+    try:
+        write_start_offset(files, directory, start)
+    except UnsyncedError as error:
+        try:
+            write_start_offset(files, directory, before)
+        except UnsyncedError:
+            pass  # it is there
+        except OSError as worse:
+            raise UnsettledError(f"{reason}: {error}; nor moved back: {worse}") from worse
+        raise StorageError(f"{reason}: {error}") from error
+    except OSError as error:
+        raise StorageError(f"{reason}: {error}") from error
 
 
 def write_start_offsets(

@@ -18,8 +18,8 @@ the place of the old ones; `segments.py` finishes or discards what a crash has l
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 
-from kohort.errors import StorageError
-from kohort.storage.files import File, Files
+from kohort.errors import Broken, StorageError
+from kohort.storage.files import File, Files, sync_change
 from kohort.storage.segment import Segment, file_stem
 from kohort.storage.segments import CLEANED_SUFFIX, SegmentLog
 from kohort.storage.swaps import SWAP_SUFFIX
@@ -179,9 +179,8 @@ class _Rewrite:
         base = self._group[0].base_offset
         stem = f"{self._log.directory}/{file_stem(base)}"
         try:
-            file = self._files.open(stem + CLEANED_SUFFIX)
+            file = self._files.create(stem + CLEANED_SUFFIX)
             try:
-                file.truncate(0)
                 for data in _slices(self._group):
                     self._write(file, data)
                     yield len(data)
@@ -192,12 +191,25 @@ class _Rewrite:
             still_there = all(segment in self._log.closed for segment in self._group)
             if self._changed and still_there:
                 self._files.rename(stem + CLEANED_SUFFIX, stem + SWAP_SUFFIX)
-                self._files.sync_directory(self._log.directory)
+                self._make_count(stem + SWAP_SUFFIX)
                 self._log.replace(self._group, base)
         except OSError as error:
             raise StorageError(f"{stem} cannot be cleaned: {error}") from error
         finally:
             self._discard(stem + CLEANED_SUFFIX)
+
+    def _make_count(self, path: str) -> None:
+        """Make it durable that this file is there, or take it away again: once its segments have
+        changed, a start must not put it in their place.
+        """
+        try:
+            sync_change(self._files, self._log.directory)
+        except OSError as error:
+            try:
+                self._files.unlink(path)
+            except OSError:
+                raise Broken(f"{path} is in the way: {error}") from error
+            raise
 
     def _discard(self, path: str) -> None:
         try:

@@ -4,6 +4,7 @@
 of lock that Kafka uses, so the two keep each other out as well.
 """
 
+import errno
 import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
@@ -16,6 +17,7 @@ from kohort.storage.files import (
     Files,
     make_durable_directory,
     read_whole,
+    remove_folder,
     replace_whole,
     sync_name,
 )
@@ -23,7 +25,7 @@ from kohort.storage.holes import survey
 from kohort.storage.log import LogConfig
 from kohort.storage.recovery import Promise
 from kohort.storage.segment import segment_bases
-from kohort.storage.segments import SegmentLog, delete_partition, remove_folder
+from kohort.storage.segments import SegmentLog, delete_partition
 from kohort.terms import Offset, PartitionIndex, TopicId, uuid_text
 
 LOCK = ".lock"
@@ -42,10 +44,19 @@ def is_partition(files: Files, path: str, name: str) -> bool:
     if place is None or place[0] == KAFKA_METADATA:
         return False
     try:
+        refuse_link(files, f"{path}/{name}")
         inside = files.names(f"{path}/{name}")
     except NotADirectoryError:
         return False
     return checkpoints.PARTITION_METADATA in inside or bool(segment_bases(inside))
+
+
+def refuse_link(files: Files, folder: str) -> None:
+    """Raises OSError for the folder of a partition that is elsewhere: what is deleted and written
+    there would be somebody else's.
+    """
+    if files.is_link(folder):
+        raise OSError(errno.ELOOP, "it is a link, expected a directory", folder)
 
 
 class LogDirectory:
@@ -203,6 +214,7 @@ class LogDirectory:
         """
         folder = f"{self.path}/{topic}-{index}"
         try:
+            refuse_link(self._files, folder)
             return checkpoints.topic_id(self._files, folder)
         except OSError as error:
             raise StorageError(f"{folder} cannot be read: {error}") from error
@@ -217,6 +229,7 @@ class LogDirectory:
         """
         folder = f"{self.path}/{topic}-{index}"
         try:
+            refuse_link(self._files, folder)
             if self._files.make_directory(folder):
                 self._names_changed = True
                 self._made.add(folder)
@@ -353,4 +366,6 @@ def _unusable(path: str, error: OSError) -> str:
             why = "a part of it is a file, expected directories"
         case _:
             why = error.strerror or str(error)  # the path is named already
+            if error.filename not in (None, path):
+                why = f"{error.filename}: {why}"
     return f"{path} cannot be used as data directory: {why}"

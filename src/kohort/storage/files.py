@@ -4,11 +4,14 @@ import errno
 import fcntl
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import ClassVar, Protocol
 
 DAMAGED_SUFFIX = ".damaged"
+_TO_WRITE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+_PRIVATE = 0o600
 _sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
 
 
@@ -29,11 +32,23 @@ class File(Protocol):
     def close(self) -> None: ...
 
 
+class UnsyncedError(OSError):
+    """A change is made, and everybody sees it; a loss of power may take it back."""
+
+
 class Files(Protocol):
     """What a log asks of a file system. Errors are OSError."""
 
-    def open(self, path: str) -> File:
-        """For reading and writing; an empty file when there is none."""
+    def open(self, path: str, *, private: bool = False) -> File:
+        """For reading and writing; an empty file when there is none. A link is refused. With
+        `private` nobody but the owner may read it from then on.
+        """
+
+    def create(self, path: str, *, private: bool = False) -> File:
+        """A new file in the place of whatever has the name: nothing is written through a link."""
+
+    def is_link(self, path: str) -> bool:
+        """Whether a name stands for something elsewhere."""
 
     def names(self, directory: str) -> list[str]:
         """Sorted; empty when there is no such directory."""
@@ -60,14 +75,24 @@ class Files(Protocol):
 class DiskFile:
     """A file descriptor that closes itself with its last user: a sync may outlive its segment."""
 
-    def __init__(self, path: str, flags: int = os.O_RDWR | os.O_CREAT) -> None:
+    def __init__(self, path: str, flags: int = _TO_WRITE, *, private: bool = False) -> None:
         self._syncing = Lock()
         self._sync_error: OSError | None = None
         # Without O_NONBLOCK the opening of a fifo would wait for a writer.
-        self._descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
-        if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+        flags |= os.O_CLOEXEC | os.O_NONBLOCK
+        try:
+            self._descriptor = os.open(path, flags, _PRIVATE if private else 0o644)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise OSError(errno.ELOOP, "it is a link, expected a file", path) from error
+            raise
+        mode = os.fstat(self._descriptor).st_mode
+        if not stat.S_ISREG(mode):
             self.close()
             raise OSError(errno.EINVAL, "it is no regular file", path)
+        if private and stat.S_IMODE(mode) & ~_PRIVATE:
+            with suppress(PermissionError):  # somebody else's: then it is replaced by the next one
+                os.fchmod(self._descriptor, _PRIVATE)
 
     def read(self, position: int, count: int) -> bytes:
         data = os.pread(self._descriptor, count, position)
@@ -163,8 +188,15 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
 class DiskFiles:
     """The real file system."""
 
-    def open(self, path: str) -> File:
-        return DiskFile(path)
+    def open(self, path: str, *, private: bool = False) -> File:
+        return DiskFile(path, private=private)
+
+    def create(self, path: str, *, private: bool = False) -> File:
+        self.unlink(path)
+        return DiskFile(path, _TO_WRITE | os.O_EXCL, private=private)
+
+    def is_link(self, path: str) -> bool:
+        return Path(path).is_symlink()
 
     def names(self, directory: str) -> list[str]:
         try:
@@ -201,8 +233,13 @@ class DiskFiles:
 class ReadOnlyFiles(DiskFiles):
     """The real file system, for looking only: what would change it is refused."""
 
-    def open(self, path: str) -> File:
+    def open(self, path: str, *, private: bool = False) -> File:
+        del private
         return DiskFile(path, os.O_RDONLY)
+
+    def create(self, path: str, *, private: bool = False) -> File:
+        del private
+        raise _read_only(path)
 
     def make_directory(self, path: str) -> list[str]:
         raise _read_only(path)
@@ -254,29 +291,49 @@ def sync_name(files: Files, path: str) -> None:
     files.sync_directory(os.path.dirname(path) or ".")  # noqa: PTH120  (paths are text here)
 
 
-def read_whole(files: Files, directory: str, name: str) -> bytes | None:
+def read_whole(files: Files, directory: str, name: str, *, private: bool = False) -> bytes | None:
     """The content of a small file, or None when there is none."""
     if name not in files.names(directory):
         return None
-    file = files.open(f"{directory}/{name}")
+    file = files.open(f"{directory}/{name}", private=private)
     try:
         return file.read(0, file.size())
     finally:
         file.close()
 
 
-def replace_whole(files: Files, directory: str, name: str, content: bytes) -> None:
-    """Write a small file so that a crash leaves the old one or the new one; durable on return."""
+def replace_whole(
+    files: Files, directory: str, name: str, content: bytes, *, private: bool = False
+) -> None:
+    """Write a small file so that a crash leaves the old one or the new one; durable on return.
+
+    Raises UnsyncedError when the new one is there and may go with a loss of power, and another
+    OSError when the old one still stands.
+    """
     temporary = f"{directory}/{name}.tmp"
-    file = files.open(temporary)
+    file = files.create(temporary, private=private)
     try:
-        file.truncate(0)
         file.write(0, content)
         file.sync()
     finally:
         file.close()
     files.rename(temporary, f"{directory}/{name}")
-    files.sync_directory(directory)
+    sync_change(files, directory)
+
+
+def sync_change(files: Files, directory: str) -> None:
+    """Make names durable that have changed already. Raises UnsyncedError.
+
+    It is tried twice: who is refused after a change must undo it, or wait. A file system whose
+    journal is lost refuses the second time as well.
+    """
+    try:
+        files.sync_directory(directory)
+    except OSError:
+        try:
+            files.sync_directory(directory)
+        except OSError as error:
+            raise UnsyncedError(error.errno, error.strerror, directory) from error
 
 
 def set_aside(files: Files, directory: str, name: str) -> str:
@@ -295,3 +352,14 @@ def free_name(files: Files, directory: str, name: str) -> str:
         number += 1
         aside = f"{name}{DAMAGED_SUFFIX}.{number}"
     return aside
+
+
+def remove_folder(files: Files, directory: str) -> None:
+    """Remove a folder and the files in it; fine when there is none. Of a link nothing but that."""
+    if files.is_link(directory):
+        files.unlink(directory)
+        return
+    for inside in files.names(directory):
+        files.unlink(f"{directory}/{inside}")
+    with suppress(FileNotFoundError):
+        files.remove_directory(directory)

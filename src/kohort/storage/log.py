@@ -1,6 +1,6 @@
 """What a partition's log promises; `tests/storage/contract.py` holds every log to it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,6 +18,8 @@ class LogConfig:
     segment_bytes: int = 1024 * 1024 * 1024
     segment_ms: int = 7 * 24 * 60 * 60 * 1000
     index_interval_bytes: int = 4096
+    producer_ids_below: int = 1 << 63
+    """No setting: producer ids from here on were not given by this broker."""
 
 
 class Log(Protocol):
@@ -57,7 +59,9 @@ class Log(Protocol):
 
     @property
     def highest_producer_id(self) -> int:
-        """Of the batches that were looked at when the log was opened, or -1."""
+        """Of the batches that were looked at when the log was opened, and below
+        `producer_ids_below`; or -1.
+        """
 
     @property
     def size_bytes(self) -> int:
@@ -69,6 +73,12 @@ class Log(Protocol):
         Base offset and leader epoch are stamped into it. After StorageError (disk full) the log is
         as it was before, and the next append may succeed.
         """
+
+    def append_all(self, parts: Sequence[tuple[bytes, int]]) -> Offset:
+        """Write several batches as `append` does: all of them, or none and StorageError."""
+
+    def mend(self) -> None:
+        """Take back what a refused write may have left behind the end. Raises StorageError."""
 
     def next_leader(self) -> None:
         """Raise the leader epoch, durably: another node leads the partition from here on. Raises
@@ -111,7 +121,11 @@ class Log(Protocol):
         """Time and offset of the first record that is not older than `timestamp`."""
 
     def truncate_before(self, offset: Offset) -> None:
-        """Let the log begin at `offset`, for good: durable when the call returns."""
+        """Let the log begin at `offset`, for good: durable when the call returns. Raises
+        StorageError, and then the log begins where it did, also after a restart; UnsettledError
+        where that is not known; or Broken, as sync() does. Files that cannot be removed go with the
+        next retention.
+        """
 
     def apply_retention(self, now: Millis, retention_ms: int, retention_bytes: int) -> Offset:
         """Drop from the front what is too old or too much (-1: no limit); the new start."""

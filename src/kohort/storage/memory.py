@@ -1,7 +1,7 @@
 """A log in a list: for brokers without a directory, and for tests."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from struct import Struct
 
 from kohort.storage.epochs import LeaderEpochs
@@ -48,6 +48,14 @@ class MemoryLog:
         self.end = Offset(self.end + count)
         self._next.append(self.end)
         return self.end
+
+    def append_all(self, parts: Sequence[tuple[bytes, int]]) -> Offset:
+        for batch, count in parts:
+            self.append(batch, count)
+        return self.end
+
+    def mend(self) -> None:
+        """No write to memory is refused."""
 
     def sync(self) -> Offset:
         return self.end

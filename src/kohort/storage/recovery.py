@@ -9,6 +9,7 @@ that came before its neighbour, or a batch in the value of a record.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kohort.errors import Broken, WireError
 from kohort.storage.segment import Holes, Segment
@@ -79,6 +80,33 @@ def recover(last: Segment, promise: Promise, holes: Holes) -> str:
     last.cut(position)
     last.file.sync()
     return told
+
+
+class Bounds(NamedTuple):
+    """Where a log should begin, where its files end, and where the first of them begins."""
+
+    start: Offset
+    end: Offset
+    first: Offset
+
+
+def check_ends(directory: str, bounds: Bounds, noted: str, promise: Promise, holes: Holes) -> None:
+    """Raises Broken when the first segments are missing, or the last, or when the file `noted` lets
+    the log begin where it cannot: a start is noted only when all before it is synced.
+    """
+    start, end, first = bounds
+    why = promise.forbids_start(start, end)
+    if why:
+        raise Broken(f"{noted}: {directory} begins at offset {start}, it ends at {end}: {why}")
+    if promise.synced is None or promise.synced <= start:
+        return
+    if end < promise.synced:
+        raise Broken(
+            f"{directory} ends at offset {end}, "
+            f"expected {promise.synced} at least: offsets before it have been synced"
+        )
+    if first > start and (start, first) not in holes:
+        raise Broken(f"{directory} begins at offset {first}, expected {start}")
 
 
 def never_begun(before: Segment, last: Segment) -> bool:

@@ -133,9 +133,8 @@ def _keep(files: Files, folder: str, base: Offset, stretches: list[tuple[int, in
 
 
 def _copy(files: Files, source: File, path: str, stretches: list[tuple[int, int]]) -> None:
-    target = files.open(path)
+    target = files.create(path)
     try:
-        target.truncate(0)
         size = 0
         for start, stop in stretches:
             for at in range(start, stop, _COPY_BYTES):

@@ -49,6 +49,7 @@ class Segment:
         base_offset: Offset,
         interval: int,
         suffix: str = LOG_SUFFIX,
+        producer_ids_below: int = 1 << 63,
     ) -> None:
         self.base_offset = base_offset
         self.path = f"{directory}/{file_stem(base_offset)}{suffix}"
@@ -68,6 +69,7 @@ class Segment:
         self._last = (0, base_offset)  # position and end before the batch that was scanned last
         self._checked = range(0)  # bytes whose crc was seen to be right since the file was opened
         self._interval = interval
+        self._producer_ids_below = producer_ids_below
         self._offsets: list[int] = []
         self._positions: list[int] = []
         self._times: list[int] = []  # the latest time of everything before the indexed batch
@@ -159,7 +161,8 @@ class Segment:
         self._last_jumps = base != expected
         self.note(end, header.base_offset, position, header.max_timestamp)
         self.last_epoch = header.partition_leader_epoch
-        self.highest_producer_id = max(self.highest_producer_id, header.producer_id)
+        if self.highest_producer_id < header.producer_id < self._producer_ids_below:
+            self.highest_producer_id = header.producer_id
         return None
 
     def _forget_last(self) -> int:

@@ -12,16 +12,16 @@ place of the segments it covers.
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from struct import Struct
 
-from kohort.errors import Broken, StorageError, WireError
+from kohort.errors import Broken, StorageError, UnsettledError, WireError
 from kohort.storage import checkpoints
 from kohort.storage.epochs import UNKNOWN_EPOCH, LeaderEpochs
-from kohort.storage.files import Files, set_aside
+from kohort.storage.files import Files, remove_folder, set_aside, sync_change
 from kohort.storage.log import NO_TIMESTAMP, LogConfig
-from kohort.storage.recovery import NOTHING, Promise, never_begun, recover
+from kohort.storage.recovery import NOTHING, Bounds, Promise, check_ends, never_begun, recover
 from kohort.storage.segment import (
     INDEX_SUFFIXES,
     LOG_SUFFIX,
@@ -122,7 +122,7 @@ class SegmentLog:
             self._unlink_indexes(offset)
         stem = f"{self.directory}/{file_stem(base)}"
         self._files.rename(stem + SWAP_SUFFIX, stem + LOG_SUFFIX)
-        self._files.sync_directory(self.directory)
+        sync_change(self._files, self.directory)
 
     def _segment_bases(self) -> list[Offset]:
         return segment_bases(self._files.names(self.directory))
@@ -162,7 +162,10 @@ class SegmentLog:
         own = starts.get(folder, Offset(0)) if folder else Offset(0)
         start = max(known_start, own)
         noted = self.directory if own == start else self.directory.rpartition("/")[0]
-        self._check_ends(start, f"{noted}/{checkpoints.START_OFFSETS}", promise)
+        bounds = Bounds(start, self.end, self._bases[0] if self._bases else start)
+        check_ends(
+            self.directory, bounds, f"{noted}/{checkpoints.START_OFFSETS}", promise, self._holes
+        )
         if not self._segments:
             self._start_anew(start)
         self.start = max(start, self._segments[0].base_offset)
@@ -171,27 +174,6 @@ class SegmentLog:
             self._set_aside(len(self._segments))
             self._start_anew(self.start)
         self._set_aside(self._count_before_start())
-
-    def _check_ends(self, start: Offset, noted: str, promise: Promise) -> None:
-        """Raises Broken when the first segments are missing, or the last, or when the file `noted`
-        lets the log begin where it cannot: a start is noted only when all before it is synced.
-        """
-        synced = promise.synced
-        why = promise.forbids_start(start, self.end)
-        if why:
-            raise Broken(
-                f"{noted}: {self.directory} begins at offset {start}, it ends at {self.end}: {why}"
-            )
-        if synced is None or synced <= start:
-            return
-        if self.end < synced:
-            raise Broken(
-                f"{self.directory} ends at offset {self.end}, "
-                f"expected {synced} at least: offsets before it have been synced"
-            )
-        first = self._bases[0]
-        if first > start and (start, first) not in self._holes:
-            raise Broken(f"{self.directory} begins at offset {first}, expected {start}")
 
     def _set_aside(self, count: int) -> None:
         """Take the first segments out of the log while it is opened, for it begins behind them.
@@ -262,7 +244,13 @@ class SegmentLog:
             raise StorageError(f"{self.directory}: {error}") from error
 
     def _opened(self, base: Offset) -> Segment:
-        return Segment(self._files, self.directory, base, self.config.index_interval_bytes)
+        return Segment(
+            self._files,
+            self.directory,
+            base,
+            self.config.index_interval_bytes,
+            producer_ids_below=self.config.producer_ids_below,
+        )
 
     def _add(self, segment: Segment) -> None:
         if self._segments:
@@ -274,7 +262,7 @@ class SegmentLog:
         if self._unknown:
             raise Broken(self._unknown)
         if self._torn or self._stray:
-            self._mend()
+            self.mend()
         segment = self._segments[-1]
         base = self.end
         end = Offset(base + count)
@@ -291,6 +279,43 @@ class SegmentLog:
         segment.grown(position + len(batch))
         segment.note(end, base, position, max_timestamp)
         # In this order: a sync on another thread that sees the new end must find the segment.
+        self._unsynced[segment] = None
+        self.end = end
+        return end
+
+    def append_all(self, parts: Sequence[tuple[bytes, int]]) -> Offset:
+        """One write into one segment, so that a refusal leaves nothing; the segment may become
+        larger than `segment_bytes` by what is written here.
+        """
+        if len(parts) == 1:
+            return self.append(*parts[0])
+        if not parts:
+            return self.end
+        if self._unknown:
+            raise Broken(self._unknown)
+        self.mend()
+        placed: list[tuple[Offset, Offset, bytes]] = []
+        end = self.end
+        for batch, count in parts:
+            following = Offset(end + count)
+            placed.append((end, following, batches.stamp(batch, end, self.leader_epoch)))
+            end = following
+        data = b"".join(batch for _, _, batch in placed)
+        latest = max(_MAX_TIMESTAMP.unpack_from(batch, _MAX_TIMESTAMP_AT)[0] for batch, _ in parts)
+        segment = self._segments[-1]
+        if segment.size and self._is_full(segment, len(data), end, latest):
+            segment = self.roll()
+        position = segment.size
+        try:
+            segment.file.write(position, data)
+        except OSError as error:
+            self._cut_back(segment)
+            raise StorageError(f"{segment.path} cannot be written: {error}") from error
+        segment.grown(position + len(data))
+        for base, following, batch in placed:
+            (max_timestamp,) = _MAX_TIMESTAMP.unpack_from(batch, _MAX_TIMESTAMP_AT)
+            segment.note(following, base, position, max_timestamp)
+            position += len(batch)
         self._unsynced[segment] = None
         self.end = end
         return end
@@ -312,8 +337,8 @@ class SegmentLog:
         except OSError:
             self._torn = True
 
-    def _mend(self) -> None:
-        """Take back what a write or a roll has left half done. Raises StorageError."""
+    def mend(self) -> None:
+        """What a write or a roll has left half done: a file without a use, too."""
         segment = self._segments[-1]
         try:
             if self._torn:
@@ -337,7 +362,7 @@ class SegmentLog:
         last = self._segments[-1]
         if not last.size:
             return last
-        self._mend()
+        self.mend()
         self._sync_segment(last)
         self.synced = self.end
         try:
@@ -350,7 +375,7 @@ class SegmentLog:
             segment.file.close()
             self._stray = segment.path
             with suppress(StorageError):
-                self._mend()
+                self.mend()
             raise StorageError(f"{self.directory} has no room for a segment: {error}") from error
         self._add(segment)
         return segment
@@ -480,6 +505,8 @@ class SegmentLog:
         if offset > self.synced:
             self.sync()  # a start beyond the end of what a crash leaves would be taken for damage
         self._move_start(min(offset, self.end))
+        with suppress(StorageError):  # it begins there; the next retention tells of the files
+            self._drop_before_start()
 
     def apply_retention(self, now: Millis, retention_ms: int, retention_bytes: int) -> Offset:
         size = self.size_bytes
@@ -500,6 +527,7 @@ class SegmentLog:
             start = max(start, following.base_offset)
         if start > self.start:
             self._move_start(start)
+        self._drop_before_start()
         return self.start
 
     def replace(self, cleaned: list[Segment], base: Offset) -> None:
@@ -516,18 +544,20 @@ class SegmentLog:
 
     def _move_start(self, start: Offset) -> None:
         try:
-            checkpoints.write_start_offset(self._files, self.directory, start)
-        except OSError as error:
-            raise StorageError(f"{self.directory}: start not moved to {start}: {error}") from error
+            checkpoints.move_start_offset(self._files, self.directory, self.start, start)
+        except UnsettledError as error:
+            self._unknown = str(error)
+            raise
         self.start = start
-        try:
-            self._drop_before_start()
-        except OSError as error:
-            raise StorageError(f"{self.directory}: old segments not removed: {error}") from error
 
     def _drop_before_start(self) -> None:
+        """Raises StorageError; what is left goes with the next retention."""
         for _ in range(self._count_before_start()):
-            self._unlink_segment(self._segments[0])
+            try:
+                self._unlink_segment(self._segments[0])
+            except OSError as error:
+                text = f"{self.directory}: old segments not removed: {error}"
+                raise StorageError(text) from error
             # Not closed: a sync on another thread may be using it.
             del self._segments[0]
             del self._bases[0]
@@ -567,11 +597,3 @@ def delete_partition(files: Files, directory: str, unique: str) -> None:
         remove_folder(files, going)
     except OSError as error:
         raise StorageError(f"{directory} cannot be removed: {error}") from error
-
-
-def remove_folder(files: Files, directory: str) -> None:
-    """Remove a folder and the files in it; fine when there is none."""
-    for inside in files.names(directory):
-        files.unlink(f"{directory}/{inside}")
-    with suppress(FileNotFoundError):
-        files.remove_directory(directory)

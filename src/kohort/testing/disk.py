@@ -27,10 +27,10 @@ def _error(number: int, path: str) -> OSError:
 class _DiskFile(DiskFile):
     """A file on the real disk."""
 
-    def __init__(self, disk: "RealDisk", path: str) -> None:
+    def __init__(self, disk: "RealDisk", path: str, *, private: bool) -> None:
         self._disk = disk
         self._path = path
-        super().__init__(path)
+        super().__init__(path, private=private)
 
     def write(self, position: int, data: bytes) -> None:
         check_room(self._disk, self._path)
@@ -50,9 +50,13 @@ class RealDisk(DiskFiles):
         self.full = False
         self.synced = synced
 
-    def open(self, path: str) -> File:
+    def open(self, path: str, *, private: bool = False) -> File:
         self._check_room_for(path)
-        return _DiskFile(self, path)
+        return _DiskFile(self, path, private=private)
+
+    def create(self, path: str, *, private: bool = False) -> File:
+        self.unlink(path)
+        return self.open(path, private=private)
 
     def make_directory(self, path: str) -> list[str]:
         self._check_room_for(path)
@@ -129,7 +133,8 @@ class MemoryDisk:
         self.full = False
         self._root: _Folder = {}
 
-    def open(self, path: str) -> File:
+    def open(self, path: str, *, private: bool = False) -> File:
+        del private  # nobody else looks at it
         folder, name = self._place(path)
         content = folder.get(name)
         if isinstance(content, dict):
@@ -138,6 +143,15 @@ class MemoryDisk:
             check_room(self, path)
             content = folder[name] = _Content()
         return _MemoryFile(self, path, content)
+
+    def create(self, path: str, *, private: bool = False) -> File:
+        self.unlink(path)
+        return self.open(path, private=private)
+
+    def is_link(self, path: str) -> bool:
+        """There are none."""
+        del path
+        return False
 
     def names(self, directory: str) -> list[str]:
         found = self._found(_parts(directory))

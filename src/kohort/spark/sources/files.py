@@ -47,7 +47,8 @@ class ReadOnlyFile(DiskFile):
 class ReadOnlyFiles(DiskFiles):
     """Files of somebody else: nothing is made, locked or repaired."""
 
-    def open(self, path: str) -> ReadOnlyFile:
+    def open(self, path: str, *, private: bool = False) -> ReadOnlyFile:
+        del private
         return ReadOnlyFile(path)
 
 

@@ -1,0 +1,166 @@
+"""Refused means unchanged, now and after a restart, for every API and every step that can fail.
+
+Here the first step of each kind fails; in `tests/prove` each of them does, in every way.
+"""
+
+import errno
+
+import pytest
+from tests.server import mutations, refusals
+from tests.server.desk import Desk
+from tests.server.mutations import CASES, READS, codes
+
+from kohort.server.routes import ROUTES
+from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+
+
+def test_every_request_either_has_a_case_or_changes_nothing():
+    names = {request.__name__.removesuffix("Request") for request in ROUTES}
+    assert {name.partition(" ")[0] for name in CASES} - {"several", "retention"} == names - READS
+    assert names >= READS
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_refused_is_unchanged_and_what_is_acknowledged_is_there(name):
+    for fault in refusals.first_faults(name):
+        refusals.tried(name, fault)
+
+
+@pytest.fixture
+def disk():
+    disk = refusals.FailingFiles()
+    desk = Desk(files=disk)
+    desk.create()
+    assert desk.produce(value=b"old").error_code == 0
+    desk.cluster.close()
+    return disk.after_crash()
+
+
+def deletion(desk):
+    wanted = DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=60_000)
+    return desk.send(wanted, 6)
+
+
+def test_a_change_that_may_be_lost_is_answered_when_the_disk_has_it(disk):
+    """A directory that refuses syncs: the catalog is there, and a loss of power may take it."""
+    desk = Desk(files=disk)
+    disk.faults["sync_directory", "/data"] = errno.EIO
+    asked = deletion(desk)
+    desk.settle()
+    desk.housekeep()
+    assert asked.answer is None
+    assert "orders" not in desk.cluster.catalog.by_name, "a restart would not find it"
+    assert disk.names("/data/orders-0"), "its records stay until the deletion is durable"
+    assert "orders" in Desk(files=without_fault(disk.after_power_loss())).cluster.catalog.by_name
+    (told,) = [line for line in desk.told.warnings if "may not be durable" in line]
+    assert told.startswith("/data/kohort.catalog.json is written, and may not be durable: ")
+
+    disk.faults.clear()
+    desk.housekeep()
+
+    assert asked.answer.responses[0].error_code == 0
+    assert "the catalog of topics is durable again" in desk.told.warnings
+    assert "orders" not in Desk(files=disk.after_power_loss()).cluster.catalog.by_name
+    assert not disk.names("/data/orders-0")
+
+
+def without_fault(disk):
+    disk.faults.clear()
+    return disk
+
+
+def test_a_change_settles_the_one_before_it(disk):
+    desk = Desk(files=disk)
+    disk.faults["sync_directory", "/data"] = errno.EIO
+    asked = deletion(desk)
+    desk.settle()
+    disk.faults.clear()
+    desk.another()
+    sent = CreatableTopic(
+        name="apples", num_partitions=1, replication_factor=1, assignments=[], configs=[]
+    )
+    wanted = desk.send(CreateTopicsRequest(topics=[sent], timeout_ms=60_000), 7, node=1)
+    desk.settle()
+    assert asked.answer.responses[0].error_code == 0
+    assert not codes(wanted.answer)
+
+
+def test_no_producer_id_is_given_that_a_loss_of_power_gives_again(disk):
+    desk = Desk(files=disk)
+    disk.faults["sync_directory", "/data"] = errno.EIO
+    asked = mutations.initialised(None)(desk)[0]
+    desk.settle()
+    assert asked.answer is None
+    disk.faults.clear()
+    desk.housekeep()
+    given = asked.answer.producer_id
+    disk.faults.clear()
+    again = Desk(files=disk.after_power_loss())
+    (other,) = mutations.initialised(None)(again)
+    again.settle()
+    assert other.answer.producer_id > given
+
+
+def test_a_stop_leaves_no_torn_end_that_a_start_takes_for_damage(disk):
+    """A write fails half way, and so does the cut behind it."""
+    desk = Desk(files=disk)
+    path = "/data/orders-0/00000000000000000000.log"
+    disk.room_bytes = 30
+    disk.faults["truncate", path] = errno.EIO
+    assert desk.produce(value=b"refused").error_code == 56
+    disk.faults.clear()
+    disk.room_bytes = None
+    desk.cluster.close()
+    again = Desk(files=disk.after_crash())
+    assert again.produce().base_offset == 1
+
+
+def test_a_stop_that_cannot_cut_a_torn_end_does_not_call_it_whole(disk):
+    desk = Desk(files=disk)
+    path = "/data/orders-0/00000000000000000000.log"
+    disk.room_bytes = 30
+    disk.faults["truncate", path] = errno.EIO
+    assert desk.produce(value=b"refused").error_code == 56
+    desk.cluster.close()
+    after = without_fault(disk.after_crash())
+    after.room_bytes = None
+    again = Desk(files=after)
+    assert again.produce().base_offset == 1
+
+
+def test_nobody_is_told_of_a_start_that_a_restart_may_find_either_way(disk):
+    """While only the directory refuses, the start is moved back; when all does, it is not known."""
+    desk = Desk(files=disk)
+    disk.faults["sync_directory", "/data/orders-0"] = errno.EIO
+    (asked,) = mutations.records_deleted("orders", 1)(desk)
+    desk.settle()
+    assert codes(asked.answer) == [56], "it is moved back"
+    assert desk.cluster.partition("orders", 0).log.start == 0
+
+    disk.arm(4, errno.EIO, lasts=refusals.EVERYTHING)  # behind the rename
+    disk.faults.clear()
+    (asked,) = mutations.records_deleted("orders", 1)(desk)
+    desk.settle()
+    disk.disarm()
+    assert asked.answer is None
+    assert desk.clients[0].connection.finished or desk.clients[0].connection.closed
+    (told,) = [line for line in desk.told.errors if "out of service" in line]
+    assert "start not moved to 1" in told
+
+
+def test_records_are_deleted_although_a_file_of_them_stays(disk):
+    """The start is moved, durably; the file goes later."""
+    desk = Desk(files=disk)
+    log = desk.cluster.partition("orders", 0).log
+    log.roll()
+    assert desk.produce(value=b"new").error_code == 0
+    first = log.closed[0].path
+    disk.faults["unlink", first] = errno.EIO
+    (asked,) = mutations.records_deleted("orders", 1)(desk)
+    desk.settle()
+    assert not codes(asked.answer)
+    assert log.start == 1
+    disk.faults.clear()
+    log.apply_retention(desk.now, -1, -1)
+    assert first not in disk.files
