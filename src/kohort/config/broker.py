@@ -460,6 +460,7 @@ def check_consistent(config: BrokerConfig) -> None:
             f"expected less than group.consumer.session.timeout.ms, which is {session}"
         )
     check_listeners(config)
+    _at_least(config, "log.cleaner.max.compaction.lag.ms", "log.cleaner.min.compaction.lag.ms")
     _at_least(config, "group.max.session.timeout.ms", "group.min.session.timeout.ms")
     if "classic" not in config.group_coordinator_rebalance_protocols:
         named = ",".join(config.group_coordinator_rebalance_protocols)
