@@ -122,9 +122,9 @@ def with_dynamic(file: BrokerConfig, configured: Mapping[str, Mapping[str, str]]
         ]
     later = []
     for name in sorted(DYNAMIC_NAMES):
-        texts = [in_force[broker][name] for broker in whose if name in in_force.get(broker, {})]
+        layers = [in_force[broker] for broker in whose if name in in_force.get(broker, {})]
         try:
-            config = _with(config, name, texts[0]) if texts else config
+            config = _with(config, name, layers[0][name]) if layers else config
         except ConfigError:
             later.append(name)
     for name in later:
