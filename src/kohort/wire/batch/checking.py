@@ -148,8 +148,11 @@ class _Look:
         end = at + size
         if size < 0 or end > self._end:
             raise WireError(f"record of {size} bytes at {at}, {self._end - at} are left")
-        delta, at = read_varint(body, at + 1)
-        if self._times is not None:
+        at += 1  # the attributes have no meaning yet
+        if self._times is None and body[at] < 0x80:
+            at += 1
+        else:
+            delta, at = read_varint(body, at)
             self._check_time(number, delta)
         delta, at = read_varint(body, at)
         if delta != number:
@@ -159,6 +162,12 @@ class _Look:
             self._note_full()
         at = _field_end(body, at, end)  # the key
         at = _field_end(body, at, end)  # the value
+        if at == end - 1 and not body[at]:
+            return end  # without headers, as most are
+        return self._headers_end(number, at, end)
+
+    def _headers_end(self, number: int, at: int, end: int) -> int:
+        body = self._body
         headers, at = read_varint(body, at)
         if not 0 <= headers <= end - at:
             raise WireError(f"record {number} has {headers} headers in {end - at} bytes")
@@ -176,6 +185,12 @@ class _Look:
 
 def _field_end(body: Any, at: int, end: int) -> int:
     """Where a field of bytes ends, which may be null."""
+    size = body[at]
+    if size < 0x80:
+        at += 1 if size & 1 else 1 + (size >> 1)
+        if at > end:
+            raise WireError(f"a field ends at {at}, its record at {end}")
+        return at
     size, at = read_varint(body, at)
     if size > end - at:
         raise WireError(f"field of {size} bytes at {at}, {end - at} are left in its record")
