@@ -186,16 +186,19 @@ def _times(config: TopicConfig, now: Millis) -> Times:
 
 
 def _check_faults(faults: Faults, where: str, times: Times | None) -> None:
-    """Raises ApiError, with the records that are at fault, or as many as the look has found."""
+    """Raises ApiError, with the records that are at fault, or as many as the look has found. Their
+    texts do not name the partition: the answer does, once.
+    """
     if faults.keyless:
-        text = f"record without a key for {where}, which is compacted"
-        raise _refused(ErrorCode.INVALID_RECORD, [(place, text) for place in faults.keyless])
+        text = "record without a key for a topic that is compacted"
+        raise _refused(ErrorCode.INVALID_RECORD, where, [(at, text) for at in faults.keyless])
     if faults.out_of_time and times is not None:
         within = f"expected it within {times.earliest} to {times.latest}"
-        bad = [(place, f"time {time} for {where}, {within}") for place, time in faults.out_of_time]
-        raise _refused(ErrorCode.INVALID_TIMESTAMP, bad)
+        bad = [(at, f"time {time}, {within}") for at, time in faults.out_of_time]
+        raise _refused(ErrorCode.INVALID_TIMESTAMP, where, bad)
 
 
-def _refused(code: ErrorCode, bad: Sequence[tuple[int, str]]) -> RefusedRecords:
+def _refused(code: ErrorCode, where: str, bad: Sequence[tuple[int, str]]) -> RefusedRecords:
     more = " or more" if len(bad) >= FAULTS_MAX else ""
-    return RefusedRecords(code, f"{len(bad)}{more} records are refused: {bad[0][1]}", bad)
+    text = f"{len(bad)}{more} records for {where} are refused: {bad[0][1]}"
+    return RefusedRecords(code, text, bad)

@@ -39,7 +39,7 @@ _START_IS_NOT_TOLD = frozenset(
         ErrorCode.KAFKA_STORAGE_ERROR,
     }
 )
-RECORD_ERRORS_MAX = 1000  # in one answer; what is refused beyond them is told without its records
+RECORD_ERRORS_MAX = 100  # in one answer; what is refused beyond them is told without its records
 _NO_OFFSET = -1
 _BY_ID_SINCE = 13
 _ENROLS_SINCE = 12  # transactions of the second version
