@@ -196,6 +196,24 @@ def test_a_batch_for_a_compacted_topic_is_looked_at_as_little(codec, unfolded):
     assert desk.produce().base_offset == 0
 
 
+@pytest.mark.parametrize("codec", ["gzip", "zstd"])
+def test_a_batch_for_a_compacted_topic_has_no_more_records_than_the_cleaner_can_hold(
+    codec, unfolded
+):
+    desk = Desk()
+    desk.create("kept", cleanup_policy="compact")
+    desk.create("plain")
+    count = checking.KEYED_RECORDS_MAX + 1
+    batch = sealed(many(count), count, codec=CODECS[codec], time=START)
+    codes = []
+    for topic in ("kept", "plain"):
+        asked = desk.send(request(batch, topic=topic), 9)
+        desk.settle()
+        codes.append(asked.answer.responses[0].partition_responses[0].error_code)
+    assert codes == [INVALID, 0]
+    assert len(unfolded) == 1  # the first one was refused for its count
+
+
 def test_an_answer_names_so_many_records_however_many_batches_are_refused():
     desk = Desk()
     desk.create()
@@ -210,13 +228,23 @@ def test_an_answer_names_so_many_records_however_many_batches_are_refused():
     assert [answer.batch_index for answer in answers[0].record_errors] == list(range(100))
 
 
-@pytest.mark.parametrize("codec", [name for name in CODECS if name not in ("plain", "snappy")])
-def test_a_record_with_millions_of_headers_costs_no_more_than_its_bytes(codec):
-    """They are what the batch says, and are stored."""
+MANY_HEADERS = {
+    "in one record": (record(headers=varint(20_000_000) + b"\0\1" * 20_000_000), 1),
+    "in many records": (many(20_000, headers=varint(1000) + b"\0\1" * 1000), 20_000),
+}
+
+
+@pytest.mark.parametrize("where", MANY_HEADERS)
+@pytest.mark.parametrize("codec", ["gzip", "zstd"])
+@pytest.mark.parametrize(("policy", "code"), [("delete", 0), ("compact", INVALID)])
+def test_millions_of_headers_cost_no_more_than_their_bytes(where, codec, policy, code):
+    """They are what the batch says, and are stored, but where the cleaner would have to hold them
+    all.
+    """
     desk = Desk()
-    desk.create()
-    headers = varint(20_000_000) + b"\0\1" * 20_000_000
-    batch = sealed(record(headers=headers), 1, codec=CODECS[codec], time=START)
+    desk.create(cleanup_policy=policy)
+    body, count = MANY_HEADERS[where]
+    batch = sealed(body, count, codec=CODECS[codec], time=START)
     tracemalloc.start()
     try:
         asked = desk.send(request(batch), 9)
@@ -225,7 +253,7 @@ def test_a_record_with_millions_of_headers_costs_no_more_than_its_bytes(codec):
     finally:
         tracemalloc.stop()
 
-    assert asked.answer.responses[0].partition_responses[0].error_code == 0
+    assert asked.answer.responses[0].partition_responses[0].error_code == code
     assert peak < 2 * OUTPUT_LIMIT
 
 

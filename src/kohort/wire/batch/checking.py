@@ -16,9 +16,10 @@ from kohort.wire.batch.reading import plain_records, read_varint
 from kohort.wire.compression import OUTPUT_LIMIT, unpacked
 
 READ_WHOLE = 8  # records whose every field is looked at
-HEADERS_LOOKED_AT = 1000  # of each of these: a record of 100 MB could have 50 million
+HEADERS_LOOKED_AT = 128 * 1024  # of a batch, or one for each byte: 100 MB could hold 50 million
 FAULTS_MAX = 100  # records that a refusal names: the look ends there
 COMPRESSED_RECORDS_MAX = 2 * 1024 * 1024
+KEYED_RECORDS_MAX = 128 * 1024  # the same, where the cleaner holds all records of a batch at once
 LEAST_RECORD = 7  # bytes: its size, and six fields of a byte each
 _NO_TIMESTAMP = -1
 _SHORT_DELTA_MS = 8192  # a time delta of one or two bytes is smaller
@@ -57,10 +58,9 @@ def check_contents(
     key. Raises WireError where the records do not match the header.
     """
     compressed = header.attributes & CODEC_MASK
-    if compressed and header.count > COMPRESSED_RECORDS_MAX:
-        raise WireError(
-            f"{header.count} compressed records, expected at most {COMPRESSED_RECORDS_MAX}"
-        )
+    most = KEYED_RECORDS_MAX if keyed else COMPRESSED_RECORDS_MAX
+    if compressed and header.count > most:
+        raise WireError(f"{header.count} compressed records, expected at most {most}")
     if not compressed:
         _check_count(header, header.length)
     body, at, end = plain_records(data, 0, header, limit, unpacked)
@@ -88,6 +88,7 @@ class _Look:
         self._keyed = keyed
         self._found = Faults([], [])
         self._is_full = False
+        self._headers = 0  # those that were looked at
 
     def faults(self, at: int) -> Faults:
         # The cleaner reads all fields of the records that need a key.
@@ -171,7 +172,11 @@ class _Look:
         headers, at = read_varint(body, at)
         if not 0 <= headers <= end - at:
             raise WireError(f"record {number} has {headers} headers in {end - at} bytes")
-        if headers > HEADERS_LOOKED_AT:
+        self._headers += headers
+        most = max(HEADERS_LOOKED_AT, self._header.length)
+        if self._headers > most:
+            if self._keyed:  # the cleaner takes all of them out of their records
+                raise WireError(f"{self._headers} headers or more, expected at most {most}")
             return end
         for _ in range(headers):
             if body[at] & 1:
