@@ -5,6 +5,7 @@ The table is every codec with every lie. A lie is a builder: codec to batch.
 """
 
 import tracemalloc
+from functools import cache
 from itertools import product
 
 import pytest
@@ -46,6 +47,7 @@ def record(place=0, *, delta=0, key=b"k", value=b"v", headers=b"\0"):
     return varint(len(fields)) + fields
 
 
+@cache
 def many(count, **more):
     return b"".join(record(place, **more) for place in range(count))
 
@@ -94,13 +96,8 @@ LIES = {
         INVALID,
     ),
     # times
-    "300,000 records of tomorrow": (
-        lambda codec: sealed(
-            many(100_000 if codec in (0, 2) else 300_000),
-            100_000 if codec in (0, 2) else 300_000,
-            codec=codec,
-            time=START + 24 * HOUR_MS,
-        ),
+    "100,000 records of tomorrow": (
+        lambda codec: sealed(many(100_000), 100_000, codec=codec, time=START + 24 * HOUR_MS),
         ErrorCode.INVALID_TIMESTAMP,
     ),
     "the last one is of tomorrow, and the header hides it": (
