@@ -109,7 +109,11 @@ LIES = {
         ErrorCode.INVALID_TIMESTAMP,
     ),
     "a time beyond 64 bits": (claims(1, record(delta=2**63 - 1)), ErrorCode.INVALID_TIMESTAMP),
-    "a delta beyond 64 bits": (claims(1, record(delta=2**68)), INVALID),
+    "a delta beyond 64 bits": (claims(1, record(delta=2**68)), ErrorCode.INVALID_TIMESTAMP),
+    "a delta without an end": (
+        claims(1, b"\x1a\0" + b"\xff" * 9 + record()[3:]),
+        INVALID,
+    ),
     "a header of the last day of all": (
         lambda codec: sealed(record(), 1, codec=codec, time=2**63 - 1),
         ErrorCode.INVALID_TIMESTAMP,

@@ -187,7 +187,7 @@ def plain_records(
 
 
 def read_varint(body: bytes, at: int) -> tuple[int, int]:
-    """A zigzag varint of up to 64 bits, and where it ends. IndexError at the end of the bytes."""
+    """A zigzag varint of up to ten bytes, and where it ends. IndexError at the end of the bytes."""
     value = shift = 0
     while True:
         byte = body[at]
@@ -196,8 +196,8 @@ def read_varint(body: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             break
         shift += 7
-        if shift >= 63 and body[at] > 1:
-            raise WireError(f"varint at {at - 9} is longer than 64 bits")
+        if shift > 63:
+            raise WireError(f"varint at {at - 10} is longer than ten bytes")
     return (value >> 1) ^ -(value & 1), at
 
 
