@@ -145,6 +145,59 @@ def test_what_is_refused_before_anything_is_opened(kohort, argv, words):
     assert "Errno" not in line
 
 
+MORE_THAN_PLAIN = [
+    {"listeners": "SSL://127.0.0.1:0"},
+    {"listeners": "sasl_ssl://127.0.0.1:0"},
+    {"listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0"},
+    {"listeners": "CLIENTS://127.0.0.1:0"},
+    {"listeners": "CLIENTS://h:0", "listener.security.protocol.map": "CLIENTS:SSL"},
+    {"listener.security.protocol.map": "PLAINTEXT:SSL"},
+    {"listener.security.protocol.map": "plaintext:Sasl_Ssl"},
+    {"listener.security.protocol.map": "PLAINTEXT"},
+    {"listener.security.protocol.map": "PLAINTEXT:TLS"},
+    {"advertised.listeners": "SSL://127.0.0.1:9"},
+    {"advertised.listeners": "PLAINTEXT://127.0.0.1:9,SASL_SSL://127.0.0.1:9"},
+    {"security.inter.broker.protocol": "SSL"},
+]
+
+
+@pytest.mark.parametrize("settings", MORE_THAN_PLAIN)
+@pytest.mark.parametrize("more", [[], ["--listen", "127.0.0.1:0"], ["--nodes", "2"]])
+@pytest.mark.parametrize("in_file", [False, True])
+def test_a_listener_that_asks_for_more_than_plain_text_is_refused(
+    kohort, tmp_path, settings, more, in_file
+):
+    """Wherever it is said, and whatever says where to listen: never silently plain."""
+    lines = [f"{name}={text}" for name, text in settings.items()]
+    argv = [part for line in lines for part in ("-X", line)]
+    if in_file:
+        file = tmp_path / "server.properties"
+        file.write_text("\n".join(lines))
+        argv = ["--config", str(file)]
+    ran = kohort("serve", "--in-memory", *argv, *more)
+    assert (ran.code, ran.out) == (2, "")
+    (line,) = ran.complaints
+    assert next(reversed(settings)) in line or next(iter(settings)) in line
+    assert "expected" in line
+
+
+def test_what_the_settings_of_a_usual_kafka_say_of_listeners_is_taken():
+    """Names are those of upstream in any case, and controllers' listeners are not opened."""
+    config = BrokerConfig.of(
+        {
+            "listeners": "plaintext://:9092,CONTROLLER://:9093",
+            "advertised.listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+            "controller.listener.names": "CONTROLLER",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "security.inter.broker.protocol": "PLAINTEXT",
+            "listener.security.protocol.map": (
+                "CONTROLLER:SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL"
+            ),
+        }
+    )
+    assert serve._listener(config) == ("0.0.0.0", 9092)
+
+
 def test_a_file_of_settings_that_is_no_text(kohort, tmp_path):
     (tmp_path / "binary").write_bytes(b"node.id=1\n\xff")
     ran = kohort("serve", "--in-memory", "--config", str(tmp_path / "binary"))

@@ -177,6 +177,10 @@ def test_an_unknown_name_is_refused_with_what_it_may_have_meant():
             "less than group.consumer.session.timeout.ms, which is 5000",
         ),
         (
+            {"log.cleaner.max.compaction.lag.ms": "5", "log.cleaner.min.compaction.lag.ms": "6"},
+            "log.cleaner.max.compaction.lag.ms is 5, expected at least",
+        ),
+        (
             {"group.consumer.max.heartbeat.interval.ms": "4000"},
             "group.consumer.max.heartbeat.interval.ms is 4000, expected at least",
         ),

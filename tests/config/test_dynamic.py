@@ -63,6 +63,43 @@ def test_under_a_setting_that_is_left_aside_lies_that_of_all_brokers():
     assert dynamic.config.group_consumer_assignment_interval_ms == 7
 
 
+LAG, LEAST_LAG = "log.cleaner.max.compaction.lag.ms", "log.cleaner.min.compaction.lag.ms"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {LAG: "10", LEAST_LAG: "10"}),
+        ({LEAST_LAG: "100"}, {LAG: "10", LEAST_LAG: "5"}),
+        ({LAG: "10"}, {LAG: "200", LEAST_LAG: "100"}),
+        ({LAG: "200", LEAST_LAG: "100"}, {LAG: "20", LEAST_LAG: "10"}),
+        ({LAG: "20", LEAST_LAG: "10"}, {LAG: "200", LEAST_LAG: "100"}),
+        ({"log.retention.ms": "5"}, {"log.local.retention.ms": "9", "log.retention.ms": "10"}),
+    ],
+)
+def test_two_that_bound_each_other_change_together(before, after):
+    """Whatever stood in the file, and whichever goes first."""
+    dynamic = with_dynamic(BrokerConfig.of(before), {"": after})
+    assert dynamic.left_aside == ()
+    for name, text in after.items():
+        assert dynamic.config.value(name) == int(text)
+
+
+@pytest.mark.parametrize(
+    ("texts", "aside"),
+    [
+        ({LAG: "10", LEAST_LAG: "11"}, LEAST_LAG),
+        ({"log.local.retention.ms": "6", "log.retention.ms": "5"}, "log.retention.ms"),
+        ({"log.local.retention.ms": "604800001"}, "log.local.retention.ms"),
+        ({"log.local.retention.ms": "-1"}, "log.local.retention.ms"),
+        ({"log.local.retention.bytes": "8", "log.retention.bytes": "7"}, "log.retention.bytes"),
+    ],
+)
+def test_of_two_that_contradict_each_other_one_is_left_aside(texts, aside):
+    (left,) = with_dynamic(BrokerConfig(), {"": texts}).left_aside
+    assert left.name == aside
+
+
 @pytest.mark.parametrize("text", ["0", "soon", "-2"])
 def test_texts_are_checked(text):
     assert checked_dynamic_config("log.retention.ms", " 5 ") == "5"

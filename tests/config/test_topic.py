@@ -7,6 +7,7 @@ from kohort.config import (
     BrokerConfig,
     ConfigError,
     TopicConfig,
+    check_topic_together,
     checked_topic_config,
 )
 
@@ -88,3 +89,23 @@ def test_texts_are_kept_in_one_form(name, text, kept):
 def test_bad_texts_are_refused(name, text, words):
     with pytest.raises(ConfigError, match=words.replace(".", r"\.")):
         checked_topic_config(name, text)
+
+
+@pytest.mark.parametrize(
+    ("broker", "own", "fine"),
+    [
+        ({}, {"max.compaction.lag.ms": "5", "min.compaction.lag.ms": "5"}, True),
+        ({}, {"max.compaction.lag.ms": "5", "min.compaction.lag.ms": "6"}, False),
+        ({"log.cleaner.min.compaction.lag.ms": "6"}, {"max.compaction.lag.ms": "5"}, False),
+        ({"log.cleaner.max.compaction.lag.ms": "5"}, {"min.compaction.lag.ms": "6"}, False),
+        ({"log.cleaner.max.compaction.lag.ms": "5"}, {"min.compaction.lag.ms": "5"}, True),
+    ],
+)
+def test_the_longest_compaction_lag_is_no_shorter_than_the_shortest(broker, own, fine):
+    """As in Kafka, whichever of them the topic has from the broker."""
+    config = BrokerConfig.of(broker)
+    if fine:
+        check_topic_together(own, config)
+        return
+    with pytest.raises(ConfigError, match=r"^min\.compaction\.lag\.ms is 6, expected at most max"):
+        check_topic_together(own, config)

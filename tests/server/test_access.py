@@ -31,6 +31,7 @@ from kohort.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
+from kohort.wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData
 from kohort.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from kohort.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
@@ -51,6 +52,7 @@ from kohort.wire.messages.consumer_group_prepare_assignment import (
     ConsumerGroupPrepareAssignmentRequest,
 )
 from kohort.wire.messages.create_acls import AclCreation, CreateAclsRequest
+from kohort.wire.messages.create_delegation_token import CreateDelegationTokenRequest
 from kohort.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kohort.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
@@ -62,8 +64,10 @@ from kohort.wire.messages.delete_records import (
 )
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kohort.wire.messages.describe_acls import DescribeAclsRequest
+from kohort.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from kohort.wire.messages.describe_cluster import DescribeClusterRequest
 from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from kohort.wire.messages.describe_delegation_token import DescribeDelegationTokenRequest
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
 from kohort.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from kohort.wire.messages.describe_producers import DescribeProducersRequest
@@ -76,6 +80,7 @@ from kohort.wire.messages.describe_transactions import DescribeTransactionsReque
 from kohort.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from kohort.wire.messages.elect_leaders import ElectLeadersRequest
 from kohort.wire.messages.end_txn import EndTxnRequest
+from kohort.wire.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
 from kohort.wire.messages.heartbeat import HeartbeatRequest
@@ -119,6 +124,9 @@ from kohort.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kohort.wire.messages.renew_delegation_token import RenewDelegationTokenRequest
+from kohort.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from kohort.wire.messages.sasl_handshake import SaslHandshakeRequest
 from kohort.wire.messages.sync_group import SyncGroupRequest
 from kohort.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -916,6 +924,7 @@ _MOVED = AlterReplicaLogDir(
     path="memory", topics=[AlterReplicaLogDirTopic(name="open", partitions=[0])]
 )
 _LESS = ScramCredentialDeletion(name="alice", mechanism=1)
+_NO_QUOTA = EntryData(entity=[EntityData(entity_type="user", entity_name="zed")], ops=[])
 OF_THE_CLUSTER = [  # requests that are about the cluster as a whole, with their versions
     (ListConfigResourcesRequest(), 1),
     (DescribeLogDirsRequest(topics=None), 5),
@@ -926,6 +935,8 @@ OF_THE_CLUSTER = [  # requests that are about the cluster as a whole, with their
     (DescribeUserScramCredentialsRequest(users=None), 0),
     (AlterUserScramCredentialsRequest(deletions=[_LESS], upsertions=[]), 0),
     (UpdateFeaturesRequest(feature_updates=[]), 2),
+    (DescribeClientQuotasRequest(components=[], strict=False), 1),
+    (AlterClientQuotasRequest(entries=[_NO_QUOTA], validate_only=False), 1),
     (DescribeAclsRequest(**_ANY_RULE), 3),
     (CreateAclsRequest(creations=[_RULE]), 3),
     (DeleteAclsRequest(filters=[DeleteAclsFilter(**_ANY_RULE)]), 3),
@@ -942,6 +953,12 @@ def test_every_api_is_asked():
 
 OTHERWISE = {
     ApiVersionsRequest,  # open to everybody: clients must learn how to ask anything at all
+    SaslHandshakeRequest,  # as is the way in; and tokens are refused to everybody
+    SaslAuthenticateRequest,
+    CreateDelegationTokenRequest,
+    RenewDelegationTokenRequest,
+    ExpireDelegationTokenRequest,
+    DescribeDelegationTokenRequest,
     DescribeClusterRequest,  # shows what the caller may do, and the rest to everybody
     InitProducerIdRequest,
     *(type(request) for request, _ in OF_THE_CLUSTER),
@@ -958,8 +975,8 @@ def test_who_may_not_ask_about_the_cluster_is_told(request_, version):
 
     answer = Town(may).desk.ask(request_, version, node=STRANGER)
     found = [getattr(answer, "error_code", 0)]
-    for field in ("results", "filter_results"):
-        for one in getattr(answer, field, ()):
+    for field in ("results", "filter_results", "entries"):
+        for one in getattr(answer, field, None) or ():
             found += [part.error_code for part in getattr(one, "partitions", (one,))]
     assert CLUSTER in found
 

@@ -33,6 +33,7 @@ def test_only_the_last_ones_are_kept():
         durations.add(MS)
     assert durations.read()["p999"] == 1.0
     assert len(durations.kept) == KEPT
+    assert durations.count == 2 * KEPT
 
 
 def test_the_longest_is_told_for_a_window_and_no_longer_than_for_two():

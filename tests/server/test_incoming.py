@@ -27,7 +27,9 @@ _COVERED = Struct(">hiqqqhii")
 
 def sealed(body, count, *, last=None, codec=0, flags=0, base=0, magic=2, time=NOW, producer=None):
     """A batch that says whatever it is told to say, with a right crc."""
-    body = gzip.compress(body, mtime=0) if codec == 1 else compress(codec, body) if codec else body
+    body = (
+        gzip.compress(body, 1, mtime=0) if codec == 1 else compress(codec, body) if codec else body
+    )
     delta = count - 1 if last is None else last
     covered = _COVERED.pack(codec | flags, delta, time, time, *(producer or (-1, -1, -1)), count)
     covered += body

@@ -7,8 +7,6 @@ from tests.world import World
 # APIs that this broker does not offer end the connection, as every unknown API does.
 NOT_OFFERED = {
     "api-telemetry-not-offered": "telemetry is not offered; upstream answers it all the same",
-    "sasl-handshake-on-plaintext": "SASL is not offered yet",
-    "sasl-authenticate-on-plaintext": "SASL is not offered yet",
 }
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import time
 import urllib.error
 import urllib.request
 from dataclasses import replace
@@ -120,6 +119,28 @@ async def test_who_asks_and_does_not_read_is_let_go_and_others_are_served(endpoi
 
 
 @pytest.mark.asyncio
+async def test_the_health_check_is_answered_however_many_pages_are_on_their_way(
+    endpoint, monkeypatch
+):
+    monkeypatch.setattr(scraping, "SECONDS_MAX", SOON_S)
+    monkeypatch.setattr(scraping, "FRESH_SECONDS", 3600.0)
+    await asked(endpoint)
+    endpoint._page = b"x" * (64 << 20)
+
+    def besiege():
+        asking = b"GET /metrics HTTP/1.1\r\n\r\n"
+        lazy = [raw(endpoint, asking, read=False) for _ in range(CONNECTIONS_MAX)]
+        eventually(lambda: endpoint._open == CONNECTIONS_MAX, "not everybody is served")
+        assert get(endpoint, "/healthz") == (200, "ready\n")
+        assert get(endpoint) == (503, "32 pages are on their way, expected fewer\n")
+        for client in lazy:
+            client.close()
+        eventually(lambda: not endpoint._open, "the pages are still on their way")
+
+    await asyncio.to_thread(besiege)
+
+
+@pytest.mark.asyncio
 async def test_ready_or_not(broker, endpoint):
     assert await asked(endpoint, "/healthz") == (200, "ready\n")
     broker.cluster.drivers[1].start_loading()
@@ -146,24 +167,34 @@ async def test_a_request_has_a_bound(endpoint):
 
 
 @pytest.mark.asyncio
-async def test_silent_scrapers_are_few_and_do_not_stay(endpoint, monkeypatch):
-    monkeypatch.setattr(scraping, "SECONDS_MAX", 1.0)
+@pytest.mark.parametrize("said", [b"", b"GET /met", b"GET /healthz HTTP/1.1\r\n"])
+async def test_silent_connections_take_the_health_check_from_nobody(endpoint, said):
+    """The next one closes the oldest of them; they are never more than the limit."""
 
     def besiege():
-        silent = [raw(endpoint, b"GET /met", read=False) for _ in range(CONNECTIONS_MAX)]
-        deadline = time.monotonic() + SOON_S
-        while time.monotonic() < deadline:
-            try:
-                status, _ = get(endpoint, "/healthz")
-            except (OSError, urllib.error.URLError):
-                time.sleep(0.05)
-            else:
-                break
+        silent = [raw(endpoint, said, read=False) for _ in range(CONNECTIONS_MAX + 1)]
+        assert silent[0].recv(1) == b""
+        for path in ("/healthz", "/healthz", "/metrics"):
+            assert get(endpoint, path)[0] == 200
+        assert len(endpoint._silent) <= CONNECTIONS_MAX
+        silent[-1].sendall(b"\r\n\r\n")  # it was kept
+        assert silent[-1].recv(1 << 16).startswith(b"HTTP/1.1 ")
         for client in silent:
             client.close()
-        return status
 
-    assert await asyncio.to_thread(besiege) == 200
+    await asyncio.to_thread(besiege)
+
+
+@pytest.mark.asyncio
+async def test_a_silent_connection_does_not_stay(endpoint, monkeypatch):
+    monkeypatch.setattr(scraping, "SECONDS_MAX", 0.1)
+
+    def wait():
+        with raw(endpoint, b"GET /met", read=False) as silent:
+            assert silent.recv(1) == b""
+
+    await asyncio.to_thread(wait)
+    assert not endpoint._silent
 
 
 @pytest.mark.asyncio

@@ -1,6 +1,9 @@
 """`api.versions.max`: an older broker, and what is no API or no version of one."""
 
+from pathlib import Path
+
 import pytest
+from tests.golden import versions
 
 from kohort.config.settings import ConfigError
 from kohort.wire.apis import APIS
@@ -38,3 +41,23 @@ def test_minus_one_takes_any_api_away():
 def test_what_is_no_limit_is_refused(entry, words):
     with pytest.raises(ConfigError, match=words):
         offered_versions((entry,))
+
+
+NOT_OFFERED = [  # of what a plain listener of Apache Kafka 4.3.1 offers: docs/skipped.md has why
+    "DescribeQuorum",
+    "UnregisterBroker",
+    "AddRaftVoter",
+    "RemoveRaftVoter",
+    "StreamsGroupHeartbeat",
+    "StreamsGroupDescribe",
+]
+
+
+def test_a_plain_listener_offers_what_that_of_kafka_offers():
+    """Clients guess from it which Kafka this is. What is not offered is one of few, and told."""
+    upstream = {api["name"]: api["key"] for api in versions()["apis"]}
+    missing = [name for name in upstream if name not in {api.name for api in APIS.values()}]
+    assert [name for name in missing if "Share" not in name] == NOT_OFFERED
+    skipped = (Path(__file__).parents[2] / "docs" / "skipped.md").read_text(encoding="utf-8")
+    for name in ("ShareGroupHeartbeat", *NOT_OFFERED):
+        assert f"{name} ({upstream[name]})" in skipped

@@ -15,7 +15,13 @@ from kohort.config.group import GROUP_SETTINGS, GroupSetting
 from kohort.config.ignored import means_nothing_here
 from kohort.config.properties import read_numbered, read_properties
 from kohort.config.settings import ConfigError, Kind, Setting, Value, text_of
-from kohort.config.topic import TOPIC_SETTINGS, TopicConfig, TopicSetting, checked_topic_config
+from kohort.config.topic import (
+    TOPIC_SETTINGS,
+    TopicConfig,
+    TopicSetting,
+    check_topic_together,
+    checked_topic_config,
+)
 
 __all__ = [
     "ASSIGNOR_NAMES",
@@ -34,6 +40,7 @@ __all__ = [
     "TopicConfig",
     "TopicSetting",
     "Value",
+    "check_topic_together",
     "checked_dynamic_config",
     "checked_topic_config",
     "is_unknown",

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from kohort.config.ignored import means_nothing_here
+from kohort.config.listeners import PLAINTEXT, check_listeners
 from kohort.config.settings import (
     INT_MAX,
     LONG_MAX,
@@ -333,6 +334,7 @@ class BrokerConfig:
             if setting is not None:
                 values[name.replace(".", "_")] = _special(name, setting, text)
             elif means_nothing_here(name):
+                _check_ignored(name, text)
                 ignored.append(name)
             else:
                 raise unknown_setting(name, BROKER_SETTINGS)
@@ -351,7 +353,9 @@ class BrokerConfig:
             try:
                 if setting is not None:
                     _special(name, setting, text)
-                elif not means_nothing_here(name):
+                elif means_nothing_here(name):
+                    _check_ignored(name, text)
+                else:
                     raise unknown_setting(name, BROKER_SETTINGS)
             except ConfigError as error:
                 found[given] = error
@@ -389,6 +393,12 @@ def unknown_setting(name: str, known: Iterable[str]) -> ConfigError:
     near = get_close_matches(name, list(known), n=3)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return ConfigError(f"{name} is not a setting{hint}")
+
+
+def _check_ignored(name: str, text: str) -> None:
+    """Raises ConfigError for a text that asks for what nobody would get."""
+    if name == "security.inter.broker.protocol" and text.strip().upper() != PLAINTEXT:
+        raise ConfigError(f"{name} is {text!r}, expected {PLAINTEXT}: there are no other listeners")
 
 
 def _special(name: str, setting: Setting, text: str) -> Value:
@@ -449,6 +459,8 @@ def check_consistent(config: BrokerConfig) -> None:
             f"group.consumer.heartbeat.interval.ms is {heartbeat}, "
             f"expected less than group.consumer.session.timeout.ms, which is {session}"
         )
+    check_listeners(config)
+    _at_least(config, "log.cleaner.max.compaction.lag.ms", "log.cleaner.min.compaction.lag.ms")
     _at_least(config, "group.max.session.timeout.ms", "group.min.session.timeout.ms")
     if "classic" not in config.group_coordinator_rebalance_protocols:
         named = ",".join(config.group_coordinator_rebalance_protocols)

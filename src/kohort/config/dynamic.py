@@ -16,6 +16,7 @@ from kohort.config.broker import (
 )
 from kohort.config.ignored import means_nothing_here
 from kohort.config.settings import ConfigError, text_of
+from kohort.config.topic import TOPIC_SETTINGS
 
 _NAMES = """
 compression.gzip.level compression.lz4.level compression.type compression.zstd.level
@@ -105,10 +106,11 @@ def with_dynamic(file: BrokerConfig, configured: Mapping[str, Mapping[str, str]]
     """The settings of a file; over them those that are set for all brokers, which have the empty
     name; and over both those of the file's own broker.
 
-    A text that contradicts the file, or that cannot be read, is left aside alone: what lies under
-    it counts. Of these settings no two bound each other, so their order decides nothing.
+    A text that contradicts the others, or that cannot be read, is left aside alone: what lies under
+    it counts. Where two of them bound each other, the second goes first if only that is possible.
     """
     config = file
+    whose = (str(file.node_id), "")
     in_force: dict[str, dict[str, str]] = {}
     left_aside, unread = [], []
     for broker, texts in configured.items():
@@ -118,8 +120,15 @@ def with_dynamic(file: BrokerConfig, configured: Mapping[str, Mapping[str, str]]
             for name, text in texts.items()
             if is_unread(name)
         ]
+    later = []
     for name in sorted(DYNAMIC_NAMES):
-        for broker in (str(file.node_id), ""):
+        layers = [in_force[broker] for broker in whose if name in in_force.get(broker, {})]
+        try:
+            config = _with(config, name, layers[0][name]) if layers else config
+        except ConfigError:
+            later.append(name)
+    for name in later:
+        for broker in whose:
             text = in_force.get(broker, {}).get(name)
             if text is None:
                 continue
@@ -142,4 +151,21 @@ def _with(config: BrokerConfig, name: str, text: str) -> BrokerConfig:
     value = BROKER_SETTINGS[name].parse(text)
     changed = replace(config, **{name.replace(".", "_"): value})  # type: ignore[arg-type]
     check_consistent(changed)
+    if name.startswith(("log.retention.", "log.local.retention.")):
+        _check_local_retention(changed, name.rpartition(".")[2])
     return changed
+
+
+def _check_local_retention(config: BrokerConfig, kind: str) -> None:
+    """Upstream looks at these two together only where they change while it runs. -2 follows the
+    other, -1 is for ever.
+    """
+    name = f"log.local.retention.{kind}"
+    local = config.value(name)
+    whole = TOPIC_SETTINGS[f"retention.{kind}"].followed(config)
+    assert isinstance(local, int)
+    assert isinstance(whole, int)
+    if whole >= 0 and local != -2 and not 0 <= local <= whole:
+        raise ConfigError(
+            f"{name} is {local}, expected at most log.retention.{kind}, which is {whole}"
+        )

@@ -1,10 +1,26 @@
 """Addresses in settings: which listener is for clients, and where it is."""
 
-from kohort.config.broker import BrokerConfig
+from typing import Protocol
+
 from kohort.config.settings import ConfigError
 
 PORT_MAX = 65_535
+PLAINTEXT = "PLAINTEXT"
+PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104  (what upstream means by no host; `serve` warns)
+
+
+class Listeners(Protocol):
+    """The settings of a broker that are about listeners."""
+
+    @property
+    def listeners(self) -> tuple[str, ...]: ...
+    @property
+    def advertised_listeners(self) -> tuple[str, ...]: ...
+    @property
+    def listener_security_protocol_map(self) -> tuple[str, ...]: ...
+    @property
+    def controller_listener_names(self) -> tuple[str, ...]: ...
 
 
 def host_and_port(text: str) -> tuple[str, int]:
@@ -24,16 +40,54 @@ def listener_text(host: str, port: int) -> str:
     return f"PLAINTEXT://[{host}]:{port}" if ":" in host else f"PLAINTEXT://{host}:{port}"
 
 
-def listening_address(config: BrokerConfig) -> tuple[str, int]:
-    """The first of `listeners` that is not a controller's. Raises ConfigError when there is none,
-    or when it needs more than plain text.
+def check_listeners(config: Listeners) -> None:
+    """Raises ConfigError for a listener, or for an address to tell clients, that asks for more than
+    plain text. It would not be opened, and another one be open to everybody.
     """
-    protocols = dict(entry.split(":", 1) for entry in config.listener_security_protocol_map)
+    protocols = _protocols(config)
+    for setting, entries in (
+        ("listeners", config.listeners),
+        ("advertised.listeners", config.advertised_listeners),
+    ):
+        for entry in entries:
+            name = entry.partition("://")[0].upper()
+            protocol = protocols.get(name, name)
+            if not _is_controllers(name, config) and protocol != PLAINTEXT:
+                by = " by listener.security.protocol.map" if name in protocols else ""
+                raise ConfigError(
+                    f"{setting} has {entry!r}, which is {protocol}{by}: Kohort has plain text "
+                    f"only, expected PLAINTEXT://HOST:PORT"
+                )
+
+
+def _protocols(config: Listeners) -> dict[str, str]:
+    """The security protocol of each listener that is named. Raises ConfigError."""
+    found = {}
+    for entry in config.listener_security_protocol_map:
+        name, _, protocol = entry.upper().partition(":")
+        if not name or protocol not in PROTOCOLS:
+            raise ConfigError(
+                f"listener.security.protocol.map has {entry!r}, expected NAME:PROTOCOL, with one "
+                f"of {', '.join(PROTOCOLS)}"
+            )
+        found[name] = protocol
+    return found
+
+
+def _is_controllers(name: str, config: Listeners) -> bool:
+    return name.upper() in (other.upper() for other in config.controller_listener_names)
+
+
+def listening_address(config: Listeners) -> tuple[str, int]:
+    """The first of `listeners` that is not a controller's. Raises ConfigError when there is none,
+    or when it is none of plain text.
+    """
+    check_listeners(config)
     for listener in config.listeners:
         name, found, address = listener.partition("://")
-        if name in config.controller_listener_names:
+        if _is_controllers(name, config):
             continue
-        if not found or protocols.get(name, name) != "PLAINTEXT":
+        if not found:
             raise ConfigError(f"listeners has {listener!r}, expected PLAINTEXT://HOST:PORT")
         try:
             return host_and_port(f"{ANY_ADDRESS}{address}" if address[:1] == ":" else address)
@@ -42,13 +96,14 @@ def listening_address(config: BrokerConfig) -> tuple[str, int]:
     raise ConfigError(f"listeners is {','.join(config.listeners)!r}, expected one for clients")
 
 
-def advertised_address(config: BrokerConfig) -> tuple[str, int] | None:
+def advertised_address(config: Listeners) -> tuple[str, int] | None:
     """The address to tell clients: the first of `advertised.listeners` that is not a controller's.
     None: where the broker listens. Raises ConfigError.
     """
+    check_listeners(config)
     for listener in config.advertised_listeners:
         name, found, address = listener.partition("://")
-        if name in config.controller_listener_names:
+        if _is_controllers(name, config):
             continue
         if not found:
             raise ConfigError(

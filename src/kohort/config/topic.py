@@ -169,6 +169,28 @@ def checked_topic_config(name: str, text: str) -> str:
     return text_of(value) or ""
 
 
+def check_topic_together(overrides: Mapping[str, str], broker: BrokerConfig) -> None:
+    """Raises ConfigError for settings of a topic that contradict one another, or those of the
+    broker that it follows.
+    """
+    most, least = (in_force(name, overrides, broker) for name in _COMPACTION_LAGS)
+    assert isinstance(most, int)
+    assert isinstance(least, int)
+    if least > most:
+        raise ConfigError(
+            f"min.compaction.lag.ms is {least}, expected at most max.compaction.lag.ms, "
+            f"which is {most}"
+        )
+
+
+def in_force(name: str, overrides: Mapping[str, str], broker: BrokerConfig) -> Value:
+    """The value that counts for a topic with these texts of its own, already checked."""
+    row = TOPIC_SETTINGS[name]
+    own = overrides.get(name)
+    return row.followed(broker) if own is None else row.setting.parse(own)
+
+
+_COMPACTION_LAGS = ("max.compaction.lag.ms", "min.compaction.lag.ms")
 _THROTTLED = ("follower.replication.throttled.replicas", "leader.replication.throttled.replicas")
 _THROTTLED_BYTES_MAX = 32_767
 _THROTTLED_REPLICA = re.compile("[0-9]+:[0-9]+")
@@ -208,9 +230,7 @@ class TopicConfig:
         """The settings of a topic that has these texts of its own, already checked."""
 
         def value(name: str) -> Value:
-            row = TOPIC_SETTINGS[name]
-            own = overrides.get(name)
-            return row.followed(broker) if own is None else row.setting.parse(own)
+            return in_force(name, overrides, broker)
 
         def number(name: str) -> int:
             found = value(name)

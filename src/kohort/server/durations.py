@@ -35,14 +35,16 @@ class Longest:
 class Durations:
     """One thread adds; another one may read meanwhile."""
 
-    __slots__ = ("kept", "longest")
+    __slots__ = ("count", "kept", "longest")
 
     def __init__(self, clock: Callable[[], int] = perf_counter_ns) -> None:
+        self.count = 0
         self.kept: deque[int] = deque(maxlen=KEPT)
         self.longest = Longest(clock)
 
     def add(self, taken_ns: int) -> None:
         """It has taken this long, in nanoseconds."""
+        self.count += 1
         self.kept.append(taken_ns)
         if taken_ns > self.longest.now_ns:  # noqa: PLR1730  (max() would be one more call)
             self.longest.now_ns = taken_ns

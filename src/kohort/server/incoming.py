@@ -9,11 +9,21 @@ records under other offsets than were acknowledged.
 from collections.abc import Sequence
 
 from kohort.config import TopicConfig
+from kohort.config.settings import LONG_MAX
 from kohort.coordinator.effects import Producer
 from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.terms import Millis
 from kohort.wire import batch as batches
-from kohort.wire.batch import CODEC_MASK, HEADER_SIZE, PREFIX_SIZE, TRANSACTIONAL, BatchHeader
+from kohort.wire.batch import (
+    CODEC_MASK,
+    FAULTS_MAX,
+    HEADER_SIZE,
+    PREFIX_SIZE,
+    TRANSACTIONAL,
+    BatchHeader,
+    Faults,
+    Times,
+)
 from kohort.wire.compression import Compression
 
 _MAGIC_AT = 16
@@ -21,7 +31,6 @@ _ATTRIBUTES_AT = 22  # the lower byte
 _LEAST_SIZE = 14  # of the oldest format: a smaller size is no batch of any format
 _NEWEST_MAGIC = 2
 _ZSTD_SINCE = 7  # version of Produce
-_NO_TIMESTAMP = -1
 
 
 class RefusedRecords(ApiError):  # noqa: N818  (what it is about, as ApiError)
@@ -127,14 +136,18 @@ def check(batch: bytes, config: TopicConfig, where: str, now: Millis) -> BatchHe
     except WireError as error:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{where}: {error}") from error
     _check_shape(header, where)
+    times = None if config.log_append_time else _times(config, now)
     try:
-        batches.check_contents(batch, header)
+        faults = batches.check_contents(batch, header, times, keyed=config.compacted)
     except WireError as error:
         raise ApiError(ErrorCode.INVALID_RECORD, f"{where}: {error}") from error
-    if config.compacted:
-        _check_keys(batch, where)
-    if not config.log_append_time:
-        _check_times(batch, header, config, where, now)
+    _check_faults(faults, where, times)
+    if times is not None and header.max_timestamp > times.latest:
+        raise ApiError(
+            ErrorCode.INVALID_TIMESTAMP,
+            f"batch for {where} has {header.max_timestamp} as its latest time, "
+            f"expected at most {times.latest}",
+        )
     return header
 
 
@@ -164,37 +177,28 @@ def _check_shape(header: BatchHeader, where: str) -> None:
         )
 
 
-def _check_keys(batch: bytes, where: str) -> None:
-    """A compacted topic keeps the last value of a key, so a record must have one."""
-    try:
-        entries = batches.entries(batch)
-    except WireError as error:
-        raise ApiError(ErrorCode.INVALID_RECORD, f"{where}: {error}") from error
-    text = f"record without a key for {where}, which is compacted"
-    bad = [(place, text) for place, (_, _, key, _) in enumerate(entries) if key is None]
-    if bad:
-        raise _refused(ErrorCode.INVALID_RECORD, bad)
+def _times(config: TopicConfig, now: Millis) -> Times:
+    """The times that a producer's clock may tell. No answer could carry one beyond 64 bits."""
+    return Times(
+        max(now - config.timestamp_before_max_ms, -LONG_MAX - 1),
+        min(now + config.timestamp_after_max_ms, LONG_MAX),
+    )
 
 
-def _check_times(
-    batch: bytes, header: BatchHeader, config: TopicConfig, where: str, now: Millis
-) -> None:
-    """Raises ApiError where the producer's clock differs too much from ours."""
-    earliest = now - config.timestamp_before_max_ms
-    latest = now + config.timestamp_after_max_ms
-
-    def fits(timestamp: int) -> bool:
-        return timestamp == _NO_TIMESTAMP or earliest <= timestamp <= latest
-
-    if header.max_timestamp <= latest and fits(header.base_timestamp):
-        return
-    bad = [
-        (place, f"time {timestamp} for {where}, expected it within {earliest} to {latest}")
-        for place, (_, timestamp, _, _) in enumerate(batches.entries(batch))
-        if not fits(timestamp)
-    ]
-    raise _refused(ErrorCode.INVALID_TIMESTAMP, bad)
+def _check_faults(faults: Faults, where: str, times: Times | None) -> None:
+    """Raises ApiError, with the records that are at fault, or as many as the look has found. Their
+    texts do not name the partition: the answer does, once.
+    """
+    if faults.keyless:
+        text = "record without a key for a topic that is compacted"
+        raise _refused(ErrorCode.INVALID_RECORD, where, [(at, text) for at in faults.keyless])
+    if faults.out_of_time and times is not None:
+        within = f"expected it within {times.earliest} to {times.latest}"
+        bad = [(at, f"time {time}, {within}") for at, time in faults.out_of_time]
+        raise _refused(ErrorCode.INVALID_TIMESTAMP, where, bad)
 
 
-def _refused(code: ErrorCode, bad: Sequence[tuple[int, str]]) -> RefusedRecords:
-    return RefusedRecords(code, f"{len(bad)} records are refused: {bad[0][1] if bad else ''}", bad)
+def _refused(code: ErrorCode, where: str, bad: Sequence[tuple[int, str]]) -> RefusedRecords:
+    more = " or more" if len(bad) >= FAULTS_MAX else ""
+    text = f"{len(bad)}{more} records for {where} are refused: {bad[0][1]}"
+    return RefusedRecords(code, text, bad)

@@ -1,15 +1,47 @@
 """A line of the broker's log, as `kohort serve` and a broker under test write it."""
 
 import logging
+from typing import Any
 
-CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160), 0x2028, 0x2029)}
+# What is taken for printable and has no width: joiners, fillers, selectors of variants.
+_IGNORABLE = (
+    range(0x34F, 0x350),
+    range(0x115F, 0x1161),
+    range(0x17B4, 0x17B6),
+    range(0x180B, 0x1810),
+    range(0x3164, 0x3165),
+    range(0xFE00, 0xFE10),
+    range(0xFFA0, 0xFFA1),
+    range(0xE0100, 0xE01F0),
+)
+
+
+class _Codes:
+    """A table for `str.translate`. What cannot be printed becomes its code: what ends a line, has
+    no width, or turns the direction of what follows. It keeps nothing: names are chosen by clients.
+    """
+
+    def __getitem__(self, code: int) -> int | str:
+        seen = chr(code).isprintable() and not any(code in part for part in _IGNORABLE)
+        return code if seen else f"\\x{code:02x}"
+
+
+_CODES = _Codes()
 _TRACEBACK = "\nTraceback (most recent call last):\n"
 _INDENT = "    "
 
 
+def visible(line: str) -> str:
+    """A line in which every character is seen, and where it stands: others are escaped."""
+    if line.isascii() and line.isprintable():
+        return line
+    return line.translate(_CODES)
+
+
 class OneLine(logging.Formatter):
-    """Escapes line breaks: a name that a client chose must not begin a line of the log. A traceback
-    keeps its lines, with some room in front of each, as it may hold such names as well.
+    """Escapes what is not seen: a name that a client chose must not begin a line of the log, nor
+    look like another name. A traceback keeps its lines, with some room in front of each, as it may
+    hold such names as well.
     """
 
     def __init__(self) -> None:
@@ -18,5 +50,9 @@ class OneLine(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (its name there)
         told, found, rest = record.message.partition(_TRACEBACK)
         lines = f"{found}{rest}".strip("\n").split("\n") if found else []
-        record.message = f"\n{_INDENT}".join(line.translate(CONTROLS) for line in [told, *lines])
+        record.message = f"\n{_INDENT}".join(visible(line) for line in [told, *lines])
         return super().formatMessage(record)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802  (its name there)
+        lines = super().formatException(ei).split("\n")
+        return "\n".join(_INDENT + visible(line) for line in lines)

@@ -334,6 +334,12 @@ METRICS: tuple[Metric, ...] = (
         ("request", "error"),
     ),
     Metric(
+        "kohort_log_syncs",
+        COUNTER,
+        "syncs of a log that answers have waited for, those of other topics among them",
+        _one(lambda reading: reading.meters.syncs.count),
+    ),
+    Metric(
         "kohort_connections_refused",
         COUNTER,
         "connections beyond `max.connections` or `max.connections.per.ip`",

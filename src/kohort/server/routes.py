@@ -13,6 +13,8 @@ from kohort.server.apis import (
     alter_configs,
     alter_replica_log_dirs,
     api_versions,
+    authentication,
+    client_quotas,
     create_partitions,
     create_topics,
     delete_records,
@@ -45,6 +47,7 @@ from kohort.server.node import Node
 from kohort.terms import Millis
 from kohort.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kohort.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from kohort.wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from kohort.wire.messages.alter_configs import AlterConfigsRequest
 from kohort.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from kohort.wire.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
@@ -59,6 +62,7 @@ from kohort.wire.messages.consumer_group_prepare_assignment import (
     ConsumerGroupPrepareAssignmentRequest,
 )
 from kohort.wire.messages.create_acls import CreateAclsRequest
+from kohort.wire.messages.create_delegation_token import CreateDelegationTokenRequest
 from kohort.wire.messages.create_partitions import CreatePartitionsRequest
 from kohort.wire.messages.create_topics import CreateTopicsRequest
 from kohort.wire.messages.delete_acls import DeleteAclsRequest
@@ -66,8 +70,10 @@ from kohort.wire.messages.delete_groups import DeleteGroupsRequest
 from kohort.wire.messages.delete_records import DeleteRecordsRequest
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest
 from kohort.wire.messages.describe_acls import DescribeAclsRequest
+from kohort.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from kohort.wire.messages.describe_cluster import DescribeClusterRequest
 from kohort.wire.messages.describe_configs import DescribeConfigsRequest
+from kohort.wire.messages.describe_delegation_token import DescribeDelegationTokenRequest
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
 from kohort.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from kohort.wire.messages.describe_producers import DescribeProducersRequest
@@ -76,6 +82,7 @@ from kohort.wire.messages.describe_transactions import DescribeTransactionsReque
 from kohort.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from kohort.wire.messages.elect_leaders import ElectLeadersRequest
 from kohort.wire.messages.end_txn import EndTxnRequest
+from kohort.wire.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from kohort.wire.messages.fetch import FetchRequest
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
 from kohort.wire.messages.heartbeat import HeartbeatRequest
@@ -94,6 +101,9 @@ from kohort.wire.messages.offset_delete import OffsetDeleteRequest
 from kohort.wire.messages.offset_fetch import OffsetFetchRequest
 from kohort.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kohort.wire.messages.produce import ProduceRequest
+from kohort.wire.messages.renew_delegation_token import RenewDelegationTokenRequest
+from kohort.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from kohort.wire.messages.sasl_handshake import SaslHandshakeRequest
 from kohort.wire.messages.sync_group import SyncGroupRequest
 from kohort.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kohort.wire.messages.update_features import UpdateFeaturesRequest
@@ -170,6 +180,14 @@ ROUTES: dict[type[Any], Route] = {
     DeleteAclsRequest: here(acls.delete_acls, waits=True),
     DescribeUserScramCredentialsRequest: here(scram_credentials.describe_scram_credentials),
     AlterUserScramCredentialsRequest: here(scram_credentials.alter_scram_credentials, waits=True),
+    SaslHandshakeRequest: here(authentication.sasl_handshake),
+    SaslAuthenticateRequest: here(authentication.sasl_authenticate),
+    CreateDelegationTokenRequest: here(authentication.create_token),
+    RenewDelegationTokenRequest: here(authentication.renew_token),
+    ExpireDelegationTokenRequest: here(authentication.expire_token),
+    DescribeDelegationTokenRequest: here(authentication.describe_tokens),
+    DescribeClientQuotasRequest: here(client_quotas.describe_client_quotas),
+    AlterClientQuotasRequest: here(client_quotas.alter_client_quotas),
     # topics and their settings
     CreateTopicsRequest: here(create_topics.create_topics, waits=True),
     DeleteTopicsRequest: here(delete_topics.delete_topics, waits=True),

@@ -2,7 +2,8 @@
 
 A scraper that is slow, silent or greedy holds up no client of the broker, and few other scrapers:
 connections, bytes and seconds are bounded, and a page is made at most once in a while, however
-often it is asked for.
+often it is asked for. Of those that have asked nothing yet the oldest makes room for the next, and
+a health check is answered however many pages are on their way.
 """
 
 import asyncio
@@ -21,7 +22,8 @@ from kohort.server.cluster import Cluster
 from kohort.server.meters import Traffic
 from kohort.server.metrics import COUNTER, METRICS, Reading, missing
 
-CONNECTIONS_MAX = 32
+CONNECTIONS_MAX = 32  # that have asked nothing yet, and again that take a page
+AT_ONCE_MAX = 16  # connections in one go: they can speak before they are the oldest
 REQUEST_BYTES_MAX = 8192
 SECONDS_MAX = 10.0  # for a whole connection: the request, the page, and its way to the client
 FRESH_SECONDS = 0.5  # a page is as good for the next scraper
@@ -91,7 +93,8 @@ class MetricsEndpoint:
         self._serving = threading.Event()
         self._page = b""
         self._made_at = float("-inf")
-        self._open = 0
+        self._open = 0  # connections that take a page
+        self._silent: dict[asyncio.WriteTransport, None] = {}  # the oldest comes first
 
     def start(self) -> None:
         """Bind the port; `port` is the real one then. Raises OSError when it is taken."""
@@ -114,41 +117,63 @@ class MetricsEndpoint:
     async def _main(self, listener: socket.socket) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopped = asyncio.Event()
-        server = await asyncio.start_server(self._serve, sock=listener, limit=REQUEST_BYTES_MAX)
+        server = await asyncio.start_server(
+            self._serve, sock=listener, limit=REQUEST_BYTES_MAX, backlog=AT_ONCE_MAX
+        )
+        listener.listen()  # more than that may wait in the system's queue
         self._serving.set()
         await self._stopped.wait()
         server.close()  # those that are still served end with the loop
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         transport = writer.transport
-        if self._open >= CONNECTIONS_MAX:
-            transport.abort()
-            return
-        self._open += 1
         try:
             async with asyncio.timeout(SECONDS_MAX):
-                answer = await self._answer(reader)
-                writer.write(_response(answer))
-                await writer.drain()
-                writer.close()
-                await writer.wait_closed()
+                head = await self._request(reader, transport)
+                if _target(head) == (b"GET", b"/metrics"):
+                    await self._send_page(writer)
+                else:
+                    await _send(writer, self._answer(head))
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             pass  # the scraper has gone, or takes too long
         finally:
-            self._open -= 1
             transport.abort()
 
-    async def _answer(self, reader: asyncio.StreamReader) -> Page:
+    async def _request(
+        self, reader: asyncio.StreamReader, transport: asyncio.WriteTransport
+    ) -> bytes:
+        """The head of the request; empty where it is too long."""
+        silent = self._silent
+        silent[transport] = None
+        if len(silent) > CONNECTIONS_MAX:
+            oldest = next(iter(silent))
+            del silent[oldest]
+            oldest.abort()
         try:
-            head = await reader.readuntil(b"\r\n\r\n")
+            return await reader.readuntil(b"\r\n\r\n")
         except asyncio.LimitOverrunError:
+            return b""
+        finally:
+            silent.pop(transport, None)
+
+    async def _send_page(self, writer: asyncio.StreamWriter) -> None:
+        if self._open >= CONNECTIONS_MAX:
+            text = f"{CONNECTIONS_MAX} pages are on their way, expected fewer\n"
+            await _send(writer, (503, _TEXT, text.encode()))
+            return
+        self._open += 1
+        try:
+            await _send(writer, (200, CONTENT_TYPE_PLAIN_0_0_4, self._metrics()))
+        finally:
+            self._open -= 1
+
+    def _answer(self, head: bytes) -> Page:
+        """The answer to all but a scraper."""
+        if not head:
             return 400, _TEXT, b"the request is too long\n"
-        method, _, rest = head.partition(b" ")
-        path = rest.partition(b" ")[0].partition(b"?")[0]
+        method, path = _target(head)
         if method != b"GET":
             return 405, _TEXT, b"only GET is served\n"
-        if path == b"/metrics":
-            return 200, CONTENT_TYPE_PLAIN_0_0_4, self._metrics()
         if path == b"/healthz":
             lacking = missing(self._broker.cluster)
             text = "\n".join(lacking or ["ready"]) + "\n"
@@ -161,6 +186,19 @@ class MetricsEndpoint:
             self._page = generate_latest(self._registry)
             self._made_at = now
         return self._page
+
+
+def _target(head: bytes) -> tuple[bytes, bytes]:
+    """The method and the path of a request."""
+    method, _, rest = head.partition(b" ")
+    return method, rest.partition(b" ")[0].partition(b"?")[0]
+
+
+async def _send(writer: asyncio.StreamWriter, answer: Page) -> None:
+    writer.write(_response(answer))
+    await writer.drain()
+    writer.close()
+    await writer.wait_closed()
 
 
 def _response(answer: Page) -> bytes:

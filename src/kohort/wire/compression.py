@@ -87,6 +87,7 @@ def _decompress_framed(module: object, name: str, data: bytes, limit: int) -> by
             if size >= limit:
                 raise TooLargeError(f"{name}: more than {limit} bytes when unpacked") from error
             size = min(limit, 4 * size)
+            del output  # before a larger one is made
             continue
         del output[length:]
         return output
@@ -101,12 +102,36 @@ def _compress_xerial(data: bytes) -> bytes:
     return b"".join(parts)
 
 
-def _decompress_snappy(data: bytes, limit: int) -> bytes:
+def _decompress_snappy(data: bytes, limit: int) -> bytearray:
+    """Every block says how long it becomes: room is made once, for what all of them say."""
+    blocks = _snappy_blocks(data)
+    lengths = []
+    left = limit
+    try:
+        for block in blocks:
+            length = cramjam.snappy.decompress_raw_len(block)
+            if length > left:
+                raise TooLargeError(
+                    f"snappy: a block claims {length} bytes, {left} are left of the limit"
+                )
+            left -= length
+            lengths.append(length)
+        output = bytearray(limit - left)
+        at = 0
+        with memoryview(output) as room:
+            for block, length in zip(blocks, lengths, strict=True):
+                cramjam.snappy.decompress_raw_into(block, room[at : at + length])
+                at += length
+    except (cramjam.DecompressionError, OSError) as error:
+        raise WireError(f"snappy: {error}") from error
+    return output
+
+
+def _snappy_blocks(data: bytes) -> list[bytes]:
     """Java frames snappy in blocks (xerial); librdkafka and others may write one bare block."""
     if not data.startswith(_XERIAL_MAGIC):
-        return _snappy_block(data, limit)
+        return [data]
     blocks = []
-    left = limit
     position = len(_XERIAL_HEADER)
     if len(data) < position:
         raise WireError(f"snappy: framing header is cut at {len(data)} bytes, expected {position}")
@@ -117,20 +142,6 @@ def _decompress_snappy(data: bytes, limit: int) -> bytes:
         position += 4
         if not 0 < size <= len(data) - position:
             raise WireError(f"snappy: block of {size} bytes, but {len(data) - position} are left")
-        block = _snappy_block(data[position : position + size], left)
-        left -= len(block)
-        blocks.append(block)
+        blocks.append(data[position : position + size])
         position += size
-    return b"".join(blocks)
-
-
-def _snappy_block(block: bytes, limit: int) -> bytes:
-    try:
-        length = cramjam.snappy.decompress_raw_len(block)
-        if length > limit:
-            raise TooLargeError(
-                f"snappy: a block claims {length} bytes, {limit} are left of the limit"
-            )
-        return bytes(cramjam.snappy.decompress_raw(block))
-    except (cramjam.DecompressionError, OSError) as error:
-        raise WireError(f"snappy: {error}") from error
+    return blocks

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.server.apis.asking import value
+from tests.server.apis.topics import create, topic
 from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
@@ -222,3 +223,64 @@ def test_a_setting_that_is_fixed_is_refused(desk, name, why):
     (result,) = desk.ask(request, 1).responses
     assert result.error_code == ErrorCode.INVALID_REQUEST
     assert result.error_message.startswith(why)
+
+
+LAG, LEAST_LAG = "max.compaction.lag.ms", "min.compaction.lag.ms"
+
+
+def replaced(desk, **texts):
+    configs = [replacing.AlterableConfig(name=name, value=text) for name, text in texts.items()]
+    resource = replacing.AlterConfigsResource(
+        resource_type=TOPIC, resource_name="orders", configs=configs
+    )
+    request = replacing.AlterConfigsRequest(resources=[resource], validate_only=False)
+    return desk.ask(request, 2).responses[0].error_code
+
+
+def test_a_change_that_contradicts_what_stays_is_refused_and_changes_nothing():
+    """Also one that takes a setting back, so that the broker's counts again; as in Kafka."""
+    desk = Desk(node_id="1", log_cleaner_max_compaction_lag_ms="50")
+    desk.create(max_compaction_lag_ms="500", min_compaction_lag_ms="100")
+    before = value(desk, LAG), value(desk, LEAST_LAG)
+    refused = [
+        alter(desk, (LEAST_LAG, SET, "501")),
+        alter(desk, (LAG, SET, "99")),
+        alter(desk, (LAG, DELETE, None)),
+        alter(desk, (LAG, SET, "10"), ("retention.ms", SET, "5")),
+        alter(desk, (LEAST_LAG, SET, "501"), validate_only=True),
+        replaced(desk, **{LEAST_LAG: "100"}),
+    ]
+    assert refused == [ErrorCode.INVALID_CONFIG] * len(refused)
+    assert (value(desk, LAG), value(desk, LEAST_LAG)) == before
+    assert value(desk, "retention.ms")[0] == "604800000"
+    assert alter(desk, (LAG, DELETE, None), (LEAST_LAG, DELETE, None)) == 0
+    assert replaced(desk, **{LAG: "7", LEAST_LAG: "7"}) == 0
+
+
+def test_a_topic_is_not_made_with_settings_that_contradict_one_another():
+    desk = Desk(node_id="1", log_cleaner_min_compaction_lag_ms="50")
+    wrong = topic("wrong", max_compaction_lag_ms="49")
+    assert create(desk, wrong) == [ErrorCode.INVALID_CONFIG]
+    assert create(desk, wrong, validate_only=True) == [ErrorCode.INVALID_CONFIG]
+    assert create(desk, topic("wrong", max_compaction_lag_ms="50")) == [0]
+
+
+@pytest.mark.parametrize("whose", ["", "1"])
+def test_a_change_of_the_broker_that_contradicts_what_stays_is_refused(whose):
+    desk = Desk(node_id="1", log_cleaner_min_compaction_lag_ms="50")
+    name = "log.cleaner.max.compaction.lag.ms"
+    other = "log.cleaner.min.compaction.lag.ms"
+    local = "log.local.retention.ms"
+
+    def change(*changes):
+        return alter(desk, *changes, kind=BROKER, name=whose)
+
+    assert change((name, SET, "49")) == ErrorCode.INVALID_CONFIG
+    assert change((name, SET, "49"), (other, SET, "49")) == 0
+    assert change((other, DELETE, None)) == ErrorCode.INVALID_CONFIG
+    assert change((other, SET, "50")) == ErrorCode.INVALID_CONFIG
+    assert change((local, SET, "604800001")) == ErrorCode.INVALID_CONFIG
+    assert change((local, SET, "604800000")) == 0
+    assert change(("log.retention.ms", SET, "5")) == ErrorCode.INVALID_CONFIG
+    config = desk.cluster.config
+    assert config.value(name) == config.value(other) == 49

@@ -18,6 +18,7 @@ from kohort.config import (
     BrokerConfig,
     ConfigError,
     Kind,
+    check_topic_together,
     checked_dynamic_config,
     checked_topic_config,
     is_unknown,
@@ -368,6 +369,10 @@ def _changed_configs(broker: BrokerConfig, known: Topic, change: _Change) -> dic
             configs.pop(config.name, None)
         else:
             configs[config.name] = value
+    try:
+        check_topic_together(configs, broker)
+    except ConfigError as error:
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
     return configs
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kohort.config import ConfigError, checked_topic_config
+from kohort.config import BrokerConfig, ConfigError, check_topic_together, checked_topic_config
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode, StorageError
 from kohort.server.access import DESCRIBE_CONFIGS, TOPIC, check_create
@@ -125,7 +125,7 @@ def _created(
 def _checked(node: Node, draft: Draft, wanted: CreatableTopic) -> Topic:
     """The topic as it will be. Raises ApiError."""
     draft.refuse_name(wanted.name)
-    configs = _checked_configs(wanted.configs)
+    configs = _checked_configs(wanted.configs, node.cluster.config)
     if wanted.assignments:
         if wanted.replication_factor != -1:
             raise ApiError(
@@ -167,7 +167,9 @@ def _checked(node: Node, draft: Draft, wanted: CreatableTopic) -> Topic:
     )
 
 
-def _checked_configs(wanted: Sequence[CreatableTopicConfig]) -> dict[str, str]:
+def _checked_configs(
+    wanted: Sequence[CreatableTopicConfig], broker: BrokerConfig
+) -> dict[str, str]:
     """The settings of the topic. If one is given twice, the last counts. Raises ApiError."""
     texts: dict[str, str] = {}
     for config in wanted:
@@ -178,9 +180,11 @@ def _checked_configs(wanted: Sequence[CreatableTopicConfig]) -> dict[str, str]:
             )
         texts[config.name] = config.value
     try:
-        return {name: checked_topic_config(name, text) for name, text in texts.items()}
+        configs = {name: checked_topic_config(name, text) for name, text in texts.items()}
+        check_topic_together(configs, broker)
     except ConfigError as error:
         raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
+    return configs
 
 
 def _check_size(wanted: Sequence[CreatableTopic], default: int) -> None:

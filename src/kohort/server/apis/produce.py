@@ -39,6 +39,7 @@ _START_IS_NOT_TOLD = frozenset(
         ErrorCode.KAFKA_STORAGE_ERROR,
     }
 )
+RECORD_ERRORS_MAX = 100  # in one answer; what is refused beyond them is told without its records
 _NO_OFFSET = -1
 _BY_ID_SINCE = 13
 _ENROLS_SINCE = 12  # transactions of the second version
@@ -176,6 +177,7 @@ def _produced(
     refused = False
     elsewhere: dict[int, NodeEndpoint] = {}
     by_topic: dict[tuple[str, bytes], list[PartitionProduceResponse]] = {}
+    room = RECORD_ERRORS_MAX
     for wanted in call.request.topic_data:
         topic = _topic(node, call, wanted)
         answers = by_topic.setdefault((wanted.name, wanted.topic_id), [])
@@ -190,7 +192,9 @@ def _produced(
                 touched.append(partition)
             except ApiError as error:
                 refused = True
-                answers.append(_refused(node, topic, data.index, error, elsewhere))
+                answer = _refused(node, topic, data.index, error, elsewhere, room)
+                room -= len(answer.record_errors)
+                answers.append(answer)
     responses = [
         TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=answers)
         for (name, topic_id), answers in by_topic.items()
@@ -270,7 +274,9 @@ def _refused(
     index: int,
     error: ApiError,
     elsewhere: dict[int, NodeEndpoint],
+    room: int,
 ) -> PartitionProduceResponse:
+    """The answer to a batch that is not written; it names at most `room` of its records."""
     response = PartitionProduceResponse(
         index=index,
         error_code=error.code,
@@ -281,7 +287,7 @@ def _refused(
         response.log_start_offset = error.start
         response.record_errors = [
             BatchIndexAndErrorMessage(batch_index=place, batch_index_error_message=text)
-            for place, text in error.records
+            for place, text in error.records[:room]
         ]
     elif error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and isinstance(topic, Topic):
         leader, epoch = whereabouts(node, topic, index)

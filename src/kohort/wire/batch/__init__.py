@@ -8,7 +8,7 @@ from kohort.wire.batch.building import (
     seal,
     with_append_time,
 )
-from kohort.wire.batch.checking import check_contents
+from kohort.wire.batch.checking import FAULTS_MAX, Faults, Times, check_contents
 from kohort.wire.batch.growing import GrowingBatch
 from kohort.wire.batch.header import (
     APPEND_TIME,
@@ -45,15 +45,18 @@ __all__ = [
     "CODEC_MASK",
     "CONTROL",
     "DELETE_HORIZON",
+    "FAULTS_MAX",
     "HEADER_SIZE",
     "PREFIX_SIZE",
     "RECORD_SIZE",
     "TRANSACTIONAL",
     "BatchHeader",
     "Entry",
+    "Faults",
     "GrowingBatch",
     "Headers",
     "Record",
+    "Times",
     "build",
     "build_marker",
     "build_records",
