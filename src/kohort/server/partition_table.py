@@ -141,7 +141,8 @@ class PartitionTable:
             return None
         draft, finishes = self._judged()
         to_open, leaving = [], []
-        if draft is not None or self._unsettled is None:
+        waits = self._catalog.deleting or self._to_open  # nearly always nothing does
+        if draft is not None or (waits and self._unsettled is None):
             leaving = self._next_to_delete(draft)
             to_open = self._next_to_open(draft, leaving)
         if draft is None and not to_open and not leaving and not self._note_synced:
