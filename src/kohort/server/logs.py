@@ -160,7 +160,8 @@ class DirectoryStore:
     def _copy(self, name: str) -> Copy | None:
         path = f"{self._path}/{name}"
         try:
-            content = read_whole(self._files, self._path, name, private=True)
+            self._files.make_private(path)  # it may be of a broker that has left it open
+            content = read_whole(self._files, self._path, name)
         except OSError as error:
             return Copy(path, StorageError(f"{path} cannot be read: {error}"))
         return None if content is None else Copy(path, content)

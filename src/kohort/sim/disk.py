@@ -197,8 +197,7 @@ class MemoryFiles:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         return node
 
-    def open(self, path: str, *, private: bool = False) -> MemoryFile:
-        del private  # nobody else looks at it
+    def open(self, path: str) -> MemoryFile:
         self.refuse("open", path)
         parent, _, name = path.rpartition("/")
         inside = self._directory(parent).now
@@ -211,8 +210,12 @@ class MemoryFiles:
         return MemoryFile(self, found, path)
 
     def create(self, path: str, *, private: bool = False) -> MemoryFile:
+        del private
         self.unlink(path)
-        return self.open(path, private=private)
+        return self.open(path)
+
+    def make_private(self, path: str) -> None:
+        """Nobody else looks at it."""
 
     def is_link(self, path: str) -> bool:
         """No disk of this kind has links."""

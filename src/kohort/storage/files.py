@@ -39,13 +39,16 @@ class UnsyncedError(OSError):
 class Files(Protocol):
     """What a log asks of a file system. Errors are OSError."""
 
-    def open(self, path: str, *, private: bool = False) -> File:
-        """For reading and writing; an empty file when there is none. A link is refused. With
-        `private` nobody but the owner may read it from then on.
-        """
+    def open(self, path: str) -> File:
+        """For reading and writing; an empty file when there is none. A link is refused."""
 
     def create(self, path: str, *, private: bool = False) -> File:
-        """A new file in the place of whatever has the name: nothing is written through a link."""
+        """A new file in the place of whatever has the name: nothing is written through a link.
+        Nobody but the owner may read a `private` one.
+        """
+
+    def make_private(self, path: str) -> None:
+        """Let nobody but the owner read a file, where that can be: it may be another user's."""
 
     def is_link(self, path: str) -> bool:
         """Whether a name stands for something elsewhere."""
@@ -86,13 +89,9 @@ class DiskFile:
             if error.errno == errno.ELOOP:
                 raise OSError(errno.ELOOP, "it is a link, expected a file", path) from error
             raise
-        mode = os.fstat(self._descriptor).st_mode
-        if not stat.S_ISREG(mode):
+        if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
             self.close()
             raise OSError(errno.EINVAL, "it is no regular file", path)
-        if private and stat.S_IMODE(mode) & ~_PRIVATE:
-            with suppress(PermissionError):  # somebody else's: then it is replaced by the next one
-                os.fchmod(self._descriptor, _PRIVATE)
 
     def read(self, position: int, count: int) -> bytes:
         data = os.pread(self._descriptor, count, position)
@@ -188,12 +187,20 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
 class DiskFiles:
     """The real file system."""
 
-    def open(self, path: str, *, private: bool = False) -> File:
-        return DiskFile(path, private=private)
+    def open(self, path: str) -> File:
+        return DiskFile(path)
 
     def create(self, path: str, *, private: bool = False) -> File:
         self.unlink(path)
         return DiskFile(path, _TO_WRITE | os.O_EXCL, private=private)
+
+    def make_private(self, path: str) -> None:
+        with suppress(OSError):  # the next one who opens it is told
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+            try:
+                os.fchmod(descriptor, _PRIVATE)
+            finally:
+                os.close(descriptor)
 
     def is_link(self, path: str) -> bool:
         return Path(path).is_symlink()
@@ -233,13 +240,15 @@ class DiskFiles:
 class ReadOnlyFiles(DiskFiles):
     """The real file system, for looking only: what would change it is refused."""
 
-    def open(self, path: str, *, private: bool = False) -> File:
-        del private
+    def open(self, path: str) -> File:
         return DiskFile(path, os.O_RDONLY)
 
     def create(self, path: str, *, private: bool = False) -> File:
         del private
         raise _read_only(path)
+
+    def make_private(self, path: str) -> None:
+        """Whoever only looks changes no rights either."""
 
     def make_directory(self, path: str) -> list[str]:
         raise _read_only(path)
@@ -291,11 +300,11 @@ def sync_name(files: Files, path: str) -> None:
     files.sync_directory(os.path.dirname(path) or ".")  # noqa: PTH120  (paths are text here)
 
 
-def read_whole(files: Files, directory: str, name: str, *, private: bool = False) -> bytes | None:
+def read_whole(files: Files, directory: str, name: str) -> bytes | None:
     """The content of a small file, or None when there is none."""
     if name not in files.names(directory):
         return None
-    file = files.open(f"{directory}/{name}", private=private)
+    file = files.open(f"{directory}/{name}")
     try:
         return file.read(0, file.size())
     finally:

@@ -27,7 +27,7 @@ def _error(number: int, path: str) -> OSError:
 class _DiskFile(DiskFile):
     """A file on the real disk."""
 
-    def __init__(self, disk: "RealDisk", path: str, *, private: bool) -> None:
+    def __init__(self, disk: "RealDisk", path: str, *, private: bool = False) -> None:
         self._disk = disk
         self._path = path
         super().__init__(path, private=private)
@@ -50,13 +50,14 @@ class RealDisk(DiskFiles):
         self.full = False
         self.synced = synced
 
-    def open(self, path: str, *, private: bool = False) -> File:
+    def open(self, path: str) -> File:
         self._check_room_for(path)
-        return _DiskFile(self, path, private=private)
+        return _DiskFile(self, path)
 
     def create(self, path: str, *, private: bool = False) -> File:
         self.unlink(path)
-        return self.open(path, private=private)
+        self._check_room_for(path)
+        return _DiskFile(self, path, private=private)
 
     def make_directory(self, path: str) -> list[str]:
         self._check_room_for(path)
@@ -133,8 +134,7 @@ class MemoryDisk:
         self.full = False
         self._root: _Folder = {}
 
-    def open(self, path: str, *, private: bool = False) -> File:
-        del private  # nobody else looks at it
+    def open(self, path: str) -> File:
         folder, name = self._place(path)
         content = folder.get(name)
         if isinstance(content, dict):
@@ -145,8 +145,12 @@ class MemoryDisk:
         return _MemoryFile(self, path, content)
 
     def create(self, path: str, *, private: bool = False) -> File:
+        del private
         self.unlink(path)
-        return self.open(path, private=private)
+        return self.open(path)
+
+    def make_private(self, path: str) -> None:
+        """Nobody else looks at it."""
 
     def is_link(self, path: str) -> bool:
         """There are none."""

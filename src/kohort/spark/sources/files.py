@@ -47,8 +47,7 @@ class ReadOnlyFile(DiskFile):
 class ReadOnlyFiles(DiskFiles):
     """Files of somebody else: nothing is made, locked or repaired."""
 
-    def open(self, path: str, *, private: bool = False) -> ReadOnlyFile:
-        del private
+    def open(self, path: str) -> ReadOnlyFile:
         return ReadOnlyFile(path)
 
 
