@@ -8,7 +8,6 @@ often it is asked for.
 import asyncio
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -16,6 +15,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from kohort.runtime.clocks import monotonic
 from kohort.runtime.driver import INTERNAL
 from kohort.server.cluster import Cluster
 from kohort.server.meters import Traffic
@@ -156,7 +156,7 @@ class MetricsEndpoint:
         return 404, _TEXT, b"there are /metrics and /healthz\n"
 
     def _metrics(self) -> bytes:
-        now = time.monotonic()
+        now = monotonic()
         if now - self._made_at >= FRESH_SECONDS:
             self._page = generate_latest(self._registry)
             self._made_at = now
