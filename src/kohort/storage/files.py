@@ -1,12 +1,16 @@
 """The only door to the disk. Tests stand one behind it that fills up, tears writes and crashes."""
 
 import errno
-import fcntl
 import os
 import stat
 from pathlib import Path
 from threading import Lock
 from typing import ClassVar, Protocol
+
+try:
+    import fcntl
+except ImportError:  # Windows: a broker in memory needs no lock
+    fcntl = None  # type: ignore[assignment]
 
 DAMAGED_SUFFIX = ".damaged"
 _sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
@@ -122,6 +126,7 @@ class _LockedFile(DiskFile):
     held: ClassVar[dict[tuple[int, int], None]] = {}
 
     def __init__(self, path: str) -> None:
+        _check_locks(path)
         # POSIX locks do not keep a process from itself, and closing a second descriptor of the file
         # would drop the lock: so our own are looked up before the file is opened.
         if os.path.exists(path) and _identity(os.stat(path)) in self.held:  # noqa: PTH110, PTH116
@@ -139,6 +144,12 @@ class _LockedFile(DiskFile):
         if directory >= 0:
             os.close(directory)
         super().close()
+
+
+def _check_locks(path: str) -> None:
+    """Raises OSError where the system has no locks by which Kafka and we keep each other out."""
+    if fcntl is None:
+        raise OSError(errno.ENOTSUP, "file locks need a POSIX system; keep it in memory here", path)
 
 
 def _locked_directory(path: str) -> int:
@@ -231,6 +242,7 @@ def is_in_use(directory: str) -> bool:
     """Whether a broker of ours holds a directory; nothing is left of the question. May raise
     OSError.
     """
+    _check_locks(directory)
     descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
