@@ -39,7 +39,7 @@ class OwnSocket(_socket.socket):
 
     def accept(self) -> tuple[Self, Any]:
         """As the class of the standard library has it."""
-        descriptor, address = self._accept()
+        descriptor, address = self._accept()  # type: ignore[attr-defined]
         return type(self)(self.family, self.type, self.proto, descriptor), address
 
 
@@ -76,10 +76,12 @@ class OwnLoop(asyncio.SelectorEventLoop):
             if os.name == "posix":
                 sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
             sock.bind((host, port))
-            return await super().create_server(factory, sock=sock, backlog=backlog, **options)  # type: ignore[arg-type]
+            create: Any = super().create_server
+            server: asyncio.Server = await create(factory, sock=sock, backlog=backlog, **options)
         except BaseException:
             sock.close()
             raise
+        return server
 
     async def create_connection(  # type: ignore[override]
         self, factory: Any, host: str, port: int, **options: Any
@@ -88,10 +90,12 @@ class OwnLoop(asyncio.SelectorEventLoop):
         sock = _new_socket(host)
         try:
             await self.sock_connect(sock, (host, port))  # type: ignore[arg-type]
-            return await super().create_connection(factory, sock=sock, **options)  # type: ignore[call-overload,no-any-return]
+            create: Any = super().create_connection
+            made: tuple[asyncio.Transport, Any] = await create(factory, sock=sock, **options)
         except BaseException:
             sock.close()
             raise
+        return made
 
 
 def _new_socket(host: str) -> OwnSocket:

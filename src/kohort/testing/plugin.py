@@ -168,7 +168,8 @@ def pytest_runtest_makereport(
     """Add the picture of each group to the report of a failure, while the group is still there."""
     report = yield
     if report.when == "call" and report.failed:
-        begun = dict(item.stash.get(BEGUN, []))
+        marks: list[tuple[Broker, dict[int, int]]] = item.stash.get(BEGUN, [])
+        begun = dict(marks)
         for broker in _running():
             report.sections += _pictures(broker, begun.get(broker, {}))
     return report
