@@ -1,4 +1,4 @@
-"""`python -m kohort.sim`: it is for those who work on Kohort, so nobody has it among his commands."""
+"""`python -m kohort.sim`: for those who work on Kohort, so it is no command of its own."""
 
 import sys
 
