@@ -4,12 +4,14 @@ They decide which partition of the internal topic a group lives in, which protoc
 and who gets the odd partition.
 """
 
+import codecs
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TypeVar
 
 Key = TypeVar("Key")
 
+codecs.lookup("utf-16-be")  # Python imports it at its first use: not in a request
 _INT_BITS = 0xFFFFFFFF
 _LONG_BITS = 0xFFFFFFFFFFFFFFFF
 _FIBONACCI = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio

@@ -1,9 +1,16 @@
 """The words of the protocol as types: two bare ints in a row are a bug waiting for a caller."""
 
+import codecs
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple, NewType
+
+for _name in (
+    "utf-16-be",
+    "utf-16-le",
+):  # imported at first use: not in a request
+    codecs.lookup(_name)
 
 GroupId = NewType("GroupId", str)
 MemberId = NewType("MemberId", str)

@@ -165,6 +165,45 @@ def test_imports_go_down(module):
             )
 
 
+IN_REQUESTS = ("server", "coordinator", "transactions", "runtime", "storage", "records", "wire")
+AT_HAND = {"utf-8", "ascii", "latin-1"}  # these are in C
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        name
+        for name in MODULES
+        if name.split(".")[1:2] and name.split(".")[1] in (*IN_REQUESTS, "config", "terms", "java")
+    ],
+)
+def test_a_request_imports_nothing(module):
+    """With no file descriptor left an import fails, and would fail a request. What Python imports
+    by itself at its first use, as most codecs, is looked up when the module is imported.
+    """
+    tree = tree_of(module)
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            for node in ast.walk(function):
+                late = isinstance(node, ast.Import | ast.ImportFrom)
+                called = isinstance(node, ast.Call) and ast.unparse(node.func)
+                late = late or called in ("import_module", "importlib.import_module", "__import__")
+                assert not late, f"{module}:{node.lineno} imports at its first use"
+    looked_up = {
+        node.value
+        for top in tree.body
+        for node in ast.walk(top)
+        if "codecs.lookup" in ast.unparse(top) and isinstance(node, ast.Constant)
+    }
+    of_terms = {"utf-16-be", "utf-16-le"} if module != "kohort.java" else set()
+    known = AT_HAND | looked_up | (of_terms if ("kohort.terms" in graph()[module]) else set())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+            name = node.args[0]
+            if node.func.attr in ("encode", "decode") and isinstance(name, ast.Constant):
+                assert name.value in known, f"{module}:{node.lineno} looks {name.value} up late"
+
+
 def graph() -> dict[str, set[str]]:
     """Each module with those of ours that it imports, wherever the import stands."""
     return {

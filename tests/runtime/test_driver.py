@@ -150,6 +150,22 @@ def test_a_call_that_fails_fails_alone(more: dict[str, Any], name: str, code: st
     assert all("a bug" in one and "the counter" in one for one in desk.told.errors)
 
 
+def test_a_call_that_fails_for_want_of_descriptors_may_come_again(monkeypatch: Any) -> None:
+    """It is no fault of ours and none of the client's: one line, and a code that is retried."""
+    desk = Desk()
+
+    def call_without(_call: Any, _now: Any) -> Any:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(desk.machine, "call", call_without)
+    refused = call(Ask(Add("a", 1)))
+    desk.turn(refused)
+    assert refused.token.answer == "COORDINATOR_NOT_AVAILABLE"
+    assert desk.driver.active
+    assert desk.told.errors == []
+    assert ["Too many open files" in line for line in desk.told.warnings] == [True]
+
+
 def test_those_whom_a_failed_call_would_have_answered_are_refused_with_it() -> None:
     desk = Desk()
     waiting = call(Ask(parks=True))

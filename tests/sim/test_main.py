@@ -93,7 +93,7 @@ def test_a_state_that_cannot_be_kept_is_told_before_anything_is_played(
         main(["--seeds", "1-2", "--state", str(state)])
     assert refused.value.code == 2
     told = capsys.readouterr().err
-    assert told.startswith(f"kohort-sim: --state {state} cannot be used: ")
+    assert told.startswith(f"python -m kohort.sim: --state {state} cannot be used: ")
     assert told.count("\n") == 1
 
 
@@ -112,7 +112,9 @@ def test_a_state_that_can_be_written_no_more_ends_it_with_a_line(tmp_path, monke
     with pytest.raises(SystemExit):
         main(["--seeds", "1-2", "--minutes", "0.1", "--processes", "1", "--state", str(state)])
     told = capsys.readouterr().err
-    assert told.startswith(f"kohort-sim: --state {state} cannot be written: No space left on dev")
+    assert told.startswith(
+        f"python -m kohort.sim: --state {state} cannot be written: No space left on dev"
+    )
 
 
 def _refused(*_args, **_more):
@@ -131,7 +133,10 @@ def test_no_seeds_are_refused(capsys):
     [
         (("--seeds", "a-b"), "'a-b' has no seeds"),
         (("--seed", "-1"), "'-1' is no seed, expected a whole number"),
-        (("--plant", "skip revokation"), "did you mean skip revocation? (see kohort-sim --help)"),
+        (
+            ("--plant", "skip revokation"),
+            "did you mean skip revocation? (see python -m kohort.sim --help)",
+        ),
         (("--minutes", "0"), "'0', expected more than 0 minutes"),
         (("--minutes", "nan"), "'nan', expected more than 0 minutes"),
         (("--processes", "0"), "'0', expected 1 or more"),

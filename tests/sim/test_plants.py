@@ -1,6 +1,7 @@
 """Each planted bug is found, by a seed that is known to find it.
 
-Where a change of the simulator has moved them: `kohort-sim --plant NAME --minutes 2 --seeds 1-200`.
+Where a change of the simulator has moved them:
+`python -m kohort.sim --plant NAME --minutes 2 --seeds 1-200`.
 """
 
 import pytest

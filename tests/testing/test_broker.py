@@ -14,6 +14,7 @@ import pytest
 from tests.serve.talk import Talk
 from tests.waiting import SOON_S
 
+import kohort
 from kohort import AdminClient
 from kohort.config import BROKER_SETTINGS, text_of
 from kohort.errors import ApiError, KohortError
@@ -57,11 +58,11 @@ def test_from_start_to_close(process):
 
 def test_its_process_and_its_file_of_lines_are_gone_at_the_end():
     broker = Broker(process=True).start()
-    pid, said = broker.pid, broker._host._errors
+    pid, said = broker.pid, broker._host._said
     broker.stop()
     assert not alive(pid)
     broker.close()
-    assert not said.exists()
+    assert said.closed
 
 
 def test_its_thread_is_gone_at_the_end():
@@ -312,7 +313,7 @@ def test_the_admin_client_falls_back(limits):
         ({"settings": {"num.partitions": None}}, "num.partitions is None, expected a text"),
         ({"data_dir": Path("d"), "in_memory": True}, "data_dir is d, not allowed with in_memory"),
         ({"clock": "fast"}, "clock is 'fast', expected 'real' or 'manual'"),
-        ({"nodes": 0}, "nodes is 0, expected 1 or more"),
+        ({"nodes": 0}, "nodes is 0, expected a whole number, 1 or more"),
         ({"settings": {"listeners": "PLAINTEXT://:9"}}, "listeners is .* takes a free port"),
     ],
 )
@@ -526,3 +527,37 @@ def test_the_guide_names_every_setting_that_differs_from_a_brokers():
         assert set(broker.settings) == differ, "what is as everywhere need not be set"
     assert told[0] == {5: "Five", 6: "Six"}[len(differ)]
     assert {name for name in differ if f"`{name}`" in told[1]} == differ
+
+
+@both
+def test_only_committed_records_are_read_unless_all_are_asked_for(process):
+    import asyncio
+
+    async def produce(bootstrap, topic):
+        async with kohort.Producer(bootstrap_servers=bootstrap, transactional_id="a") as producer:
+            await producer.begin_transaction()
+            await producer.send(topic, b"aborted")
+            await producer.flush()
+            await producer.abort_transaction()
+            await producer.begin_transaction()
+            await producer.send(topic, b"committed")
+            await producer.commit_transaction()
+            await producer.begin_transaction()
+            await producer.send(topic, b"open")
+            await producer.flush()
+            broker.produce(topic, "behind the open one")
+            with pytest.raises(WaitTimeoutError, match="2 records of t"):
+                broker.read(topic, 2, timeout=0.05)
+            shown = [record.text for record in broker.read(topic)]
+            everything = broker.read(topic, isolation_level="read_uncommitted")
+            await producer.commit_transaction()
+            return shown, [record.text for record in everything]
+
+    with Broker(process=process) as broker:
+        topic = broker.create_topic("t")
+        shown, everything = asyncio.run(produce(broker.bootstrap, topic))
+        assert shown == ["committed"]
+        assert everything == ["aborted", "committed", "open", "behind the open one"]
+        ended = ["committed", "open", "behind the open one"]
+        assert [record.text for record in broker.read(topic, 3)] == ended, "waits for the marker"
+        assert [record.text for record in broker.read(topic, partition=0)] == ended

@@ -306,3 +306,34 @@ def test_a_wait_inside_an_event_loop_says_how_to_wait(group):
 
     with pytest.raises(WaitTimeoutError, match=r"asyncio\.to_thread"):
         asyncio.run(wait())
+
+
+def test_lag_counts_what_was_never_committed(broker, client, group):
+    """The tools of Kafka show a dash there: a test wants to know what is left to do."""
+    assert group.lag() == {}
+    join(client, group.id)
+    assert group.lag() == {("t", 0): 2, ("t", 1): 1}
+    assert "  t:0 committed nothing, end 2, lag 2" in str(group).splitlines()
+    group.remove_members()
+    group.commit("t", 1)
+    assert group.lag() == {("t", 0): 1}, "nobody subscribes to the other one now"
+    join(client, group.id)
+    assert group.lag() == {("t", 0): 1, ("t", 1): 1}
+
+
+def test_lag_counts_what_is_subscribed_to_and_not_assigned_yet(broker, client, group):
+    """A second member waits until the first has given up what it is to have."""
+    join(client, group.id, "first")
+    group.wait("Stable", 1)
+    join(client, group.id, "second")
+    assert group.lag() == {("t", 0): 2, ("t", 1): 1}
+
+
+def test_lag_begins_where_the_log_begins():
+    with Broker(in_memory=True) as broker, Talk(broker.bootstrap) as client:
+        broker.create_topic("t", configs={"retention.ms": 60_000})
+        broker.produce("t", "a", "b")
+        broker.clock.advance(301)
+        broker.produce("t", "c")
+        join(client, "g")
+        assert broker.groups["g"].lag() == {("t", 0): 1}

@@ -108,3 +108,45 @@ def test_a_process_that_is_silent():
     with pytest.raises(KohortError, match="does not run"):
         _ = host.pid
     host.close()
+
+
+def test_a_process_that_somebody_has_stopped_is_named_and_ends_in_order(monkeypatch):
+    monkeypatch.setattr("kohort.testing.hosts.STOPPED_SECONDS", 0.3)
+    host = ProcessHost()
+    host.start(plan())
+    pid = host.pid
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(KohortError, match=f"its process {pid} is stopped \\(SIGSTOP\\)"):
+        host.ask("time_ms")
+    host.resume()
+    assert host.ask("time_ms") == 1_000, "it goes on, and the late answer is nobody's"
+    os.kill(pid, signal.SIGSTOP)
+    host.stop()
+    assert not os.path.exists(f"/proc/{pid}")  # noqa: PTH110
+    assert "Traceback" not in host.log()
+    host.close()
+
+
+def test_a_process_that_is_silent_is_named(monkeypatch):
+    monkeypatch.setattr("kohort.testing.hosts.ASK_SECONDS", 0.3)
+    host = ProcessHost()
+    host.start(plan())
+    monkeypatch.setattr("kohort.testing.hosts._is_readable", lambda *_: False)
+    with pytest.raises(KohortError, match=f"its process {host.pid} is silent for 0.3 s"):
+        host.ask("time_ms")
+    host.kill()
+    host.close()
+
+
+def test_a_broker_whose_process_is_stopped_can_be_closed(monkeypatch):
+    from kohort.testing import Broker
+
+    monkeypatch.setattr("kohort.testing.hosts.STOPPED_SECONDS", 0.3)
+    with Broker(process=True) as broker:
+        broker.create_topic("t")
+        pid = broker.pid
+        os.kill(pid, signal.SIGSTOP)
+        monkeypatch.setattr("kohort.testing.asking.ANSWER_S", 0.5)
+        with pytest.raises(KohortError, match=f"its process {pid} is stopped"):
+            broker.create_topic("u")
+    assert not os.path.exists(f"/proc/{pid}")  # noqa: PTH110

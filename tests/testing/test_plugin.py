@@ -205,3 +205,212 @@ def test_what_a_test_leaves_behind_harms_no_other(tmp_path):
     told = run(tmp_path, LEFT_BEHIND)
     assert "1 failed, 3 passed" in told
     assert "fault: COORDINATOR_NOT_AVAILABLE for ListGroups, hits: 0" in told
+
+
+CHANGED = """
+import os, signal, time
+import pytest
+
+def now():
+    return time.time() * 1000
+
+def test_node(kohort_broker):
+    kohort_broker.node(1).stop()
+    kohort_broker.node(0).kill(takeover=False)
+
+def test_after_node(kohort_broker, kohort_topic):
+    assert kohort_broker.command("group_log_ends")
+    assert kohort_broker.ask("topic_ends", kohort_topic) == {(kohort_topic, 0): 0}
+    for index in range(3):
+        with pytest.raises(Exception, match="is running"):
+            kohort_broker.node(index).start()
+
+def test_clock(kohort_broker):
+    kohort_broker.clock.advance(86_400 * 30)
+    kohort_broker.produce(kohort_broker.create_topic("kept"), "x")
+
+def test_after_clock(kohort_broker):
+    assert abs(kohort_broker.clock.now_ms - now()) < 60_000
+    assert kohort_broker.read("kept")[0].text == "x"
+    kohort_broker.restart()
+    assert abs(kohort_broker.clock.now_ms - now()) < 60_000
+
+def test_fault(kohort_broker):
+    kohort_broker.faults.error("Metadata", 15, times=None)
+
+def test_after_fault(kohort_broker):
+    assert list(kohort_broker.faults) == []
+
+def test_stop(kohort_broker, kohort_topic):
+    kohort_broker.stop()
+
+def test_after_stop(kohort_broker):
+    assert kohort_broker.is_running
+    assert kohort_broker.topics == ["kept"]
+
+def test_stopped_process(kohort_broker):
+    if kohort_broker.process:
+        os.kill(kohort_broker.pid, signal.SIGSTOP)
+
+def test_after_stopped_process(kohort_broker):
+    assert kohort_broker.topics == ["kept"]
+
+def test_killed_process(kohort_broker):
+    if kohort_broker.process:
+        os.kill(kohort_broker.pid, signal.SIGKILL)
+
+def test_after_killed_process(kohort_broker):
+    assert kohort_broker.topics == ["kept"]
+"""
+
+
+@pytest.mark.parametrize("process", [False, True])
+def test_what_a_test_has_changed_is_as_before_for_the_next_one(process, tmp_path):
+    (tmp_path / "conftest.py").write_text(f"""
+import pytest
+
+@pytest.fixture(scope="session")
+def kohort_options():
+    return {{"nodes": 3, "process": {process}}}
+""")
+    assert "12 passed" in run(tmp_path, CHANGED)
+
+
+def test_the_groups_that_a_test_has_touched_are_shown(tmp_path):
+    text = """
+import pytest
+from tests.serve.talk import Talk
+from tests.testing.members import join
+from kohort.testing import Broker
+
+@pytest.fixture
+def own():
+    with Broker() as broker:
+        yield broker
+
+def test_before(kohort_broker, own, kohort_topic):
+    kohort_broker.groups["untouched"].commit(kohort_topic)
+
+def test_joins(kohort_broker, kohort_topic):
+    with Talk(kohort_broker.bootstrap) as client:
+        join(client, "hard-coded", topic=kohort_topic)
+        assert 0
+
+def test_commits(kohort_broker, kohort_topic):
+    with Talk(kohort_broker.bootstrap) as client:
+        assert client.commit("committed", kohort_topic, 1) == 0
+        assert 0
+
+def test_waits(kohort_broker):
+    kohort_broker.groups["misspelt"].wait("Stable", timeout=0.05)
+
+def test_of_its_own(own):
+    own.create_topic("t")
+    own.groups["elsewhere"].commit("t")
+    assert 0
+"""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # noqa: PTH120
+    out = run(tmp_path, text, "-o", f"pythonpath={root}")
+    assert "4 failed, 1 passed" in out
+    for name in ("hard-coded: consumer Stable", "committed: ", "elsewhere: "):
+        assert f"\ngroup {name}" in out
+    assert "\ngroup misspelt: does not exist" in out
+    assert "untouched" not in out.partition("short test summary")[0]
+
+
+MARKERS = {
+    "partition=3": "the marker kohort_topic has no argument partition; did you mean partitions?",
+    "partitions='3'": "partitions is '3', expected a whole number, 1 or more",
+    "0": "partitions is 0, expected a whole number, 1 or more",
+    "2, partitions=3": "the marker kohort_topic names partitions twice",
+    "configs=[1]": "configs is [1], expected a dict",
+    "configs={'retention.m': 1}": "INVALID_CONFIG: Unknown topic config name: retention.m",
+    "configs={'retention.ms': None}": "retention.ms is None, expected a text, a number or a bo",
+    "replication_factor=9": "INVALID_REPLICATION_FACTOR: ",
+}
+OPTIONS = {
+    "{'setings': {}}": "has no argument setings; did you mean settings?",
+    "['nodes']": "kohort_options is ['nodes'], expected a dict",
+    "{'settings': {'num.partition': 3}}": "num.partition is not a setting; did you mean num.part",
+    "{'nodes': '3'}": "nodes is '3', expected a whole number, 1 or more",
+}
+
+
+def test_a_mistake_in_a_marker_or_in_the_options_is_one_line(tmp_path):
+    text = "import pytest\n"
+    for index, marker in enumerate(MARKERS):
+        text += f"""
+@pytest.mark.kohort_topic({marker})
+def test_marker_{index}(kohort_topic):
+    pass
+"""
+    for index, options in enumerate(OPTIONS):
+        text += f"""
+class TestOptions{index}:
+    @pytest.fixture(scope="class")
+    def kohort_options(self):
+        return {options}
+
+    @pytest.fixture(scope="class")
+    def kohort_broker(self, kohort_options):
+        from kohort.testing.plugin import _new_broker
+        with _new_broker(kohort_options) as broker:
+            yield broker
+
+    def test_options_{index}(self, kohort_broker):
+        pass
+"""
+    out = run(tmp_path, text)
+    assert f"{len(MARKERS) + len(OPTIONS)} errors" in out
+    for name, cases in (("marker", MARKERS), ("TestOptions", OPTIONS)):
+        for index, line in enumerate(cases.values()):
+            told = out.partition("_ ERROR at setup of ")[2]
+            whose = f"test_marker_{index} " if name == "marker" else f"test_options_{index} "
+            told = out.partition(whose)[2].partition("\n_")[0].partition("\n====")[0]
+            told = [text for text in told.splitlines()[1:] if text]
+            assert len(told) == 1, told
+            assert line in told[0]
+
+
+def test_a_failure_shows_the_lines_of_the_test_and_none_of_kohort(tmp_path):
+    text = """
+import pytest
+from kohort.testing import Broker
+
+def test_refused(kohort_broker):
+    kohort_broker.create_topic("a/b")
+
+def test_late(kohort_broker):
+    kohort_broker.groups["g"].wait(members=1, timeout=0.05)
+
+def test_read(kohort_broker):
+    kohort_broker.read("no-such-topic")
+
+def test_fault(kohort_broker):
+    kohort_broker.faults.drop("Fech")
+
+def test_arguments():
+    Broker(nodes=0)
+
+def test_setting():
+    Broker({"num.partition": 3})
+
+def test_not_running():
+    Broker().groups["g"].lag()
+
+def test_process(kohort_broker):
+    Broker(process=True).clock.advance(1)
+
+def test_taken(kohort_broker):
+    other = Broker()
+    other._port = int(kohort_broker.bootstrap.rpartition(":")[2])
+    other.start()
+"""
+    out = run(tmp_path, text)
+    assert "9 failed" in out
+    assert "raised in repr" not in out
+    places = [
+        line for line in out.splitlines() if line.startswith(("src/", "/")) and ".py:" in line
+    ]
+    assert not [line for line in places if "kohort/" in line], out
+    assert "def ask" not in out

@@ -1,7 +1,6 @@
 """A broker under test inside its own loop."""
 
 import asyncio
-import logging
 import socket
 
 import pytest
@@ -9,7 +8,8 @@ from tests.serve.ports import free_port
 
 from kohort.errors import KohortError
 from kohort.testing.disk import RealDisk
-from kohort.testing.stage import LINES_MAX, Plan, Stage, observer
+from kohort.testing.lines import Lines
+from kohort.testing.stage import Plan, Stage
 
 
 def plan(**different):
@@ -28,7 +28,7 @@ def plan(**different):
 
 def staged(play, **different):
     async def whole():
-        stage = Stage(plan(**different), observer([]), RealDisk(synced=False))
+        stage = Stage(plan(**different), Lines([]), RealDisk(synced=False))
         bootstrap = await stage.start()
         try:
             return await play(stage, bootstrap)
@@ -77,7 +77,7 @@ def test_a_port_that_somebody_has_for_a_moment(taken):
         return bootstrap
 
     async def whole():
-        stage = Stage(plan(nodes=2, port=port), observer([]), RealDisk(synced=False))
+        stage = Stage(plan(nodes=2, port=port), Lines([]), RealDisk(synced=False))
         asyncio.get_running_loop().call_later(0.1, other.close)
         bootstrap = await stage.start()
         try:
@@ -93,7 +93,7 @@ def test_a_port_that_somebody_keeps(taken, monkeypatch):
     monkeypatch.setattr("kohort.testing.stage.BIND_S", 0.1)
 
     async def whole():
-        stage = Stage(plan(nodes=2, port=port), observer([]), RealDisk(synced=False))
+        stage = Stage(plan(nodes=2, port=port), Lines([]), RealDisk(synced=False))
         with pytest.raises(KohortError, match=f"port {port + 1} is taken"):
             await stage.start()
 
@@ -137,7 +137,7 @@ def test_without_faults_nobody_is_asked():
 
 def test_abandoned_logs_are_whole(tmp_path):
     async def life():
-        stage = Stage(plan(data_dir=str(tmp_path)), observer([]), RealDisk(synced=False))
+        stage = Stage(plan(data_dir=str(tmp_path)), Lines([]), RealDisk(synced=False))
         await stage.start()
         await stage.abandon()
         await stage.abandon()
@@ -146,7 +146,7 @@ def test_abandoned_logs_are_whole(tmp_path):
     lines = []
 
     async def again():
-        stage = Stage(plan(data_dir=str(tmp_path)), observer(lines), RealDisk(synced=False))
+        stage = Stage(plan(data_dir=str(tmp_path)), Lines(lines), RealDisk(synced=False))
         await stage.start()
         await stage.stop()
 
@@ -166,7 +166,7 @@ def test_fetches_that_are_not_ended_any_more_are_told():
     lines = []
 
     async def play():
-        stage = Stage(plan(), observer(lines), RealDisk(synced=False))
+        stage = Stage(plan(), Lines(lines), RealDisk(synced=False))
         await stage.start()
         cluster = stage._broker.cluster
         cluster.waiting, waiting = [None], cluster.waiting
@@ -177,19 +177,3 @@ def test_fetches_that_are_not_ended_any_more_are_told():
     asyncio.run(play())
     told = "fetches that wait are not ended any more: AttributeError"
     assert [line for line in lines if told in line]
-
-
-def test_lines_are_kept_and_passed_on(caplog):
-    lines = []
-    log = observer(lines)
-    with caplog.at_level(logging.WARNING, "kohort"):
-        log.info("one\ntwo")
-        log.warning("three")
-    assert [line.partition(" INFO ")[2] or line.partition(" WARNING ")[2] for line in lines] == [
-        "one\\x0atwo",
-        "three",
-    ]
-    assert [one.message for one in caplog.records] == ["three"]
-    for _ in range(LINES_MAX + 5):
-        log.info("more")
-    assert len(lines) == LINES_MAX

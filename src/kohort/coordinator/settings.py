@@ -22,6 +22,7 @@ class ConsumerSettings:
     max_size: int
     assignors: tuple[str, ...]  # the default first
     client_assignors: bool  # whether members may compute assignments
+    computation_timeout_ms: int  # how long one of them may do so at most
 
     @classmethod
     def of(cls, config: BrokerConfig, overrides: Mapping[str, str] = NOTHING) -> Self:
@@ -37,6 +38,7 @@ class ConsumerSettings:
             config.group_consumer_max_size,
             config.group_consumer_assignors,
             is_on(CLIENT_SIDE, overrides, config),
+            config.group_consumer_client_assignors_timeout_ms,
         )
 
 

@@ -9,6 +9,7 @@ already true in the machine, every call of the turn is refused, and the machine 
 the log, between the turns of the others.
 """
 
+import errno
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
@@ -28,6 +29,7 @@ from kohort.terms import Millis, Offset
 INTERNAL = "internal failure: "  # a line begins so when a fault of ours is told, not one of a disk
 RETRY_MS = 1000
 AGAIN_MAX = 4  # a call that is taken more often than this would go on for ever
+_TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 STEPS_DUE = 1000  # deadlines met in one turn; others are answered before the next
 
 _NOTHING = Effects()  # of a step before it is taken, and after the last one
@@ -368,6 +370,10 @@ class PartitionDriver(Generic[M]):
         if isinstance(error, WireError):
             return ApiError(ErrorCode.INVALID_REQUEST, str(error))
         what = f"{type(call.request).__name__} of {call.client.id!r} at {call.client.host}"
+        if isinstance(error, OSError) and error.errno in _TOO_MANY_FILES:
+            self._observe.warning(f"{what} is refused: {error.strerror}, raise `ulimit -n`")
+            text = "the broker has no file descriptor left"
+            return ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, text)
         self._tell_failure(what, error)
         return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{type(error).__name__}: {error}")
 

@@ -8,9 +8,9 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from time import perf_counter, perf_counter_ns
 
 from kohort.errors import Broken
+from kohort.runtime.clocks import perf_counter, perf_counter_ns
 from kohort.server.clock import Clock
 from kohort.server.cluster import Cluster
 from kohort.server.disk_work import Work, described

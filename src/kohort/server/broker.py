@@ -366,8 +366,7 @@ class Broker:
                     self.surroundings.observe.warning(
                         f"the clock of this machine has jumped by {jump_ms} ms"
                     )
-                    self.cluster.clock_jumped(jump_ms)
-                    self._clock_jumped(jump_ms)
+                    self.clock_jumped(jump_ms)
                 more = self.cluster.housekeep(self._clock())
                 self.schedule_turn()
         finally:
@@ -375,10 +374,13 @@ class Broker:
                 BUSY_SWEEP_SECONDS if more else self._sweep_pause(), self._sweep
             )
 
-    def _clock_jumped(self, by_ms: int) -> None:
-        """The times that were noted move with the clock. Otherwise a jump forward would look like a
-        stall, and after a jump back the time of the stall would lie ahead: everybody would be late.
+    def clock_jumped(self, by_ms: int) -> None:
+        """The deadlines and the times that were noted move with the clock. Otherwise a jump forward
+        would look like a stall, and after a jump back the time of the stall would lie ahead:
+        everybody would be late.
         """
+        if self.cluster is not None:
+            self.cluster.clock_jumped(by_ms)
         self._turned_at = Millis(self._turned_at + by_ms)
         self._held_at = Millis(self._held_at + by_ms)
         self._hold_until = Millis(self._hold_until + by_ms)

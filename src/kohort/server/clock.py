@@ -1,8 +1,8 @@
 """What time it is, for records and for sessions."""
 
-import time
 from collections.abc import Callable
 
+from kohort.runtime import clocks
 from kohort.terms import Millis
 
 JUMP_SECONDS = 0.5
@@ -17,7 +17,9 @@ class Clock:
     """
 
     def __init__(
-        self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic
+        self,
+        wall: Callable[[], float] = clocks.wall,
+        steady: Callable[[], float] = clocks.monotonic,
     ) -> None:
         self._wall = wall
         self._steady = steady

@@ -9,7 +9,6 @@ tests with a clock of their own drive this class directly.
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from time import perf_counter_ns
 from typing import Any
 
 from kohort.assignors import Assign
@@ -17,6 +16,7 @@ from kohort.config import BrokerConfig, LeftAside, with_dynamic
 from kohort.coordinator.effects import Call
 from kohort.coordinator.topics import Topics
 from kohort.errors import Broken, KohortError, StorageError
+from kohort.runtime.clocks import perf_counter_ns
 from kohort.runtime.driver import PartitionDriver
 from kohort.runtime.observers import Observer
 from kohort.server.access import May, everyone_may

@@ -4,7 +4,8 @@ thousand times.
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from time import perf_counter_ns
+
+from kohort.runtime.clocks import perf_counter_ns
 
 KEPT = 4096
 WINDOW_NS = 60_000_000_000  # for how long the longest is told, at least, and at most for twice this

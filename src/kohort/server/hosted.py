@@ -4,7 +4,6 @@ HOSTED is the list. The cluster gives each partition of these topics a driver wh
 """
 
 from collections.abc import Callable, Mapping
-from time import perf_counter_ns
 from typing import Any, NamedTuple
 
 from kohort.assignors import Assign
@@ -14,6 +13,7 @@ from kohort.coordinator.shard import Shard
 from kohort.coordinator.tally import Tally
 from kohort.coordinator.topics import Topics
 from kohort.errors import Broken
+from kohort.runtime.clocks import perf_counter_ns
 from kohort.runtime.driver import PartitionDriver
 from kohort.server.access import DESCRIBE, TOPIC, May
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC

@@ -38,19 +38,24 @@ def visible(line: str) -> str:
     return line.translate(_CODES)
 
 
-class OneLine(logging.Formatter):
-    """Escapes what is not seen: a name that a client chose must not begin a line of the log, nor
-    look like another name. A traceback keeps its lines, with some room in front of each, as it may
-    hold such names as well.
+def one_line(text: str) -> str:
+    """The text with what is not seen escaped: a name that a client chose must not begin a line of
+    the log, nor look like another name. A traceback keeps its lines, with some room in front of
+    each, as it may hold such names as well.
     """
+    message, found, rest = text.partition(_TRACEBACK)
+    lines = f"{found}{rest}".strip("\n").split("\n") if found else []
+    return f"\n{_INDENT}".join(visible(line) for line in [message, *lines])
+
+
+class OneLine(logging.Formatter):
+    """Formats a record by `one_line`."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (its name there)
-        told, found, rest = record.message.partition(_TRACEBACK)
-        lines = f"{found}{rest}".strip("\n").split("\n") if found else []
-        record.message = f"\n{_INDENT}".join(visible(line) for line in [told, *lines])
+        record.message = one_line(record.message)
         return super().formatMessage(record)
 
     def formatException(self, ei: Any) -> str:  # noqa: N802  (its name there)

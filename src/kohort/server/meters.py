@@ -5,10 +5,10 @@ Another thread reads them at any time.
 """
 
 from collections.abc import Callable
-from time import perf_counter_ns
 from typing import Any
 
 from kohort.coordinator.tally import Tally
+from kohort.runtime.clocks import perf_counter_ns
 from kohort.server.durations import Durations, Turns
 from kohort.wire.codegen import Encoder
 from kohort.wire.schema import Primitive, fields_of

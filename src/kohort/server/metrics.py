@@ -7,9 +7,9 @@ counter ends in `_total`, as Prometheus wants it.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from time import perf_counter_ns
 
 from kohort.errors import ErrorCode
+from kohort.runtime.clocks import perf_counter_ns
 from kohort.runtime.driver import Condition
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kohort.server.cluster import Cluster

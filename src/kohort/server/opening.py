@@ -5,7 +5,8 @@ or a part of one. They keep the id that `partition.metadata` names.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from uuid import uuid4
+from os import urandom
+from uuid import UUID
 
 from kohort.assignors import Assign
 from kohort.config import BrokerConfig
@@ -31,7 +32,7 @@ from kohort.terms import TopicId, uuid_text
 def new_uuid() -> bytes:
     """16 random bytes. The id's text does not begin with a dash, as options of tools do."""
     while True:
-        value = uuid4().bytes
+        value = UUID(bytes=urandom(16), version=4).bytes  # as uuid4 does
         if not uuid_text(value).startswith("-"):
             return value
 

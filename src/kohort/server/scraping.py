@@ -9,7 +9,6 @@ a health check is answered however many pages are on their way.
 import asyncio
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -17,6 +16,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from kohort.runtime.clocks import monotonic
 from kohort.runtime.driver import INTERNAL
 from kohort.server.cluster import Cluster
 from kohort.server.meters import Traffic
@@ -181,7 +181,7 @@ class MetricsEndpoint:
         return 404, _TEXT, b"there are /metrics and /healthz\n"
 
     def _metrics(self) -> bytes:
-        now = time.monotonic()
+        now = monotonic()
         if now - self._made_at >= FRESH_SECONDS:
             self._page = generate_latest(self._registry)
             self._made_at = now

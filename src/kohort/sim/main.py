@@ -1,10 +1,10 @@
-"""The command `kohort-sim`: plays seeds, one process for each, and says what was found.
+"""The command `python -m kohort.sim`: plays seeds, one process for each, and says what was found.
 
-kohort-sim --seed 7                 one seed; the last line is its outcome
-kohort-sim --seeds 1-1000           many, on every core, with progress
-kohort-sim --seeds 1-10000 --state FILE    the same, to be stopped and resumed
-kohort-sim --plant NAME --seeds 1-200      until a planted bug is found
-kohort-sim --plant NAME --seed 1 --story   and what a find looks like
+python -m kohort.sim --seed 7                 one seed; the last line is its outcome
+python -m kohort.sim --seeds 1-1000           many, on every core, with progress
+python -m kohort.sim --seeds 1-10000 --state FILE    the same, to be stopped and resumed
+python -m kohort.sim --plant NAME --seeds 1-200      until a planted bug is found
+python -m kohort.sim --plant NAME --seed 1 --story   and what a find looks like
 """
 
 import argparse
@@ -67,7 +67,9 @@ def _wants_story(given: argparse.Namespace) -> bool:
 
 def _parser() -> Parser:
     parser = Parser(
-        prog="kohort-sim", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog="python -m kohort.sim",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
     )
     parser.add_argument("--seed", type=_seed, default=1, help="one seed (default 1)")
     parser.add_argument("--seeds", type=_range, help="FIRST-LAST: many seeds, up to the first find")

@@ -1,13 +1,17 @@
 """The only door to the disk. Tests stand one behind it that fills up, tears writes and crashes."""
 
 import errno
-import fcntl
 import os
 import stat
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import ClassVar, Protocol
+
+try:
+    import fcntl
+except ImportError:  # Windows: a broker in memory needs no lock
+    fcntl = None  # type: ignore[assignment]
 
 DAMAGED_SUFFIX = ".damaged"
 _TO_WRITE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
@@ -146,6 +150,7 @@ class _LockedFile(DiskFile):
     held: ClassVar[dict[tuple[int, int], None]] = {}
 
     def __init__(self, path: str) -> None:
+        _check_locks(path)
         # POSIX locks do not keep a process from itself, and closing a second descriptor of the file
         # would drop the lock: so our own are looked up before the file is opened.
         if os.path.exists(path) and _identity(os.stat(path)) in self.held:  # noqa: PTH110, PTH116
@@ -163,6 +168,12 @@ class _LockedFile(DiskFile):
         if directory >= 0:
             os.close(directory)
         super().close()
+
+
+def _check_locks(path: str) -> None:
+    """Raises OSError where the system has no locks by which Kafka and we keep each other out."""
+    if fcntl is None:
+        raise OSError(errno.ENOTSUP, "file locks need a POSIX system; keep it in memory here", path)
 
 
 def _locked_directory(path: str) -> int:
@@ -277,6 +288,7 @@ def is_in_use(directory: str) -> bool:
     """Whether a broker of ours holds a directory; nothing is left of the question. May raise
     OSError.
     """
+    _check_locks(directory)
     descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -6,12 +6,15 @@ Its requests carry a client id of their own, which no fault of a test touches.
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
+from random import Random
+from typing import Literal
 
 from kohort.client.admin import groups, offsets, topics
 from kohort.client.admin.rounds import settle
 from kohort.client.admin.views import GroupDescription, MemberDescription, NewTopic
 from kohort.client.cluster import Cluster, Node
 from kohort.client.fetch import BY_NAME
+from kohort.client.fetching.decoding import Aborted
 from kohort.client.produce import append
 from kohort.client.producing.partitioning import partition_of
 from kohort.client.settings import addresses_of
@@ -37,6 +40,7 @@ from kohort.wire.messages.offset_commit import (
     OffsetCommitResponse,
 )
 
+Isolation = Literal["read_committed", "read_uncommitted"]
 ANSWER_S = 30.0
 OFFSETS_TOPIC = "__consumer_offsets"
 FETCH_BYTES = 8 << 20
@@ -51,7 +55,9 @@ class Asker:
     """Asks one cluster. Every method raises ApiError for a refusal."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._cluster = Cluster(addresses_of(bootstrap), client_id=OWN_CLIENT_ID)
+        # Chance of its own: a test that has seeded `random` gets the numbers that it expects.
+        chance = Random().random  # noqa: S311  (jitter)
+        self._cluster = Cluster(addresses_of(bootstrap), client_id=OWN_CLIENT_ID, chance=chance)
 
     async def close(self) -> None:
         await self._cluster.close()
@@ -105,12 +111,16 @@ class Asker:
                     written[id(entry)] = from_wire(topic, place.partition, entry)
         return [written[id(entry)] for entry in entries]
 
-    async def ends(self, places: Iterable[TopicPartition], when: str) -> dict[TopicPartition, int]:
-        """The offsets behind the last record, or of the first one: "latest" or "earliest"."""
+    async def ends(
+        self, places: Iterable[TopicPartition], when: str, *, committed: bool = False
+    ) -> dict[TopicPartition, int]:
+        """The offsets behind the last record, or of the first one: "latest" or "earliest".
+        `committed` leaves out what is behind the first open transaction.
+        """
         found = await topics.list_offsets(
             self._cluster,
             dict.fromkeys(places, when),
-            read_committed=False,
+            read_committed=committed,
             deadline=_deadline(),
         )
         return {place: offset.offset or 0 for place, offset in found.all().items()}
@@ -118,34 +128,49 @@ class Asker:
     async def topic_ends(self, topic: str) -> dict[TopicPartition, int]:
         return await self.ends(await self._partitions(topic), "latest")
 
-    async def read(self, topic: str, partition: int | None) -> list[Record]:
-        """All records that a topic, or a partition of it, has now, partition by partition."""
+    async def read(
+        self,
+        topic: str,
+        partition: int | None,
+        isolation_level: Isolation = "read_uncommitted",
+        *,
+        begin: int = 0,
+    ) -> list[Record]:
+        """All records that a topic, or a partition of it, has now, partition by partition. With
+        "read_committed" those of aborted and open transactions are left out. `begin` is the least
+        offset.
+        """
+        committed = isolation_level == "read_committed"
         places = (
             await self._partitions(topic)
             if partition is None
             else [TopicPartition(topic, partition)]
         )
         begins = await self.ends(places, "earliest")
-        ends = await self.ends(places, "latest")
+        ends = await self.ends(places, "latest", committed=committed)
         found: list[Record] = []
         for place in places:
-            at = begins[place]
+            at = max(begins[place], begin)
             while at < ends[place]:
-                data = await self._fetch(place, at)
+                data, aborted = await self._fetch(place, at, committed=committed)
                 found += (
                     from_wire(topic, place.partition, record)
-                    for record in _records_of(data)
-                    if record.offset >= at
+                    for record in _records_of(data, aborted)
+                    if at <= record.offset < ends[place]
                 )
                 at = _end_of(data, at)
         return found
 
-    async def _fetch(self, place: TopicPartition, offset: int) -> bytes:
-        """Whole batches from an offset on; the last one may be cut off and is left away."""
+    async def _fetch(
+        self, place: TopicPartition, offset: int, *, committed: bool
+    ) -> tuple[bytes, Aborted | None]:
+        """Whole batches from an offset on, and which of them were aborted, where only committed
+        ones are asked for. The last one may be cut off and is left away.
+        """
 
         async def ask(
             node: Node, keys: Sequence[TopicPartition], deadline: float
-        ) -> dict[TopicPartition, bytes | ApiError]:
+        ) -> dict[TopicPartition, tuple[bytes, Aborted | None] | ApiError]:
             wanted = FetchPartition(
                 partition=place.partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES
             )
@@ -153,6 +178,7 @@ class Asker:
                 max_wait_ms=0,
                 min_bytes=1,
                 max_bytes=FETCH_BYTES,
+                isolation_level=int(committed),
                 topics=[FetchTopic(topic=place.topic, partitions=[wanted])],
             )
             answer: FetchResponse = await self._cluster.ask(
@@ -162,7 +188,10 @@ class Asker:
             got = (
                 api_error(partition.error_code)
                 if partition.error_code
-                else bytes(partition.records or b"")
+                else (
+                    bytes(partition.records or b""),
+                    Aborted(partition.aborted_transactions) if committed else None,
+                )
             )
             return dict.fromkeys(keys, got)
 
@@ -177,6 +206,11 @@ class Asker:
     async def _partitions(self, topic: str) -> list[TopicPartition]:
         found = await topics.describe_topics(self._cluster, [topic], deadline=_deadline())
         return [TopicPartition(topic, partition.partition) for partition in found[topic].partitions]
+
+    async def partitions_of(self, names: Sequence[str]) -> list[TopicPartition]:
+        """The partitions of those topics that there are."""
+        there = set(await self.topic_names()) if names else set()
+        return [place for name in names if name in there for place in await self._partitions(name)]
 
     async def group_names(self) -> list[str]:
         found = await groups.list_groups(
@@ -256,6 +290,17 @@ class Asker:
                 )
         return found
 
+    async def groups_since(self, ends: Mapping[int, int]) -> list[str]:
+        """The groups of which something was written since their log ended there, by partition."""
+        found: dict[str, None] = {}
+        for place, end in (await self.topic_ends(OFFSETS_TOPIC)).items():
+            before = ends.get(place.partition, 0)
+            if end > before:
+                for record in await self.read(OFFSETS_TOPIC, place.partition, begin=before):
+                    group = group_of(codec.decode(record.key or b"", record.value).key)
+                    found.update({group: None} if group is not None else {})
+        return list(found)
+
     async def _group_log(self, group: str) -> list[Record]:
         partitions = await self._partitions(OFFSETS_TOPIC)
         return await self.read(OFFSETS_TOPIC, coordinator_partition(group, len(partitions)))
@@ -326,10 +371,12 @@ class Asker:
         return outcome
 
 
-def _records_of(data: bytes) -> Iterator[WireRecord]:
+def _records_of(data: bytes, aborted: Aborted | None = None) -> Iterator[WireRecord]:
     """The records of whole batches; those of markers are nobody's."""
     for position, header in walk(data):
         check(data, position, header)
+        if aborted is not None and aborted.drops(data, position, header):
+            continue
         if not header.is_control:
             yield from records(data, position)
 

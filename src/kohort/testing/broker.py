@@ -2,22 +2,31 @@
 
 import atexit
 import os
-import shutil
-import tempfile
-import time
 from collections.abc import Coroutine, Mapping
-from datetime import timedelta
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
+from weakref import WeakSet
 
 from kohort.config.broker import BrokerConfig
 from kohort.config.settings import plain
-from kohort.errors import KohortError
-from kohort.testing.asking import Asker
+from kohort.errors import ApiError, ErrorCode, KohortError
+from kohort.runtime.clocks import monotonic, sleep, wall
+from kohort.testing.arguments import (
+    absolute_path,
+    check_bool,
+    check_choice,
+    check_mapping,
+    check_text,
+    check_whole,
+)
+from kohort.testing.asking import Asker, Isolation
 from kohort.testing.clock import Kind
 from kohort.testing.faults import Faults
 from kohort.testing.groups import LOOK_S, WAIT_S, Groups, WaitTimeoutError
+from kohort.testing.handles import ClockHandle, NodeHandle
 from kohort.testing.hosts import IN_MEMORY, Host, ProcessHost, ThreadHost
 from kohort.testing.loop import LoopThread
 from kohort.testing.records import Content, Headers, Record, content, headers_of, shortened
@@ -33,74 +42,13 @@ _SETTINGS = {
     "group.consumer.min.heartbeat.interval.ms": "100",
     # A rebalance of KIP-848 takes some heartbeats of those whom it concerns.
     "group.consumer.heartbeat.interval.ms": "100",
+    # A client in the process of the test may live in the time to which the test has frozen it.
+    "log.message.timestamp.after.max.ms": str((1 << 63) - 1),
 }
 
-Result = TypeVar("Result")
-ADVANCE_MAX_S = 10 * 365 * 86_400  # beyond some centuries, times do not fit into records
+__tracebackhide__ = True  # pytest shows the line of the test that has asked
+_getpid = os.getpid
 _OWN_SETTINGS = ("listeners", "log.dir", "log.dirs")
-
-
-class ClockHandle:
-    """The time of the broker. Clients stay in real time."""
-
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
-
-    def advance(self, seconds: float | timedelta) -> None:
-        """Let time pass at once. Sessions that end by then have ended on return, their members are
-        out, and what retention drops is gone.
-        """
-        if isinstance(seconds, timedelta):
-            seconds = seconds.total_seconds()
-        if not isinstance(seconds, int | float) or isinstance(seconds, bool):
-            raise TypeError(f"advance is {seconds!r}, expected seconds or a timedelta")
-        if not 0 <= seconds <= ADVANCE_MAX_S:
-            raise ValueError(f"advance is {seconds} seconds, expected 0 to {ADVANCE_MAX_S}")
-        ms = round(seconds * 1000)
-        self._broker.command("advance", ms)
-        self._broker.moved_ms += ms
-
-    @property
-    def now_ms(self) -> int:
-        """Milliseconds since 1970, as the broker counts them."""
-        found: int = self._broker.command("time_ms")
-        return found
-
-
-class NodeHandle:
-    """One node of a cluster of several, by its index."""
-
-    def __init__(self, broker: "Broker", index: int) -> None:
-        self.index = index
-        self._broker = broker
-
-    @property
-    def address(self) -> str:
-        """Its `host:port`, which it keeps."""
-        return self._broker.bootstrap.split(",")[self.index]
-
-    def stop(self, *, takeover: bool = True) -> None:
-        """It leaves in order: the others take over, its clients are told, its port closes.
-
-        Without `takeover`, only the other replicas of a partition lead that in its place. Nobody
-        leads what has none, as groups have, until the node starts: Metadata says
-        LEADER_NOT_AVAILABLE, FindCoordinator COORDINATOR_NOT_AVAILABLE. Raises KohortError for the
-        last node that serves.
-        """
-        self._broker.command("stop_node", self.index, told=True, replaced=takeover)
-
-    def kill(self, *, takeover: bool = True) -> None:
-        """It is gone at once: its connections are cut with no answer. The rest is as in `stop`."""
-        self._broker.command("stop_node", self.index, told=False, replaced=takeover)
-
-    def start(self) -> None:
-        """It comes back to its address, and leads what it has led before."""
-        self._broker.command("start_node", self.index)
-
-    def restart(self) -> None:
-        """Stop and start it."""
-        self.stop()
-        self.start()
 
 
 class Broker:
@@ -121,7 +69,8 @@ class Broker:
     Args:
         settings: Kafka's configuration names to values, on top of some that suit tests (sessions
             may be short, the first rebalance does not wait).
-        data_dir: the directory of the log, which is kept. None keeps the log until `close`: in
+        data_dir: the directory of the log, which is kept; a relative one is that of the folder in
+            which the test is now. None keeps the log until `close`: in
             memory for a thread, in a directory of its own for a process.
         in_memory: keep nothing at all. A restart then starts empty.
         nodes: how many nodes of one cluster, each on a port of its own.
@@ -139,35 +88,28 @@ class Broker:
         self,
         settings: Mapping[str, str | float] | None = None,
         *,
-        data_dir: Path | None = None,
+        data_dir: Path | str | None = None,
         in_memory: bool = False,
         nodes: int = 1,
         versions: Mapping[str, int] | None = None,
         process: bool = False,
         clock: Kind = "real",
     ) -> None:
+        self.bootstrap = ""  # first of all: an error shows the repr of what it is about
+        self._host: Host | None = None
+        try:
+            self.settings = _settings(settings, versions)
+        except KohortError as error:
+            raise error.with_traceback(None) from None  # where it was raised says nothing to a test
+        for name, flag in (("in_memory", in_memory), ("process", process)):
+            check_bool(name, flag)
+        check_choice("clock", clock, ("real", "manual"))
+        check_whole("nodes", nodes, least=1)
         if data_dir is not None and in_memory:
             raise KohortError(f"data_dir is {data_dir}, not allowed with in_memory")
-        if clock not in ("real", "manual"):
-            raise KohortError(f"clock is {clock!r}, expected 'real' or 'manual'")
-        if nodes < 1:
-            raise KohortError(f"nodes is {nodes}, expected 1 or more")
-        given = plain(settings or {})
-        for name in _OWN_SETTINGS:
-            if name in given:
-                raise KohortError(
-                    f"{name} is {given[name]!r}, not allowed here: the broker takes a free port,"
-                    " and data_dir is an argument"
-                )
-        self.settings = {**_SETTINGS, **given}
-        if versions:
-            text = ",".join(f"{name}:{version}" for name, version in versions.items())
-            self.settings["api.versions.max"] = text
-        offered_versions(BrokerConfig.of(self.settings).api_versions_max)
         self.nodes = nodes
         self.in_memory = in_memory
         self.process = process
-        self.bootstrap = ""
         self.moved_ms = 0  # how far the clock was moved
         self.groups = Groups(self)
         self.faults = Faults(self)
@@ -176,10 +118,9 @@ class Broker:
         self._begin_ms = 0
         self._started_by: int | None = None  # a process
         self._own_dir = process and data_dir is None and not in_memory
-        self.data_dir = data_dir
+        self.data_dir = None if data_dir is None else absolute_path("data_dir", data_dir)
         self._port = 0
         self._loop: LoopThread | None = None
-        self._host: Host | None = None
         self._asker: Asker | None = None
 
     def __repr__(self) -> str:
@@ -207,16 +148,16 @@ class Broker:
             where = f"process {self.pid}" if self.process else "a thread"
             raise KohortError(f"the broker already runs as {where}, stop it first")
         self._check_process()
-        self._started_by = os.getpid()
+        self._started_by = _getpid()
         self._forget_life()
         atexit.register(self._end_with_interpreter)
         if self._own_dir and self.data_dir is None:
-            self.data_dir = Path(tempfile.mkdtemp(prefix="kohort-"))
+            self.data_dir = Path(mkdtemp(prefix="kohort-"))
         if self._loop is None:
             self._loop = LoopThread()
         if self._host is None:
             self._host = ProcessHost() if self.process else ThreadHost(self._loop)
-        self._begin_ms = self._begin_ms or int(time.time() * 1000)
+        self._begin_ms = self._begin_ms or int(wall() * 1000)
         plan = Plan(
             settings=self.settings,
             data_dir=self._where(),
@@ -229,9 +170,28 @@ class Broker:
         try:
             self.bootstrap = self._host.start(plan)
         except KohortError as error:
-            raise KohortError(f"the broker did not start: {error}") from error
+            raise KohortError(f"the broker did not start: {error}") from None
         self._port = int(self.bootstrap.split(",")[0].rpartition(":")[2])
+        running.add(self)
         return self
+
+    def recover(self) -> Self:
+        """Undo what a test has done to it: it runs, with all its nodes, has no fault, and its clock
+        is where it would be if nobody had moved it. Topics, records and groups stay. The plugin of
+        pytest and `BrokerCase` call it after each test.
+        """
+        if self._host is not None:
+            self._host.resume()
+        try:
+            if self.is_running:
+                self.faults.clear()
+                self.command("start_nodes")
+                self.command("return_clock")
+        except KohortError:
+            if self.is_running:  # else the test has killed it a moment ago
+                raise
+        self.moved_ms = 0
+        return self if self.is_running else self.start()
 
     def stop(self) -> None:
         """End it in order. Its log is kept; nothing happens when it does not run."""
@@ -263,7 +223,7 @@ class Broker:
         `close` may be called at any time, and more than once. A `start` after it begins anew. In a
         forked process it does nothing: the broker is not its own.
         """
-        if self._started_by not in (None, os.getpid()):
+        if self._started_by not in (None, _getpid()):
             return
         self.stop()
         if self._host is not None:
@@ -273,15 +233,17 @@ class Broker:
             self._loop.close()
             self._loop = None
         if self._own_dir and self.data_dir is not None:
-            shutil.rmtree(self.data_dir, ignore_errors=True)
+            rmtree(self.data_dir, ignore_errors=True)
             self.data_dir = None
         self.bootstrap, self._port = "", 0
         self.moved_ms = self._begin_ms = 0
+        running.discard(self)
         atexit.unregister(self._end_with_interpreter)
 
     def node(self, index: int) -> NodeHandle:
         """One node of a cluster of several, counted from 0."""
-        if not 0 <= index < self.nodes:
+        check_whole("index", index)
+        if index >= self.nodes:
             raise KohortError(f"there is no node {index}, expected 0 to {self.nodes - 1}")
         return NodeHandle(self, index)
 
@@ -300,12 +262,20 @@ class Broker:
         configs: Mapping[str, str | float] | None = None,
     ) -> str:
         """Create a topic; its name. Raises ApiError when there is one."""
-        texts = plain(configs or {})
+        check_text("name", name)
+        check_whole("partitions", partitions, least=1)
+        check_whole("replication_factor", replication_factor, least=1)
+        check_mapping("configs", configs or {})
+        try:
+            texts = plain(configs or {})
+        except KohortError as error:
+            raise error.with_traceback(None) from None
         self.ask("create_topic", name, partitions, replication_factor, texts)
         return name
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic with its records. Raises ApiError when there is none."""
+        check_text("name", name)
         self.ask("delete_topic", name)
 
     def move_leader(self, topic: str, partition: int = 0, node: int | None = None) -> int:
@@ -313,6 +283,10 @@ class Broker:
         `__consumer_offsets` or `__transaction_state` takes its groups or transactions with it.
         Raises KohortError.
         """
+        check_text("topic", topic)
+        check_whole("partition", partition)
+        if node is not None:
+            check_whole("node", node)
         chosen: int = self.command("move_partition", topic, partition, node)
         return chosen
 
@@ -339,10 +313,11 @@ class Broker:
         partition is given. The time is the broker's. Returns the records as they stand. Raises
         ApiError, as when there is no such topic.
         """
+        check_text("topic", topic)
         at = self.clock.now_ms if timestamp_ms is None else timestamp_ms
-        _check_whole("timestamp_ms", at)
+        check_whole("timestamp_ms", at)
         if partition is not None:
-            _check_whole("partition", partition)
+            check_whole("partition", partition)
         pairs = headers_of(headers)
         entries = [WireRecord(0, at, content(key), content(value), pairs) for value in values]
         written: list[Record] = self.ask("produce", topic, entries, partition)
@@ -354,24 +329,35 @@ class Broker:
         count: int | None = None,
         *,
         partition: int | None = None,
+        isolation_level: Isolation = "read_committed",
         timeout: float = WAIT_S,
     ) -> list[Record]:
         """All records that a topic, or one partition of it, has now, partition by partition.
 
+        Without another `isolation_level` these are the committed ones: nothing of a transaction
+        that was aborted, and nothing from the first open transaction of a partition on.
+        "read_uncommitted" shows whatever the log holds.
+
         With a count it waits until there are so many, and raises WaitTimeoutError with those that
         are there after `timeout` seconds.
         """
-        deadline = time.monotonic() + timeout
+        check_text("topic", topic)
+        if count is not None:
+            check_whole("count", count)
+        if partition is not None:
+            check_whole("partition", partition)
+        check_choice("isolation_level", isolation_level, ("read_committed", "read_uncommitted"))
+        deadline = monotonic() + timeout
         while True:
-            found: list[Record] = self.ask("read", topic, partition)
+            found: list[Record] = self.ask("read", topic, partition, isolation_level)
             if len(found) >= (count or 0):
                 return found
-            if time.monotonic() > deadline:
+            if monotonic() > deadline:
                 raise WaitTimeoutError(
                     f"not within {timeout:g} s: {count} records of {topic}, it has "
                     f"{shortened(found)}"
                 )
-            time.sleep(LOOK_S)
+            sleep(LOOK_S)
 
     def ask(self, question: str, *arguments: Any) -> Any:
         """Ask by the protocol; see `Asker`."""
@@ -382,7 +368,12 @@ class Broker:
         if self._asker is None:
             self._asker = Asker(self.bootstrap)
         work: Coroutine[Any, Any, Any] = getattr(self._asker, question)(*arguments)
-        return loop.run(work)
+        try:
+            return loop.run(work)
+        except ApiError as error:
+            if error.code is ErrorCode.REQUEST_TIMED_OUT and self._host is not None:
+                self._host.check()  # it may be known why
+            raise
 
     def command(self, command: str, *arguments: Any, **named: Any) -> Any:
         """Give a command to the broker's own side; see `Stage`."""
@@ -408,7 +399,7 @@ class Broker:
 
     def _check_process(self) -> None:
         """Raises KohortError in a process that was forked from the one that started the broker."""
-        if self._started_by not in (None, os.getpid()):
+        if self._started_by not in (None, _getpid()):
             raise KohortError(
                 f"the broker belongs to process {self._started_by}, from which this one was forked:"
                 " use a client on its `bootstrap` here"
@@ -421,7 +412,7 @@ class Broker:
 
     def _end_with_interpreter(self) -> None:
         """Nobody has closed it."""
-        if self._started_by != os.getpid():
+        if self._started_by != _getpid():
             return
         self._forget_life()
         if self._host is not None:
@@ -436,6 +427,28 @@ class Broker:
             self._loop.run(asker.close())
 
 
-def _check_whole(name: str, value: object) -> None:
-    if not isinstance(value, int) or value < 0:
-        raise KohortError(f"{name} is {value!r}, expected a whole number, 0 or more")
+def _settings(
+    settings: Mapping[str, str | float] | None, versions: Mapping[str, int] | None
+) -> dict[str, str]:
+    """The settings of a broker with those that suit tests. Raises KohortError for wrong ones."""
+    check_mapping("settings", settings or {})
+    check_mapping("versions", versions or {})
+    given = plain(settings or {})
+    for name in _OWN_SETTINGS:
+        if name in given:
+            raise KohortError(
+                f"{name} is {given[name]!r}, not allowed here: the broker takes a free port,"
+                " and data_dir is an argument"
+            )
+    whole = {**_SETTINGS, **given}
+    if versions:
+        for name, version in versions.items():
+            check_whole(f"the version of {name}", version, least=-1)
+        text = ",".join(f"{name}:{version}" for name, version in versions.items())
+        whole["api.versions.max"] = text
+    offered_versions(BrokerConfig.of(whole).api_versions_max)
+    return whole
+
+
+running: "WeakSet[Broker]" = WeakSet()
+"""Those that were started and not closed, for the report of a test that fails."""

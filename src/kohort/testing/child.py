@@ -82,11 +82,11 @@ def portable(error: Exception) -> Exception:
 
 
 def main() -> None:
-    """The arguments are the number of the pipe's descriptor."""
+    """The last argument is the number of the pipe's descriptor."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(OneLine())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    with Connection(int(sys.argv[1])) as pipe:
+    with Connection(int(sys.argv[-1])) as pipe:
         asyncio.run(serve(pipe))
 
 

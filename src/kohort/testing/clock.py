@@ -3,9 +3,9 @@
 Only the broker lives by it. Clients, sockets and the timeouts of tests stay in real time.
 """
 
-import time
 from typing import Literal
 
+from kohort.runtime import clocks
 from kohort.server.clock import Clock
 from kohort.terms import Millis
 
@@ -22,8 +22,8 @@ class MovableClock(Clock):
         self.stands = kind == "manual"
         self._begin_ms = begin_ms
         super().__init__(
-            lambda: time.time() + self.moved_ms / 1000,
-            lambda: time.monotonic() + self.moved_ms / 1000,
+            lambda: clocks.wall() + self.moved_ms / 1000,
+            lambda: clocks.monotonic() + self.moved_ms / 1000,
         )
 
     def __call__(self) -> Millis:

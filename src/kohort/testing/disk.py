@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from kohort.storage.files import DiskFile, DiskFiles, File, Files
+from kohort.testing.owned import owned
 
 
 class Disk(Files, Protocol):
@@ -31,6 +32,9 @@ class _DiskFile(DiskFile):
         self._disk = disk
         self._path = path
         super().__init__(path, private=private)
+        if os.fstat(self._descriptor).st_mode & 0o600 != 0o600:  # the test has set an umask
+            os.fchmod(self._descriptor, 0o600 if private else 0o644)
+        owned(self)
 
     def write(self, position: int, data: bytes) -> None:
         check_room(self._disk, self._path)
@@ -61,11 +65,18 @@ class RealDisk(DiskFiles):
 
     def make_directory(self, path: str) -> list[str]:
         self._check_room_for(path)
-        return super().make_directory(path)
+        wanted = Path(path)
+        missing = [folder for folder in (wanted, *wanted.parents) if not folder.exists()][::-1]
+        for folder in missing:
+            folder.mkdir(exist_ok=True)
+            if folder.stat().st_mode & 0o700 != 0o700:  # the test has set an umask
+                folder.chmod(0o755)
+        super().make_directory(path)  # there may be a file in its place
+        return list(map(str, missing))
 
     def lock(self, path: str) -> File:
         self._check_room_for(path)
-        return super().lock(path)
+        return owned(super().lock(path))
 
     def sync_directory(self, path: str) -> None:
         if self.synced:

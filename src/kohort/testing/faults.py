@@ -3,7 +3,6 @@
 `gate.py` is the side of the broker.
 """
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from itertools import count
@@ -12,10 +11,12 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from kohort.errors import ErrorCode, KohortError
+from kohort.runtime.clocks import monotonic, sleep
 from kohort.testing.gate import Fault
 from kohort.testing.groups import LOOK_S, WAIT_S, WaitTimeoutError
 from kohort.wire.apis import APIS
 
+__tracebackhide__ = True
 _WHOSE = ("times", "client_id", "group", "topic", "node")
 _KEYS = {api.name: api.key for api in APIS.values()}
 
@@ -73,7 +74,7 @@ class FaultHandle(ActiveFault):
         self._broker = broker
 
     def __str__(self) -> str:
-        return f"{self.what}, hits: {self.hits}"
+        return f"{self.what}, hits: {self.hits}" if self._broker.is_running else self.what
 
     @property
     def hits(self) -> int:
@@ -83,12 +84,12 @@ class FaultHandle(ActiveFault):
 
     def wait(self, hits: int = 1, *, timeout: float = WAIT_S) -> None:
         """Wait until it has struck so often. Raises WaitTimeoutError."""
-        deadline = time.monotonic() + timeout
+        deadline = monotonic() + timeout
         while (found := self.hits) < hits:
-            if time.monotonic() > deadline:
+            if monotonic() > deadline:
                 text = f"not within {timeout:g} s: {hits} hits of {self.what}, it has {found}"
                 raise WaitTimeoutError(text)
-            time.sleep(LOOK_S)
+            sleep(LOOK_S)
 
 
 class Faults:
@@ -106,6 +107,9 @@ class Faults:
         self._numbers = count(1)
         self._set: list[ActiveFault] = []
         self._full = 0  # how many hold that the disk is full
+
+    def __repr__(self) -> str:
+        return f"<faults: {', '.join(fault.what for fault in self._set) or 'none'}>"
 
     def __iter__(self) -> Iterator[ActiveFault]:
         """Those that were set and not cleared, the oldest first."""

@@ -3,14 +3,15 @@ be. Everything here blocks; in an asyncio test, call it by `asyncio.to_thread`.
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Protocol
 
 from kohort.client.admin.views import GroupDescription, MemberDescription
 from kohort.errors import ApiError, ErrorCode, KohortError
+from kohort.runtime.clocks import monotonic, sleep
 from kohort.terms import GroupState, TopicPartition
+from kohort.testing.arguments import check_text, check_whole
 from kohort.testing.history import (
     Commit,
     GroupRecord,
@@ -20,6 +21,7 @@ from kohort.testing.history import (
     ownerships,
 )
 
+__tracebackhide__ = True
 WAIT_S = 30.0
 DELETE_S = 5.0  # for members that join again while their group is deleted
 LOOK_S = 0.005  # between two looks while waiting
@@ -85,16 +87,45 @@ class GroupHandle:
         """Put the group at an offset, as if it had committed that. Raises ApiError while the group
         has members, and for a partition that does not exist.
         """
-        for name, value in (("offset", offset), ("partition", partition)):
-            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise KohortError(f"{name} is {value!r}, expected a whole number, 0 or more")
+        check_text("topic", topic)
+        check_whole("offset", offset)
+        check_whole("partition", partition)
         self._broker.ask("commit", self.id, TopicPartition(topic, partition), offset)
 
     def lag(self) -> dict[TopicPartition, int]:
-        """How many records each partition has behind what is committed there."""
+        """How many records each partition has behind what is committed there: of each that the
+        group has committed, that a member is assigned, or whose topic a member subscribes to.
+
+        Where nothing was committed it is all that the partition holds, from its first record on.
+        """
+        return {place: lag for place, _, _, lag in self._progress(self.describe())}
+
+    def _progress(
+        self, found: GroupDescription | None
+    ) -> list[tuple[TopicPartition, int | None, int, int]]:
+        """Each partition with what is committed there, its end and the lag."""
         committed = self.committed()
-        ends = self._broker.ask("ends", list(committed), "latest")
-        return {place: ends[place] - offset for place, offset in committed.items()}
+        wanted = dict.fromkeys(committed)
+        for member in () if found is None else found.members:
+            for assignment in (member.assignment, member.target_assignment):
+                for topic, partitions in (assignment or {}).items():
+                    wanted.update((TopicPartition(topic, index), None) for index in partitions)
+        subscribed = {
+            topic: None
+            for member in (() if found is None else found.members)
+            for topic in member.subscribed_topics or ()
+        }
+        wanted.update(dict.fromkeys(self._broker.ask("partitions_of", list(subscribed))))
+        places = sorted(wanted)
+        ends = self._broker.ask("ends", places, "latest")
+        new = [place for place in places if place not in committed]
+        begins = self._broker.ask("ends", new, "earliest") if new else {}
+        progress = []
+        for place in places:
+            offset, end = committed.get(place), ends[place]
+            lag = end - (begins[place] if offset is None else offset)
+            progress.append((place, offset, end, lag))
+        return progress
 
     def is_now(
         self,
@@ -124,19 +155,19 @@ class GroupHandle:
         KohortError for a state that does not exist.
         """
         _check(state, members, where)
-        deadline = time.monotonic() + timeout
+        deadline = monotonic() + timeout
         while True:
             found = self.describe()
             if _is(found, state, members, where):
                 return found
-            if time.monotonic() > deadline:
+            if monotonic() > deadline:
                 text = ", ".join(
                     f"{name}={value!r}"
                     for name, value in (("state", state), ("members", members), ("where", where))
                     if value is not None
                 )
                 raise self._late(text, timeout)
-            time.sleep(LOOK_S)
+            sleep(LOOK_S)
 
     def wait_committed(
         self,
@@ -152,7 +183,10 @@ class GroupHandle:
 
         Raises WaitTimeoutError with what the group looks like, after `timeout` seconds.
         """
-        deadline = time.monotonic() + timeout
+        check_text("topic", topic)
+        if offset is not None:
+            check_whole("offset", offset)
+        deadline = monotonic() + timeout
         ends = self._broker.ask("topic_ends", topic)
         if partition is not None and TopicPartition(topic, partition) not in ends:
             raise KohortError(
@@ -170,10 +204,10 @@ class GroupHandle:
             committed = self.committed()
             if all(committed.get(place, 0) >= end for place, end in wanted.items()):
                 return committed
-            if time.monotonic() > deadline:
+            if monotonic() > deadline:
                 text = ", ".join(f"{place} at {end}" for place, end in wanted.items())
                 raise self._late(f"committed {text}", timeout)
-            time.sleep(LOOK_S)
+            sleep(LOOK_S)
 
     def records(self) -> tuple[GroupRecord, ...]:
         """What the log of the groups holds about this one, decoded, oldest first."""
@@ -214,7 +248,7 @@ class GroupHandle:
         fatal to a consumer of `confluent-kafka`. Raises ApiError when members come back for longer
         than some seconds.
         """
-        deadline = time.monotonic() + DELETE_S
+        deadline = monotonic() + DELETE_S
         while True:
             self.remove_members()
             try:
@@ -222,7 +256,7 @@ class GroupHandle:
             except ApiError as error:
                 if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
                     return
-                if error.code is not ErrorCode.NON_EMPTY_GROUP or time.monotonic() > deadline:
+                if error.code is not ErrorCode.NON_EMPTY_GROUP or monotonic() > deadline:
                     raise
             else:
                 return
@@ -245,10 +279,9 @@ class GroupHandle:
             for member in found.members:
                 at = "" if member.member_epoch is None else f" at epoch {member.member_epoch}"
                 yield f"  {member.member_id} ({member.client_id}){at}: {_owned(member)}"
-        committed = self.committed()
-        ends = self._broker.ask("ends", list(committed), "latest")
-        for place, offset in sorted(committed.items()):
-            yield f"  {place} committed {offset}, end {ends[place]}, lag {ends[place] - offset}"
+        for place, offset, end, lag in self._progress(found):
+            committed = "nothing" if offset is None else offset
+            yield f"  {place} committed {committed}, end {end}, lag {lag}"
         for moment in self.history()[-LAST_MOMENTS:]:
             yield f"  {moment}"
         told = [line for line in self._broker.log().splitlines() if f" group {self.id}: " in line]
@@ -309,10 +342,15 @@ class Groups(Mapping[str, GroupHandle]):
 
     def __init__(self, broker: Answers) -> None:
         self._broker = broker
+        self.asked_for: dict[str, None] = {}  # since the report of a failure looked last
+
+    def __repr__(self) -> str:
+        return f"<groups of {self._broker!r}>"
 
     def __getitem__(self, group_id: str) -> GroupHandle:
         if not isinstance(group_id, str):
             raise KohortError(f"a group's id is {group_id!r}, expected a text")
+        self.asked_for[group_id] = None
         return GroupHandle(self._broker, group_id)
 
     def __contains__(self, group_id: object) -> bool:

@@ -3,25 +3,44 @@
 Both take the same commands, those of a `Stage`.
 """
 
+import _socket
+import os
 import signal
-import subprocess
 import sys
-import tempfile
-import threading
-import time
 from itertools import count
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Protocol
+from selectors import EVENT_READ, DefaultSelector
+from subprocess import DEVNULL, Popen
+from tempfile import TemporaryFile
+from threading import Lock
+from typing import IO, Any, Protocol
 
+import kohort
 from kohort.errors import KohortError
+from kohort.runtime.clocks import monotonic, sleep
 from kohort.testing.disk import MemoryDisk, RealDisk
+from kohort.testing.lines import Lines
 from kohort.testing.loop import LoopThread
-from kohort.testing.stage import Plan, Stage, observer
+from kohort.testing.owned import owned
+from kohort.testing.stage import Plan, Stage
 
+__tracebackhide__ = True
 START_SECONDS = 60.0
 STOP_SECONDS = 10.0
+ASK_SECONDS = 60.0  # a command that moves the clock by years takes seconds
+STOPPED_SECONDS = 5.0  # a process may be stopped for a while: somebody may continue it
+LOOK_SECONDS = 0.1
+WAIT_SECONDS = 0.002  # for the end of a process, between two looks
 IN_MEMORY = "/kohort"  # the data directory on the disk in memory of a thread
+
+# A test may change all of these. The process finds the same Kohort as this one, and nothing of the
+# folder that the test happens to be in.
+_PYTHON = sys.executable
+_ROOT = str(Path(kohort.__file__).parents[1].absolute())
+_PROGRAM = "import sys; sys.path.append(sys.argv[1]); from kohort.testing.child import main; main()"
+_ENVIRONMENT = dict(os.environ)
+_UMASK = 0o022
 
 
 class Host(Protocol):
@@ -36,6 +55,12 @@ class Host(Protocol):
 
     def ask(self, command: str, *arguments: Any, **named: Any) -> Any:
         """Give a command and wait for its end. Raises what it raises."""
+
+    def check(self) -> None:
+        """Raises KohortError where it is known why nothing is answered."""
+
+    def resume(self) -> None:
+        """Let it go on where a test has stopped its process."""
 
     def stop(self) -> None:
         """End it in order; nothing happens when it does not run."""
@@ -72,7 +97,7 @@ class ThreadHost:
 
     def start(self, plan: Plan) -> str:
         disk = self._memory if plan.data_dir == IN_MEMORY else RealDisk(synced=False)
-        stage = Stage(plan, observer(self._lines), disk)
+        stage = Stage(plan, Lines(self._lines), disk)
         bootstrap = self._loop.run(stage.start())
         self._stage = stage
         return bootstrap
@@ -92,6 +117,12 @@ class ThreadHost:
         if stage is not None:
             self._loop.run(stage.abandon())
 
+    def check(self) -> None:
+        """A thread that does not answer does not say why."""
+
+    def resume(self) -> None:
+        """A thread goes on with its process."""
+
     def kill(self) -> None:
         raise KohortError("a thread cannot be killed, use Broker(process=True)")
 
@@ -107,10 +138,10 @@ class ProcessHost:
     """In a process of its own, as `kohort serve` is, so that it can be killed."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Popen[bytes] | None = None
         self._pipe: Connection[Any, Any] | None = None
-        self._errors: Path | None = None
-        self._asking = threading.Lock()
+        self._said: IO[bytes] | None = None  # a file without a name: no test can remove it
+        self._asking = Lock()
         self._numbers = count(1)
 
     @property
@@ -124,25 +155,28 @@ class ProcessHost:
         return self._process.pid
 
     def start(self, plan: Plan) -> str:
-        self._end(signal.SIGTERM)  # reap a process that died by itself
-        if self._errors is None:
-            with tempfile.NamedTemporaryFile(prefix="kohort-", suffix=".log", delete=False) as file:
-                self._errors = Path(file.name)
-        self._pipe, theirs = Pipe()
-        with theirs, self._errors.open("a", encoding="utf-8") as errors:
+        if not hasattr(os, "fork"):
+            raise KohortError("process=True needs a POSIX system, leave it out here")
+        self._end()  # reap a process that died by itself
+        if self._said is None:
+            self._said = owned(TemporaryFile(prefix="kohort-"))  # noqa: SIM115
+        self._pipe, theirs = _pipe()
+        with theirs:
             number = theirs.fileno()
-            self._process = subprocess.Popen(  # noqa: S603  (our own command)
-                [sys.executable, "-m", "kohort.testing.child", str(number)],
-                stdin=subprocess.DEVNULL,
-                stdout=errors,
-                stderr=errors,
+            self._process = Popen(  # noqa: S603  (our own command)
+                [_PYTHON, "-P", "-c", _PROGRAM, _ROOT, str(number)],
+                stdin=DEVNULL,
+                stdout=self._said,
+                stderr=self._said,
+                env=_ENVIRONMENT,
+                umask=_UMASK,
                 pass_fds=(number,),
             )
         try:
             self._pipe.send(plan)
             bootstrap: str = self._answer(0, START_SECONDS)
         except BaseException:
-            self._end(signal.SIGKILL)
+            self.kill()
             raise
         return bootstrap
 
@@ -154,67 +188,124 @@ class ProcessHost:
             try:
                 self._pipe.send((number, command, arguments, named))
             except OSError:
-                raise KohortError(f"the broker has ended:\n{self.log()}") from None
+                raise self._ended() from None
             except BaseException:
-                self._end(signal.SIGKILL)  # it may have got half a message
+                self.kill()  # it may have got half a message
                 raise
-            return self._answer(number, None)
+            return self._answer(number, ASK_SECONDS)
 
-    def _answer(self, number: int, seconds: float | None) -> Any:
+    def _answer(self, number: int, seconds: float) -> Any:
         """The answer of the process to a command. Raises what the command has raised, and
-        KohortError when the process ends or is silent.
+        KohortError when the process ends or is silent for so long.
         """
-        deadline = None if seconds is None else time.monotonic() + seconds
+        deadline = monotonic() + seconds
         answered = None
         while answered != number:  # one before it may have been given up, as by Ctrl-C
-            answered, value, error = self._next_answer(deadline)
+            answered, value, error = self._next_answer(deadline, seconds)
         if error is not None:
             raise error
         return value
 
-    def _next_answer(self, deadline: float | None) -> tuple[int, Any, Exception | None]:
+    def _next_answer(self, deadline: float, seconds: float) -> tuple[int, Any, Exception | None]:
         assert self._pipe is not None
-        while not self._pipe.poll(0.1):
-            late = deadline is not None and time.monotonic() > deadline
-            if late or not self.is_running:
+        stopped = 0
+        while not _is_readable(self._pipe, LOOK_SECONDS):
+            if not self.is_running:
+                raise self._ended()
+            stopped = stopped + 1 if self.is_stopped else 0
+            if stopped * LOOK_SECONDS > STOPPED_SECONDS:
+                self.check()
+            if monotonic() > deadline:
                 raise KohortError(
-                    f"the broker has {'not answered' if late else 'ended'}:\n{self.log()}"
+                    f"the broker has not answered: its process {self.pid} is silent for"
+                    f" {seconds:g} s:\n{self.log()}"
                 )
         try:
             answer: tuple[int, Any, Exception | None] = self._pipe.recv()
         except (EOFError, OSError):
-            raise KohortError(f"the broker has ended:\n{self.log()}") from None
+            raise self._ended() from None
         except BaseException:
-            self._end(signal.SIGKILL)  # the rest of the message would be taken for the next one
+            self.kill()  # the rest of the message would be taken for the next one
             raise
         return answer
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether its process stands still, as after SIGSTOP; False where nobody can tell."""
+        if not self.is_running:
+            return False
+        try:
+            status = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii", errors="replace")
+        except OSError:
+            return False
+        return status.rpartition(")")[2].split()[0] in "Tt"
+
+    def check(self) -> None:
+        if self.is_stopped:
+            raise KohortError(
+                f"the broker has not answered: its process {self.pid} is stopped (SIGSTOP),"
+                " continue it with SIGCONT"
+            )
+
+    def resume(self) -> None:
+        process = self._process
+        if process is not None and process.poll() is None:
+            process.send_signal(signal.SIGCONT)
+
     def stop(self) -> None:
-        self._end(signal.SIGTERM)
+        self._end()
 
     def abandon(self) -> None:
         self.stop()
 
     def kill(self) -> None:
-        self._end(signal.SIGKILL)
+        if self._process is not None:
+            self._process.kill()
+        self._end()
 
     def log(self) -> str:
-        return self._errors.read_text(encoding="utf-8") if self._errors is not None else ""
+        if self._said is None:
+            return ""
+        size = os.fstat(self._said.fileno()).st_size
+        return os.pread(self._said.fileno(), size, 0).decode(errors="replace")
 
     def close(self) -> None:
-        if self._errors is not None:
-            self._errors.unlink(missing_ok=True)
-            self._errors = None
+        if self._said is not None:
+            self._said.close()
+            self._said = None
 
-    def _end(self, how: signal.Signals) -> None:
+    def _ended(self) -> KohortError:
+        """Its end of the pipe is closed; on return it is known that it does not run."""
+        deadline = monotonic() + STOP_SECONDS
+        while self.is_running and monotonic() < deadline:
+            sleep(WAIT_SECONDS)
+        return KohortError(f"the broker has ended:\n{self.log()}")
+
+    def _end(self) -> None:
+        """Let the process end in order, also one that is stopped."""
         process, self._process = self._process, None
         pipe, self._pipe = self._pipe, None
         if process is not None and process.poll() is None:
-            process.send_signal(how)
-            try:
-                process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
+            process.terminate()
+            process.send_signal(signal.SIGCONT)
+            deadline = monotonic() + STOP_SECONDS
+            while process.poll() is None and monotonic() < deadline:
+                sleep(WAIT_SECONDS)
+            if process.poll() is None:
                 process.kill()
-                process.wait()
+            process.wait()
         if pipe is not None:
             pipe.close()
+
+
+def _pipe() -> tuple["Connection[Any, Any]", "Connection[Any, Any]"]:
+    """As `multiprocessing.Pipe` makes them, which asks `socket.socketpair`."""
+    mine, theirs = (owned(Connection(end.detach())) for end in _socket.socketpair())
+    return mine, theirs
+
+
+def _is_readable(pipe: "Connection[Any, Any]", seconds: float) -> bool:
+    """As its `poll` does, which asks `time.monotonic`."""
+    with DefaultSelector() as selector:
+        selector.register(pipe, EVENT_READ)
+        return bool(selector.select(seconds))

@@ -1,30 +1,128 @@
-"""An event loop in a thread of its own, for a test that waits for it."""
+"""An event loop in a thread of its own, for a test that waits for it.
 
+The test may patch what asyncio looks up at each call, freeze time, forbid sockets and change the
+policy of event loops: none of it reaches this loop. Its time and its sockets are its own.
+"""
+
+import _socket
 import asyncio
-import threading
-from collections.abc import Coroutine
+import os
+from asyncio import all_tasks, current_task, gather, run_coroutine_threadsafe
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from contextvars import Context
+from selectors import DefaultSelector
+from threading import get_ident
+from typing import Any, Self, TypeVar
 
+from kohort.errors import KohortError
+from kohort.runtime import clocks
+from kohort.testing.owned import owned
+from kohort.testing.threads import Threads, start_thread
+
+__tracebackhide__ = True
 Result = TypeVar("Result")
+WORKERS = 2  # for what blocks: the end of a broker waits for its threads there
+
+
+class OwnSocket(_socket.socket):
+    """A socket that does not go by `socket.socket`, which a test may have replaced."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        owned(self)
+
+    @classmethod
+    def of(cls, other: _socket.socket) -> Self:
+        """The same socket; the other object has it no longer."""
+        return cls(other.family, other.type, other.proto, other.detach())
+
+    def accept(self) -> tuple[Self, Any]:
+        """As the class of the standard library has it."""
+        descriptor, address = self._accept()  # type: ignore[attr-defined]
+        return type(self)(self.family, self.type, self.proto, descriptor), address
+
+
+class OwnLoop(asyncio.SelectorEventLoop):
+    """The loop of the platform's selector, with its own time, sockets and threads."""
+
+    time = staticmethod(clocks.monotonic)
+
+    def __init__(self) -> None:
+        super().__init__(owned(DefaultSelector()))
+        self.set_debug(False)  # PYTHONASYNCIODEBUG is about the test's own loops
+        self.workers = Threads(WORKERS, "kohort-testing-worker")
+        self.set_default_executor(self.workers)
+
+    def _make_self_pipe(self) -> None:
+        """The base class does the same, by `socket.socketpair` and `socket.socket`."""
+        if not hasattr(_socket, "socketpair"):  # Windows
+            super()._make_self_pipe()  # type: ignore[misc]
+            return
+        mine, others = (OwnSocket.of(end) for end in _socket.socketpair())
+        self._ssock, self._csock = mine, others
+        for end in (mine, others):
+            end.setblocking(False)
+        self._internal_fds: int = getattr(self, "_internal_fds", 0) + 1
+        self._add_reader(mine.fileno(), self._read_from_self)  # type: ignore[attr-defined]
+
+    async def create_server(  # type: ignore[override]
+        self, factory: Any, host: str, port: int, *, backlog: int = 100, **options: Any
+    ) -> asyncio.Server:
+        """`host` is an address. A port that was in use a moment ago may be bound again."""
+        options.pop("reuse_address", None)
+        sock = _new_socket(host)
+        try:
+            if os.name == "posix":
+                sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
+            sock.bind((host, port))
+            create: Any = super().create_server
+            server: asyncio.Server = await create(factory, sock=sock, backlog=backlog, **options)
+        except BaseException:
+            sock.close()
+            raise
+        return server
+
+    async def create_connection(  # type: ignore[override]
+        self, factory: Any, host: str, port: int, **options: Any
+    ) -> tuple[asyncio.Transport, Any]:
+        """`host` is an address."""
+        sock = _new_socket(host)
+        try:
+            await self.sock_connect(sock, (host, port))  # type: ignore[arg-type]
+            create: Any = super().create_connection
+            made: tuple[asyncio.Transport, Any] = await create(factory, sock=sock, **options)
+        except BaseException:
+            sock.close()
+            raise
+        return made
+
+
+def _new_socket(host: str) -> OwnSocket:
+    sock = OwnSocket(_socket.AF_INET6 if ":" in host else _socket.AF_INET, _socket.SOCK_STREAM, 0)
+    sock.setblocking(False)
+    return sock
 
 
 class LoopThread:
     """Runs coroutines one after the other or at once, for any thread but its own."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="kohort-testing", daemon=True)
-        self._thread.start()
+        self._loop = Context().run(OwnLoop)
+        self._thread = start_thread(self._run, "kohort-testing")
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Wait for the result. Raises what the coroutine raises."""
-        if threading.current_thread() is self._thread:
+        if get_ident() == self._thread.ident:
             work.close()
             raise RuntimeError("called in the thread of the broker, expected the test's")
-        future: Future[Result] = asyncio.run_coroutine_threadsafe(work, self._loop)
+        submit: Callable[..., Future[Result]] = run_coroutine_threadsafe
+        # What is opened by this work lives longer than the test: it keeps nothing of its context.
+        future = Context().run(submit, work, self._loop)
         try:
             return future.result()
+        except KohortError as error:  # where it was raised says nothing to a test
+            raise error.with_traceback(None) from None
         except BaseException:
             future.cancel()
             raise
@@ -35,13 +133,16 @@ class LoopThread:
         self._thread.join()
 
     def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_forever()
-            left = asyncio.all_tasks(self._loop)
-            for task in left:
-                task.cancel()
-            self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.run_until_complete(_cancel_others())
+            self._loop.workers.shutdown()
         finally:
             self._loop.close()
+
+
+async def _cancel_others() -> None:
+    left = all_tasks() - {current_task()}
+    for task in left:
+        task.cancel()
+    await gather(*left, return_exceptions=True)

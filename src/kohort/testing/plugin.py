@@ -5,10 +5,11 @@ used: of Kohort only `kohort.testing.names`, which needs nothing itself.
 """
 
 import sys
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
+from inspect import signature
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -17,8 +18,13 @@ from kohort.testing.names import fresh_name
 if TYPE_CHECKING:
     from kohort.testing.broker import Broker
 
-GROUPS: "pytest.StashKey[list[tuple[Broker, str]]]" = pytest.StashKey()
-"""The groups that a test has been given, for the report of its failure."""
+__tracebackhide__ = True
+BROKER: "pytest.StashKey[Broker | None]" = pytest.StashKey()
+"""The broker of the session, once a test has used it."""
+BEGUN: "pytest.StashKey[list[tuple[Broker, dict[int, int]]]]" = pytest.StashKey()
+"""How long the logs of groups were when a test began, for the report of its failure."""
+Made = TypeVar("Made")
+GROUPS_MAX = 10  # in one report
 
 
 class AsInstalled:
@@ -42,7 +48,8 @@ sys.meta_path.insert(0, AsInstalled)
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "kohort_topic(partitions=1, *, configs={}): what the fixture kohort_topic creates",
+        "kohort_topic(partitions=1, *, configs={}, replication_factor=1):"
+        " what the fixture kohort_topic creates",
     )
 
 
@@ -55,12 +62,48 @@ def kohort_options() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def kohort_broker(kohort_options: dict[str, Any]) -> "Iterator[Broker]":
-    """A broker that runs for the whole session, one in each process of pytest-xdist."""
-    from kohort.testing.broker import Broker  # noqa: PLC0415  (only where it is used)
-
-    with Broker(**kohort_options) as broker:
+def kohort_broker(
+    kohort_options: dict[str, Any], request: pytest.FixtureRequest
+) -> "Iterator[Broker]":
+    """A broker that runs for the whole session, one in each process of pytest-xdist. After each
+    test it is as before: it runs with all its nodes, without faults, and its clock was not moved.
+    """
+    broker = _new_broker(kohort_options)
+    request.session.stash[BROKER] = broker
+    try:
         yield broker
+    finally:
+        request.session.stash[BROKER] = None
+        broker.close()
+
+
+def _new_broker(options: dict[str, Any]) -> "Broker":
+    from kohort.testing.arguments import check_mapping, check_names  # noqa: PLC0415  (only then)
+    from kohort.testing.broker import Broker  # noqa: PLC0415
+
+    def start() -> "Broker":
+        check_mapping("kohort_options", options)
+        check_names("kohort.testing.Broker, in kohort_options,", options, _parameters(Broker))
+        return Broker(**options).start()
+
+    return _or_fail(start)
+
+
+def _or_fail(make: Callable[[], Made]) -> Made:
+    """What is made; a mistake of the test is one line of its report."""
+    from kohort.errors import KohortError  # noqa: PLC0415  (only where it is used)
+
+    try:
+        return make()
+    except KohortError as error:
+        text = str(error)
+    return pytest.fail(text, pytrace=False)
+
+
+def _parameters(function: Any) -> list[str]:
+    """The names of the arguments that it has, but that of the object itself."""
+    names = list(signature(function).parameters)
+    return [name for name in names if name not in ("self", "name")]
 
 
 @pytest.fixture
@@ -68,20 +111,28 @@ def kohort_topic(kohort_broker: "Broker", request: pytest.FixtureRequest) -> Ite
     """The name of a topic of this test's own, with one partition or as the marker `kohort_topic`
     says. It is deleted afterwards.
     """
-    _start_if_stopped(kohort_broker)
-    marker = request.node.get_closest_marker("kohort_topic")
+    name = _or_fail(lambda: _new_topic(kohort_broker, request.node))
+    yield name
+    if kohort_broker.is_running and name in kohort_broker.topics:
+        kohort_broker.delete_topic(name)
+
+
+def _new_topic(broker: "Broker", node: pytest.Item) -> str:
+    from kohort.errors import KohortError  # noqa: PLC0415  (only where it is used)
+    from kohort.testing.arguments import check_names  # noqa: PLC0415
+
+    marker = node.get_closest_marker("kohort_topic")
     arguments = () if marker is None else marker.args
     options = {} if marker is None else marker.kwargs
     if len(arguments) > 1:
-        raise pytest.UsageError(
+        raise KohortError(
             f"the marker kohort_topic has {len(arguments)} positional arguments,"
             " expected at most 1, partitions"
         )
-    name = kohort_broker.create_topic(fresh_name(request.node.name), *arguments, **options)
-    yield name
-    kohort_broker.faults.clear()
-    if kohort_broker.is_running and name in kohort_broker.topics:
-        kohort_broker.delete_topic(name)
+    check_names("the marker kohort_topic", options, _parameters(broker.create_topic))
+    if arguments and "partitions" in options:
+        raise KohortError("the marker kohort_topic names partitions twice")
+    return broker.create_topic(fresh_name(node.name), *arguments, **options)
 
 
 @pytest.fixture
@@ -89,19 +140,25 @@ def kohort_group(kohort_broker: "Broker", request: pytest.FixtureRequest) -> Ite
     """The id of a group that nobody else uses. It is deleted afterwards, with members that are
     still there. When the test fails, the report says what the group looked like.
     """
-    _start_if_stopped(kohort_broker)
     name = fresh_name(request.node.name)
-    request.node.stash.setdefault(GROUPS, []).append((kohort_broker, name))
     yield name
-    kohort_broker.faults.clear()
     if kohort_broker.is_running:
         kohort_broker.groups[name].delete()
 
 
-def _start_if_stopped(broker: "Broker") -> None:
-    """A test before has stopped it, or closed it; this one gets a running broker all the same."""
-    if not broker.is_running:
-        broker.start()
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Note how long the logs of groups are: what is behind that is of this test."""
+    item.stash[BEGUN] = [(broker, _mark(broker)) for broker in _running()]
+    return (yield)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """What a test has done to the broker of the session ends before its fixtures do."""
+    broker = item.session.stash.get(BROKER, None)
+    if broker is not None and "kohort_broker" in getattr(item, "fixturenames", ()):
+        broker.recover()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -111,8 +168,41 @@ def pytest_runtest_makereport(
     """Add the picture of each group to the report of a failure, while the group is still there."""
     report = yield
     if report.when == "call" and report.failed:
-        for broker, name in item.stash.get(GROUPS, []):
-            if broker.is_running:
-                faults = "".join(f"\nfault: {fault}" for fault in broker.faults)
-                report.sections.append(("Kohort", f"{broker.groups[name]}{faults}"))
+        marks: list[tuple[Broker, dict[int, int]]] = item.stash.get(BEGUN, [])
+        begun = dict(marks)
+        for broker in _running():
+            report.sections += _pictures(broker, begun.get(broker, {}))
     return report
+
+
+def _running() -> "list[Broker]":
+    """The brokers of this process that serve, if there are any."""
+    module = sys.modules.get("kohort.testing.broker")
+    return [] if module is None else [broker for broker in module.running if broker.is_running]
+
+
+def _mark(broker: "Broker") -> dict[int, int]:
+    broker.groups.asked_for.clear()
+    from kohort.errors import KohortError  # noqa: PLC0415  (only where it is used)
+
+    try:
+        ends: dict[int, int] = broker.command("group_log_ends")
+    except KohortError:  # it cannot be asked, as in a process that was forked: the test will see
+        return {}
+    return ends
+
+
+def _pictures(broker: "Broker", begun: dict[int, int]) -> Iterator[tuple[str, str]]:
+    """What the groups look like that a test has named, or has written something of."""
+    from kohort.errors import KohortError  # noqa: PLC0415  (only where it is used)
+
+    try:
+        groups = dict.fromkeys([*broker.groups.asked_for, *broker.ask("groups_since", begun)])
+    except KohortError as error:
+        yield "Kohort", f"{broker!r} cannot be asked: {error}"
+        return
+    faults = "".join(f"\nfault: {fault}" for fault in broker.faults)
+    shown = "\n".join(str(broker.groups[name]) for name in list(groups)[:GROUPS_MAX])
+    more = len(groups) - GROUPS_MAX
+    if shown or faults:
+        yield "Kohort", f"{shown}{f'{chr(10)}and {more} more groups' if more > 0 else ''}{faults}"

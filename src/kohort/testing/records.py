@@ -8,6 +8,7 @@ from typing import Any
 from kohort.errors import KohortError
 from kohort.wire.batch.reading import Record as WireRecord
 
+__tracebackhide__ = True
 Content = str | bytes | bytearray | memoryview | None | dict[str, Any] | list[Any] | int | float
 """A text goes as UTF-8, None as null, and what is neither text nor bytes as JSON."""
 

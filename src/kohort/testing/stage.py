@@ -6,16 +6,16 @@ since the test may be in another process.
 
 import asyncio
 import errno
-import logging
+from asyncio.tasks import sleep  # by no name that tests patch
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from kohort.config import BrokerConfig
 from kohort.errors import KohortError
+from kohort.runtime.observers import Observer
 from kohort.server.broker import Broker
 from kohort.server.catalog import OFFSETS_TOPIC
-from kohort.server.lines import OneLine
 from kohort.server.placement import NOBODY, Placement
 from kohort.server.surroundings import Surroundings
 from kohort.server.waiting import Parked
@@ -23,8 +23,8 @@ from kohort.terms import GroupId
 from kohort.testing.clock import Kind, MovableClock
 from kohort.testing.disk import Disk
 from kohort.testing.gate import Fault, FaultGate
+from kohort.testing.threads import Threads
 
-LINES_MAX = 10_000
 SPINS = 20  # turns of the loop before waiting for the disk begins to sleep
 PAUSE_S = 0.0005
 LOOK_S = 0.02  # between two looks at what goes by real time
@@ -47,7 +47,7 @@ class Plan:
 class Stage:
     """One life of a broker. Call `start` first, and `stop` at the end."""
 
-    def __init__(self, plan: Plan, observe: logging.Logger, disk: Disk) -> None:
+    def __init__(self, plan: Plan, observe: Observer, disk: Disk) -> None:
         self._clock = MovableClock(plan.clock, begin_ms=plan.begin_ms, moved_ms=plan.moved_ms)
         self._disk = disk
         self._plan = plan
@@ -57,7 +57,9 @@ class Stage:
             listen=("127.0.0.1", plan.port),
             data_dir=None if plan.data_dir is None else Path(plan.data_dir),
             nodes=plan.nodes,
-            surroundings=Surroundings(clock=lambda: self._clock, files=self._disk, observe=observe),
+            surroundings=Surroundings(
+                clock=lambda: self._clock, files=self._disk, threads=Threads, observe=observe
+            ),
         )
         self._gate = FaultGate(self._clock, self._broker.schedule_turn)
         self._away: set[int] = set()
@@ -107,6 +109,16 @@ class Stage:
         while self._housekeep():
             await self._settle()
         await self._settle()
+
+    async def return_clock(self) -> None:
+        """Set the clock to where it would be if it had never been moved. It is as if that of the
+        machine had jumped: what is to come, as the end of a session, is as far away as it was.
+        """
+        moved_ms = self._clock.moved_ms
+        if moved_ms:
+            self._clock.forward(-moved_ms)
+            self._broker.clock_jumped(-moved_ms)
+            await self._settle()
 
     async def time_ms(self) -> int:
         """The time of the broker."""
@@ -197,6 +209,19 @@ class Stage:
         self._broker.schedule_turn()
         await self._settle()
 
+    async def group_log_ends(self) -> dict[int, int]:
+        """How long each partition of the groups' log is; none that is not open."""
+        cluster = self._broker.cluster
+        assert cluster is not None
+        count = cluster.catalog.by_name[OFFSETS_TOPIC].partitions
+        found = {index: cluster.partition(OFFSETS_TOPIC, index) for index in range(count)}
+        return {index: part.log.end for index, part in found.items() if part is not None}
+
+    async def start_nodes(self) -> None:
+        """All nodes that are away come back."""
+        for index in sorted(self._away):
+            await self.start_node(index)
+
     @property
     def _placement(self) -> Placement:
         cluster = self._broker.cluster
@@ -226,7 +251,7 @@ class Stage:
                 if now() > end:
                     why = f"port {port()} is taken, and still after {BIND_S:g} s"
                     raise KohortError(why) from error
-                await asyncio.sleep(LOOK_S)
+                await sleep(LOOK_S)
             else:
                 return
 
@@ -244,7 +269,7 @@ class Stage:
         spins = 0
         while not self._broker.idle:
             spins += 1
-            await asyncio.sleep(0 if spins < SPINS else PAUSE_S)
+            await sleep(0 if spins < SPINS else PAUSE_S)
 
     async def _end_waits(self) -> None:
         """While the clock stands, a fetch waits for as long as its client says, in real time."""
@@ -261,35 +286,10 @@ class Stage:
                     cluster.waiting.cancel(parked.token)
                     cluster.resume(parked, self._clock())
                     self._broker.schedule_turn()
-            await asyncio.sleep(LOOK_S)
+            await sleep(LOOK_S)
 
     def _waits_not_ended(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             why = f"{type(error).__name__}: {error}"
             self._observe.error(f"fetches that wait are not ended any more: {why}")
-
-
-class _Keep(logging.Handler):
-    """Keeps the lines of a broker, the latest ones, and passes them on to the program's log."""
-
-    def __init__(self, lines: list[str]) -> None:
-        super().__init__()
-        self._lines = lines
-        self.setFormatter(OneLine())
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._lines.append(self.format(record))
-        del self._lines[:-LINES_MAX]
-        everybody = logging.getLogger("kohort")
-        if everybody.isEnabledFor(record.levelno):
-            everybody.handle(record)
-
-
-def observer(lines: list[str]) -> logging.Logger:
-    """What a broker tells goes to these lines, and to the logger `kohort` as far as it is wanted
-    there.
-    """
-    logger = logging.Logger("kohort", logging.INFO)  # noqa: LOG001  (this broker's alone)
-    logger.addHandler(_Keep(lines))
-    return logger

@@ -96,14 +96,20 @@ def test_who_takes_the_place_of_another_gives_up_its_own():
 
 
 @pytest.mark.parametrize(
-    ("member_id", "code"), [("b", ErrorCode.GROUP_MAX_SIZE_REACHED), ("a", ErrorCode.NONE)]
+    ("member_id", "instance_id", "code"),
+    [
+        ("b", "i", ErrorCode.NONE),
+        ("a", "i", ErrorCode.NONE),
+        ("b", "j", ErrorCode.GROUP_MAX_SIZE_REACHED),
+        ("b", None, ErrorCode.GROUP_MAX_SIZE_REACHED),
+    ],
 )
-def test_a_full_group_takes_back_only_known_members(member_id, code):
-    """As upstream: a new member id counts as one more member."""
+def test_a_full_group_takes_back_who_holds_an_instance_id(member_id, instance_id, code):
+    """It takes no place beside itself (KAFKA-20601)."""
     desk = Desk(group_consumer_max_size=1)
     settled(desk, "a", instance_id="i")
     beat(desk, "a", -2, instance_id="i")
-    assert beat(desk, member_id, 0, instance_id="i").error_code == code
+    assert beat(desk, member_id, 0, instance_id=instance_id).error_code == code
 
 
 def test_the_session_of_who_is_away_goes_on(desk):

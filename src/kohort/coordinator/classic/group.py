@@ -104,13 +104,28 @@ class ClassicGroup(Group):
         """How long the slowest member may take: the largest of their timeouts."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
-    def supports(self, protocol_type: str, protocols: Mapping[str, bytes]) -> bool:
-        """Whether a member with these protocols could be one of the group's."""
+    def holder(self, instance_id: str | None) -> ClassicMember | None:
+        """The static member with this instance id (KIP-345). Whoever comes with it now is that
+        member: it takes no place beside it.
+        """
+        owner = None if instance_id is None else self.instances.get(instance_id)
+        return None if owner is None else self.members[owner]
+
+    def supports(
+        self,
+        protocol_type: str,
+        protocols: Mapping[str, bytes],
+        holder: ClassicMember | None = None,
+    ) -> bool:
+        """Whether a member with these protocols could be one of the group's, in the place of the
+        `holder` of its instance id. What that has offered before does not count.
+        """
         if self.state is GroupState.EMPTY:
             return protocol_type != "" and bool(protocols)
-        size = len(self.members)
+        former = () if holder is None else holder.protocols
+        others = len(self.members) - (holder is not None)
         return protocol_type == self.protocol_type and any(
-            self._supported.get(name, 0) == size for name in protocols
+            self._supported.get(name, 0) - (name in former) == others for name in protocols
         )
 
     def subscribes_to(self, topic: str) -> bool:

@@ -27,19 +27,20 @@ def join(state: State, group: ClassicGroup, call: Call[JoinGroupRequest], now: M
     for protocol in request.protocols:
         protocols.setdefault(protocol.name, protocol.metadata)
     limit = state.classic_settings.max_size
-    if not _has_room(group, MemberId(request.member_id), limit):
+    holder = group.holder(request.group_instance_id)
+    identity = MemberId(request.member_id) if holder is None else holder.id
+    if not _has_room(group, identity, limit):
         rebalance.drop(state, group, MemberId(request.member_id))
         raise ApiError(
             ErrorCode.GROUP_MAX_SIZE_REACHED, f"group {group.id} has its maximum of {limit} members"
         )
-    if not group.supports(request.protocol_type, protocols):
+    if not group.supports(request.protocol_type, protocols, holder):
         raise ApiError(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
             f"group {group.id} of type {group.protocol_type!r} has no protocol in common with"
             f" {', '.join(protocols) or 'none'} of type {request.protocol_type!r}",
         )
-    former_id = group.instances.get(request.group_instance_id or "")
-    _check_size(state, group, MemberId(request.member_id or former_id or ""), protocols)
+    _check_size(state, group, identity, protocols)
     if not request.member_id:
         return _join_as_new(state, group, call, protocols, now)
     return _join_as_known(state, group, call, protocols, now)
@@ -64,7 +65,9 @@ def _check_size(
 
 
 def _has_room(group: ClassicGroup, member_id: MemberId, limit: int) -> bool:
-    """While joins are awaited, only those who wait count: a member of before may find no place."""
+    """Who holds an identity is that one, and takes no further place. While joins are awaited, only
+    those who wait count: a member of before may find no place.
+    """
     member = group.members.get(member_id)
     if group.state is GroupState.EMPTY:
         return True

@@ -102,9 +102,11 @@ def _check(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
             f"group {group.id} is a {group.type} group, not a classic one",
         )
-    group.check_room(request.member_id)
+    group.check_room(request.member_id, request.group_instance_id)
     protocols = protocols_of(classic)
-    if request.protocol_type != CONSUMER_PROTOCOL or not group.supports(protocols):
+    if request.protocol_type != CONSUMER_PROTOCOL or not group.supports(
+        protocols, group.holder(request.group_instance_id)
+    ):
         raise ApiError(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
             f"the classic members of group {group.id} have no protocol in common with"
@@ -161,7 +163,7 @@ def _before(
     """
     instance_id = request.group_instance_id
     if instance_id is not None and request.member_id:
-        known: Member | None = static.claimed(group, member_id, instance_id)
+        known: Member | None = group.claimed(member_id, instance_id)
     else:
         owner = None if instance_id is None else group.instances.get(instance_id)
         if owner is not None:

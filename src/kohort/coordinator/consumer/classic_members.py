@@ -5,7 +5,7 @@ to join again: the group has a new epoch, it has to give something up, or what i
 """
 
 from kohort.coordinator.classic.group import CONSUMER_PROTOCOL
-from kohort.coordinator.consumer import embedded, planning, progress, static, timers
+from kohort.coordinator.consumer import embedded, planning, progress, timers
 from kohort.coordinator.consumer.client_side import choosing
 from kohort.coordinator.consumer.client_side.offers import classic_data
 from kohort.coordinator.consumer.group import ConsumerGroup, protocols_of, unknown_member
@@ -76,7 +76,7 @@ def _known(
     """The member that speaks, when it may: its protocol is the classic one, and its generation is
     its epoch.
     """
-    member = static.claimed(group, MemberId(request.member_id), request.group_instance_id)
+    member = group.claimed(MemberId(request.member_id), request.group_instance_id)
     if member.classic is None:
         raise unknown_member(group.id, member.id)
     if request.generation_id != member.epoch:

@@ -39,7 +39,7 @@ def leave(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: Millis) 
     if group is None:
         text = "is not a consumer group" if group_id in state.groups else "not found"
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {text}.")
-    member = static.claimed(group, member_id, request.instance_id)
+    member = group.claimed(member_id, request.instance_id)
     response = ConsumerGroupHeartbeatResponse(
         member_id=member_id, member_epoch=request.member_epoch
     )

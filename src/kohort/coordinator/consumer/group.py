@@ -229,18 +229,52 @@ class ConsumerGroup(Group):
         """How many members subscribe by this expression."""
         return self._expressions.get(expression, 0)
 
-    def check_room(self, member_id: str) -> None:
+    def claimed(self, member_id: MemberId, instance_id: str | None) -> Member:
+        """The member with that id. An instance id given with it (KIP-345) must be the member's own.
+
+        Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+        """
+        if instance_id is not None:
+            owner = self.instances.get(instance_id)
+            if owner is None:
+                raise ApiError(
+                    ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown."
+                )
+            if owner != member_id:
+                raise ApiError(
+                    ErrorCode.FENCED_INSTANCE_ID,
+                    f"Static member {member_id} with instance id {instance_id} was fenced by "
+                    f"member {owner}.",
+                )
+        return self._known(member_id)
+
+    def holder(self, instance_id: str | None) -> Member | None:
+        """The static member with this instance id. Whoever comes with it now is that member: it
+        takes no place beside it.
+        """
+        owner = None if instance_id is None else self.instances.get(instance_id)
+        return None if owner is None else self.members[owner]
+
+    def check_room(self, member_id: str, instance_id: str | None) -> None:
         """Raises ApiError GROUP_MAX_SIZE_REACHED for a member that would be one too many."""
         limit = self.settings.max_size
-        if len(self.members) >= limit and member_id not in self.members:
+        if (
+            len(self.members) >= limit
+            and member_id not in self.members
+            and self.holder(instance_id) is None
+        ):
             raise ApiError(
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
                 f"The consumer group has reached its maximum capacity of {limit} members.",
             )
 
-    def supports(self, protocols: Iterable[str]) -> bool:
-        """Whether a member that offers these could assign together with all classic members."""
-        return any(self._protocols.get(name, 0) == self.classic_members for name in protocols)
+    def supports(self, protocols: Iterable[str], holder: Member | None) -> bool:
+        """Whether a member that offers these could assign together with all classic members, in the
+        place of the `holder` of its instance id. What that has offered before does not count.
+        """
+        former = {} if holder is None or holder.classic is None else protocols_of(holder.classic)
+        others = self.classic_members - (holder is not None and holder.classic is not None)
+        return any(self._protocols.get(name, 0) - (name in former) == others for name in protocols)
 
     def check_commit(self, call: Call[OffsetCommitRequest], topics: Topics) -> Session | None:
         """Without members, anybody may commit.
@@ -252,7 +286,7 @@ class ConsumerGroup(Group):
         epoch = request.generation_id_or_member_epoch
         if epoch < 0 and not self.members:
             return None
-        member = self._known(MemberId(request.member_id))
+        member = self.claimed(MemberId(request.member_id), request.group_instance_id)
         if member.classic is None and call.version < FIRST_VERSION_OF_MEMBERS:
             raise ApiError(
                 ErrorCode.UNSUPPORTED_VERSION,

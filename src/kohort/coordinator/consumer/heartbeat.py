@@ -46,7 +46,7 @@ def heartbeat(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: Mill
 def _join_or_stay(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: Millis) -> Effects:
     request = call.request
     group, effects = _group_of(state, request, now)
-    group.check_room(request.member_id)
+    group.check_room(request.member_id, request.instance_id)
     request.member_id = request.member_id or uuid_text(state.new_uuid())
     succession = _succession(state, group, call, now)
     if succession is not None:
@@ -159,7 +159,7 @@ def _member_of(
     """The member as the group has it, or a new one. Raises ApiError for one that is fenced."""
     member_id = MemberId(request.member_id)
     if request.member_epoch != JOINING:
-        member = static.claimed(group, member_id, request.instance_id)
+        member = group.claimed(member_id, request.instance_id)
         _check_epoch(member, request.member_epoch, owned)
         return member
     known = group.members.get(member_id)

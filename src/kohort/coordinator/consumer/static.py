@@ -8,7 +8,7 @@ instance id belongs to one member, and every other member that claims it is fenc
 from dataclasses import replace
 
 from kohort.coordinator.consumer import timers
-from kohort.coordinator.consumer.group import ConsumerGroup, unknown_member
+from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import AWAY, JOINING, Held, Member, MemberState
 from kohort.coordinator.consumer.records import (
     current_record,
@@ -24,27 +24,6 @@ from kohort.records.causes import Cause
 from kohort.terms import MemberId, Millis
 
 
-def claimed(group: ConsumerGroup, member_id: MemberId, instance_id: str | None) -> Member:
-    """The member with that id. An instance id given with it must be the member's own.
-
-    Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
-    """
-    if instance_id is not None:
-        owner = group.instances.get(instance_id)
-        if owner is None:
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-        if owner != member_id:
-            raise ApiError(
-                ErrorCode.FENCED_INSTANCE_ID,
-                f"Static member {member_id} with instance id {instance_id} was fenced by member "
-                f"{owner}.",
-            )
-    member = group.members.get(member_id)
-    if member is None:
-        raise unknown_member(group.id, member_id)
-    return member
-
-
 def former_self(
     group: ConsumerGroup, member_id: MemberId, instance_id: str | None
 ) -> Member | None:
@@ -54,15 +33,14 @@ def former_self(
 
     Raises ApiError UNRELEASED_INSTANCE_ID while the other one is there.
     """
-    owner = None if instance_id is None else group.instances.get(instance_id)
-    if owner is None or owner == member_id:
+    former = group.holder(instance_id)
+    if former is None or former.id == member_id:
         return None
-    former = group.members[owner]
     if former.epoch != AWAY and former.classic is None:
         raise ApiError(
             ErrorCode.UNRELEASED_INSTANCE_ID,
             f"Static member {member_id} with instance id {instance_id} cannot join the group "
-            f"because the instance id is owned by {owner} member.",
+            f"because the instance id is owned by {former.id} member.",
         )
     return former
 

@@ -70,9 +70,16 @@ def end_classic(state: State, group: ConsumerGroup, member_id: MemberId) -> None
     end_sync(state, group, member_id)
 
 
+def computation_timeout_ms(group: ConsumerGroup, member: Member) -> int:
+    """The member's rebalance timeout, unless the broker's bound is shorter: that is how long a
+    client may take for its records, often minutes, and the whole group waits for the computation.
+    """
+    return min(member.rebalance_timeout_ms, group.settings.computation_timeout_ms)
+
+
 def watch_computation(state: State, group: ConsumerGroup, member: Member, now: Millis) -> None:
-    """Give a member its rebalance timeout for computing an assignment that it is asked for."""
-    until = Millis(now + member.rebalance_timeout_ms)
+    """Give a member its time for computing an assignment that it is asked for."""
+    until = Millis(now + computation_timeout_ms(group, member))
     state.deadlines.set((COMPUTATION, group.id), until, member.id)
 
 

@@ -130,7 +130,9 @@ def is_former(table: TopicOffsets, topic_id: TopicId) -> bool:
 
 
 def too_long(metadata: str, longest: int) -> bool:
-    """Whether there are more UTF-16 units than allowed: Java counts in these."""
+    """Whether there are more UTF-16 units than allowed: Java counts in these. They are counted and
+    not made, as Python imports that codec at its first use: with no descriptor left it could not.
+    """
     return len(metadata) * 2 > longest and (
-        len(metadata.encode("utf-16-le", "surrogatepass")) // 2 > longest
+        len(metadata) + sum(character > "\uffff" for character in metadata) > longest
     )

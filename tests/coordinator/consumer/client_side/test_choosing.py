@@ -117,6 +117,19 @@ def test_who_is_late_is_passed_over_for_this_epoch_and_stays():
     assert one.asked  # another epoch
 
 
+def test_a_broker_bounds_the_time_of_a_member():
+    """Its rebalance timeout is for its records, and may be minutes: the whole group would wait."""
+    desk = Desk(group_consumer_client_assignors_timeout_ms=1000)
+    one, two = member(desk, "a", rebalance_timeout_ms=300_000), member(desk, "b")
+    assert one.beat().asked
+    desk.wait(999)
+    assert one.beat().asked
+    desk.wait(1)
+    assert not one.beat().asked
+    assert two.beat().asked
+    assert "within 1000 ms" in " ".join(desk.told_lines.lines)
+
+
 def test_the_time_begins_with_the_first_notice():
     """K848-065."""
     desk = Desk()

@@ -14,16 +14,16 @@ BASIS = Basis(
     {ORDERS: 3, PAYMENTS: 1},
     {ORDERS: "orders", PAYMENTS: "payments"},
     {},
-    {"a": (1, 3), "b": (-1, -1)},
+    {"a": (0, 3), "b": (-1, -1)},
 )
 ROOM = 10_000
 
 FINE = [
     [],
-    [part("a", {})],
-    [part("a", {"orders": [0, 2], "payments": [0]}), part("b", {"orders": [1]})],
+    [part("a", {}, b"", 1)],
+    [part("a", {"orders": [0, 2], "payments": [0]}, b"", 3), part("b", {"orders": [1]})],
     [part("a", {"orders": [2, 1, 0]}, b"m", 3), part("b", {}, b"m", -1)],
-    [part("b", {}, b"", 9)],  # what says nothing needs no version
+    [part("b", {}, b"", 9)],  # nothing is said to a classic member: it needs no version
     [part("a", {"orders": []})],
 ]
 WRONG = {
@@ -38,7 +38,8 @@ WRONG = {
         part("b", {"orders": [0, 1]}),
     ],
     "partition 1 of topic orders is given to a and to a": [part("a", {"orders": [1, 1]})],
-    "member a reads metadata of versions 1 to 3, not 4": [part("a", {}, b"m", 4)],
+    "member a reads metadata of versions 0 to 3, not 4": [part("a", {}, b"m", 4)],
+    "member a reads metadata of versions 0 to 3, not 9": [part("a", {}, b"", 9)],
     "member b reads metadata of versions -1 to -1, not 0": [part("b", {}, b"m", 0)],
     "the part of member a takes 10065 bytes, a record has room for 10000": [
         part("a", {}, bytes(10_001), 1)

@@ -138,10 +138,10 @@ def overdue(state: State, _now: Millis, group_id: GroupId, member_id: MemberId) 
     )
     state.tally.computations_late += 1
     member = group.members.get(member_id)
-    timeout_ms = 0 if member is None else member.rebalance_timeout_ms
+    timeout_ms = 0 if member is None else timers.computation_timeout_ms(group, member)
     text = (
         f"member {member_id} has not computed the assignment of epoch {group.group_epoch} by "
-        f"assignor {known.assignor} within its rebalance timeout of {timeout_ms} ms"
+        f"assignor {known.assignor} within {timeout_ms} ms"
     )
     return Effects(notes=[Note(group_id, text)])
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from kohort.coordinator.consumer.client_side.computation import Basis
+from kohort.coordinator.consumer.client_side.offers import CLASSIC_VERSION
 from kohort.terms import MemberId, TopicId, uuid_text
 from kohort.wire.messages.consumer_group_install_assignment import Member
 
@@ -63,7 +64,8 @@ def _problems_of(
 ) -> Iterator[str]:
     """What is wrong with a member's part as a whole."""
     low, high = basis.reads[member_id]
-    if member.metadata_bytes and not low <= member.metadata_version <= high:
+    says_nothing = not member.metadata_bytes and low == high == CLASSIC_VERSION
+    if not low <= member.metadata_version <= high and not says_nothing:
         yield (
             f"member {member_id} reads metadata of versions {low} to {high}, not "
             f"{member.metadata_version}"

@@ -1,0 +1,58 @@
+"""The threads of a broker under test."""
+
+import signal
+import threading
+from concurrent.futures import Future
+from contextvars import ContextVar
+
+import pytest
+
+from kohort.testing.threads import Threads, start_thread
+
+variable = ContextVar("variable", default="empty")
+
+
+def test_work_is_done_and_told_of():
+    before = threading.active_count()
+    with Threads(2, "name") as threads:
+        assert threads.submit(pow, 2, exp=3).result() == 8
+        with pytest.raises(ZeroDivisionError):
+            threads.submit(divmod, 1, 0).result()
+        assert threads.submit(lambda: threading.current_thread().name).result() in (
+            "name_0",
+            "name_1",
+        )
+    assert threading.active_count() == before
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        threads.submit(pow, 2, 3)
+    threads.shutdown()
+
+
+def test_as_many_work_at_once_as_were_asked_for():
+    with Threads(3, "name") as threads:
+        barrier = threading.Barrier(3)
+        for future in [threads.submit(barrier.wait) for _ in range(3)]:
+            assert future.result() in range(3)
+
+
+def test_what_waits_at_the_end_is_done():
+    with Threads(1, "name") as threads:
+        begun = threading.Event()
+        threads.submit(begun.wait)
+        waiting = threads.submit(pow, 2, 3)
+        begun.set()
+    assert waiting.result() == 8
+
+
+def test_a_thread_has_no_signal_and_an_empty_context():
+    variable.set("of the test")
+    found: Future = Future()
+
+    def look():
+        found.set_result((variable.get(), signal.pthread_sigmask(signal.SIG_BLOCK, [])))
+
+    start_thread(look, "name").join()
+    value, masked = found.result()
+    assert value == "empty"
+    assert {signal.SIGALRM, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD} <= masked
+    assert not {signal.SIGSEGV, signal.SIGABRT} & masked, "faulthandler wants these"
