@@ -171,6 +171,11 @@ class Member(Actor):
                 return
             self._wants_coordinator = False
             self.machine.coordinator_found()
+        lost = self.machine.expire(self.now())
+        if lost:
+            self._is_out()
+            self.take(lost)
+            return
         asked = self.machine.next(self.now())
         if asked is None:
             await self._sleep()
