@@ -28,6 +28,7 @@ _OF_THE_OTHER = {
     },
     "classic": {
         "group_remote_assignor": "partition_assignment_strategy names those of the members",
+        "group_consumer_session_timeout_ms": "session_timeout_ms is the session there",
     },
 }
 
@@ -41,6 +42,8 @@ class ConsumerSettings(FetchSettings):
     `partition_assignment_strategy` those that a leader of a classic group may run.
     `assignor_timeout_ms` is the time that an assignor of this member has, and `close_timeout_ms`
     that of `close` for committing and leaving: names of our own.
+    `group_consumer_session_timeout_ms` is the session that the broker gives to members by KIP-848,
+    by its setting of that name, which no answer tells: after such a silence all is lost.
     `session_timeout_ms` and `heartbeat_interval_ms` are for the classic protocol; with KIP-848 the
     broker decides.
     """
@@ -52,6 +55,7 @@ class ConsumerSettings(FetchSettings):
     group_remote_assignor: str | None = text()
     partition_assignment_strategy: tuple[str, ...] = checked(DEFAULT_STRATEGY, _strategy)
     session_timeout_ms: int = whole(45_000, 1)
+    group_consumer_session_timeout_ms: int = whole(45_000, 1)
     heartbeat_interval_ms: int = whole(3000, 1)
     max_poll_interval_ms: int = whole(300_000, 1)
     assignor_timeout_ms: int = whole(30_000, 1)
