@@ -50,7 +50,8 @@ CLASSIC = -1  # the version of metadata of classic members
 class Computing:
     """`assignors` are the member's own, the preferred one first.
 
-    `identity` says who the member is, at the moment of each request.
+    `identity` says who the member is, at the moment of each request. `ask_soon` has the coordinator
+    asked: by an installed assignment, or a refused one, what it said last is not true any more.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Computing:
         self._coordinator = Coordinator(cluster, group_id)
         self._group_id = group_id
         self._identity = identity
+        self.ask_soon: Callable[[], None] = lambda: None
         self._timeout_s = timeout_s
         self._task: asyncio.Task[None] | None = None
         self._checked: asyncio.Task[None] | None = None
@@ -156,6 +158,7 @@ class Computing:
             logger.info("group %s: no assignment came of ours: %s", self._group_id, lost)
         except Exception:
             logger.exception("group %s: no assignment came of ours", self._group_id)
+        self.ask_soon()
 
     async def _run(
         self, name: str, group: GroupToAssign, ids: Mapping[str, TopicId], deadline: float
