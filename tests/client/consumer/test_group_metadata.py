@@ -34,5 +34,5 @@ def test_without_a_consumer_nobody_hears_it() -> None:
 
 def test_it_may_go_to_another_process() -> None:
     found = group_metadata("g", WHO, lambda _who, _error: None)
-    copy = pickle.loads(pickle.dumps(found))  # noqa: S301  (our own)
+    copy = pickle.loads(pickle.dumps(found))
     assert (copy, type(copy)) == (found, GroupMetadata)

@@ -103,6 +103,7 @@ class Consumer:
             self.settings.group_id or "",
             self._identity,
             timeout_s=self.settings.assignor_timeout_ms / 1000,
+            fallback=self.settings.assignor_fallback,
         )
         self._group = Group(
             self.settings, self._new_cluster, self._metadata, self._ownership, computing
