@@ -32,6 +32,8 @@ FOR_GOOD = 0.3  # of the leaves of static members
 SLOW_MS = 20_000  # an application that takes so long is still in time, whatever answers got lost
 FORGETFUL_MS = 70_000
 
+_OF_ANOTHER = (ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNRELEASED_INSTANCE_ID)
+
 
 class Member(Actor):
     """A subclass makes the machine and knows its messages.
@@ -264,7 +266,7 @@ class Member(Actor):
                     self.caller.hang_up()
                 case Failed(error):
                     self.failed = True
-                    if self.instance_id is None or error.code is not ErrorCode.FENCED_INSTANCE_ID:
+                    if self.instance_id is None or error.code not in _OF_ANOTHER:
                         self.alarm(f"is refused for good: {error}")
                 case _:
                     pass
