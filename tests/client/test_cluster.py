@@ -314,3 +314,31 @@ async def test_an_attempt_cut_short_by_the_deadline_does_not_hide_why_the_one_be
         with pytest.raises(ConnectionFailedError, match="closed the connection"):
             await cluster.reach(soon(1.0))
         assert len(scripted.sent("ApiVersions")) == 2
+
+
+def test_another_event_loop_gets_one_error_that_names_it() -> None:
+    """And none at all once the client is closed, or has no connection yet."""
+    cluster: list[Cluster] = []
+
+    async def here() -> None:
+        async with Scripted() as script:
+            cluster.append(script.cluster())
+            await cluster[0].nodes(soon())
+            await asyncio.to_thread(asyncio.run, elsewhere())
+            await cluster[0].close()
+
+    async def elsewhere() -> None:
+        for ask in (cluster[0].nodes, cluster[0].reach):
+            with pytest.raises(RuntimeError, match="client test belongs to the event loop in"):
+                await ask(soon())
+        with pytest.raises(RuntimeError, match="close it there, or make one for each loop"):
+            await cluster[0].close()
+
+    async def later() -> None:
+        async with Scripted() as script:
+            cluster[0]._bootstrap = script.cluster()._bootstrap
+            await cluster[0].nodes(soon())
+            await cluster[0].close()
+
+    asyncio.run(here())
+    asyncio.run(later())

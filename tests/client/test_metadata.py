@@ -187,3 +187,16 @@ async def test_all_topics_are_always_asked_anew() -> None:
         assert list(await metadata.all_topics(_deadline())) == ["orders"]
         assert list(await metadata.all_topics(_deadline())) == ["orders"]
         assert len(script.sent("Metadata")) == 2
+
+
+@asynchronous
+async def test_whoever_wants_to_know_hears_how_many_partitions_a_topic_has() -> None:
+    async with Scripted(2, _script(_answer(_orders()))) as script:
+        metadata = Metadata(script.cluster())
+        counts: list[tuple[str, int]] = []
+        metadata.on_count = lambda name, partitions: counts.append((name, partitions))
+        await metadata.topics(["orders"], _deadline())
+        await metadata.topics(["orders"], _deadline())  # nobody has asked
+        await metadata.all_topics(_deadline())
+        assert counts == [("orders", 1), ("orders", 1)]
+        await metadata.cluster.close()

@@ -314,7 +314,9 @@ def _client_side_text(side: "ClientSide") -> str:
     if side.last_reason:
         parts.append(f"last reason {side.last_reason}")
     if side.last_error:
-        parts.append(f"last error {side.last_error}")
+        parts.append(
+            f"whose assignor has failed last (error {side.last_error}): all keep what they had"
+        )
     return ", ".join(parts)
 
 

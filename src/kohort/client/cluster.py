@@ -86,13 +86,27 @@ class Cluster:
         self._connections: dict[Address, Connection] = {}
         self._opening: dict[Address, asyncio.Lock] = {}
         self._known: tuple[Address, ...] = ()
+        self._loop: asyncio.AbstractEventLoop | None = None  # of all connections
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Close every connection. Whoever asks again, in any event loop, opens new ones."""
+        self._check_loop()
         connections = list(self._connections.values())
         self._connections.clear()
         for connection in connections:
             await connection.close()
+
+    def _check_loop(self) -> None:
+        """Connections belong to one event loop: in another one nobody would hear an answer."""
+        loop = asyncio.get_running_loop()
+        if self._loop is loop:
+            return
+        if self._connections:
+            raise RuntimeError(
+                f"client {self.client_id} belongs to the event loop in which it was first used: "
+                "close it there, or make one for each loop"
+            )
+        self._loop, self._opening = loop, {}
 
     async def pause(self, attempt: int, deadline: float) -> bool:
         """Wait before the next attempt. False, without waiting, when the deadline would pass."""
@@ -104,6 +118,7 @@ class Cluster:
 
     async def connection(self, address: Address, deadline: float) -> Connection:
         """The open connection to an address, made when there is none."""
+        self._check_loop()
         opening = self._opening.setdefault(address, asyncio.Lock())
         try:
             async with asyncio.timeout_at(deadline):  # who opens it now may have more time
@@ -142,6 +157,7 @@ class Cluster:
         silent broker has one more. `last` is tried after the others. Raises ConnectionFailedError
         with the reason for each address.
         """
+        self._check_loop()
         opened = [connection for connection in self._connections.values() if connection.is_open]
         if opened:
             return min(opened, key=lambda connection: connection.waiting)

@@ -38,11 +38,13 @@ class Metadata:
     """The topics that somebody has asked for. Times are those of the running event loop.
 
     `on_anew` hears of a topic that was deleted and made anew: it has another id than before.
+    `on_count` hears how many partitions a topic has, whenever somebody has asked.
     """
 
     def __init__(self, cluster: Cluster, *, max_age_s: float = MAX_AGE_S) -> None:
         self.cluster = cluster
         self.on_anew: Callable[[str, TopicId, TopicId], None] = lambda _name, _before, _now: None
+        self.on_count: Callable[[str, int], None] = lambda _name, _partitions: None
         self._max_age_s = max_age_s
         self._topics: dict[str, KnownTopic] = {}
         self._names: dict[TopicId, str] = {}
@@ -173,6 +175,7 @@ class Metadata:
             self._asked_at.pop(name, None)
         if before is not None and not same and NO_TOPIC_ID not in (before.id, topic_id):
             self.on_anew(name, before.id, topic_id)
+        self.on_count(name, len(partitions))
 
 
 def _unknown(name: str) -> ApiError:

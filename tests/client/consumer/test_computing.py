@@ -92,13 +92,22 @@ class Plays(Assignor):
 
 
 class World:
-    def __init__(self, script: Scripted, *assignors: Assignor, timeout_s: float) -> None:
+    def __init__(
+        self, script: Scripted, *assignors: Assignor, timeout_s: float, fallback: str
+    ) -> None:
         self.script = script
         self.who: Identity | None = Identity("m1", 3, is_modern=True)
         self.cluster = script.cluster()
         self.computing = Computing(
-            assignors, self.cluster, "g", lambda: self.who, timeout_s=timeout_s
+            *(assignors, self.cluster, "g", lambda: self.who),
+            timeout_s=timeout_s,
+            fallback=fallback,
         )
+        self.asked_soon = 0
+        self.computing.ask_soon = self._ask_soon
+
+    def _ask_soon(self) -> None:
+        self.asked_soon += 1
 
     async def computed(self) -> list[Any]:
         """Ask for an assignment, and wait until nothing more comes of it; what was installed."""
@@ -113,6 +122,7 @@ class World:
 async def world(
     *assignors: Assignor,
     timeout_s: float = 20.0,
+    fallback: str = "none",
     prepare: Answer | None = None,
     install: Answer | None = None,
 ) -> AsyncIterator[World]:
@@ -122,7 +132,7 @@ async def world(
     }
     async with within(), Scripted(2, answers) as script:
         script.coordinators["g"] = 1
-        made = World(script, *assignors, timeout_s=timeout_s)
+        made = World(script, *assignors, timeout_s=timeout_s, fallback=fallback)
         yield made
         await made.computing.close()
         await made.cluster.close()
@@ -478,3 +488,50 @@ async def test_of_several_assignors_the_one_is_told_that_has_computed() -> None:
             it.computing.told(AssignmentTold((T0,), assignor=name))
     assert [one.assignor for one in second.told] == ["second"]
     assert [one.assignor for one in first.told] == ["mine", ""]
+
+
+# What the others hear of it
+
+
+@pytest.mark.parametrize("install", [None, ErrorCode.STALE_MEMBER_EPOCH])
+@asynchronous
+async def test_the_coordinator_is_asked_as_soon_as_there_is_an_outcome(install: Any) -> None:
+    """Its next answer has the assignment, or says that it is still needed."""
+    refusal = refused(ConsumerGroupInstallAssignmentRequest, ErrorCode.STALE_MEMBER_EPOCH)
+    answers = None if install is None else in_turn(refusal)
+    async with world(Plays({"m1": [T0]}), install=answers) as it:
+        await it.computed()
+        assert it.asked_soon == 1
+
+
+@asynchronous
+async def test_every_member_warns_when_the_assignor_has_failed(caplog: Any) -> None:
+    async with world() as it:
+        it.computing.told(AssignmentTold((T0, T1), assignor="mine"))
+        assert caplog.messages == []
+        it.computing.told(AssignmentTold((T0, T1), error=1, assignor="mine"))
+    (line,) = caplog.messages
+    assert line.startswith("group g: assignor mine has failed (1) at the member that computes")
+    assert "here 2 partitions" in line
+
+
+@asynchronous
+async def test_a_member_whose_assignor_fails_may_compute_as_a_broker_would() -> None:
+    def fails(_group: GroupToAssign) -> Any:
+        raise ArithmeticError
+
+    async with world(Plays(fails), fallback="uniform") as it:
+        (request,) = await it.computed()
+    assert request.error == 0
+    given = [
+        (one.member_id, part.topic_id, index)
+        for one in request.members
+        for part in one.partitions
+        for index in part.partitions
+    ]
+    assert {(topic_id, index) for _, topic_id, index in given} == {
+        (topic.topic_id, index)
+        for topic in PREPARED.topics
+        for index in range(topic.num_partitions)
+    }
+    assert len(given) == 3

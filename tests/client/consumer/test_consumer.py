@@ -566,6 +566,30 @@ async def test_topics_by_pattern_and_one_that_comes_later(broker: Broker, protoc
 
 @both
 @asynchronous
+async def test_a_topic_that_comes_after_its_subscription(broker: Broker, protocol: str) -> None:
+    """No age of metadata is waited for: it is five minutes."""
+    async with within(), consumer(broker, "late", group_protocol=protocol) as reader:
+        await until(lambda: broker.groups["g"].state == "Stable")
+        broker.create_topic("late", 2)
+        broker.produce("late", "first")
+        assert (await reader.getone()).value == b"first"
+        assert len(reader.assignment()) == 2
+
+
+@asynchronous
+async def test_a_leader_looks_for_a_topic_that_only_another_member_wants(broker: Broker) -> None:
+    fill(broker, 2, partitions=1)
+    first = consumer(broker, "t", group_protocol="classic")
+    second = consumer(broker, "late", group_protocol="classic")
+    async with within(), first, second:
+        await until(lambda: broker.groups["g"].is_now("Stable", members=2))
+        broker.create_topic("late", 1)
+        broker.produce("late", "first")
+        assert (await second.getone()).value == b"first"
+
+
+@both
+@asynchronous
 async def test_a_topic_that_grows(broker: Broker, protocol: str) -> None:
 
     fill(broker, 1, partitions=1)

@@ -1,13 +1,20 @@
 """Committed offsets of a member: who asks, in which versions, and that newer ones come last."""
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
+from tests.client.consumer.running import until
 from tests.client.scripted import Asked, Scripted, asynchronous, in_turn
 
 from kohort.client.admin import CommittedOffset
-from kohort.client.consumer.group_offsets import NOBODY, GroupOffsets, Identity
+from kohort.client.consumer.group_offsets import (
+    NOBODY,
+    NOT_THE_MEMBER,
+    GroupOffsets,
+    Identity,
+)
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError
 from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition
 from kohort.wire.messages.offset_commit import (
@@ -343,3 +350,94 @@ async def test_what_was_committed_before_it_was_lost_is_committed() -> None:
     async with Scripted(1, {OffsetCommitRequest: told}) as script:
         some = offsets(script, MODERN)
         await some.commit(lambda: {T0: CommittedOffset(4)}, deadline())
+
+
+# Whoever believes to be the member hears that it is not
+
+
+def listening(script: Scripted, who: Identity) -> tuple[GroupOffsets, list[Any], list[Any]]:
+    refusals: list[Any] = []
+    unknown: list[Any] = []
+    mine = GroupOffsets(
+        *(script.cluster(), "g", lambda: who),
+        on_refusal=lambda who, error: refusals.append((who, error.code)),
+        on_unknown=unknown.extend,
+    )
+    return mine, refusals, unknown
+
+
+WHO = pytest.mark.parametrize("who", [MODERN, CLASSIC], ids=["modern", "classic"])
+REFUSALS = [*sorted(NOT_THE_MEMBER), ErrorCode.OFFSET_METADATA_TOO_LARGE]
+
+
+@WHO
+@pytest.mark.parametrize("code", REFUSALS)
+@asynchronous
+async def test_a_refused_commit_says_in_whose_name_it_was(who: Identity, code: ErrorCode) -> None:
+    answers = in_turn(lambda asked: committed(asked, code), committed)
+    async with Scripted(1, {OffsetCommitRequest: answers}) as script:
+        mine, refusals, _ = listening(script, who)
+        with contextlib.suppress(ApiError):  # some pass
+            await mine.commit({T0: CommittedOffset(1), T1: CommittedOffset(1)}, deadline())
+        assert refusals == ([(who, code)] if code in NOT_THE_MEMBER else [])
+
+
+@WHO
+@pytest.mark.parametrize("where", ["code", "of_partition"])
+@pytest.mark.parametrize("code", REFUSALS)
+@asynchronous
+async def test_a_refused_look_at_offsets_does_so_too(
+    who: Identity, code: ErrorCode, where: str
+) -> None:
+    answers = in_turn(lambda asked: fetched(asked, **{where: code}), fetched)
+    async with Scripted(1, {OffsetFetchRequest: answers}) as script:
+        mine, refusals, _ = listening(script, who)
+        with contextlib.suppress(ApiError):
+            await mine.fetch([T0], deadline())
+        assert refusals == ([(who, code)] if code in NOT_THE_MEMBER else [])
+
+
+@pytest.mark.parametrize("code", [3, 100])
+@asynchronous
+async def test_a_partition_that_the_coordinator_does_not_know_is_looked_up(code: int) -> None:
+    answers = {
+        OffsetCommitRequest: in_turn(lambda asked: committed(asked, code), committed),
+        OffsetFetchRequest: in_turn(lambda asked: fetched(asked, of_partition=code), fetched),
+    }
+    async with Scripted(1, answers) as script:
+        mine, _, unknown = listening(script, MODERN)
+        await mine.commit({T0: CommittedOffset(1)}, deadline())
+        assert unknown == [T0]
+        with contextlib.suppress(ApiError):
+            await mine.fetch([T1], deadline())
+        assert unknown == [T0, T1]
+
+
+@asynchronous
+async def test_a_commit_that_waits_for_its_turn_does_not_commit_what_is_lost_meanwhile() -> None:
+    """Under an epoch of later it would go behind what others have committed."""
+    held = asyncio.Event()
+
+    async def slow(asked: Asked) -> OffsetCommitResponse:
+        await held.wait()
+        return committed(asked)
+
+    async with Scripted(1, {OffsetCommitRequest: slow}) as script:
+        mine = offsets(script)
+        first = asyncio.create_task(mine.commit({T0: CommittedOffset(1)}, deadline()))
+        given = {T0: CommittedOffset(2), T1: CommittedOffset(2)}
+        second = asyncio.create_task(mine.commit(given, deadline()))
+        of_then = asyncio.create_task(mine.commit(lambda: {T0: CommittedOffset(9)}, deadline()))
+        await until(lambda: script.sent("OffsetCommit"))
+        mine.lost([T0])
+        held.set()
+        await first  # the coordinator has taken it
+        with pytest.raises(ApiError, match="t:0: lost before they were committed"):
+            await second
+        await of_then  # it was asked for later, as things are then
+        told = [
+            [(one.partition_index, one.committed_offset) for one in topic.partitions]
+            for asked in script.sent("OffsetCommit")
+            for topic in asked.request.topics
+        ]
+        assert told == [[(0, 1)], [(1, 2)], [(0, 9)]]

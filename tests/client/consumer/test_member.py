@@ -33,7 +33,7 @@ from kohort.client.members.events import (
 from kohort.client.members.membership import Heartbeat
 from kohort.client.members.pauses import Pauses
 from kohort.client.metadata import Metadata
-from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError
+from kohort.errors import ApiError, ErrorCode
 from kohort.terms import Millis, TopicId, TopicPartition
 from kohort.wire.messages.consumer_group_heartbeat import (
     Assignment,
@@ -91,6 +91,13 @@ class Machine:
 
     def connection_lost(self, _now: Millis) -> list[Any]:
         return self.hear("lost")
+
+    def refuse(self, error: ApiError) -> list[Any]:
+        self.heard.append(("refuse", error.code))
+        return [Failed(error)]
+
+    def expire(self, _now: Millis) -> list[Any]:
+        return []
 
     def next(self, _now: Millis) -> Any:
         return self.due.pop(0) if self.due and self.has_coordinator else None
@@ -173,7 +180,14 @@ class Owner:
         if fault is not None:
             raise fault
 
-    async def assigned(self, partitions: Collection[TopicPartition], ids: Any = None) -> None:
+    async def assigned(
+        self,
+        partitions: Collection[TopicPartition],
+        ids: Any = None,
+        *,
+        returned: Collection[TopicPartition] = (),
+    ) -> None:
+        self.returned = list(returned)
         assert ids == {one: IDS[one.topic] for one in partitions}
         await self._tell("assigned", [one.partition for one in partitions])
 
@@ -350,8 +364,10 @@ async def test_a_coordinator_that_nobody_may_look_for(code: ErrorCode) -> None:
         it.machine.events = [CoordinatorWanted()]
         it.member.join()
         await it.member.outside.wait()
+        await until(lambda: it.refusals)
         ((error, for_good),) = it.refusals
         assert (error.code, for_good) == (code, True)
+        assert it.machine.heard[-1] == ("refuse", code)
 
 
 @asynchronous
@@ -384,9 +400,10 @@ async def test_a_broker_without_the_protocol() -> None:
         it.member.join()
         it.heartbeat(1)
         await it.member.outside.wait()
+        await until(lambda: it.refusals)
         ((error, for_good),) = it.refusals
-        assert isinstance(error, UnsupportedVersionError)
-        assert for_good
+        assert (error.code, for_good) == (ErrorCode.UNSUPPORTED_VERSION, True)
+        assert it.machine.heard[-1] == ("refuse", ErrorCode.UNSUPPORTED_VERSION)
 
 
 @asynchronous

@@ -56,3 +56,25 @@ async def test_a_cluster_that_is_away_is_not_a_missing_topic(
         assert not [one for one in caplog.messages if "is not there" in one]
         task.cancel()
         await metadata.cluster.close()
+
+
+@asynchronous
+async def test_what_others_wait_for_is_looked_for_and_not_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The leader of a classic group looks for all; only metadata tell it what has come."""
+    quick(monkeypatch)
+    async with Scripted() as script:
+        metadata = Metadata(script.cluster())
+        counts: list[tuple[str, int]] = []
+        metadata.on_count = lambda name, partitions: counts.append((name, partitions))
+        missing = Missing(metadata, lambda: ["mine"], lambda: ["mine", "theirs"], timeout_s=5)
+        task = asyncio.create_task(missing.watch())
+        await until(lambda: len(script.sent("Metadata")) > 5)
+        script.topics["theirs"] = [0, 0]
+        await until(lambda: counts)
+        task.cancel()
+        await metadata.cluster.close()
+    assert counts[0] == ("theirs", 2)
+    (line,) = caplog.messages
+    assert line.startswith("subscribed to topic mine, which is not there")

@@ -409,3 +409,122 @@ async def test_what_is_revoked_before_it_has_begun_is_waited_for_no_longer() -> 
     assert world.ownership.owned == {T1}
     await world.ownership.revoked([T0], lambda: True)
     assert world.heard.events == [("assigned", (T1,))]  # and nothing of what was never assigned
+
+
+# What is not handed out any more
+
+
+@asynchronous
+async def test_what_is_to_be_given_up_or_lost_is_not_handed_out_from_that_moment_on() -> None:
+    """Even while a listener keeps the rest of it waiting, and whatever the application resumes."""
+    world = World()
+    await world.ownership.assigned([T0, T1])
+    world.handing.line_up({T0: [record(T0, 3), record(T0, 4)], T1: [record(T1, 8)]})
+    assert world.handing.take() == record(T0, 3)
+    world.ownership.unwanted([T0])
+    assert world.fetcher.paused == {T0}
+    assert world.handing.take() == record(T1, 8)
+    world.ownership.resume([T0])
+    assert world.fetcher.paused == {T0}
+    await world.ownership.lost([T0], LOST)
+    await world.ownership.assigned([T0])
+    assert world.fetcher.paused == set()
+
+
+@asynchronous
+async def test_nothing_is_handed_out_before_the_listener_knows_whatever_is_resumed() -> None:
+    world = World()
+    paused: list[Any] = []
+
+    class Resumes(RebalanceListener):
+        async def on_assigned(self, partitions: Collection[TopicPartition]) -> None:
+            world.ownership.resume(partitions)
+            paused.append(set(world.fetcher.paused))
+
+    world.ownership.listener = Resumes()
+    await world.ownership.assigned([T0])
+    assert paused == [{T0}]
+    assert world.fetcher.paused == set()
+
+
+@asynchronous
+async def test_what_is_lost_while_the_listener_hears_of_it_does_not_begin() -> None:
+    world = World()
+
+    class Slow(RebalanceListener):
+        async def on_assigned(self, partitions: Collection[TopicPartition]) -> None:
+            world.ownership.unwanted(partitions)
+
+    world.ownership.listener = Slow()
+    await world.ownership.assigned([T0])
+    assert world.fetcher.paused == {T0}
+
+
+@asynchronous
+async def test_a_refused_commit_at_a_farewell_is_told_as_a_loss() -> None:
+    world = World()
+    told: list[str] = []
+
+    class Tells(RebalanceListener):
+        def on_revoked(self, _partitions: Collection[TopicPartition]) -> None:
+            told.append("revoked")
+
+        def on_lost(self, _partitions: Collection[TopicPartition]) -> None:
+            told.append("lost")
+
+    world.ownership.listener = Tells()
+    await world.ownership.assigned([T0])
+    world.offsets.refusals.append(ApiError(ErrorCode.UNKNOWN_MEMBER_ID))
+    await world.ownership.revoked([T0], lambda: bool(world.offsets.refusals))
+    assert told == ["lost"]
+    assert world.offsets.lost_ones == {T0}
+
+
+# Pauses over a rebalance
+
+
+@asynchronous
+async def test_a_paused_partition_that_returns_from_a_rebalance_is_paused() -> None:
+    world = World()
+    await world.ownership.assigned([T0, T1])
+    world.ownership.pause([T0])
+    await world.ownership.revoked([T0, T1], lambda: True)
+    assert world.ownership.paused == set()  # it has nothing
+    await world.ownership.assigned([T0, T1], returned=[T0, T1])
+    assert world.ownership.paused == {T0}
+    assert world.fetcher.paused == {T0}
+    world.ownership.resume([T0])
+    assert world.fetcher.paused == set()
+
+
+@pytest.mark.parametrize("how", ["comes later", "was lost", "comes after others"])
+@asynchronous
+async def test_a_partition_that_others_may_have_had_is_not_paused(how: str) -> None:
+    world = World()
+    await world.ownership.assigned([T0, T1])
+    world.ownership.pause([T0])
+    if how == "was lost":
+        await world.ownership.lost([T0], LOST)
+    else:
+        await world.ownership.revoked([T0], lambda: True)
+    if how == "comes after others":
+        await world.ownership.revoked([T1], lambda: True)
+        await world.ownership.assigned([T1], returned=[T1])
+        await world.ownership.assigned([T0], returned=[T0])
+    else:
+        await world.ownership.assigned([T0])
+    assert world.ownership.paused == set()
+    assert world.fetcher.paused == set()
+
+
+@asynchronous
+async def test_the_same_refusal_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """It comes with every attempt, once a second."""
+    world = World()
+    for code in (111, 111, 29, 111):
+        world.ownership.refused(ApiError(ErrorCode(code)), for_good=False)
+    assert [line.split(": ")[1] for line in caplog.messages] == [
+        "UNRELEASED_INSTANCE_ID",
+        "TOPIC_AUTHORIZATION_FAILED",
+        "UNRELEASED_INSTANCE_ID",
+    ]

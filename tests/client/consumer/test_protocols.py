@@ -315,3 +315,45 @@ async def test_a_leader_has_its_group_rebalance_when_a_topic_grows() -> None:
         script.topics["other"] = [0]
         await one.look_again(NOW, soon())
         assert asked == [NOW, NOW]  # which nobody in the group wants
+
+
+@asynchronous
+async def test_a_leader_has_its_group_rebalance_as_soon_as_anybody_hears_of_more() -> None:
+    script = Topics(t=1)
+    async with metadata(script) as some:
+        one = classic(some)
+        asked: list[int] = []
+        one.machine.join_again = lambda now: asked.append(now) or []  # type: ignore[func-returns-value]
+        one.machine.stage, one.machine.leads = ClassicStage.MEMBER, True
+        await one.count(("t", "late"), soon())
+        assert list(one.missing()) == ["late"]
+        one.topic_changed("t", 1, NOW)
+        one.topic_changed("of nobody", 1, NOW)
+        assert asked == []
+        one.machine.leads = False
+        one.topic_changed("late", 2, NOW)
+        assert (asked, list(one.missing())) == ([], [])
+        one.machine.leads, one.machine.stage = True, ClassicStage.ASSIGNING
+        one.topic_changed("late", 2, NOW)
+        assert asked == []  # what it counts at this moment goes into this assignment
+        one.machine.stage = ClassicStage.MEMBER
+        one.topic_changed("late", 2, NOW)
+        assert (asked, list(one.missing())) == ([NOW], [])
+        one.topic_changed("late", 2, NOW)
+        assert asked == [NOW]
+
+
+@asynchronous
+async def test_a_leader_counts_anew_for_each_generation() -> None:
+    script = Topics(t=1)
+    async with metadata(script) as some:
+        one = classic(some)
+        assert await one.count(("t",), soon()) == {"t": 1}
+        script.topics["t"].append(0)
+        assert await one.count(("t",), soon()) == {"t": 2}
+
+
+def test_the_broker_looks_for_a_modern_member() -> None:
+    one = modern()
+    assert one.topic_changed("t", 9, NOW) == []
+    assert list(one.missing()) == []

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import pytest
 
 from kohort.client.members.any_membership import AnyMembership
-from kohort.client.members.events import CoordinatorWanted, Left
+from kohort.client.members.events import CoordinatorWanted, Event, HangUp, Left, Lost
 from kohort.errors import ApiError, ErrorCode
-from kohort.terms import GroupId, Millis
+from kohort.terms import GroupId, MemberId, Millis
 
 NOW = Millis(1000)
 
@@ -41,6 +41,23 @@ class Member(AnyMembership[int, Wish, Step]):
 
     def _has_to_say_good_bye(self) -> bool:
         return self.known
+
+    @property
+    def commits_as(self) -> tuple[MemberId, int] | None:
+        return MemberId("m"), 1
+
+    def _due(self) -> Millis | None:
+        return self._soon if self._asking.possible else None
+
+    def _silence_ms(self) -> int:
+        return 500
+
+    def _denied(self, error: ApiError, _now: Millis) -> list[Event[int]]:
+        return self._put_out(error)
+
+    def _put_out(self, error: ApiError) -> list[Event[int]]:
+        self._start_over()
+        return [*self._holding.lose(error)]
 
 
 def leaving() -> Member:
@@ -104,3 +121,41 @@ def test_a_good_bye_is_said_again_after_any_other_error(code: ErrorCode, looks: 
     assert member._heard_good_bye(ApiError(code), NOW) == ([CoordinatorWanted()] if looks else [])
     assert member.stage is Step.LEAVING
     assert not member.waits_for_answer
+
+
+GONE = ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+
+
+def test_a_refusal_counts_where_it_names_the_present_epoch() -> None:
+    member = Member()
+    member._holding.take({1})
+    assert member.refused_as(MemberId("other"), 1, GONE, NOW) == []
+    assert member.wake_at() is None
+    assert member.refused_as(MemberId("m"), 0, GONE, NOW) == []
+    assert member.wake_at() == NOW  # to hear what is true now
+    assert member.refused_as(MemberId("m"), 1, GONE, NOW) == [Lost((1,), GONE)]
+
+
+def test_who_says_good_bye_is_out_already() -> None:
+    assert leaving().refused_as(MemberId("m"), 1, GONE, NOW) == []
+
+
+def test_what_was_asked_before_the_refusal_is_not_to_be_carried_out_later() -> None:
+    member = Member()
+    member._asking.ask(NOW)
+    assert member.refused_as(MemberId("m"), 1, GONE, NOW) == [HangUp()]
+
+
+def test_silence_counts_from_when_the_coordinator_was_asked_last() -> None:
+    member = Member()
+    member._heard_at = NOW
+    assert member.silent_at() is None  # it owns nothing
+    member._holding.take({1})
+    assert member.wake_at() == member.silent_at() == NOW + 500
+    member.ask_soon(NOW)
+    assert member.wake_at() == NOW
+    assert member.expire(Millis(NOW + 499)) == []
+    lost, wanted = member.expire(Millis(NOW + 500))
+    assert isinstance(lost, Lost)
+    assert lost.error.message == "the coordinator has said nothing for 500 ms, which is a session"
+    assert wanted == CoordinatorWanted()

@@ -22,13 +22,13 @@ from kohort.client.members.events import (
     Revoked,
     TopicsWanted,
 )
-from kohort.errors import ErrorCode
+from kohort.errors import ApiError, ErrorCode
 from kohort.records.consumer_protocol import (
     ConsumerProtocolSubscription,
     decode_subscription,
     encode,
 )
-from kohort.terms import GroupId, Millis, TopicPartition
+from kohort.terms import GroupId, MemberId, Millis, TopicPartition
 from kohort.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kohort.wire.messages.join_group import (
     JoinGroupRequest,
@@ -396,9 +396,10 @@ def test_another_coordinator_is_looked_for(
 ) -> None:
     member = make()
     assert answer(member, code) == [CoordinatorWanted()]
-    assert member.wake_at() is None
+    assert member.next(after(60_000)) is None
+    assert member.wake_at() == member.silent_at()
     member.coordinator_found()
-    assert member.wake_at() is not None
+    assert member.next(after(60_000)) is not None
 
 
 @pytest.mark.parametrize("make", [joining, syncing, at_rest, leaving])
@@ -660,3 +661,156 @@ def test_who_has_lost_its_instance_id_has_lost_everything() -> None:
     assert isinstance(failure, Failed)
     assert member.leave(NOW) == []
     assert member.released(frozenset(places(0)), NOW) == [Left()]
+
+
+# What others were told in its name
+
+
+ENDED = [
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.FENCED_MEMBER_EPOCH,
+    ErrorCode.STALE_MEMBER_EPOCH,
+    ErrorCode.GROUP_ID_NOT_FOUND,
+]
+
+
+@pytest.mark.parametrize("generation", [3, 2])
+@pytest.mark.parametrize("protocols", [EAGER, COOPERATIVE])
+@pytest.mark.parametrize(
+    "code", [*ENDED, ErrorCode.FENCED_INSTANCE_ID, ErrorCode.OFFSET_METADATA_TOO_LARGE]
+)
+def test_a_refusal_of_its_generation_counts_whoever_was_refused(
+    code: ErrorCode, protocols: tuple[str, ...], generation: int
+) -> None:
+    member = at_rest(0, 1, protocols=protocols)
+    events = member.refused_as(MemberId("m"), generation, ApiError(code), NOW)
+    if generation == 3 and code in ENDED:
+        (lost,) = events
+        assert isinstance(lost, Lost)
+        assert (lost.partitions, lost.error.code) == (places(0, 1), code)
+        assert (member.stage, member.commits_as) == (ClassicStage.LOST, None)
+        member.released(frozenset(places(0, 1)), NOW)
+        request = sent(member).request
+        assert isinstance(request, JoinGroupRequest)
+        assert request.member_id == ("" if code is ErrorCode.UNKNOWN_MEMBER_ID else "m")
+    elif generation == 3 and code is ErrorCode.FENCED_INSTANCE_ID:
+        assert [type(event) for event in events] == [Lost, Failed]
+    else:
+        assert events == []
+        assert member.consumable == set(places(0, 1))
+        if generation == 2:  # the coordinator is asked
+            assert isinstance(sent(member).request, HeartbeatRequest)
+
+
+def test_a_refused_commit_may_be_the_first_to_tell_of_a_rebalance() -> None:
+    code = ErrorCode.REBALANCE_IN_PROGRESS
+    member = at_rest(0)
+    assert member.refused_as(MemberId("m"), 3, ApiError(code), NOW) == [Revoked(places(0))]
+    member = at_rest(0, protocols=COOPERATIVE)
+    assert member.refused_as(MemberId("m"), 3, ApiError(code), NOW) == []
+    assert isinstance(sent(member).request, JoinGroupRequest)
+    member = syncing()  # it takes part already
+    assert member.refused_as(MemberId("m"), 3, ApiError(code), NOW) == []
+    assert isinstance(sent(member).request, SyncGroupRequest)
+
+
+@pytest.mark.parametrize("code", ENDED)
+def test_a_join_under_way_says_itself_what_became_of_the_generation(code: ErrorCode) -> None:
+    """It ends the generation, before its answer is there. Only the id is for good."""
+    member = at_rest(0, protocols=COOPERATIVE)
+    tell(member, rebalancing(), after(3000))
+    sent(member, after(3000))
+    events = member.refused_as(MemberId("m"), 3, ApiError(code), after(3000))
+    if code is ErrorCode.UNKNOWN_MEMBER_ID:
+        assert [type(event) for event in events] == [HangUp, Lost]
+    else:
+        assert events == []
+        assert member.consumable == set(places(0))
+
+
+@pytest.mark.parametrize("stage", ["outside", "lost", "leaving", "failed"])
+@pytest.mark.parametrize("code", ENDED)
+def test_nobody_is_put_out_who_is_not_in(code: ErrorCode, stage: ClassicStage) -> None:
+    member = STAGES[stage]()
+    assert member.refused_as(member.member_id, member.generation, ApiError(code), NOW) == []
+    assert member.stage == stage
+
+
+# Silence
+
+
+def test_a_session_without_an_answer_is_the_end_of_what_it_owns() -> None:
+    member = at_rest(0)
+    assert member.silent_at() == after(45_000)
+    sent(member, after(3000))
+    assert member.wake_at() == after(45_000)
+    assert member.expire(after(44_999)) == []
+    hang_up, lost, wanted = member.expire(after(45_000))
+    assert (hang_up, type(lost), wanted) == (HangUp(), Lost, CoordinatorWanted())
+    member.released(frozenset(places(0)), after(45_000))
+    member.coordinator_found()
+    request = sent(member, after(45_000)).request
+    assert isinstance(request, JoinGroupRequest)
+    assert request.member_id == "m"  # who knows whether the coordinator has removed it
+
+
+@pytest.mark.parametrize("code", [ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS])
+def test_a_coordinator_that_knows_the_member_is_not_silent(code: ErrorCode) -> None:
+    member = at_rest(0)
+    tell(member, rebalancing(code), after(3000))
+    assert member.silent_at() == after(48_000)
+
+
+@pytest.mark.parametrize(
+    "code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+)
+def test_a_coordinator_that_does_not_know_it_is_silent(code: ErrorCode) -> None:
+    member = at_rest(0)
+    answer(member, code)
+    assert member.silent_at() == after(45_000)
+
+
+def test_a_parked_join_is_waited_for_as_long_as_a_rebalance_may_take() -> None:
+    """A cooperative member goes on reading, and cannot say anything meanwhile."""
+    member = at_rest(0, protocols=COOPERATIVE)
+    tell(member, rebalancing(), after(3000))
+    join = sent(member, after(3000))
+    assert member.silent_at() == after(303_000)
+    assert member.expire(after(302_999)) == []
+    member.received(join.number, generation(4, by="cooperative-sticky"), after(100_000))
+    assert member.silent_at() == after(145_000)  # its sync has not left yet
+    sync = sent(member, after(100_000))
+    assert member.silent_at() == after(400_000)
+    member.received(sync.number, gets(0), after(110_000))
+    assert member.silent_at() == after(155_000)
+
+
+# What is given up for a rebalance alone
+
+
+def test_what_comes_back_from_an_eager_rebalance_is_named() -> None:
+    member = at_rest(0, 1)
+    tell(member, rebalancing(), after(3000))
+    member.released(frozenset(places(0, 1)), after(3000))
+    tell(member, generation(4), after(3000))
+    assert tell(member, gets(1, 2), after(3000)) == [Assigned(places(1, 2), places(1))]
+
+
+def test_what_others_had_meanwhile_comes_anew() -> None:
+    member = at_rest(0, 1)
+    for number, mine in ((4, ()), (5, (0, 1))):
+        tell(member, rebalancing(), after(3000 * number))
+        member.released(member.owned, after(3000 * number))
+        tell(member, generation(number), after(3000 * number))
+        events = tell(member, gets(*mine), after(3000 * number))
+    assert events == [Assigned(places(0, 1))]
+
+
+def test_what_was_lost_comes_anew() -> None:
+    member = at_rest(0)
+    tell(member, rebalancing(), after(3000))
+    answer(member, ErrorCode.UNKNOWN_MEMBER_ID)
+    member.released(frozenset(places(0)), after(6000))
+    tell(member, generation(9), after(6000))
+    assert tell(member, gets(0), after(6000)) == [Assigned(places(0))]

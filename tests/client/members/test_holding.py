@@ -94,3 +94,14 @@ def test_a_release_that_is_repeated_after_the_partition_was_taken_again_is_harml
     one.take({1})
     one.release(frozenset({1}))
     assert one.owned == one.kept == {1}
+
+
+def test_what_returns_from_an_eager_rebalance_is_named() -> None:
+    mine = holding(1, 2)
+    assert mine.lend(SOON) == [Revoked((1, 2))]
+    mine.release(frozenset({1, 2}))
+    assert mine.take({2, 3}) == [Assigned((2, 3), (2,))]
+    mine.lend(SOON)
+    mine.release(frozenset({2, 3}))
+    assert mine.take(set()) == []  # others have it now
+    assert mine.take({2}) == [Assigned((2,))]

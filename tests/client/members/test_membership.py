@@ -10,6 +10,7 @@ from kohort.client.members.events import (
     ComputeWanted,
     CoordinatorWanted,
     Failed,
+    HangUp,
     Left,
     Lost,
     Refused,
@@ -19,7 +20,7 @@ from kohort.client.members.events import (
 from kohort.client.members.heartbeat import Profile
 from kohort.client.members.membership import Heartbeat, Membership, Stage
 from kohort.client.members.pauses import Pauses
-from kohort.errors import ErrorCode
+from kohort.errors import ApiError, ErrorCode
 from kohort.terms import GroupId, MemberId, Millis, PartitionIndex, TopicId
 from kohort.wire.messages.consumer_group_heartbeat import (
     Assignment,
@@ -396,7 +397,8 @@ def test_later_is_tried_again_in_full(code: ErrorCode) -> None:
 def test_another_coordinator_is_asked_at_once_but_only_once(code: ErrorCode) -> None:
     member = at_rest(0)
     assert tell(member, no(code), after(member)) == [CoordinatorWanted()]
-    assert member.wake_at() is None
+    assert member.next(after(member)) is None
+    assert member.wake_at() == member.silent_at()
     member.coordinator_found()
     assert tell(member, no(code), after(member)) == [CoordinatorWanted()]
     member.coordinator_found()
@@ -658,3 +660,218 @@ def test_what_an_assignor_adds_comes_after_the_partitions() -> None:
     )
     attached = Attached(places(0, 1), 2, b"x", 3, "mine")
     assert tell(member, answer) == [Assigned(places(0, 1)), attached]
+
+
+# What others were told in its name
+
+
+STALE = [ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.ILLEGAL_GENERATION]  # the latter to transactions
+ELSE = [ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.OFFSET_METADATA_TOO_LARGE]
+
+
+@pytest.mark.parametrize("epoch", [5, 4])
+@pytest.mark.parametrize("code", [*PUT_OUT, ErrorCode.FENCED_INSTANCE_ID, *STALE, *ELSE])
+def test_a_refusal_of_its_present_epoch_counts_whoever_was_refused(
+    code: ErrorCode, epoch: int
+) -> None:
+    """One of a former epoch fences nothing. Either way the coordinator is asked, if not left."""
+    member = at_rest(0)
+    events = member.refused_as(MemberId("m"), epoch, ApiError(code), NOW)
+    if epoch == 5 and code in PUT_OUT:
+        (lost,) = events
+        assert isinstance(lost, Lost)
+        assert (lost.partitions, lost.error.code) == (places(0), code)
+        assert (member.stage, member.commits_as) == (Stage.LOST, None)
+        member.released(frozenset(places(0)))
+        assert sent(member).request.member_epoch == 0
+    elif epoch == 5 and code is ErrorCode.FENCED_INSTANCE_ID:
+        assert [type(event) for event in events] == [Lost, Failed]
+        assert member.stage is Stage.FAILED
+    else:
+        assert events == []
+        assert member.consumable == set(places(0))
+        assert sent(member).request.member_epoch == 5
+
+
+@pytest.mark.parametrize("stage", [one for one in STAGES if one not in ("member", "parting")])
+@pytest.mark.parametrize("code", PUT_OUT)
+def test_nobody_is_put_out_who_is_not_in(code: ErrorCode, stage: Stage) -> None:
+    member = STAGES[stage]()
+    assert member.refused_as(MemberId("m"), member.epoch, ApiError(code), NOW) == []
+    assert member.stage is stage
+
+
+def test_what_was_said_of_another_member_is_not_heard() -> None:
+    member = at_rest(0)
+    error = ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+    assert member.refused_as(MemberId("former"), 5, error, NOW) == []
+    assert member.next(NOW) is None
+
+
+def test_a_heartbeat_under_way_is_given_up_by_who_is_put_out() -> None:
+    """It must not be carried out after the join that follows."""
+    member = at_rest(0)
+    late = sent(member, after(member))
+    error = ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+    hang_up, lost = member.refused_as(MemberId("m"), 5, error, after(member))
+    assert (hang_up, type(lost)) == (HangUp(), Lost)
+    assert member.received(late.number, kept(6), after(member)) == []
+    assert member.stage is Stage.LOST
+
+
+def test_asking_again_and_again_for_nothing_new_is_no_hot_loop() -> None:
+    """A coordinator may have a member compute, and refuse what it computes, for ever."""
+    member = at_rest(0)
+    now, pauses = NOW, []
+    for _ in range(7):
+        member.ask_soon(now)
+        due = member.wake_at()
+        assert due is not None
+        pauses.append(max(0, due - now))
+        now = Millis(max(now, due))
+        tell(member, kept(5), now)
+    assert pauses == [0, 100, 200, 400, 800, 1000, 1000]
+    member.ask_soon(now)
+    tell(member, given(6, 0, 1), Millis(now + 1000))
+    tell(member, kept(6), Millis(now + 1000))  # the acknowledgement
+    member.ask_soon(now)
+    assert member.next(Millis(now + 1000)) is not None  # at once, as there was something new
+
+
+def test_what_is_asked_while_an_answer_is_awaited_is_asked_after_it() -> None:
+    member = at_rest(0)
+    under_way = sent(member, after(member))
+    member.ask_soon(after(member))
+    assert member.next(after(member)) is None
+    member.received(under_way.number, kept(5), after(member))
+    assert member.next(after(member)) is not None
+
+
+# Silence
+
+
+def test_a_session_without_an_answer_is_the_end_of_what_it_owns() -> None:
+    member = at_rest(0, 1)
+    assert member.silent_at() == NOW + 45_000
+    for ms in range(5000, 45_000, 5000):  # nobody hears any of these
+        sent(member, Millis(NOW + ms))
+        assert member.connection_lost(Millis(NOW + ms)) == [CoordinatorWanted()]
+        member.coordinator_found()
+    assert member.expire(Millis(NOW + 44_999)) == []
+    assert member.consumable == set(places(0, 1))
+    lost, wanted = member.expire(Millis(NOW + 45_000))
+    assert isinstance(lost, Lost)
+    assert (lost.partitions, lost.error.code) == (places(0, 1), ErrorCode.REQUEST_TIMED_OUT)
+    assert wanted == CoordinatorWanted()
+    assert (member.stage, member.consumable) == (Stage.LOST, frozenset())
+    assert member.expire(Millis(NOW + 99_000)) == []
+    member.released(frozenset(places(0, 1)))
+    assert member.next(Millis(NOW + 45_000)) is None
+    member.coordinator_found()
+    assert sent(member, Millis(NOW + 45_000)).request.member_epoch == 0
+
+
+def test_an_answer_that_is_awaited_is_silence_too() -> None:
+    member = at_rest(0)
+    late = sent(member, after(member))
+    assert member.wake_at() == NOW + 45_000
+    hang_up, lost, wanted = member.expire(Millis(NOW + 45_000))
+    assert (hang_up, type(lost), wanted) == (HangUp(), Lost, CoordinatorWanted())
+    assert member.received(late.number, kept(5), Millis(NOW + 45_000)) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [*ELSEWHERE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.TOPIC_AUTHORIZATION_FAILED],
+)
+def test_an_answer_that_does_not_know_the_member_is_silence(code: ErrorCode) -> None:
+    member = at_rest(0)
+    tell(member, no(code), after(member))
+    assert member.silent_at() == NOW + 45_000
+    member.coordinator_found()
+    tell(member, kept(5), Millis(NOW + 20_000))
+    assert member.silent_at() == NOW + 65_000  # from when that was asked
+
+
+def test_a_session_is_never_shorter_than_two_intervals() -> None:
+    """The session is the broker's, and only its interval is known."""
+    member = outside(session_ms=6000)
+    member.join()
+    tell(member, given(5, 0))
+    assert member.silent_at() == NOW + 10_000
+
+
+@pytest.mark.parametrize("stage", [one for one in STAGES if one not in ("member", "parting")])
+def test_who_owns_nothing_hears_no_silence(stage: Stage) -> None:
+    member = STAGES[stage]()
+    assert member.silent_at() is None
+    assert member.expire(Millis(NOW + 10**9)) == []
+
+
+# What a pattern matches, and an instance id that is held
+
+
+def pattern(member_pattern: str = "t.*") -> Membership:
+    member = Membership(GroupId("g"), MemberId("m"), Profile(regex=member_pattern))
+    member.coordinator_found()
+    member.join()
+    return member
+
+
+def test_what_a_pattern_matches_is_asked_for_before_an_interval_is_over() -> None:
+    """The broker looks for it beside its answer, which brings nothing."""
+    member = pattern()
+    tell(member, given(1))
+    assert member.wake_at() == NOW + 100
+    tell(member, kept(1), Millis(NOW + 100))
+    assert member.wake_at() == NOW + 300
+    assert tell(member, given(2, 0), Millis(NOW + 300)) == [Assigned(places(0))]
+    tell(member, kept(2), Millis(NOW + 300))
+    assert member.wake_at() == NOW + 5300
+
+
+def test_a_pattern_that_matches_nothing_is_no_hot_loop() -> None:
+    member = pattern()
+    now = NOW
+    tell(member, given(1))
+    waited = []
+    for _ in range(7):
+        due = member.wake_at()
+        assert due is not None
+        waited.append(due - now)
+        now = due
+        tell(member, kept(1), now)
+    assert waited == [100, 200, 400, 800, 1000, 5000, 5000]
+
+
+def test_another_pattern_is_looked_for_as_the_first_was() -> None:
+    member = at_rest(0)
+    member.want(Profile(regex="u.*"))
+    assert tell(member, kept(5)) == []
+    assert member.wake_at() == NOW + 100
+
+
+def test_an_instance_id_that_is_held_for_longer_than_a_session_is_an_error() -> None:
+    """One that was killed holds it for a session; who holds it for longer is alive."""
+    member = outside(instance_id="i", session_ms=20_000)
+    member.join()
+    held = no(ErrorCode.UNRELEASED_INSTANCE_ID)
+    (refused,) = tell(member, held)
+    assert isinstance(refused, Refused)
+    (refused,) = tell(member, held, Millis(NOW + 19_999))
+    assert isinstance(refused, Refused)
+    (failed,) = tell(member, held, Millis(NOW + 21_000))
+    assert isinstance(failed, Failed)
+    assert failed.error.code is ErrorCode.UNRELEASED_INSTANCE_ID
+    assert "Another member has the group_instance_id i" in failed.error.message
+    assert member.join() == []  # and again, as long as before
+    (refused,) = tell(member, held, Millis(NOW + 30_000))
+    assert isinstance(refused, Refused)
+
+
+def test_a_fault_that_others_see_is_the_end_as_well() -> None:
+    member = at_rest(0)
+    lost, failed = member.refuse(ApiError(ErrorCode.UNSUPPORTED_VERSION, "too old"))
+    assert isinstance(lost, Lost)
+    assert isinstance(failed, Failed)
+    assert member.stage is Stage.FAILED

@@ -31,6 +31,10 @@ _MOVED = frozenset(
         ErrorCode.BROKER_NOT_AVAILABLE,  # no controller is elected yet
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
         ErrorCode.NETWORK_EXCEPTION,
     }
 )
@@ -44,7 +48,12 @@ _BUSY = frozenset(
     }
 )
 # How often to try a code that may stay for hours: the caller's time is for the others.
-_ATTEMPTS = {ErrorCode.NETWORK_EXCEPTION: 3, ErrorCode.LEADER_NOT_AVAILABLE: 5}
+_ATTEMPTS = {
+    ErrorCode.NETWORK_EXCEPTION: 3,
+    ErrorCode.LEADER_NOT_AVAILABLE: 5,
+    ErrorCode.REPLICA_NOT_AVAILABLE: 5,
+    ErrorCode.KAFKA_STORAGE_ERROR: 5,
+}
 
 
 async def settle(

@@ -3,7 +3,7 @@
 `consumer` is its face. `group` and `member` keep it in its group, `protocols` makes the two kinds
 of groups one. `ownership` is what begins and ends with a partition, `handing` what the application
 was handed and has not come back from, `reading` how it asks, `committing` what it commits and
-`group_offsets` how.
+`group_offsets` how. `group_metadata` is who commits, for a producer.
 `assignor` is what an application writes that computes its group's assignments, and `computing` the
 member that runs it.
 """
@@ -15,7 +15,8 @@ from kohort.client.consumer.assignor import (
     GroupToAssign,
     Share,
 )
-from kohort.client.consumer.consumer import Consumer, GroupMetadata
+from kohort.client.consumer.consumer import Consumer
+from kohort.client.consumer.group_metadata import GroupMetadata
 from kohort.client.consumer.ownership import RebalanceListener
 
 __all__ = [

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from kohort.assignors import ASSIGNORS, Subscription
 from kohort.client.cluster import Cluster, Node
 from kohort.client.consumer.assignor import (
     MOST_METADATA,
@@ -28,7 +29,7 @@ from kohort.client.consumer.coordinator import Coordinator
 from kohort.client.consumer.group_offsets import Identity
 from kohort.client.members.heartbeat import Offer
 from kohort.errors import ApiError, ErrorCode, KohortError, api_error
-from kohort.terms import TopicId, TopicPartition
+from kohort.terms import MemberId, TopicId, TopicPartition
 from kohort.wire.messages.consumer_group_install_assignment import (
     ConsumerGroupInstallAssignmentRequest,
     ConsumerGroupInstallAssignmentResponse,
@@ -50,7 +51,10 @@ CLASSIC = -1  # the version of metadata of classic members
 class Computing:
     """`assignors` are the member's own, the preferred one first.
 
-    `identity` says who the member is, at the moment of each request.
+    `identity` says who the member is, at the moment of each request. `ask_soon` has the coordinator
+    asked: by an installed assignment, or a refused one, what it said last is not true any more.
+    With the `fallback` "uniform" a member whose assignor fails computes as a broker would; with
+    "none" everybody keeps what it has.
     """
 
     def __init__(
@@ -61,6 +65,7 @@ class Computing:
         identity: Callable[[], Identity | None],
         *,
         timeout_s: float,
+        fallback: str = "none",
     ) -> None:
         self.reason = 0
         self._assignors = {assignor.name: assignor for assignor in assignors}
@@ -68,7 +73,9 @@ class Computing:
         self._coordinator = Coordinator(cluster, group_id)
         self._group_id = group_id
         self._identity = identity
+        self.ask_soon: Callable[[], None] = lambda: None
         self._timeout_s = timeout_s
+        self._fallback = fallback
         self._task: asyncio.Task[None] | None = None
         self._checked: asyncio.Task[None] | None = None
         self._last: Assignor | None = assignors[0] if assignors else None
@@ -114,6 +121,13 @@ class Computing:
 
         A broker that does not name it is taken to mean the one that was asked last.
         """
+        if assignment.error:
+            logger.warning(
+                "group %s: assignor %s has failed (%d) at the member that computes: all keep what "
+                "they had, here %d partitions, and new partitions are read by nobody",
+                *(self._group_id, assignment.assignor or "of the members", assignment.error),
+                len(assignment.partitions),
+            )
         named = self._assignors.get(assignment.assignor)
         assignor = self._last if named is None and not assignment.assignor else named
         if assignor is not None:
@@ -151,11 +165,15 @@ class Computing:
             prepared = await self._prepare(deadline)
             group, ids = _group(prepared)
             members, error = await self._run(prepared.assignor_name, group, ids, deadline)
+            if error and self._fallback == "uniform":
+                members, error = _uniform(group, ids), 0
+                logger.warning("group %s: computed by uniform in its place", self._group_id)
             await self._install(prepared.group_epoch, members, error)
         except KohortError as lost:  # it is another's turn by now, or it will be asked for again
             logger.info("group %s: no assignment came of ours: %s", self._group_id, lost)
         except Exception:
             logger.exception("group %s: no assignment came of ours", self._group_id)
+        self.ask_soon()
 
     async def _run(
         self, name: str, group: GroupToAssign, ids: Mapping[str, TopicId], deadline: float
@@ -315,6 +333,32 @@ def _group(
     topics = {topic.topic_name: topic.num_partitions for topic in prepared.topics}
     group = GroupToAssign(members, topics, prepared.metadata_version)
     return group, {name: topic_id for topic_id, name in names.items()}
+
+
+def _uniform(group: GroupToAssign, ids: Mapping[str, TopicId]) -> list[Installed]:
+    """What the broker's assignor of that name would give."""
+    sizes = {ids[topic]: count for topic, count in group.topics.items()}
+    subscriptions = {}
+    for member_id, member in group.members.items():
+        had: dict[TopicId, list[int]] = {}
+        for partition in sorted(member.partitions):
+            if partition.partition < group.topics.get(partition.topic, 0):
+                had.setdefault(ids[partition.topic], []).append(partition.partition)
+        subscriptions[MemberId(member_id)] = Subscription(
+            topics=tuple(ids[topic] for topic in sorted(member.topics & group.topics.keys())),
+            previous={topic: tuple(indexes) for topic, indexes in had.items()},
+            alike=len({each.topics for each in group.members.values()}) == 1,
+        )
+    names = {topic_id: name for name, topic_id in ids.items()}
+    return [
+        _installed(
+            group.members[member_id],
+            Share([TopicPartition(names[topic], index) for topic in mine for index in mine[topic]]),
+            group.version,
+            ids,
+        )
+        for member_id, mine in ASSIGNORS["uniform"](subscriptions, sizes).items()
+    ]
 
 
 def _installed(

@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 import logging
 import sys
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from time import monotonic
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 from kohort.client.admin.topics import When, list_offsets
 from kohort.client.admin.views import CommittedOffset, FoundOffset
@@ -16,17 +16,19 @@ from kohort.client.consumer.assignor import Assignor, offered
 from kohort.client.consumer.committing import Offsets, check_offset, to_commit
 from kohort.client.consumer.computing import Computing
 from kohort.client.consumer.group import Group
+from kohort.client.consumer.group_metadata import GroupMetadata, group_metadata
 from kohort.client.consumer.group_offsets import GroupOffsets, Identity, ToCommit
 from kohort.client.consumer.handing import Handing
 from kohort.client.consumer.missing import Missing
 from kohort.client.consumer.ownership import Ownership, RebalanceListener, check_listener
 from kohort.client.consumer.protocols import Subscribed
-from kohort.client.consumer.reading import Reading
+from kohort.client.consumer.reading import Asker, Reading, asker
 from kohort.client.consumer.settings import ConsumerSettings
 from kohort.client.fetching import ConsumerRecord, Fetcher, Place
 from kohort.client.metadata import Metadata
 from kohort.client.places import by_place, place_of, places_of
 from kohort.client.settings import DEFAULT_SERVER, taken
+from kohort.errors import ApiError
 from kohort.terms import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -37,15 +39,6 @@ _SILENT_S = 1.0  # how long `close` may take before it says what it waits for
 
 Partition = tuple[str, int]
 """topic, index: a TopicPartition is one"""
-
-
-class GroupMetadata(NamedTuple):
-    """Who commits, as a transaction of a producer has to tell it (KIP-447)."""
-
-    group_id: str
-    generation_id: int
-    member_id: str
-    group_instance_id: str | None
 
 
 class Consumer:
@@ -95,7 +88,11 @@ class Consumer:
         self._handing = Handing()
         self._offsets: GroupOffsets | None = None
         if self.settings.group_id is not None:
-            self._offsets = GroupOffsets(self._cluster, self.settings.group_id, self._identity)
+            self._offsets = GroupOffsets(
+                *(self._cluster, self.settings.group_id, self._identity),
+                on_refusal=self._refused_as,
+                on_unknown=self._fetcher.look_up,
+            )
         self._ownership = Ownership(self._fetcher, self._handing, self.settings, self._offsets)
         own = offered(assignors)
         if own and self.settings.group_protocol == "classic":
@@ -106,6 +103,7 @@ class Consumer:
             self.settings.group_id or "",
             self._identity,
             timeout_s=self.settings.assignor_timeout_ms / 1000,
+            fallback=self.settings.assignor_fallback,
         )
         self._group = Group(
             self.settings, self._new_cluster, self._metadata, self._ownership, computing
@@ -114,12 +112,13 @@ class Consumer:
             *(self._fetcher, self._handing, self._ownership),
             self.settings.max_poll_records,
             self._group.asked,
-            _CALLS,
         )
         self._ownership.listen(listener)
         self._missing = Missing(
-            self._metadata, self._unread, timeout_s=self.settings.request_timeout_ms / 1000
+            *(self._metadata, self._unread, self._group.missing),
+            timeout_s=self.settings.request_timeout_ms / 1000,
         )
+        self._metadata.on_count = self._group.topic_changed
         self._loop: asyncio.AbstractEventLoop | None = None
         self._chosen = False  # partitions are chosen by `assign`
         self._ticking: asyncio.Task[None] | None = None
@@ -279,8 +278,17 @@ class Consumer:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> ConsumerRecord:
-        if monotonic() < self._reading.turn_at and _running_task() is self._reading.reader:
+    def __anext__(self) -> Coroutine[Any, Any, ConsumerRecord]:
+        # Who calls is who asks, whatever task awaits it: `asyncio.wait_for` makes one of its own
+        # below Python 3.12. That costs one Python call a record, of those that are there already.
+        try:
+            task = _running_task()
+        except RuntimeError:  # the coroutine is handed to a loop that begins with it
+            task = None
+        return self._next(task)
+
+    async def _next(self, task: Asker) -> ConsumerRecord:
+        if monotonic() < self._reading.turn_at and task is self._reading.reader:
             record = self._handing.take()
             if record is not None:
                 return record
@@ -288,29 +296,40 @@ class Consumer:
             raise StopAsyncIteration
         self._check_asks()
         try:
-            return await self._reading.one()
+            return await self._reading.one(task)
         except ValueError:
             if self._closed:  # by another task, meanwhile
                 raise StopAsyncIteration from None
             raise
 
-    async def getone(self) -> ConsumerRecord:
-        """The next record of any partition; waits for it. Raises ValueError once it is closed."""
+    def getone(self) -> Coroutine[Any, Any, ConsumerRecord]:
+        """The next record of any partition; waits for it. Raises ValueError once it is closed.
+
+        The task that calls is the one that asks, also where another one awaits it.
+        """
+        return self._one(asker())
+
+    async def _one(self, task: Asker) -> ConsumerRecord:
         try:
-            return await self.__anext__()
+            return await self._next(task)
         except StopAsyncIteration:
             raise ValueError("the consumer is closed") from None
 
-    async def getmany(
+    def getmany(
         self, *, timeout_ms: int = 0, max_records: int | None = None
-    ) -> dict[TopicPartition, list[ConsumerRecord]]:
+    ) -> Coroutine[Any, Any, dict[TopicPartition, list[ConsumerRecord]]]:
         """The next records of some partitions, in the order of each: at most `max_records`, else
         `max_poll_records`. Waits up to `timeout_ms` for the first; empty when there are none.
         """
+        return self._many(asker(), timeout_ms, max_records)
+
+    async def _many(
+        self, task: Asker, timeout_ms: int, max_records: int | None
+    ) -> dict[TopicPartition, list[ConsumerRecord]]:
         if max_records is not None and max_records < 1:
             raise ValueError(f"max_records is {max_records}, expected 1 or more")
         self._check_asks()
-        return await self._reading.many(max_records, timeout_ms / 1000)
+        return await self._reading.many(max_records, timeout_ms / 1000, task)
 
     # Places
 
@@ -423,11 +442,9 @@ class Consumer:
     def group_metadata(self) -> GroupMetadata:
         """For `Producer.send_offsets_to_transaction`. Raises ValueError without a group."""
         self._group_offsets()
-        who = self._group.identity()
-        group_id = self.settings.group_id or ""
-        if who is None:
-            return GroupMetadata(group_id, -1, "", self.settings.group_instance_id)
-        return GroupMetadata(group_id, who.epoch, who.member_id, who.instance_id)
+        nobody = Identity(instance_id=self.settings.group_instance_id)
+        who = self._group.identity() or nobody
+        return group_metadata(self.settings.group_id or "", who, self._told_elsewhere)
 
     # Inside
 
@@ -452,6 +469,15 @@ class Consumer:
     def _identity(self) -> Identity | None:
         return self._group.identity()
 
+    def _refused_as(self, who: Identity, error: ApiError) -> None:
+        self._group.refused_as(who, error)
+
+    def _told_elsewhere(self, who: Identity, error: ApiError) -> None:
+        """A producer of any thread was refused in our name."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # its loop is closed
+                self._loop.call_soon_threadsafe(self._group.refused_as, who, error)
+
     def _new_cluster(self) -> Cluster:
         return Cluster(self._addresses, client_id=self.settings.client_id)
 
@@ -469,9 +495,7 @@ class Consumer:
         return to_commit(self._fetcher, self._ownership, offsets, handed=handed)
 
     async def _commit(self, wanted: ToCommit) -> None:
-        await self._group_offsets().commit(
-            lambda: wanted.offsets, self._deadline(), wanted.ids.__getitem__
-        )
+        await self._group_offsets().commit(wanted.offsets, self._deadline(), wanted.ids.__getitem__)
         self._ownership.note(wanted.offsets)
         if wanted.refusal is not None:
             raise wanted.refusal
@@ -562,12 +586,6 @@ class Consumer:
 
     def _late(self, what: str) -> TimeoutError:
         return TimeoutError(f"{what} is not known after {self.settings.default_api_timeout_ms} ms")
-
-
-# A task that runs one of these alone hands on what it gets.
-_CALLS = frozenset(
-    call.__code__ for call in (Consumer.__anext__, Consumer.getone, Consumer.getmany)
-)
 
 
 def _log_failure(task: "asyncio.Task[None]") -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from random import randrange
 
 from kohort.client.cluster import Cluster
@@ -41,6 +41,7 @@ class Group:
         self._metadata = metadata
         self._ownership = ownership
         self._computing = computing
+        computing.ask_soon = self.ask_soon
         self._member: Member | None = None
         self._is_modern = settings.group_protocol != "classic"
         self._late = False  # left because the application stayed away
@@ -108,8 +109,31 @@ class Group:
 
     def asked(self) -> None:
         """The application asks for records: it is back."""
+        if self._member is not None:
+            self._member.check_silence()
         if self._late and self._member is not None and self._member.outside.is_set():
             self._join(self._member)
+
+    # What others have heard
+
+    def refused_as(self, who: Identity, error: ApiError) -> None:
+        """A request in the name of the member was refused: by its present epoch it is out."""
+        if self._member is not None:
+            self._member.refused_as(who, error)
+
+    def ask_soon(self) -> None:
+        """What the coordinator has said last is not true any more: have it asked at once."""
+        if self._member is not None:
+            self._member.ask_soon()
+
+    def topic_changed(self, name: str, partitions: int) -> None:
+        """The cluster has said how many partitions a topic has."""
+        if self._member is not None:
+            self._member.topic_changed(name, partitions)
+
+    def missing(self) -> Collection[str]:
+        """Topics that the member looks for because it leads."""
+        return () if self._member is None else self._member.protocol.missing()
 
     def ask_for_assignment(self, reason: int) -> None:
         """Have the group computed anew, with metadata of now. Raises ValueError outside a group

@@ -73,26 +73,54 @@ NOBODY = Identity()  # a consumer that chose its partitions by itself
 
 _GONE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 _LOOKS = 4  # for a topic that the coordinator does not know: it may be new
+# What a coordinator answers to whoever is not the member that it claims to be, or is no more.
+NOT_THE_MEMBER = frozenset(
+    {
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        ErrorCode.STALE_MEMBER_EPOCH,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+    }
+)
+
+
+class _Commit:
+    """What is left of a commit that was asked for, and what was lost meanwhile."""
+
+    def __init__(self, left: dict[TopicPartition, CommittedOffset]) -> None:
+        self.left = left
+        self.lost: set[TopicPartition] = set()
 
 
 class GroupOffsets:
     """`identity` says who asks, at the moment of each request; None for nobody while the consumer
-    is to be a member and is none.
+    is to be a member and is none. `on_refusal` hears when the coordinator does not take somebody
+    for the member, and `on_unknown` which partitions it does not know.
 
     Topics are named by id where all ids are known and the coordinator understands them (version 10
     of both requests): offsets of a topic that was deleted are never those of one of its name.
     """
 
     def __init__(
-        self, cluster: Cluster, group_id: str, identity: Callable[[], Identity | None]
+        self,
+        cluster: Cluster,
+        group_id: str,
+        identity: Callable[[], Identity | None],
+        *,
+        on_refusal: Callable[[Identity, ApiError], None] = lambda _who, _error: None,
+        on_unknown: Callable[[Collection[TopicPartition]], None] = lambda _partitions: None,
     ) -> None:
         self._cluster = cluster
+        self._on_refusal = on_refusal
+        self._on_unknown = on_unknown
         self._group_id = group_id
         self._identity = identity
         self._coordinator = Coordinator(cluster, group_id)
         self._turn = asyncio.Lock()
-        self._left: dict[TopicPartition, CommittedOffset] = {}  # of the commit under way
-        self._lost: set[TopicPartition] = set()
+        self._commits: list[_Commit] = []  # one is under way, and others wait for their turn
 
     @property
     def has_identity(self) -> bool:
@@ -127,17 +155,18 @@ class GroupOffsets:
 
     async def commit(
         self,
-        offsets: Callable[[], Committed],
+        offsets: Callable[[], Committed] | Committed,
         deadline: float,
         topic_id: Callable[[TopicPartition], TopicId] = lambda _: NO_TOPIC_ID,
     ) -> None:
         """Commit all of these, or raise the ApiError of the first that was refused for good.
 
-        They are asked for when their turn has come, and so are the ids of their topics. Those
-        beside a refused one may be committed. After NETWORK_EXCEPTION and REQUEST_TIMED_OUT it is
-        unknown whether they are. UNKNOWN_MEMBER_ID says that some were `lost` meanwhile.
+        A function is asked for them when their turn has come, and so is `topic_id`. Those beside a
+        refused one may be committed. After NETWORK_EXCEPTION and REQUEST_TIMED_OUT it is unknown
+        whether they are. UNKNOWN_MEMBER_ID says that some were `lost` meanwhile.
         """
-        left: dict[TopicPartition, CommittedOffset] = {}
+        mine = _Commit({} if callable(offsets) else dict(offsets))
+        left = mine.left
         ids: dict[TopicPartition, TopicId] = {}
         missing: list[ApiError] = []
 
@@ -148,7 +177,7 @@ class GroupOffsets:
             for partition, error in outcomes.items():
                 if error is None:
                     left.pop(partition, None)
-                    self._lost.discard(partition)
+                    mine.lost.discard(partition)
             refused = [
                 _at(partition, error)
                 for partition, error in outcomes.items()
@@ -163,17 +192,19 @@ class GroupOffsets:
                 raise refused[0]
             missing.clear()
 
-        async with self._turn:
-            left.update(offsets())
-            ids.update((partition, topic_id(partition)) for partition in left)
-            self._left, self._lost = left, set()
-            try:
+        self._commits.append(mine)
+        try:
+            async with self._turn:
+                if callable(offsets):
+                    mine.lost.clear()
+                    left.update(offsets())
+                ids.update((partition, topic_id(partition)) for partition in left)
                 if left:
                     await self._coordinator.settle(attempt, deadline)
-            finally:
-                self._left, lost = {}, self._lost
-        if lost:
-            shown = ", ".join(map(str, sorted(lost)))
+        finally:
+            self._commits.remove(mine)
+        if mine.lost:
+            shown = ", ".join(map(str, sorted(mine.lost)))
             text = f"{shown}: lost before they were committed, and others may have them"
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, text)
         if missing:
@@ -183,9 +214,11 @@ class GroupOffsets:
         """Others may have these: what is tried again must not go behind what they commit, under an
         epoch that the member has got since.
         """
-        for partition in partitions:
-            if self._left.pop(partition, None) is not None:
-                self._lost.add(partition)
+        for commit in self._commits:
+            gone = commit.left.keys() & set(partitions)
+            commit.lost |= gone
+            for partition in gone:
+                del commit.left[partition]
 
     async def finished(self) -> None:
         """No commit is under way: what is given away now is not overtaken by one of ours."""
@@ -204,7 +237,8 @@ class GroupOffsets:
         connection = await self._cluster.connection(node.address, deadline)
         at_most = _at_most(partitions, ids)
         version = connection.version(OffsetFetchRequest, at_most)
-        request = self._question(partitions, version, ids)
+        who = self._who()
+        request = self._question(who, partitions, version, ids)
         names = {ids.get(partition, NO_TOPIC_ID): partition.topic for partition in partitions}
         answer: OffsetFetchResponse = await connection.ask(
             request, deadline=deadline, at_most=at_most
@@ -217,7 +251,7 @@ class GroupOffsets:
                 raise unanswered("group", self._group_id)
             code, told = group_told.error_code, [*group_told.topics]
         if code:
-            raise api_error(code)
+            raise self._refused(who, api_error(code), partitions)
         found: dict[TopicPartition, CommittedOffset | None] = {}
         for topic in told:
             name = topic.name
@@ -226,7 +260,7 @@ class GroupOffsets:
             for partition in topic.partitions:
                 place = TopicPartition(name, partition.partition_index)
                 if partition.error_code:
-                    raise _at(place, api_error(partition.error_code))
+                    raise self._refused(who, _at(place, api_error(partition.error_code)), [place])
                 found[place] = None
                 if partition.committed_offset >= 0:
                     epoch = partition.committed_leader_epoch
@@ -241,9 +275,8 @@ class GroupOffsets:
         return found
 
     def _question(
-        self, partitions: Collection[TopicPartition], version: int, ids: Ids
+        self, who: Identity, partitions: Collection[TopicPartition], version: int, ids: Ids
     ) -> OffsetFetchRequest:
-        who = self._who()
         topics = _by_topic(partitions)
         if version < BATCHED:
             return OffsetFetchRequest(
@@ -308,7 +341,18 @@ class GroupOffsets:
             for partition in topic.partitions:
                 place = TopicPartition(name, partition.partition_index)
                 outcomes[place] = api_error(partition.error_code) if partition.error_code else None
+        for code in dict.fromkeys(error.code for error in outcomes.values() if error):
+            of = [place for place, error in outcomes.items() if error and error.code is code]
+            self._refused(who, ApiError(code, "a commit was refused"), of)
         return outcomes
+
+    def _refused(self, who: Identity, error: ApiError, of: Collection[TopicPartition]) -> ApiError:
+        """An error, once whoever has to know of it has heard it."""
+        if error.code in NOT_THE_MEMBER:
+            self._on_refusal(who, error)
+        elif error.code in _GONE:
+            self._on_unknown(of)
+        return error
 
     def _who(self) -> Identity:
         who = self._identity()

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from kohort.client.cluster import Cluster, Node
 from kohort.client.consumer.assignor import AssignmentTold
+from kohort.client.consumer.group_offsets import Identity
 from kohort.client.consumer.protocols import ClassicProtocol, Events, GroupProtocol
 from kohort.client.members.asking import ELSEWHERE
 from kohort.client.members.events import (
@@ -28,7 +29,7 @@ from kohort.client.members.events import (
     TopicsWanted,
 )
 from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, WireError
-from kohort.terms import Millis, TopicId, TopicPartition
+from kohort.terms import MemberId, Millis, TopicId, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -44,13 +45,16 @@ _NOT_YET = frozenset({*ELSEWHERE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
 
 class Owner(Protocol):
     """Whose partitions they are. No call raises; each is over before the next event, but for
-    `unwanted`, which is called while another one goes on.
+    `unwanted`, which is called while another one goes on: no record of these is handed out any
+    more.
     """
 
     async def assigned(
         self,
         partitions: Collection[TopicPartition],
         ids: Mapping[TopicPartition, TopicId] | None = None,
+        *,
+        returned: Collection[TopicPartition] = (),
     ) -> None: ...
 
     async def revoked(
@@ -127,6 +131,26 @@ class Member:
         """The subscription has changed."""
         self._take(self.protocol.want(self._now()))
 
+    def refused_as(self, who: Identity, error: ApiError) -> None:
+        """Somebody who spoke as this member was refused."""
+        machine = self.protocol.machine
+        self._take(machine.refused_as(MemberId(who.member_id), who.epoch, error, self._now()))
+
+    def ask_soon(self) -> None:
+        """Have the coordinator asked at once."""
+        self.protocol.machine.ask_soon(self._now())
+        self._news.set()
+
+    def check_silence(self) -> None:
+        """Lose what others may have by now. Whoever was frozen knows it before any answer does."""
+        events = self.protocol.machine.expire(self._now())
+        if events:
+            self._take(events)
+
+    def topic_changed(self, name: str, partitions: int) -> None:
+        """The cluster has said how many partitions a topic has."""
+        self._take(self.protocol.topic_changed(name, partitions, self._now()))
+
     async def look_again(self) -> None:
         """Look for topics that have come, gone or grown. Raises ApiError."""
         deadline = asyncio.get_running_loop().time() + self._timeout_s
@@ -171,6 +195,7 @@ class Member:
         machine = self.protocol.machine
         while True:
             self._news.clear()
+            self.check_silence()
             asked = machine.next(self._now())
             if asked is not None:
                 self._request = asyncio.create_task(self._ask(asked.number, asked.request))
@@ -199,8 +224,7 @@ class Member:
             )
             events = machine.received(number, answer, self._now())
         except UnsupportedVersionError as error:
-            self._on_refusal(error, True)
-            self.outside.set()
+            self._take(machine.refuse(ApiError(ErrorCode.UNSUPPORTED_VERSION, str(error))))
         except (ApiError, WireError) as error:
             logger.info("group %s: %s", self._group_id, error)
             self._is_away(str(node), error)
@@ -247,8 +271,7 @@ class Member:
                 self._news.set()
                 return
             if isinstance(found, ApiError) and found.code in _FOR_GOOD:
-                self._on_refusal(found, True)
-                self.outside.set()
+                self._take(self.protocol.machine.refuse(found))
                 return
             if tried == 1:  # a cluster that has just begun needs a moment to make one
                 self._is_away("which nobody names", found)
@@ -274,8 +297,8 @@ class Member:
 
     async def _follow(self, event: Any) -> None:
         match event:
-            case Assigned(raw):
-                await self._assigned(raw)
+            case Assigned(raw, returned):
+                await self._assigned(raw, returned)
             case Revoked(raw):
                 names = self._names_of(raw)
                 await self._let_go(
@@ -294,7 +317,7 @@ class Member:
             case Left():
                 pass
 
-    async def _assigned(self, raw: Collection[Any]) -> None:
+    async def _assigned(self, raw: Collection[Any], returned: Collection[Any]) -> None:
         """Hand over the partitions whose topics have names, each as soon as it has one: a new topic
         may not be visible at once.
         """
@@ -311,12 +334,13 @@ class Member:
             named = {
                 partition: name
                 for partition, name in named.items()
-                if partition in self.protocol.machine.owned
+                if partition in self.protocol.machine.consumable
             }
             if named:
                 self._named.update(named)
                 ids = self.protocol.topic_ids(named)
-                await self._owner.assigned(sorted(named.values()), ids)
+                again = [named[partition] for partition in returned if partition in named]
+                await self._owner.assigned(sorted(named.values()), ids, returned=again)
                 left -= named.keys()
             elif left:
                 await self._cluster.pause(min(tried, 16), deadline + 3600)

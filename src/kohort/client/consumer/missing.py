@@ -1,7 +1,8 @@
-"""Topics that a consumer subscribes to and that do not exist: logged once, and once more when they
-come.
+"""Topics that do not exist and that somebody waits for. They are looked for until they come.
 
-Nobody else says it: a coordinator assigns what there is, and a misspelled name never comes.
+Those that the consumer subscribes to are logged, once, and once more when they come. Nobody else
+says it: a coordinator assigns what there is, and a misspelled name never comes. The leader of a
+classic group looks on behalf of all members, as nobody else would see that a topic has come.
 """
 
 import asyncio
@@ -15,17 +16,25 @@ from kohort.errors import ApiError, ErrorCode, KohortError
 logger = logging.getLogger(__name__)
 
 _FIRST_LOOK_S = 1.0  # a topic may be about to be made
-_NEXT_LOOK_S = 5.0
+_NEXT_LOOK_S = 1.0
 
 
 class Missing:
-    """`names` says which topics are subscribed to now."""
+    """`names` says which topics are subscribed to now, and `of_others` which other ones are waited
+    for. `metadata` tells whoever wants to know what has come (`Metadata.on_count`).
+    """
 
     def __init__(
-        self, metadata: Metadata, names: Callable[[], Collection[str]], *, timeout_s: float
+        self,
+        metadata: Metadata,
+        names: Callable[[], Collection[str]],
+        of_others: Callable[[], Collection[str]] = tuple,
+        *,
+        timeout_s: float,
     ) -> None:
         self._metadata = metadata
         self._names = names
+        self._of_others = of_others
         self._timeout_s = timeout_s
         self._told: set[str] = set()
 
@@ -35,11 +44,13 @@ class Missing:
         known: set[str] = set()
         while True:
             wanted = [name for name in self._names() if name not in known]
+            others = [name for name in self._of_others() if name not in wanted]
             try:
-                found = await self._look(wanted)
+                found = await self._look([*wanted, *others])
             except KohortError as error:  # the cluster is away, of which others tell
                 logger.debug("topics are not looked for: %s", error)
             else:
+                found = {name: found[name] for name in wanted}
                 self.note(found)
                 known.update(name for name, why in found.items() if why is None)
             await asyncio.sleep(_NEXT_LOOK_S)

@@ -86,7 +86,10 @@ class Ownership:
         self._settings = settings
         self._offsets = offsets
         self._committed: dict[TopicPartition, int] = {}
-        self._unwanted: set[TopicPartition] = set()  # of those that are about to begin
+        self._unwanted: set[TopicPartition] = set()  # to be given up, or lost: nothing is read
+        self._beginning: set[TopicPartition] = set()  # the listener does not know of them yet
+        self._paused_before: frozenset[TopicPartition] = frozenset()  # the rebalance under way
+        self._refusal = ""  # the last one, as it was logged
         self._back = asyncio.Event()
 
     # The application
@@ -113,7 +116,7 @@ class Ownership:
         """Hand these out again. Raises ValueError for one that is not assigned."""
         self.check(partitions)
         self.paused -= frozenset(partitions)
-        self._fetcher.resume(partitions)
+        self._fetcher.resume(self._free(partitions))
 
     def put_back(self, partitions: Collection[TopicPartition]) -> None:
         """Records of these that are lined up are read again later."""
@@ -153,14 +156,17 @@ class Ownership:
         partitions: Collection[TopicPartition],
         ids: Mapping[TopicPartition, TopicId] | None = None,
         *,
+        returned: Collection[TopicPartition] = (),
         deadline: float | None = None,
     ) -> None:
         """Begin with these, each at its committed offset. `ids` are the topics that the group
-        means, where it names them by id.
+        means, where it names them by id. Those that have `returned` from a rebalance are paused if
+        they were before it.
 
         Raises ApiError at the deadline, if there is one, and before it for what does not pass.
         """
-        self._unwanted.clear()
+        self._unwanted.difference_update(partitions)
+        paused, self._paused_before = self._paused_before.intersection(returned), frozenset()
         begin = await self._begin(partitions, ids, deadline)
         if begin is None:
             return  # lost meanwhile
@@ -168,19 +174,35 @@ class Ownership:
         partitions = places.keys()
         self._fetcher.add(places, known, bound=ids is not None)
         self._fetcher.pause(places)  # until the listener knows of them
+        self._beginning.update(places)
         self.owned |= frozenset(places)
+        self.paused |= paused.intersection(places)
         try:
             await self._tell(self.listener.on_assigned, partitions)
         except asyncio.CancelledError:
             self._forget(partitions)  # it was not told of them
             raise
-        self._fetcher.resume([place for place in places if place in self.owned - self.paused])
+        finally:
+            self._beginning.difference_update(places)
+        self._fetcher.resume(self._free(places))
 
     def unwanted(self, partitions: Collection[TopicPartition]) -> None:
-        """These will be revoked, or are lost: whoever still waits to begin with them stops that, as
-        the group waits for it. An open transaction may keep their offsets for long.
+        """These will be revoked, or are lost: none of their records is handed out from now on.
+
+        Whoever still waits to begin with them stops that, as the group waits for it. An open
+        transaction may keep their offsets for long.
         """
         self._unwanted.update(partitions)
+        self._stop(self.owned.intersection(partitions))
+
+    def _stop(self, partitions: Collection[TopicPartition]) -> None:
+        self._fetcher.pause(partitions)
+        self.put_back(partitions)
+
+    def _free(self, partitions: Collection[TopicPartition]) -> frozenset[TopicPartition]:
+        """Those of these whose records may be handed out."""
+        mine = self.owned.intersection(partitions)
+        return mine - self.paused - self._unwanted - self._beginning
 
     async def revoked(
         self, partitions: Collection[TopicPartition], still_ours: Callable[[], bool]
@@ -191,13 +213,15 @@ class Ownership:
         partitions = self.owned.intersection(partitions)  # the others have never begun
         if not partitions:
             return
-        self._fetcher.pause(self.owned.intersection(partitions))
-        self.put_back(partitions)
+        self._unwanted.update(partitions)
+        self._stop(partitions)
         try:
             await self._farewell(partitions, still_ours)
         except asyncio.CancelledError:
-            self._fetcher.resume(self.owned.intersection(partitions) - self.paused)
+            self._unwanted.difference_update(partitions)
+            self._fetcher.resume(self._free(partitions))
             raise
+        self._paused_before = self.paused.intersection(partitions)
         self._forget(partitions)
 
     async def _farewell(
@@ -215,6 +239,7 @@ class Ownership:
                 await self.commit_processed(partitions, self._settings.request_timeout_ms / 1000)
             elif self._offsets is not None:
                 await self._offsets.finished()
+        if still_ours():  # that commit may have told that others have them
             await self._tell(self.listener.on_revoked, partitions)
             self._note_lost(partitions)
         else:
@@ -233,8 +258,9 @@ class Ownership:
         if for_good:
             self.final = error
             self._fetcher.nudge()
-        else:
+        elif str(error) != self._refusal:  # the same one comes with every attempt
             logger.warning("refused, and asking again: %s", error)
+        self._refusal = str(error)
 
     def fail(self, error: BaseException) -> None:
         """The next call for records raises this."""
@@ -371,6 +397,7 @@ class Ownership:
         self._fetcher.remove(self.owned & gone)
         self.owned -= gone
         self.paused -= gone
+        self._unwanted -= gone
         for partition in gone:
             self._committed.pop(partition, None)
 

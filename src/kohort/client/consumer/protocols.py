@@ -93,6 +93,12 @@ class GroupProtocol(Protocol):
     async def look_again(self, now: Millis, deadline: float) -> Events:
         """Topics may have come, grown or gone. Raises ApiError."""
 
+    def topic_changed(self, name: str, partitions: int, now: Millis) -> Events:
+        """The cluster has said that a topic has so many partitions."""
+
+    def missing(self) -> Collection[str]:
+        """Topics that are not there, and that the member has to look for on behalf of others."""
+
     def identity(self) -> Identity | None:
         """Who commits now; None while a commit would be refused."""
 
@@ -127,6 +133,7 @@ class ModernProtocol:
             self._profile(),
             pauses,
             instance_id=settings.group_instance_id,
+            session_ms=settings.group_consumer_session_timeout_ms,
         )
 
     def _profile(self) -> Profile:
@@ -162,6 +169,12 @@ class ModernProtocol:
 
     async def look_again(self, _now: Millis, _deadline: float) -> Events:
         return []  # the broker does
+
+    def topic_changed(self, _name: str, _partitions: int, _now: Millis) -> Events:
+        return []
+
+    def missing(self) -> Collection[str]:
+        return ()
 
     def identity(self) -> Identity | None:
         who = self.machine.commits_as
@@ -238,17 +251,30 @@ class ClassicProtocol:
             events += self.want(now)
         if self.machine.leads and self.machine.stage is ClassicStage.MEMBER:
             before = self._counted
-            for name in before:
-                self._metadata.outdated(name)
             if before != await self.count(tuple(before), deadline):
                 events += self.machine.join_again(now)
         return events
+
+    def topic_changed(self, name: str, partitions: int, now: Millis) -> Events:
+        """A leader has the group rebalance; while it counts, what it counts comes into this one."""
+        stage, counted = self.machine.stage, self._counted.get(name, partitions)
+        if not self.machine.leads or stage is ClassicStage.ASSIGNING or counted == partitions:
+            return []
+        self._counted = {**self._counted, name: partitions}
+        return self.machine.join_again(now)
+
+    def missing(self) -> Collection[str]:
+        if not self.machine.leads:
+            return ()
+        return [name for name, partitions in self._counted.items() if not partitions]
 
     async def count(self, topics: Collection[str], deadline: float) -> dict[str, int]:
         """How many partitions each topic has, for the leader: 0 for one that does not exist.
 
         Raises ApiError while one is not known: its partitions would go to nobody.
         """
+        for name in topics:  # a group without a member for a new partition waits for long
+            self._metadata.outdated(name)
         found = await self._metadata.topics(topics, deadline)
         for topic in found.values():
             if isinstance(topic, ApiError) and topic.code.retriable and topic.code is not _MISSING:

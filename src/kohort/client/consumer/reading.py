@@ -1,10 +1,9 @@
 """Asking for records: how long the application waits for them, and how long it stays away."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
-from types import CodeType
 from typing import Any
 
 from kohort.client.consumer.handing import Handing
@@ -16,12 +15,25 @@ _TURN_S = 0.02  # how long records are handed out before others on the loop have
 _FOR_EVER_S = 3600.0
 
 
+Asker = asyncio.Task[Any] | None
+"""The task that made a call; None where there was none, as outside of an event loop."""
+
+
+def asker() -> Asker:
+    """The task that makes a call at this moment."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # the coroutine is handed to a loop that begins with it
+        return None
+
+
 class Reading:
     """`turn_at` is when others on the event loop have to have a turn, by `time.monotonic`:
     heartbeats are among them, and an application that never waits for anything would keep them out.
 
-    `on_ask` is called whenever the application asks and nothing is ready at hand. `reader` is the
-    task that asked last, and `calls` is the code of the calls that ask.
+    `on_ask` is called whenever the application asks and nothing is ready at hand, and before it is
+    handed what has come. `reader` is the task that asked last: the one that made the call, which
+    may have it awaited by another one, as `asyncio.wait_for` does below Python 3.12.
     """
 
     def __init__(
@@ -31,7 +43,6 @@ class Reading:
         ownership: Ownership,
         max_poll_records: int,
         on_ask: Callable[[], None],
-        calls: Collection[CodeType] = (),
     ) -> None:
         self.turn_at = 0.0
         self.reader: asyncio.Task[Any] | None = None
@@ -40,8 +51,6 @@ class Reading:
         self._ownership = ownership
         self._most = max_poll_records
         self._on_ask = on_ask
-        self._calls = calls
-        self._only_asks = False
         self._asked_at: float | None = None  # None before the first time
         self._waits = False
         self._asks = False
@@ -55,13 +64,12 @@ class Reading:
     @property
     def is_processed(self) -> bool:
         """Whether what was handed out last counts as processed, now that the task of this moment
-        ends something: it is the reader itself, or the reader has come to its end. A task that does
-        nothing but ask, as `asyncio.wait_for` makes, works on nothing: who does is not known.
+        ends something: it is the reader itself, or the reader has come to its end.
         """
         reader = self.reader
         if not self._handing.in_work or reader is asyncio.current_task():
             return True
-        return reader is not None and reader.done() and not (self._only_asks or _broke(reader))
+        return reader is not None and reader.done() and not _broke(reader)
 
     def end(self) -> None:
         """The consumer is closed: whoever asks, or waits, is told by ValueError."""
@@ -76,9 +84,9 @@ class Reading:
         """The application could ask from now on."""
         self._asked_at = now
 
-    async def one(self) -> ConsumerRecord:
+    async def one(self, asker: Asker = None) -> ConsumerRecord:
         """The next record; waits for it."""
-        with self._alone():
+        with self._alone(asker):
             await self.back()
             record = self._handing.take()
             while record is None:
@@ -87,10 +95,10 @@ class Reading:
             return record
 
     async def many(
-        self, most: int | None, timeout_s: float
+        self, most: int | None, timeout_s: float, asker: Asker = None
     ) -> dict[TopicPartition, list[ConsumerRecord]]:
         """Some records, or none after this time."""
-        with self._alone():
+        with self._alone(asker):
             await self.back()
             # What was lined up to be handed out one by one comes first, by being read once more.
             self._ownership.put_back(self._ownership.owned)
@@ -99,20 +107,20 @@ class Reading:
             return records
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _alone(self, asker: Asker) -> Iterator[None]:
         """A second task that asked would say that the first one has done its work."""
         if self._asks:
             raise RuntimeError("another task is asking this consumer for records")
-        self._take_over()
+        self._take_over(asker)
         self._asks = True
         try:
             yield
         finally:
             self._asks = False
 
-    def _take_over(self) -> None:
-        """Make the current task the reader. What a former reader has broken off comes again."""
-        former, self.reader = self.reader, asyncio.current_task()
+    def _take_over(self, asker: Asker) -> None:
+        """Make this task the reader. What a former reader has broken off comes again."""
+        former, self.reader = self.reader, asker or asyncio.current_task()
         if former is self.reader:
             return
         if former is not None and self._handing.in_work:
@@ -124,8 +132,6 @@ class Reading:
                 )
             if _broke(former):
                 self._ownership.hand_out_again()
-        work = self.reader.get_coro() if self.reader is not None else None
-        self._only_asks = getattr(work, "cr_code", None) in self._calls
 
     async def back(self) -> None:
         """The application has come back from its records. Other tasks have a turn."""
@@ -147,6 +153,7 @@ class Reading:
             while True:
                 if self._ended:
                     raise ValueError("the consumer is closed")
+                self._on_ask()
                 self._ownership.raise_trouble()
                 records = self._fetcher.take(most)
                 if records or not await self._fetcher.wait(deadline):

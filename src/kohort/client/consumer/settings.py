@@ -8,6 +8,7 @@ from kohort.client.members.classic_assigning import PROTOCOLS
 from kohort.client.settings import checked, choice, flag, plain_text, text, whole
 
 GROUP_PROTOCOLS = ("auto", "consumer", "classic")
+FALLBACKS = ("none", "uniform")
 DEFAULT_STRATEGY = ("range", "cooperative-sticky")
 
 
@@ -28,6 +29,7 @@ _OF_THE_OTHER = {
     },
     "classic": {
         "group_remote_assignor": "partition_assignment_strategy names those of the members",
+        "group_consumer_session_timeout_ms": "session_timeout_ms is the session there",
     },
 }
 
@@ -39,8 +41,11 @@ class ConsumerSettings(FetchSettings):
     `group_protocol` is `consumer` (KIP-848), `classic`, or `auto`: KIP-848 where the broker has it.
     `group_remote_assignor` names an assignor of the broker for KIP-848, and
     `partition_assignment_strategy` those that a leader of a classic group may run.
-    `assignor_timeout_ms` is the time that an assignor of this member has, and `close_timeout_ms`
+    `assignor_timeout_ms` is the time that an assignor of this member has, `assignor_fallback` what
+    computes when it fails, and `close_timeout_ms`
     that of `close` for committing and leaving: names of our own.
+    `group_consumer_session_timeout_ms` is the session that the broker gives to members by KIP-848,
+    by its setting of that name, which no answer tells: after such a silence all is lost.
     `session_timeout_ms` and `heartbeat_interval_ms` are for the classic protocol; with KIP-848 the
     broker decides.
     """
@@ -52,9 +57,11 @@ class ConsumerSettings(FetchSettings):
     group_remote_assignor: str | None = text()
     partition_assignment_strategy: tuple[str, ...] = checked(DEFAULT_STRATEGY, _strategy)
     session_timeout_ms: int = whole(45_000, 1)
+    group_consumer_session_timeout_ms: int = whole(45_000, 1)
     heartbeat_interval_ms: int = whole(3000, 1)
     max_poll_interval_ms: int = whole(300_000, 1)
     assignor_timeout_ms: int = whole(30_000, 1)
+    assignor_fallback: str = choice("none", FALLBACKS)
     max_poll_records: int = whole(500, 1)
     enable_auto_commit: bool = flag(default=True)
     auto_commit_interval_ms: int = whole(5000, 1)

@@ -137,6 +137,14 @@ class Fetcher:
         track = self._tracks.get(partition)
         return NO_TOPIC_ID if track is None else track.topic_id
 
+    def look_up(self, partitions: Iterable[TopicPartition]) -> None:
+        """Somebody was told that these are not there: ask again who leads them, and which topics
+        have their names.
+        """
+        for topic in {partition.topic for partition in partitions}:
+            self._metadata.outdated(topic)
+        self._look_up(partitions)
+
     async def topic_ids(
         self, partitions: Collection[TopicPartition], deadline: float
     ) -> dict[TopicPartition, TopicId]:

@@ -78,6 +78,17 @@ VERSIONS: dict[type[Any], int] = {  # what the requests of this machine are writ
 
 Events = list[Event[TopicPartition]]
 
+# The generation is over, whoever says so: a commit hears the last two from a group that is gone, or
+# that went over to the other protocol.
+_ENDED = frozenset(
+    {
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        ErrorCode.STALE_MEMBER_EPOCH,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+    }
+)
+
 
 class ClassicStage(StrEnum):
     """Where a member stands between its first join and its leave."""
@@ -92,6 +103,9 @@ class ClassicStage(StrEnum):
     PARTING = "parting"
     LEAVING = "leaving"
     FAILED = "failed"
+
+
+_PARKED = (ClassicStage.JOINING, ClassicStage.SYNCING)
 
 
 class ClassicProfile(NamedTuple):
@@ -168,8 +182,7 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
         """
         return None if self.generation == NO_GENERATION else (self.member_id, self.generation)
 
-    def wake_at(self) -> Millis | None:
-        """When `next` has something to send; None when only another call can bring that about."""
+    def _due(self) -> Millis | None:
         if not self._asking.possible:
             return None
         match self.stage:
@@ -178,9 +191,20 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
             case ClassicStage.MEMBER | ClassicStage.PREPARING | ClassicStage.PARTING:
                 if self.generation == NO_GENERATION:
                     return None
-                return max(self._beat_at, self._asking.not_before)
+                beat_at = self._beat_at if self._soon is None else min(self._beat_at, self._soon)
+                return max(beat_at, self._asking.not_before)
             case _:
                 return None
+
+    def silent_at(self) -> Millis | None:
+        """A coordinator may park a join, or a sync, for as long as a rebalance takes."""
+        asked, rebalance_ms = self._asking.under_way, self.profile.rebalance_timeout_ms
+        if asked is not None and self.owned and self.stage in _PARKED:
+            return Millis(asked.at + max(self._silence_ms(), rebalance_ms))
+        return super().silent_at()
+
+    def _silence_ms(self) -> int:
+        return self.profile.session_timeout_ms
 
     # What the consumer wants
 
@@ -262,10 +286,11 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
 
     def next(self, now: Millis) -> ClassicRequest | None:
         """The request to send now, if any."""
-        wake = self.wake_at()
-        if wake is None or wake > now:
+        due = self._due()
+        if due is None or due > now:
             return None
         number = self._asking.ask(now)
+        self._beats(now)
         match self.stage:
             case ClassicStage.JOINING:
                 self._joined_as = self.profile
@@ -313,6 +338,7 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
             text = f"generation {answer.generation_id} by {answer.protocol_name} is none of ours"
             return self._fail(ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, text))
         self._asking.succeeded()
+        self._heard_at = now  # it may have been parked for long
         self.member_id = MemberId(answer.member_id)
         self.generation = answer.generation_id
         self._protocol = answer.protocol_name
@@ -335,6 +361,8 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
         except WireError as unreadable:
             return self._fail(ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, str(unreadable)))
         self._asking.succeeded()
+        self._heard_at = now
+        self._has_news_of_us()
         self._owned_since = self.generation
         self._beat_at = Millis(now + self.profile.heartbeat_interval_ms)
         self.stage = ClassicStage.MEMBER
@@ -357,6 +385,7 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
         if error is not None and error.code is not ErrorCode.REBALANCE_IN_PROGRESS:
             return self._refused(error, now)
         self._asking.succeeded()
+        self._heard_at = asked.at
         if error is None or self.stage is not ClassicStage.MEMBER:
             return []
         return self._prepare(asked.at)  # the coordinator may have waited since then
@@ -367,7 +396,7 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
         self.stage = ClassicStage.PREPARING
         events: Events = []
         if not self.profile.cooperative:
-            events += self._holding.revoke(self.owned, self._patience(now))
+            events += self._holding.lend(self._patience(now))
         if not self._holding.revoking:
             self.stage = ClassicStage.JOINING
         return events
@@ -385,6 +414,20 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
             self._ask_anew()
             return []
         return self._fail(error)
+
+    def _denied(self, error: ApiError, now: Millis) -> Events:
+        """A join under way may have ended the generation already: then its answer decides."""
+        code = error.code
+        if code is ErrorCode.UNKNOWN_MEMBER_ID:
+            return self._put_out(error)
+        if code in _ENDED:
+            joins = self.stage is ClassicStage.JOINING and self.waits_for_answer
+            return [] if joins else self._put_out(error)
+        if code is ErrorCode.FENCED_INSTANCE_ID:
+            return self._fail(error)
+        if code is ErrorCode.REBALANCE_IN_PROGRESS and self.stage is ClassicStage.MEMBER:
+            return self._prepare(now)
+        return []
 
     def _put_out(self, error: ApiError) -> Events:
         """The generation is worth nothing any more; the id is, unless nobody knows it."""
@@ -421,6 +464,8 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
         self._asking.forget()
         self.member_id = NOBODY
         self.generation = self._owned_since = NO_GENERATION
+        self._forget_time()
+        self._holding.lent = frozenset()
         self.leads = self._again = False
         self._assigned = frozenset()
 

@@ -27,9 +27,14 @@ Partition = TypeVar("Partition")  # by topic id (KIP-848) or by topic name (clas
 
 
 class Assigned(NamedTuple, Generic[Partition]):
-    """Begin to consume these, from the committed offsets on."""
+    """Begin to consume these, from the committed offsets on.
+
+    `returned` are those of them that the member gave up for this rebalance alone, so that nobody
+    else had them meanwhile.
+    """
 
     partitions: tuple[Partition, ...]
+    returned: tuple[Partition, ...] = ()
 
 
 class Revoked(NamedTuple, Generic[Partition]):

@@ -23,6 +23,7 @@ class Holding(Generic[Partition]):
         self.owned: frozenset[Partition] = frozenset()
         self.revoking: frozenset[Partition] = frozenset()
         self.release_by: Millis | None = None
+        self.lent: frozenset[Partition] = frozenset()  # given up for a rebalance, perhaps to return
 
     @property
     def kept(self) -> frozenset[Partition]:
@@ -32,10 +33,18 @@ class Holding(Generic[Partition]):
     def take(self, assigned: AbstractSet[Partition]) -> list[Assigned[Partition]]:
         """Take what is new in this assignment, unless something is still to be released."""
         new = assigned - self.owned
-        if self.revoking or not new:
+        if self.revoking:
+            return []
+        returned, self.lent = new & self.lent, frozenset()
+        if not new:
             return []
         self.owned |= new
-        return [Assigned(in_order(new))]
+        return [Assigned(in_order(new), in_order(returned))]
+
+    def lend(self, until: Millis) -> list[Revoked[Partition]]:
+        """Have all of it given up, as every member does for an eager rebalance."""
+        self.lent = self.kept or self.lent
+        return self.revoke(self.owned, until)
 
     def revoke(self, partitions: Iterable[Partition], until: Millis) -> list[Revoked[Partition]]:
         """Have these given up, until then unless others had to be given up earlier."""
@@ -52,6 +61,7 @@ class Holding(Generic[Partition]):
         its release is on the way.
         """
         kept = self.kept
+        self.lent = frozenset()
         self.release_by = None
         self.revoking = self.owned
         return [Lost(in_order(kept), error)] if kept else []

@@ -66,6 +66,8 @@ from kohort.wire.messages.consumer_group_heartbeat import (
 )
 
 DEFAULT_INTERVAL_MS = 5000  # upstream's group.consumer.heartbeat.interval.ms, until one is told
+DEFAULT_SESSION_MS = 45_000  # upstream's group.consumer.session.timeout.ms, which nobody tells
+_LOOKS = 5  # the broker looks for what a pattern matches beside its answer, for a moment
 
 Events = list[Event[TopicIdPartition]]
 
@@ -112,6 +114,7 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
         pauses: Pauses | None = None,
         *,
         instance_id: str | None = None,
+        session_ms: int = DEFAULT_SESSION_MS,
     ) -> None:
         super().__init__(
             group_id,
@@ -129,6 +132,9 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
         self._known: Told | None = None  # what the coordinator has surely heard
         self._beat_at = AT_ONCE
         self._may_be_known = False  # a join went out, and no good-bye has been answered since
+        self._session_ms = session_ms
+        self._looks = 0  # early heartbeats that are left, for what a pattern matches
+        self._held_since: Millis | None = None  # our instance id, by another member
 
     # What can be seen
 
@@ -143,8 +149,7 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
             return self.member_id, self.epoch
         return None
 
-    def wake_at(self) -> Millis | None:
-        """When `next` has something to send; None when only another call can bring that about."""
+    def _due(self) -> Millis | None:
         if not self._asking.possible:
             return None
         match self.stage:
@@ -153,8 +158,13 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
             case Stage.JOINING | Stage.LEAVING:
                 return self._asking.not_before
             case Stage.MEMBER | Stage.PARTING:
-                due = AT_ONCE if self._has_news() else self._beat_at
+                beat_at = self._beat_at if self._soon is None else min(self._beat_at, self._soon)
+                due = AT_ONCE if self._has_news() else beat_at
                 return max(due, self._asking.not_before)
+
+    def _silence_ms(self) -> int:
+        """The session is the broker's, and no answer tells it. It is longer than an interval."""
+        return max(self._session_ms, 2 * self.interval_ms)
 
     # What the consumer wants
 
@@ -164,6 +174,7 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
             raise ValueError(f"member {self.member_id} is {self.stage}, expected outside or failed")
         self._start_over()
         self._departs = False
+        self._held_since = None
         self.stage = Stage.JOINING
         return [] if self._asking.has_coordinator else [CoordinatorWanted()]
 
@@ -203,10 +214,11 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
 
     def next(self, now: Millis) -> Heartbeat | None:
         """The request to send now, if any."""
-        wake = self.wake_at()
-        if wake is None or wake > now:
+        due = self._due()
+        if due is None or due > now:
             return None
         number = self._asking.ask(now)
+        self._beats(now)
         if self.stage is Stage.LEAVING:
             self._saying = None
             return Heartbeat(number, farewell(self._name, for_good=self._for_good))
@@ -234,15 +246,20 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
         if answer.member_epoch <= JOIN:  # no epoch of a member: to take it over would be to leave
             self._failed(now)
             return []
-        events = self._taken_in(asked, answer)
+        events = self._taken_in(asked, answer, now)
         if asked_to_compute and self.stage is Stage.MEMBER:
             events.append(ComputeWanted())
         return events
 
     # What an answer means
 
-    def _taken_in(self, asked: Asked, answer: ConsumerGroupHeartbeatResponse) -> Events:
+    def _taken_in(
+        self, asked: Asked, answer: ConsumerGroupHeartbeatResponse, now: Millis
+    ) -> Events:
         self._asking.succeeded()
+        self._heard_at = asked.at
+        self._held_since = None
+        self._look_for_pattern(answer, now)
         self._known = self._saying
         self.epoch = answer.member_epoch
         if answer.heartbeat_interval_ms > 0:  # zero would mean without a pause
@@ -258,6 +275,22 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
         # Who parts gives up all that it has, so it takes nothing.
         revoked = self._holding.revoke(self.owned - self._assigned, until)
         return [*revoked, *self._holding.take(self._assigned), *self._attached(answer)]
+
+    def _look_for_pattern(self, answer: ConsumerGroupHeartbeatResponse, now: Millis) -> None:
+        """The broker finds out what a new pattern matches after its answer, which brings nothing.
+
+        It takes moments; without asking again they would last an interval.
+        """
+        told = self._saying.profile if self._saying is not None else self.profile
+        is_new = self._known is None or self._known.profile.regex != told.regex
+        if answer.assignment is not None or answer.member_epoch != self.epoch:
+            self._has_news_of_us()
+            self._looks = 0
+        if told.regex and is_new:
+            self._looks = _LOOKS
+        if self._looks and not (answer.assignment and answer.assignment.topic_partitions):
+            self._soon = Millis(now + self._pauses.after(_LOOKS + 1 - self._looks))
+            self._looks -= 1
 
     def _attached(self, answer: ConsumerGroupHeartbeatResponse) -> Events:
         added = None if answer.assignment is None else answer.assignment.attachment
@@ -283,10 +316,36 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
         if code.retriable or code in _PUT_OUT:
             self._failed(now)
             return []
+        if code is ErrorCode.UNRELEASED_INSTANCE_ID and self._is_held_too_long(now):
+            text = (
+                f"{error.message or code.name}: still so after {self._silence_ms()} ms, which is a "
+                f"session. Another member has the group_instance_id {self.instance_id}"
+            )
+            return self._fail(ApiError(code, text))
         if code in _PASSING:
             self._failed(now)
             return [Refused(error)]
-        if code is ErrorCode.FENCED_INSTANCE_ID:
+        return self._fail(error)
+
+    def _is_held_too_long(self, now: Millis) -> bool:
+        """One that was killed holds its instance id until its session is over, and no longer."""
+        if self._held_since is None:
+            self._held_since = now
+        return now - self._held_since >= self._silence_ms()
+
+    def _denied(self, error: ApiError, now: Millis) -> Events:
+        """A stale epoch may be one that the answer under way will bring, so the coordinator is
+        asked; the other codes leave no doubt.
+        """
+        if error.code in _PUT_OUT or error.code is ErrorCode.GROUP_ID_NOT_FOUND:
+            return self._put_out(error)
+        if error.code is ErrorCode.FENCED_INSTANCE_ID:
+            return self._fail(error)
+        self.ask_soon(now)
+        return []
+
+    def _fail(self, error: ApiError) -> Events:
+        if error.code is ErrorCode.FENCED_INSTANCE_ID:
             self._may_be_known = False  # another member has its place
         self.stage = Stage.FAILED
         events = [*self._lose(error), Failed(error)]
@@ -331,7 +390,9 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
         self.epoch = JOIN
         self._assigned = frozenset()
         self._known = None
+        self._looks = 0
         self._asking.forget()
+        self._forget_time()
 
     def _ask_anew(self) -> None:
         """The next heartbeat is a full one."""

@@ -267,7 +267,9 @@ class Coordinating:
             if place not in told:
                 raise unanswered("partition", place)
             if told[place]:
-                raise ApiError(api_error(told[place]).code, str(place))
+                error = ApiError(api_error(told[place]).code, str(place))
+                group.refused(error)
+                raise error
 
     async def _end(self, *, commit: bool, deadline: float) -> None:
         transactions = self.transactions

@@ -32,6 +32,8 @@ FOR_GOOD = 0.3  # of the leaves of static members
 SLOW_MS = 20_000  # an application that takes so long is still in time, whatever answers got lost
 FORGETFUL_MS = 70_000
 
+_OF_ANOTHER = (ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNRELEASED_INSTANCE_ID)
+
 
 class Member(Actor):
     """A subclass makes the machine and knows its messages.
@@ -171,6 +173,11 @@ class Member(Actor):
                 return
             self._wants_coordinator = False
             self.machine.coordinator_found()
+        lost = self.machine.expire(self.now())
+        if lost:
+            self._is_out()
+            self.take(lost)
+            return
         asked = self.machine.next(self.now())
         if asked is None:
             await self._sleep()
@@ -259,7 +266,7 @@ class Member(Actor):
                     self.caller.hang_up()
                 case Failed(error):
                     self.failed = True
-                    if self.instance_id is None or error.code is not ErrorCode.FENCED_INSTANCE_ID:
+                    if self.instance_id is None or error.code not in _OF_ANOTHER:
                         self.alarm(f"is refused for good: {error}")
                 case _:
                     pass

@@ -1,0 +1,46 @@
+"""Who commits, as a consumer tells it to a producer whose transaction has the offsets (KIP-447).
+
+A coordinator that refuses the offsets says so to the producer. The consumer has to hear of it: its
+partitions may be another's.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kohort.client.consumer.group_offsets import NOT_THE_MEMBER, Identity
+from kohort.errors import ApiError
+
+
+class GroupMetadata(NamedTuple):
+    """Who commits, as a transaction of a producer has to tell it (KIP-447)."""
+
+    group_id: str
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None
+
+    def refused(self, error: ApiError) -> None:
+        """The coordinator of the group has refused offsets of this member."""
+
+
+class ConsumerGroupMetadata(GroupMetadata):
+    """`report` tells the consumer that it is of. It may be called in any thread."""
+
+    report: Callable[[ApiError], None]
+
+    def refused(self, error: ApiError) -> None:
+        if error.code in NOT_THE_MEMBER:
+            self.report(error)
+
+    def __reduce__(self) -> tuple[type[GroupMetadata], tuple[object, ...]]:
+        """In another process there is no consumer to tell."""
+        return GroupMetadata, tuple(self)
+
+
+def group_metadata(
+    group_id: str, who: Identity, on_refusal: Callable[[Identity, ApiError], None]
+) -> GroupMetadata:
+    """Who a consumer is at this moment. `on_refusal` hears of it when that is not so any more."""
+    found = ConsumerGroupMetadata(group_id, who.epoch, who.member_id, who.instance_id)
+    found.report = lambda error: on_refusal(who, error)
+    return found
