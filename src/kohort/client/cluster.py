@@ -233,20 +233,26 @@ class Cluster:
             self._known = tuple(Address(broker.host, broker.port) for broker in answer.brokers)
             return answer
 
-    async def nodes(self, deadline: float) -> dict[int, Node]:
-        """The brokers that the cluster has now, by id. One that is just starting knows none, itself
-        included: it is asked again until it does. Raises BROKER_NOT_AVAILABLE.
+    async def brokers_and(self, topics: Iterable[str] | None, deadline: float) -> MetadataResponse:
+        """Topics as `metadata` has them, and the brokers that the cluster has now. A broker that is
+        just starting knows none, itself included: it is asked again until it does. Raises
+        BROKER_NOT_AVAILABLE.
         """
-        nodes = nodes_of(await self.metadata((), deadline))
+        named = None if topics is None else list(topics)
+        answer = await self.metadata(named, deadline)
         attempt = 0
-        while not nodes and await self.pause(attempt, deadline):
+        while not answer.brokers and await self.pause(attempt, deadline):
             attempt += 1
             with suppress(RequestTimeoutError):  # of the last attempt: what was told says more
-                nodes = nodes_of(await self.metadata((), deadline))
-        if not nodes:
+                answer = await self.metadata(named, deadline)
+        if not answer.brokers:
             text = "the cluster names no brokers, expected at least one"
             raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, text)
-        return nodes
+        return answer
+
+    async def nodes(self, deadline: float) -> dict[int, Node]:
+        """The brokers that the cluster has now, by id. Raises as `brokers_and`."""
+        return nodes_of(await self.brokers_and((), deadline))
 
     async def controller(self, deadline: float) -> Node:
         """The broker that takes changes of topics."""

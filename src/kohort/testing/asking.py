@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 
-from kohort.client.admin import groups, offsets, topics
+from kohort.client.admin import groups, listings, offsets, topics
 from kohort.client.admin.rounds import settle
 from kohort.client.admin.views import GroupDescription, MemberDescription, NewTopic
 from kohort.client.cluster import Cluster, Node
@@ -179,7 +179,7 @@ class Asker:
         return [TopicPartition(topic, partition.partition) for partition in found[topic].partitions]
 
     async def group_names(self) -> list[str]:
-        found = await groups.list_groups(
+        found = await listings.list_groups(
             self._cluster, states=None, types=None, deadline=_deadline()
         )
         for error in found.errors.values():

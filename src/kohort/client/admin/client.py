@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from kohort.client.admin import arguments, configs, groups, offsets, topics
+from kohort.client.admin import arguments, configs, groups, listings, offsets, topics
 from kohort.client.admin.views import (
     CreatedTopic,
     FoundOffset,
@@ -14,7 +14,7 @@ from kohort.client.admin.views import (
     GroupOffsets,
     Listings,
     NewTopic,
-    NodeDescription,
+    Nodes,
     Outcomes,
     TopicDescription,
     TopicListing,
@@ -91,13 +91,11 @@ class AdminClient:
         """Close all connections. A later call opens them again."""
         await self._cluster.close()
 
-    async def describe_cluster(self) -> tuple[NodeDescription, ...]:
-        """The brokers that the cluster has now, sorted by id."""
-        nodes = await self._cluster.nodes(self._deadline())
-        return tuple(
-            NodeDescription(node.id, node.host, node.port, node.rack)
-            for _, node in sorted(nodes.items())
-        )
+    async def describe_cluster(self) -> Nodes:
+        """The brokers that the cluster has now, sorted by id. Its `away` are the ids of those that
+        should have replicas of a topic, and are not among them.
+        """
+        return await topics.describe_cluster(self._cluster, deadline=self._deadline())
 
     async def list_groups(
         self,
@@ -114,15 +112,16 @@ class AdminClient:
         None filters nothing; an empty filter and an unknown name are ValueErrors.
 
         Returns:
-            The groups of all brokers that answered, sorted by id; `errors` names the brokers that
-            did not, or were too old for a filter (states need ListGroups v4, types v5).
+            The groups of all brokers that answered, sorted by id. `errors` names the brokers that
+            did not, or were too old for a filter (states need ListGroups v4, types v5), and the
+            coordinators that nobody is at the moment, by their partitions of __consumer_offsets.
 
         Raises:
             UnsupportedVersionError: every broker is too old for the filter. No broker was sent an
                 unfiltered request.
             ApiError: no broker answered; this is the first one's error.
         """
-        return await groups.list_groups(
+        return await listings.list_groups(
             self._cluster,
             states=None if states is None else arguments.names("states", states),
             types=None if types is None else arguments.names("types", types),
@@ -252,7 +251,9 @@ class AdminClient:
         )
 
     async def list_topics(self, *, internal: bool = False) -> tuple[TopicListing, ...]:
-        """All topics, sorted by name; with `internal` those of the brokers, too."""
+        """All topics, sorted by name; with `internal` those of the brokers, too. One that cannot
+        be looked at is there with its `error`.
+        """
         return await topics.list_topics(self._cluster, internal=internal, deadline=self._deadline())
 
     async def describe_topics(self, names: str | Iterable[str]) -> Outcomes[str, TopicDescription]:

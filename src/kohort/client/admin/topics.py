@@ -11,6 +11,8 @@ from kohort.client.admin.views import (
     CreatedTopic,
     FoundOffset,
     NewTopic,
+    NodeDescription,
+    Nodes,
     Outcomes,
     PartitionDescription,
     TopicDescription,
@@ -204,6 +206,25 @@ def _id(topic_id: bytes) -> bytes | None:
     return None if topic_id == NO_TOPIC_ID else topic_id
 
 
+async def describe_cluster(cluster: Cluster, *, deadline: float) -> Nodes:
+    """See `AdminClient.describe_cluster`."""
+    metadata = await cluster.brokers_and(None, deadline)
+    nodes = nodes_of(metadata)
+    replicas = {
+        replica
+        for topic in metadata.topics
+        for partition in topic.partitions
+        for replica in partition.replica_nodes
+    }
+    return Nodes(
+        (
+            NodeDescription(node.id, node.host, node.port, node.rack)
+            for _, node in sorted(nodes.items())
+        ),
+        away=tuple(sorted(replicas - nodes.keys())),
+    )
+
+
 async def list_topics(
     cluster: Cluster, *, internal: bool, deadline: float
 ) -> tuple[TopicListing, ...]:
@@ -211,7 +232,11 @@ async def list_topics(
     metadata = await cluster.metadata(None, deadline)
     listings = [
         TopicListing(
-            topic.name or "", _id(topic.topic_id), topic.is_internal, len(topic.partitions)
+            topic.name or "",
+            _id(topic.topic_id),
+            topic.is_internal,
+            None if topic.error_code else len(topic.partitions),
+            api_error(topic.error_code) if topic.error_code else None,
         )
         for topic in metadata.topics
         if internal or not topic.is_internal

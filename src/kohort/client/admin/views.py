@@ -4,9 +4,9 @@ Names are upstream's. What a broker did not say (it is too old, or its protocol 
 is None, never an invented value.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 from kohort.errors import ApiError
 from kohort.terms import GroupState, GroupType, TopicPartition
@@ -84,6 +84,19 @@ class NodeDescription:
     rack: str | None
 
 
+class Nodes(tuple[NodeDescription, ...]):  # noqa: SLOT001  (a tuple cannot have any)
+    """The brokers of a cluster, sorted by id. `away` are the ids of those that are not there, as
+    far as topics name them as replicas; a broker without any replica is not missed.
+    """
+
+    away: tuple[int, ...]
+
+    def __new__(cls, nodes: Iterable[NodeDescription] = (), *, away: tuple[int, ...] = ()) -> Self:
+        made = super().__new__(cls, nodes)
+        made.away = away
+        return made
+
+
 @dataclass(frozen=True, slots=True)
 class GroupListing:
     """A group as listed by ListGroups (KIP-40, KIP-518, KIP-848).
@@ -100,13 +113,17 @@ class GroupListing:
 
 @dataclass(frozen=True, slots=True)
 class Listings:
-    """All groups, sorted by id, and the brokers that could not be asked: node id -> why.
+    """All groups, sorted by id, and what is missing among them, with the reason.
 
-    The groups of a broker in `errors` are missing from `groups`.
+    `errors` has the id of each broker that could not be asked, and the partition of
+    __consumer_offsets of each coordinator that could not, such as one that nobody is at the moment:
+    their groups are missing from `groups`. `unverified` says why it is not known whether all
+    coordinators have answered; None where that is known.
     """
 
     groups: tuple[GroupListing, ...]
-    errors: Mapping[int, ApiError]
+    errors: Mapping[int | TopicPartition, ApiError]
+    unverified: ApiError | None = None
 
     def __iter__(self) -> Iterator[GroupListing]:
         return iter(self.groups)
@@ -261,12 +278,16 @@ class CreatedTopic:
 
 @dataclass(frozen=True, slots=True)
 class TopicListing:
-    """A topic's name, its id (None below Metadata v10), and how many partitions it has."""
+    """A topic's name, its id (None below Metadata v10), and how many partitions it has.
+
+    `partitions` is None where the broker does not tell them; `error` says why.
+    """
 
     name: str
     topic_id: bytes | None
     internal: bool
-    partitions: int
+    partitions: int | None
+    error: ApiError | None = None
 
 
 @dataclass(frozen=True, slots=True)
