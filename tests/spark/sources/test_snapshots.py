@@ -193,6 +193,20 @@ async def test_a_broker_that_cannot_list_its_groups_is_a_row():
     assert rows(source(KohortGroups, address), Share()) == []
 
 
+def test_a_coordinator_that_nobody_is_is_a_row():
+    with Broker(nodes=2, in_memory=True) as broker:
+        broker.node(1).stop(takeover=False)
+        got = shares(Wanted(broker.bootstrap))
+    told = [
+        f"the groups of the coordinator at __consumer_offsets:{index} are missing: "
+        f"COORDINATOR_NOT_AVAILABLE: nobody leads partition {index} of __consumer_offsets"
+        for index in (1, 3)
+    ]
+    assert [(share.listings, share.broker, share.error) for share in got] == [
+        ((), None, error) for error in told
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
