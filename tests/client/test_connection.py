@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from tests.client.scripted import CLOSE, Asked, Scripted, asynchronous, in_turn
 
+from kohort.client.address import Address
 from kohort.client.connection import (
-    Address,
     Connection,
     ConnectionFailedError,
     Need,
@@ -35,33 +35,6 @@ async def connect(scripted: Scripted, seconds: float = 5.0) -> Connection:
 
 def groups(*names: str) -> ListGroupsResponse:
     return ListGroupsResponse(groups=[ListedGroup(group_id=name) for name in names])
-
-
-@pytest.mark.parametrize(
-    ("text", "address", "shown"),
-    [
-        ("broker:9093", ("broker", 9093), "broker:9093"),
-        ("broker", ("broker", 9092), "broker:9092"),
-        ("127.0.0.1:1", ("127.0.0.1", 1), "127.0.0.1:1"),
-        ("[::1]:9093", ("::1", 9093), "[::1]:9093"),
-        ("[::1]", ("::1", 9092), "[::1]:9092"),
-    ],
-)
-def test_addresses(text, address, shown):
-    assert Address.of(text) == address
-    assert str(Address.of(text)) == shown
-
-
-@pytest.mark.parametrize("text", ["", ":9092", "broker:", "broker:x", "::1"])
-def test_what_is_no_address(text):
-    with pytest.raises(ValueError, match="is not an address, expected host:port"):
-        Address.of(text)
-
-
-@pytest.mark.parametrize("port", [0, 65536])
-def test_a_port_that_cannot_be_is_told(port):
-    with pytest.raises(ValueError, match=f"'broker:{port}' has port {port}, expected 1 to 65535"):
-        Address.of(f"broker:{port}")
 
 
 @asynchronous

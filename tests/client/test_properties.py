@@ -4,7 +4,7 @@ import pytest
 from tests.client.scripted import Scripted, asynchronous
 
 from kohort import AdminClient
-from kohort.client.connection import Address
+from kohort.client.address import Address
 from kohort.client.properties import Properties, read_properties
 
 

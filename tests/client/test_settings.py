@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kohort.client.connection import Address
+from kohort.client.address import Address
 from kohort.client.settings import (
     DEFAULT_SERVER,
     addresses_of,

@@ -6,10 +6,14 @@ with another correlation id than the head's means that the stream is lost.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from struct import Struct
 from typing import Any, NamedTuple
 
+from kohort.client.address import PORT_MAX, Address
+from kohort.client.racing import PATIENCE_S, first_of
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
 from kohort.wire.apis import APIS
 from kohort.wire.codec import decode, decode_from, encode
@@ -17,8 +21,6 @@ from kohort.wire.frames import FrameReader, RequestHeader, ResponseHeader, encod
 from kohort.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kohort.wire.schema import Versions
 
-DEFAULT_PORT = 9092
-PORT_MAX = 65_535
 FRAME_LIMIT_BYTES = 256 * 1024 * 1024
 SOFTWARE_NAME = "kohort"
 
@@ -37,31 +39,6 @@ _SINCE = {
     47: "KIP-496, Apache Kafka 2.4",
     69: "KIP-848, Apache Kafka 3.7",
 }
-
-
-class Address(NamedTuple):
-    """Where a broker listens."""
-
-    host: str
-    port: int
-
-    @classmethod
-    def of(cls, text: str) -> "Address":
-        """`host:port`, `host`, `[v6]:port` or `[v6]`. Raises ValueError for anything else."""
-        bracketed = text.startswith("[")
-        host, found, port = text.rpartition(":")
-        if not found or (bracketed and not host.endswith("]")):
-            host, port = text, str(DEFAULT_PORT)
-        if bracketed:
-            host = host.removeprefix("[").removesuffix("]")
-        if not host or (":" in host and not bracketed) or not (port.isascii() and port.isdigit()):
-            raise ValueError(f"{text!r} is not an address, expected host:port")
-        if not 0 < int(port) <= PORT_MAX:
-            raise ValueError(f"{text!r} has port {port}, expected 1 to {PORT_MAX}")
-        return cls(host, int(port))
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 class Need(NamedTuple):
@@ -92,6 +69,40 @@ class RequestTimeoutError(ApiError):
     def __init__(self, message: str, *, sent: bool = True) -> None:
         super().__init__(ErrorCode.REQUEST_TIMED_OUT, message)
         self.sent = sent
+
+
+def failure_of(group: ExceptionGroup[Exception]) -> ConnectionFailedError | RequestTimeoutError:
+    """The failures of several attempts as one error: a timeout where one of them was silent."""
+    failures = {
+        error.message: error
+        for error in group.exceptions
+        if isinstance(error, ConnectionFailedError | RequestTimeoutError)
+    }
+    first = next(iter(failures.values()))
+    if len(failures) == 1:
+        return first
+    is_late = any(isinstance(error, RequestTimeoutError) for error in failures.values())
+    kind = RequestTimeoutError if is_late else ConnectionFailedError
+    return kind("; ".join(failures), sent=any(error.sent for error in failures.values()))
+
+
+@contextmanager
+def _refusals_at(address: Address) -> Iterator[None]:
+    """What goes wrong before a connection is open, as the two errors that it has."""
+    try:
+        yield
+    except TimeoutError:
+        text = f"cannot connect to {address}: no answer in time"
+        raise RequestTimeoutError(text, sent=False) from None
+    except OSError as error:
+        text = f"cannot connect to {address}: {_reason(error)}"
+        raise ConnectionFailedError(text, sent=False) from None
+    except (ValueError, OverflowError) as error:  # a broker may name any host and any port
+        raise ConnectionFailedError(
+            f"cannot connect to {address}: {error}, expected a host and a port from 1 to "
+            f"{PORT_MAX}",
+            sent=False,
+        ) from None
 
 
 class _Waiting(NamedTuple):
@@ -132,27 +143,35 @@ class Connection(asyncio.Protocol):
     async def open(cls, address: Address, *, client_id: str, deadline: float) -> "Connection":
         """Connect and learn what the broker offers, by `deadline` on the loop's clock.
 
-        Raises ConnectionFailedError or RequestTimeoutError.
+        A name may have several addresses. When one says nothing for a second, the next is tried
+        beside it. Raises ConnectionFailedError or RequestTimeoutError.
         """
-        loop = asyncio.get_running_loop()
+        with _refusals_at(address):
+            async with asyncio.timeout_at(deadline):
+                hosts = await address.hosts()
+        if len(hosts) == 1:
+            return await cls._open_at(hosts[0], address, client_id, deadline)
+        left_s = deadline - asyncio.get_running_loop().time()
         try:
+            return await first_of(
+                [partial(cls._open_at, host, address, client_id, deadline) for host in hosts],
+                min(PATIENCE_S, max(0.0, left_s / 2)),
+                (ConnectionFailedError, RequestTimeoutError),
+            )
+        except ExceptionGroup as group:
+            failure = failure_of(group)
+        raise failure
+
+    @classmethod
+    async def _open_at(
+        cls, host: str, address: Address, client_id: str, deadline: float
+    ) -> "Connection":
+        loop = asyncio.get_running_loop()
+        with _refusals_at(address):
             async with asyncio.timeout_at(deadline):
                 _, connection = await loop.create_connection(
-                    lambda: cls(address, client_id), address.host, address.port
+                    lambda: cls(address, client_id), host, address.port
                 )
-        except TimeoutError:
-            text = f"cannot connect to {address}: no answer in time"
-            raise RequestTimeoutError(text, sent=False) from None
-        except OSError as error:
-            raise ConnectionFailedError(
-                f"cannot connect to {address}: {_reason(error)}", sent=False
-            ) from None
-        except (ValueError, OverflowError) as error:  # a broker may name any host and any port
-            raise ConnectionFailedError(
-                f"cannot connect to {address}: {error}, expected a host and a port from 1 to "
-                f"{PORT_MAX}",
-                sent=False,
-            ) from None
         try:
             await connection.handshake(deadline)
         except RequestTimeoutError as error:

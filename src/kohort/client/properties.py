@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 SERVERS = "bootstrap.servers"
 CLIENT_ID = "client.id"
 TIMEOUT = "default.api.timeout.ms"
+SETUP = "socket.connection.setup.timeout.ms"
 PROTOCOL = "security.protocol"
 
 
@@ -19,6 +20,7 @@ class Properties(NamedTuple):
     servers: str | list[str] | None = None
     client_id: str | None = None
     timeout_s: float | None = None
+    setup_s: float | None = None
 
 
 def read_properties(given: Mapping[str, Any]) -> Properties:
@@ -34,7 +36,8 @@ def read_properties(given: Mapping[str, Any]) -> Properties:
             f"expected one of {', '.join(_READERS)}"
         )
     found = {name: _READERS[name](name, value) for name, value in given.items()}
-    return Properties(found.get(SERVERS), found.get(CLIENT_ID), found.get(TIMEOUT))
+    names = (SERVERS, CLIENT_ID, TIMEOUT, SETUP)
+    return Properties(*(found.get(name) for name in names))
 
 
 def _servers(name: str, value: Any) -> str | list[str]:
@@ -72,5 +75,6 @@ _READERS: dict[str, Callable[[str, Any], Any]] = {
     SERVERS: _servers,
     CLIENT_ID: _text,
     TIMEOUT: _seconds,
+    SETUP: _seconds,
     PROTOCOL: _plain_text,
 }

@@ -10,7 +10,7 @@ from dataclasses import MISSING, Field, field, fields
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
-from kohort.client.connection import Address
+from kohort.client.address import Address
 
 DEFAULT_SERVER = "127.0.0.1:9092"
 INT32_MAX = 2**31 - 1

@@ -10,8 +10,8 @@ from tests.client.consumer.fakes import FakeFetcher
 from tests.client.consumer.running import until, within
 from tests.client.scripted import Answer, Scripted, asynchronous, in_turn
 
+from kohort.client.address import Address
 from kohort.client.cluster import Cluster
-from kohort.client.connection import Address
 from kohort.client.consumer.assignor import Assignor
 from kohort.client.consumer.computing import Computing
 from kohort.client.consumer.group import Group

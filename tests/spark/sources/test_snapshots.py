@@ -13,9 +13,9 @@ from tests.client.joining import ConsumerMember, commit, coordinator, join_class
 from tests.client.scripted import Scripted, asynchronous
 from tests.serve.talk import Talk
 
+from kohort.client.address import Address
 from kohort.client.admin import CommittedOffset, FoundOffset, TopicPartition
 from kohort.client.cluster import Cluster
-from kohort.client.connection import Address
 from kohort.errors import ApiError, ErrorCode
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.snapshots import GROUPS_NOW

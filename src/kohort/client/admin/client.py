@@ -19,7 +19,7 @@ from kohort.client.admin.views import (
     TopicDescription,
     TopicListing,
 )
-from kohort.client.cluster import Cluster
+from kohort.client.cluster import SETUP_S, Cluster
 from kohort.client.properties import read_properties
 from kohort.client.settings import DEFAULT_SERVER, addresses_of
 from kohort.terms import TopicPartition
@@ -46,7 +46,8 @@ class AdminClient:
     Args:
         bootstrap_servers: `host:port`, several with commas between them, a list of such, or a dict
             of settings under upstream's names: `bootstrap.servers`, `client.id`,
-            `default.api.timeout.ms`, and `security.protocol`, which must be PLAINTEXT.
+            `default.api.timeout.ms`, `socket.connection.setup.timeout.ms`, and `security.protocol`,
+            which must be PLAINTEXT.
         client_id: how brokers name this client, in their logs and quotas; "kohort-admin".
         timeout: seconds that one call may take altogether; 30.
     """
@@ -58,11 +59,13 @@ class AdminClient:
         client_id: str | None = None,
         timeout: float | None = None,
     ) -> None:
+        setup_s = None
         if isinstance(bootstrap_servers, Mapping):
             given = read_properties(bootstrap_servers)
             bootstrap_servers = DEFAULT_SERVER if given.servers is None else given.servers
             client_id = given.client_id if client_id is None else client_id
             timeout = given.timeout_s if timeout is None else timeout
+            setup_s = given.setup_s
         timeout = DEFAULT_TIMEOUT_S if timeout is None else timeout
         if not isinstance(timeout, int | float):
             raise TypeError(f"timeout is {timeout!r}, expected a number of seconds")
@@ -73,6 +76,7 @@ class AdminClient:
         self._cluster = Cluster(
             addresses_of(bootstrap_servers),
             client_id="kohort-admin" if client_id is None else client_id,
+            setup_s=SETUP_S if setup_s is None else setup_s,
         )
         self._timeout_s = timeout
 

@@ -89,9 +89,13 @@ class Consumer:
     ) -> None:
         self.settings, self._addresses = taken(ConsumerSettings, bootstrap_servers, settings)
         self.settings.check()
-        self._cluster = self._new_cluster()
+        self._cluster = Cluster(
+            self._addresses,
+            client_id=self.settings.client_id,
+            setup_s=self.settings.socket_connection_setup_timeout_ms / 1000,
+        )
         self._metadata = Metadata(self._cluster, max_age_s=self.settings.metadata_max_age_ms / 1000)
-        self._fetcher = Fetcher(self._new_cluster(), self._metadata, self.settings)
+        self._fetcher = Fetcher(self._cluster.another(), self._metadata, self.settings)
         self._handing = Handing()
         self._offsets: GroupOffsets | None = None
         if self.settings.group_id is not None:
@@ -108,7 +112,7 @@ class Consumer:
             timeout_s=self.settings.assignor_timeout_ms / 1000,
         )
         self._group = Group(
-            self.settings, self._new_cluster, self._metadata, self._ownership, computing
+            self.settings, self._cluster.another, self._metadata, self._ownership, computing
         )
         self._reading = Reading(
             *(self._fetcher, self._handing, self._ownership),
@@ -451,9 +455,6 @@ class Consumer:
 
     def _identity(self) -> Identity | None:
         return self._group.identity()
-
-    def _new_cluster(self) -> Cluster:
-        return Cluster(self._addresses, client_id=self.settings.client_id)
 
     def _deadline(self) -> float:
         timeout_s = self.settings.default_api_timeout_ms / 1000

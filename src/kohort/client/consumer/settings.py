@@ -61,6 +61,7 @@ class ConsumerSettings(FetchSettings):
     default_api_timeout_ms: int = whole(60_000, 1)
     close_timeout_ms: int = whole(30_000)
     metadata_max_age_ms: int = whole(300_000, 1)
+    socket_connection_setup_timeout_ms: int = whole(10_000, 1)
     security_protocol: str = plain_text()
 
     def check(self) -> None:

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 
 from kohort.client.cluster import Cluster
+from kohort.client.connection import Connection
 from kohort.client.producing.batch import ProducerId
 from kohort.client.producing.queue import Queue
 from kohort.client.settings import INT32_MAX
@@ -24,13 +25,15 @@ async def ask_for_identity(
     """
     attempt = 0
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=INT32_MAX)
+
+    async def ask(connection: Connection, deadline: float) -> InitProducerIdResponse:
+        answer: InitProducerIdResponse = await connection.ask(request, deadline=deadline, at_most=5)
+        return answer
+
     while True:
         deadline = asyncio.get_running_loop().time() + _ASK_S
         try:
-            connection = await cluster.any_connection(deadline)
-            answer: InitProducerIdResponse = await connection.ask(
-                request, deadline=deadline, at_most=5
-            )
+            answer = await cluster.ask_any(ask, deadline)
         except UnsupportedVersionError as error:
             text = f"{error}: set enable_idempotence to false"
             over(ApiError(ErrorCode.UNSUPPORTED_VERSION, text))

@@ -66,7 +66,11 @@ class Producer:
     ) -> None:
         self.settings, self._addresses = taken(ProducerSettings, bootstrap_servers, settings)
         self.settings.check()
-        self._cluster = self._new_cluster()
+        self._cluster = Cluster(
+            self._addresses,
+            client_id=self.settings.client_id,
+            setup_s=self.settings.socket_connection_setup_timeout_ms / 1000,
+        )
         self._metadata = Metadata(self._cluster, max_age_s=self.settings.metadata_max_age_ms / 1000)
         self._queue = Queue(
             Limits(
@@ -81,7 +85,7 @@ class Producer:
             pause_ms=pauses(self.settings),
         )
         self._sender = Sender(
-            self._new_cluster(), self._metadata, self._queue, self.settings, self._identify
+            self._cluster.another(), self._metadata, self._queue, self.settings, self._identify
         )
         self._room = self._sender.room
         self._coordinating: Coordinating | None = None
@@ -364,9 +368,6 @@ class Producer:
         if self._coordinating is None:
             raise ValueError("the producer has no transactions: give it a transactional_id")
         return self._coordinating
-
-    def _new_cluster(self) -> Cluster:
-        return Cluster(self._addresses, client_id=self.settings.client_id)
 
     def _deadline(self) -> float:
         return asyncio.get_running_loop().time() + self.settings.max_block_ms / 1000

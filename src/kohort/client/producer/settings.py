@@ -51,6 +51,7 @@ class ProducerSettings:
     retry_backoff_ms: int = whole(100)
     retry_backoff_max_ms: int = whole(1000)
     metadata_max_age_ms: int = whole(300_000, 1)
+    socket_connection_setup_timeout_ms: int = whole(10_000, 1)
     partitioner_ignore_keys: bool = flag(default=False)
     transactional_id: str | None = text()
     transaction_timeout_ms: int = whole(60_000, 1)
