@@ -16,10 +16,13 @@ from kohort.client.admin.views import (
     NewTopic,
     Nodes,
     Outcomes,
+    StateName,
     TopicDescription,
     TopicListing,
+    TypeName,
 )
 from kohort.client.cluster import SETUP_S, Cluster
+from kohort.client.places import ByPartition, Partition
 from kohort.client.properties import read_properties
 from kohort.client.settings import DEFAULT_SERVER, addresses_of
 from kohort.terms import TopicPartition
@@ -104,8 +107,8 @@ class AdminClient:
     async def list_groups(
         self,
         *,
-        states: Iterable[str] | None = None,
-        types: Iterable[str] | None = None,
+        states: StateName | Iterable[StateName] | None = None,
+        types: TypeName | Iterable[TypeName] | None = None,
     ) -> Listings:
         """All groups of all brokers, of every protocol type (KIP-40): one ListGroups each.
 
@@ -184,7 +187,7 @@ class AdminClient:
 
     async def list_group_offsets(
         self,
-        wanted: str | Iterable[str] | Mapping[str, Iterable[tuple[str, int]] | None],
+        wanted: str | Iterable[str] | Mapping[str, Iterable[Partition] | None],
         *,
         require_stable: bool = False,
     ) -> Outcomes[str, GroupOffsets]:
@@ -268,7 +271,7 @@ class AdminClient:
 
     async def list_offsets(
         self,
-        partitions: Mapping[tuple[str, int], topics.When],
+        partitions: ByPartition[topics.When],
         *,
         read_committed: bool = False,
     ) -> Outcomes[TopicPartition, FoundOffset]:
@@ -288,7 +291,7 @@ class AdminClient:
         )
 
     async def end_offsets(
-        self, partitions: Iterable[tuple[str, int]]
+        self, partitions: Iterable[Partition]
     ) -> Outcomes[TopicPartition, FoundOffset]:
         """The offset that the next record of each partition will get."""
         places = arguments.partitions("partitions", partitions)

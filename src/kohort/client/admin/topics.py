@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from kohort.client.admin.arguments import INT32_MAX
 from kohort.client.admin.rounds import Locate, settle
@@ -20,7 +20,7 @@ from kohort.client.admin.views import (
 )
 from kohort.client.cluster import Cluster, Node, nodes_of
 from kohort.client.connection import Need
-from kohort.client.places import by_place
+from kohort.client.places import ByPartition, by_place
 from kohort.errors import ApiError, ErrorCode, api_error
 from kohort.terms import NO_TOPIC_ID, TopicPartition, millis_of
 from kohort.wire.messages.create_partitions import (
@@ -57,7 +57,7 @@ BY_ID = 6  # DeleteTopics takes a list of structs from this version on
 INT64_MAX = 2**63 - 1
 _POINTS = {"latest": -1, "earliest": -2, "max_timestamp": -3}
 
-When = str | int | datetime
+When: TypeAlias = str | int | datetime
 
 
 async def create_topics(
@@ -284,7 +284,7 @@ def _partition(partition: MetadataResponsePartition) -> PartitionDescription:
 
 async def list_offsets(
     cluster: Cluster,
-    partitions: Mapping[tuple[str, int], When],
+    partitions: ByPartition[When],
     *,
     read_committed: bool,
     deadline: float,

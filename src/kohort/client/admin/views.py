@@ -6,7 +6,7 @@ is None, never an invented value.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Generic, Self, TypeVar
+from typing import Generic, Literal, Self, TypeAlias, TypeVar
 
 from kohort.errors import ApiError
 from kohort.terms import GroupState, GroupType, TopicPartition
@@ -14,6 +14,22 @@ from kohort.terms import GroupState, GroupType, TopicPartition
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
+
+# The names of GroupState and GroupType, as upstream spells them, beside the enums themselves.
+StateName: TypeAlias = (
+    GroupState
+    | Literal[
+        "PreparingRebalance",
+        "CompletingRebalance",
+        "Stable",
+        "Dead",
+        "Empty",
+        "Assigning",
+        "Reconciling",
+        "NotReady",
+    ]
+)
+TypeName: TypeAlias = GroupType | Literal["classic", "consumer", "share", "streams"]
 
 # Topic name -> its partitions, sorted.
 Assignment = Mapping[str, tuple[int, ...]]

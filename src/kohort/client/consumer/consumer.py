@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Iterable, Mapping
 from time import monotonic
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, Unpack
 
 from kohort.client.admin.topics import When, list_offsets
 from kohort.client.admin.views import CommittedOffset, FoundOffset
@@ -22,10 +22,10 @@ from kohort.client.consumer.missing import Missing
 from kohort.client.consumer.ownership import Ownership, RebalanceListener, check_listener
 from kohort.client.consumer.protocols import Subscribed
 from kohort.client.consumer.reading import Reading
-from kohort.client.consumer.settings import ConsumerSettings
-from kohort.client.fetching import ConsumerRecord, Fetcher, Place
+from kohort.client.consumer.settings import ConsumerOptions, ConsumerSettings
+from kohort.client.fetching import AnyRecord, Fetcher, Place
 from kohort.client.metadata import Metadata
-from kohort.client.places import by_place, place_of, places_of
+from kohort.client.places import ByPartition, Partition, by_place, place_of, places_of
 from kohort.client.settings import DEFAULT_SERVER, taken
 from kohort.terms import TopicPartition
 
@@ -34,9 +34,6 @@ logger = logging.getLogger(__name__)
 _TICK_S = 0.25
 _running_task = asyncio.current_task
 _SILENT_S = 1.0  # how long `close` may take before it says what it waits for
-
-Partition = tuple[str, int]
-"""topic, index: a TopicPartition is one"""
 
 
 class GroupMetadata(NamedTuple):
@@ -85,7 +82,7 @@ class Consumer:
         pattern: str | None = None,
         listener: RebalanceListener | None = None,
         assignors: Iterable[Assignor] = (),
-        **settings: Any,
+        **settings: Unpack[ConsumerOptions],
     ) -> None:
         self.settings, self._addresses = taken(ConsumerSettings, bootstrap_servers, settings)
         self.settings.check()
@@ -283,7 +280,7 @@ class Consumer:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> ConsumerRecord:
+    async def __anext__(self) -> AnyRecord:
         if monotonic() < self._reading.turn_at and _running_task() is self._reading.reader:
             record = self._handing.take()
             if record is not None:
@@ -298,7 +295,7 @@ class Consumer:
                 raise StopAsyncIteration from None
             raise
 
-    async def getone(self) -> ConsumerRecord:
+    async def getone(self) -> AnyRecord:
         """The next record of any partition; waits for it. Raises ValueError once it is closed."""
         try:
             return await self.__anext__()
@@ -307,7 +304,7 @@ class Consumer:
 
     async def getmany(
         self, *, timeout_ms: int = 0, max_records: int | None = None
-    ) -> dict[TopicPartition, list[ConsumerRecord]]:
+    ) -> dict[TopicPartition, list[AnyRecord]]:
         """The next records of some partitions, in the order of each: at most `max_records`, else
         `max_poll_records`. Waits up to `timeout_ms` for the first; empty when there are none.
         """
@@ -346,9 +343,7 @@ class Consumer:
         self._handing.sought(place)
         self._fetcher.seek(place, offset if isinstance(offset, str) else Place(offset))
 
-    async def seek_to_time(
-        self, times: Mapping[Partition, When]
-    ) -> dict[TopicPartition, FoundOffset]:
+    async def seek_to_time(self, times: ByPartition[When]) -> dict[TopicPartition, FoundOffset]:
         """Go on from the first record that is not older: a datetime or milliseconds of 1970; at
         the end of a partition that has none. Raises ValueError and ApiError.
         """
@@ -383,7 +378,7 @@ class Consumer:
         return None if position is None or end is None else max(0, end - position.offset)
 
     async def offsets_for_times(
-        self, times: Mapping[Partition, When]
+        self, times: ByPartition[When]
     ) -> dict[TopicPartition, FoundOffset]:
         """For each partition the first record that is not older; "earliest" and "latest" will do
         as times. Raises ApiError.

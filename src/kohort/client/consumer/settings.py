@@ -1,13 +1,15 @@
 """The settings of a consumer, under upstream's names with underscores for dots."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from kohort.client.fetching import FetchSettings
+from kohort.client.fetching import FetchOptions, FetchSettings
 from kohort.client.members.classic_assigning import PROTOCOLS
 from kohort.client.settings import checked, choice, flag, plain_text, text, whole
 
 GROUP_PROTOCOLS = ("auto", "consumer", "classic")
+Strategy = Literal["range", "roundrobin", "cooperative-sticky"]
 DEFAULT_STRATEGY = ("range", "cooperative-sticky")
 
 
@@ -30,6 +32,29 @@ _OF_THE_OTHER = {
         "group_remote_assignor": "partition_assignment_strategy names those of the members",
     },
 }
+
+
+class ConsumerOptions(FetchOptions, total=False):
+    """What `ConsumerSettings` is made of, for type checkers."""
+
+    client_id: str
+    group_id: str | None
+    group_instance_id: str | None
+    group_protocol: Literal["auto", "consumer", "classic"]
+    group_remote_assignor: str | None
+    partition_assignment_strategy: str | Iterable[Strategy]
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    max_poll_interval_ms: int
+    assignor_timeout_ms: int
+    max_poll_records: int
+    enable_auto_commit: bool
+    auto_commit_interval_ms: int
+    default_api_timeout_ms: int
+    close_timeout_ms: int
+    metadata_max_age_ms: int
+    socket_connection_setup_timeout_ms: int
+    security_protocol: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from kohort.client.cluster import Cluster, Node
 from kohort.client.fetching.buffer import Buffer
 from kohort.client.fetching.decoding import RecordError
 from kohort.client.fetching.finding import PAUSE_S, Finding, out_of_range, tell_anew
-from kohort.client.fetching.record import ConsumerRecord, Place
+from kohort.client.fetching.record import AnyRecord, Place
 from kohort.client.fetching.session import BROKEN, Session, Wanted, everything
 from kohort.client.fetching.settings import FetchSettings
 from kohort.client.fetching.track import Reset, Track
@@ -167,13 +167,13 @@ class Fetcher:
 
     # Records
 
-    def take(self, most: int) -> dict[TopicPartition, list[ConsumerRecord]]:
+    def take(self, most: int) -> dict[TopicPartition, list[AnyRecord]]:
         """Up to so many records, partition by partition in turn. Never waits.
 
         Raises the error of a partition (ApiError, or RecordError for one record) when no other has
         anything to hand out, each time, until somebody seeks: its position stays.
         """
-        found: dict[TopicPartition, list[ConsumerRecord]] = {}
+        found: dict[TopicPartition, list[AnyRecord]] = {}
         served = []
         for partition, track in self._tracks.items():
             if most <= 0:

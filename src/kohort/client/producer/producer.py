@@ -7,24 +7,24 @@ import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from kohort.client.admin.views import CommittedOffset
 from kohort.client.cluster import Cluster
 from kohort.client.consumer import GroupMetadata
 from kohort.client.metadata import KnownTopic, Metadata
-from kohort.client.places import by_place
+from kohort.client.places import ByPartition, by_place
 from kohort.client.producer.coordinating import Coordinating
 from kohort.client.producer.identity import ask_for_identity
 from kohort.client.producer.sender import Delivered, Sender, pauses
-from kohort.client.producer.settings import CODECS, ProducerSettings
+from kohort.client.producer.settings import CODECS, ProducerOptions, ProducerSettings
 from kohort.client.producing.errors import DeliveryError
 from kohort.client.producing.partitioning import Sticky, partition_of
 from kohort.client.producing.queue import Limits, Queue
 from kohort.client.producing.transactions import UNFINISHED
 from kohort.client.settings import DEFAULT_SERVER, taken
 from kohort.errors import ApiError, ErrorCode
-from kohort.terms import PartitionIndex, TopicPartition
+from kohort.terms import PartitionIndex
 from kohort.wire.batch import HEADER_SIZE, RECORD_SIZE
 
 logger = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class Producer:
         self,
         *,
         bootstrap_servers: str | Iterable[str] | Mapping[str, Any] = DEFAULT_SERVER,
-        **settings: Any,
+        **settings: Unpack[ProducerOptions],
     ) -> None:
         self.settings, self._addresses = taken(ProducerSettings, bootstrap_servers, settings)
         self.settings.check()
@@ -324,7 +324,7 @@ class Producer:
 
     async def send_offsets_to_transaction(
         self,
-        offsets: Mapping[TopicPartition, int | CommittedOffset],
+        offsets: ByPartition[int | CommittedOffset],
         group: GroupMetadata | str,
     ) -> None:
         """Commit offsets of a group with the transaction: those of the next records to read.
