@@ -7,6 +7,8 @@ use plain text.
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from kohort.client.settings import NO_SECURITY, hint_for
+
 SERVERS = "bootstrap.servers"
 CLIENT_ID = "client.id"
 TIMEOUT = "default.api.timeout.ms"
@@ -31,9 +33,10 @@ def read_properties(given: Mapping[str, Any]) -> Properties:
     """
     unknown = [name for name in given if name not in _READERS]
     if unknown:
+        hint = hint_for(unknown[0], [name.replace(".", "_") for name in _READERS])
         raise ValueError(
             f"unknown setting{'s' * (len(unknown) > 1)} {', '.join(map(repr, unknown))}, "
-            f"expected one of {', '.join(_READERS)}"
+            f"expected one of {', '.join(_READERS)}{hint}"
         )
     found = {name: _READERS[name](name, value) for name, value in given.items()}
     names = (SERVERS, CLIENT_ID, TIMEOUT, SETUP)
@@ -66,9 +69,7 @@ def _seconds(name: str, value: Any) -> float:
 
 def _plain_text(name: str, value: Any) -> None:
     if str(value).upper() != "PLAINTEXT":
-        raise ValueError(
-            f"{name} is {value!r}, expected PLAINTEXT: Kohort speaks no TLS and no SASL yet"
-        )
+        raise ValueError(f"{name} is {value!r}, expected PLAINTEXT: {NO_SECURITY}")
 
 
 _READERS: dict[str, Callable[[str, Any], Any]] = {

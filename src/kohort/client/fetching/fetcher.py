@@ -18,6 +18,7 @@ from kohort.client.fetching.session import BROKEN, Session, Wanted, everything
 from kohort.client.fetching.settings import FetchSettings
 from kohort.client.fetching.track import Reset, Track
 from kohort.client.metadata import KnownTopic, Metadata
+from kohort.client.repeats import Repeats
 from kohort.errors import ApiError, ErrorCode, KohortError, api_error
 from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition
 from kohort.wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
@@ -56,6 +57,7 @@ class Fetcher:
     """
 
     def __init__(self, cluster: Cluster, metadata: Metadata, settings: FetchSettings) -> None:
+        self._repeats = Repeats()
         self._cluster = cluster
         self._metadata = metadata
         self._settings = settings
@@ -248,8 +250,10 @@ class Fetcher:
             ]
             try:
                 await self._finding.leaders([track for track in due if track.leader is None])
+                self._repeats.end()
             except KohortError as error:
-                logger.info("leaders are not known yet: %s", error)
+                if self._repeats.is_due(str(error)):
+                    logger.info("leaders are not known yet: %s", error)
                 await asyncio.sleep(PAUSE_S)
             except Exception:
                 logger.exception("leaders are not known yet")
