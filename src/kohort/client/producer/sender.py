@@ -16,6 +16,7 @@ from kohort.client.producer.settings import ProducerSettings
 from kohort.client.producing.batch import Batch
 from kohort.client.producing.queue import UNKNOWN, Outcome, Queue
 from kohort.client.producing.verdicts import Verdict, is_elsewhere
+from kohort.client.repeats import Repeats
 from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, api_error
 from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition, uuid_text
 from kohort.wire.compression import Compression
@@ -51,9 +52,10 @@ class Sender:
     """`cluster` is for Produce requests alone; look-ups go to that of `metadata`.
 
     `may_send` says whether a partition may be written to at the moment, and `version` the highest
-    version of Produce to use. `on_failure` hears of each error that ends a batch, and `on_over`
-    gives the error of everything after one that ends the producer. `after_turn` is called when all
-    was sent that may be sent, and `identify` is run when the queue needs a producer id.
+    version of Produce to use. `on_failure` hears of each error that ends a batch, and gives what
+    its deliveries raise; `on_over` gives the error of everything after one that ends the producer.
+    `after_turn` is called when all was sent that may be sent, and `identify` is run when the queue
+    needs a producer id.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class Sender:
         self.trouble: ApiError | None = None  # nothing is sent any more, and why
         self.may_send: Callable[[TopicPartition], bool] = lambda _: True
         self.version: Callable[[], int] = lambda: NEWEST
-        self.on_failure: Callable[[ApiError], None] = lambda _: None
+        self.on_failure: Callable[[ApiError], ApiError] = lambda error: error
         self.on_over: Callable[[ApiError], ApiError] = lambda error: error
         self.after_turn: Callable[[], None] = lambda: None
         self.topics: set[str] = set()  # those whose leaders and partitions are kept up to date
@@ -85,6 +87,7 @@ class Sender:
         self._held_until: dict[int, float] = {}  # by node: its quota is used up
         self._moved: set[str] = set()  # topics whose leaders are not those of the metadata
         self._why = ""  # the last look-up failed
+        self._repeats = Repeats()
         self._patience = Patience(lambda: asyncio.get_running_loop().time())
         self._tasks: set[asyncio.Task[None]] = set()
         self._looking: asyncio.Task[None] | None = None
@@ -150,10 +153,10 @@ class Sender:
         """Everybody who waits for these records learns what became of them."""
         for batch, offset, append_time, error in outcomes:
             if error is not None:
-                self.on_failure(error)
+                reason = self.on_failure(error)
                 for delivery in batch.deliveries:
                     if not delivery.done():
-                        delivery.set_exception(error)
+                        delivery.set_exception(reason)
                         if self.queue.transactional:  # who commits is told, so nobody else has to
                             delivery.exception()
                 continue
@@ -256,6 +259,7 @@ class Sender:
             found = await self._metadata.topics(topics, deadline, create=True)
             self._moved -= topics
             self._patience.passed("the cluster")
+            self._repeats.end()
             self._why = ""
             for topic, outcome in found.items():
                 why = self._why_not(topic, outcome)
@@ -267,7 +271,8 @@ class Sender:
         except KohortError as error:
             self._why = str(error)
             self._patience.failed("the cluster", error)
-            logger.info("topics are not known yet: %s", error)
+            if self._repeats.is_due(str(error)):
+                logger.info("topics are not known yet: %s", error)
         finally:
             if self._why:
                 await asyncio.sleep(self._settings.retry_backoff_ms / 1000)
@@ -424,9 +429,10 @@ class Sender:
         if is_elsewhere(error.code) or isinstance(error, ConnectionFailedError):
             self._moved.add(batch.place.topic)
         is_over = self.queue.verdict(batch, error.code) is Verdict.OVER
-        self.tell(self.queue.refused(batch, error, self.now(), offset))
+        outcomes = self.queue.refused(batch, error, self.now(), offset)
         if is_over:
             self.over(error)
+        self.tell(outcomes)
 
 
 def pauses(settings: ProducerSettings) -> Callable[[int], int]:
