@@ -95,6 +95,7 @@ class Cluster:
         self._connections: dict[Address, Connection] = {}
         self._opening: dict[Address, asyncio.Lock] = {}
         self._known: tuple[Address, ...] = ()
+        self._closed = False
         self._silent: set[Address] = set()  # said nothing when last asked: others come first
 
     def another(self) -> "Cluster":
@@ -110,7 +111,12 @@ class Cluster:
         return other
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Close every connection. No other is opened: what is asked then raises ValueError."""
+        self._closed = True
+        await self.hang_up()
+
+    async def hang_up(self) -> None:
+        """Close every connection; who waits for an answer gets an error. Others may be opened."""
         connections = list(self._connections.values())
         self._connections.clear()
         for connection in connections:
@@ -131,6 +137,7 @@ class Cluster:
         connection = self._connections.get(address)
         if connection is not None and connection.is_open:
             return connection
+        self._check_open()
         deadline = min(deadline, asyncio.get_running_loop().time() + self._setup_s)
         opening = self._opening.setdefault(address, asyncio.Lock())
         try:
@@ -145,11 +152,18 @@ class Cluster:
                 connection = await Connection.open(
                     address, client_id=self.client_id, deadline=deadline
                 )
+                if self._closed:  # meanwhile
+                    await connection.close()
+                    self._check_open()
                 self._connections[address] = connection
                 self._silent.discard(address)
             return connection
         finally:
             opening.release()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError(f"{self.client_id} is closed, and asks nothing any more")
 
     async def ask(
         self,

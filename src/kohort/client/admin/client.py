@@ -22,6 +22,7 @@ from kohort.client.admin.views import (
     TypeName,
 )
 from kohort.client.cluster import SETUP_S, Cluster
+from kohort.client.lifetime import Client
 from kohort.client.places import ByPartition, Partition
 from kohort.client.properties import read_properties
 from kohort.client.settings import DEFAULT_SERVER, addresses_of
@@ -30,7 +31,7 @@ from kohort.terms import TopicPartition
 DEFAULT_TIMEOUT_S = 30.0
 
 
-class AdminClient:
+class AdminClient(Client):
     """Administers groups and topics of any Kafka-compatible cluster, of any age.
 
         async with AdminClient("127.0.0.1:9092") as admin:
@@ -76,14 +77,16 @@ class AdminClient:
             raise TypeError(f"client_id is {client_id!r}, expected a text")
         if not timeout > 0:
             raise ValueError(f"timeout is {timeout}, expected more than 0 seconds")
+        self._addresses = addresses_of(bootstrap_servers)
         self._cluster = Cluster(
-            addresses_of(bootstrap_servers),
+            self._addresses,
             client_id="kohort-admin" if client_id is None else client_id,
             setup_s=SETUP_S if setup_s is None else setup_s,
         )
         self._timeout_s = timeout
 
     async def __aenter__(self) -> Self:
+        self._check_open()
         return self
 
     async def __aexit__(
@@ -95,7 +98,8 @@ class AdminClient:
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections. A later call opens them again."""
+        """Close all connections. A later call raises ValueError."""
+        self._closed = True
         await self._cluster.close()
 
     async def describe_cluster(self) -> Nodes:
@@ -297,5 +301,14 @@ class AdminClient:
         places = arguments.partitions("partitions", partitions)
         return await self.list_offsets(dict.fromkeys(places, "latest"))
 
+    def _details(self) -> Mapping[str, object]:
+        return {"client_id": self._cluster.client_id}
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError("the admin client is closed: make another one")
+
     def _deadline(self) -> float:
-        return asyncio.get_running_loop().time() + self._timeout_s
+        self._check_open()
+        self._loop = asyncio.get_running_loop()
+        return self._loop.time() + self._timeout_s

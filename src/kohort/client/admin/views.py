@@ -5,11 +5,11 @@ is None, never an invented value.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Generic, Literal, Self, TypeAlias, TypeVar
+from dataclasses import dataclass, fields
+from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
 from kohort.errors import ApiError
-from kohort.terms import GroupState, GroupType, TopicPartition
+from kohort.terms import GroupState, GroupType, TopicPartition, uuid_text
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -272,6 +272,20 @@ class FoundOffset:
     leader_epoch: int | None
 
 
+class _WithTopicId:
+    """Shows the id of a topic as Kafka's tools write it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        shown = []
+        for field in fields(cast("Any", self)):  # its subclasses are dataclasses
+            value = getattr(self, field.name)
+            is_id = field.name == "topic_id" and value is not None
+            shown.append(f"{field.name}={uuid_text(value) if is_id else repr(value)}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
 @dataclass(frozen=True, slots=True)
 class NewTopic:
     """A topic to create. -1 leaves the number to the broker's default (KIP-464)."""
@@ -282,8 +296,8 @@ class NewTopic:
     configs: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CreatedTopic:
+@dataclass(frozen=True, slots=True, repr=False)
+class CreatedTopic(_WithTopicId):
     """What was created. The id is None below CreateTopics v7, the numbers None below v5."""
 
     name: str
@@ -292,8 +306,8 @@ class CreatedTopic:
     replication_factor: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class TopicListing:
+@dataclass(frozen=True, slots=True, repr=False)
+class TopicListing(_WithTopicId):
     """A topic's name, its id (None below Metadata v10), and how many partitions it has.
 
     `partitions` is None where the broker does not tell them; `error` says why.
@@ -319,8 +333,8 @@ class PartitionDescription:
     error: ApiError | None
 
 
-@dataclass(frozen=True, slots=True)
-class TopicDescription:
+@dataclass(frozen=True, slots=True, repr=False)
+class TopicDescription(_WithTopicId):
     """A topic and its partitions, sorted by index."""
 
     name: str

@@ -24,6 +24,7 @@ from kohort.client.consumer.protocols import Subscribed
 from kohort.client.consumer.reading import Reading
 from kohort.client.consumer.settings import ConsumerOptions, ConsumerSettings
 from kohort.client.fetching import AnyRecord, Fetcher, Place
+from kohort.client.lifetime import Client
 from kohort.client.metadata import Metadata
 from kohort.client.places import ByPartition, Partition, by_place, place_of, places_of
 from kohort.client.settings import DEFAULT_SERVER, taken
@@ -45,7 +46,7 @@ class GroupMetadata(NamedTuple):
     group_instance_id: str | None
 
 
-class Consumer:
+class Consumer(Client):
     """Reads topics of any Kafka-compatible cluster.
 
         async with Consumer("orders", group_id="billing") as consumer:
@@ -121,7 +122,6 @@ class Consumer:
         self._missing = Missing(
             self._metadata, self._unread, timeout_s=self.settings.request_timeout_ms / 1000
         )
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._chosen = False  # partitions are chosen by `assign`
         self._ticking: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -320,7 +320,7 @@ class Consumer:
 
         Raises ValueError for a partition that is not assigned.
         """
-        self._check_loop()
+        self._check_usable()
         deadline = self._deadline()
         place = place_of(partition)
         while True:
@@ -383,7 +383,7 @@ class Consumer:
         """For each partition the first record that is not older; "earliest" and "latest" will do
         as times. Raises ApiError.
         """
-        self._check_loop()
+        self._check_usable()
         found = await list_offsets(
             self._cluster,
             times,
@@ -415,7 +415,7 @@ class Consumer:
         self, *partitions: Partition
     ) -> dict[TopicPartition, CommittedOffset | None]:
         """The committed offset of each, None where there is none. Raises ApiError."""
-        self._check_loop()
+        self._check_usable()
         places = places_of(partitions)
         return await self._group_offsets().fetch(places, self._deadline())
 
@@ -429,6 +429,10 @@ class Consumer:
         return GroupMetadata(group_id, who.epoch, who.member_id, who.instance_id)
 
     # Inside
+
+    def _details(self) -> Mapping[str, object]:
+        wanted = str(self._group.wanted or "")
+        return {"group_id": self.settings.group_id, "reads": wanted}
 
     async def _let_go(self) -> None:
         """End all tasks and connections."""
@@ -457,9 +461,7 @@ class Consumer:
 
     def _to_commit(self, offsets: Offsets | None) -> ToCommit:
         """What is to be committed as things are at this moment."""
-        self._check_loop()
-        if not self._tells_listener():  # which may commit while the consumer closes
-            self._check_open()
+        self._check_usable()
         self._group_offsets()
         handed = not self._tells_listener()  # who tells it does not know what is in work
         return to_commit(self._fetcher, self._ownership, offsets, handed=handed)
@@ -497,6 +499,11 @@ class Consumer:
         self._check_loop()
         if self._closed:
             raise ValueError("the consumer is closed")
+
+    def _check_usable(self) -> None:
+        """Open, or a listener asks while the consumer closes."""
+        if not self._tells_listener():
+            self._check_open()
 
     def _check_outside(self, call: str) -> None:
         """A listener is waited for before anything goes on: it cannot wait for that in turn."""

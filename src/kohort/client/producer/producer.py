@@ -12,6 +12,7 @@ from typing import Any, Self, Unpack
 from kohort.client.admin.views import CommittedOffset
 from kohort.client.cluster import Cluster
 from kohort.client.consumer import GroupMetadata
+from kohort.client.lifetime import Client
 from kohort.client.metadata import KnownTopic, Metadata
 from kohort.client.places import ByPartition, by_place
 from kohort.client.producer.coordinating import Coordinating
@@ -38,7 +39,7 @@ _INT64_MAX = (1 << 63) - 1
 _running_loop = asyncio.get_running_loop
 
 
-class Producer:
+class Producer(Client):
     """Writes to topics of any Kafka-compatible cluster.
 
         async with Producer(bootstrap_servers="127.0.0.1:9092") as producer:
@@ -100,7 +101,6 @@ class Producer:
         self._owes_turn = False
         self._is_open = False
         self._closed = False
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._ended = asyncio.Event()  # `close` is over
 
     # Beginning and end
@@ -346,6 +346,10 @@ class Producer:
             await transactions.send_offsets(whole, who, self._deadline())
 
     # Inside
+
+    def _details(self) -> Mapping[str, object]:
+        settings = self.settings
+        return {"client_id": settings.client_id, "transactional_id": settings.transactional_id}
 
     async def _finish(self) -> None:
         if self._coordinating is not None and self._coordinating.transactions.phase in UNFINISHED:
