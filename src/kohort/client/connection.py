@@ -23,8 +23,12 @@ from kohort.wire.schema import Versions
 
 FRAME_LIMIT_BYTES = 256 * 1024 * 1024
 SOFTWARE_NAME = "kohort"
+HOLD_MAX_S = 30.0
+"""How long a broker may have a client wait for its quota at a time, whatever it says: what is sent
+after that is delayed by the broker itself, as it delays clients that do not wait."""
 
 _API_VERSIONS = 18
+_SAYS_FIRST = 2  # the version of ApiVersions that came with KIP-219
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 
@@ -135,6 +139,7 @@ class Connection(asyncio.Protocol):
         self._left = 0  # those that did not wait when it was last looked at
         self._why = ""
         self._has_answered = False  # a request after the handshake
+        self.held_until = 0.0  # nothing is sent before, on the loop's clock (KIP-219)
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._may_write = asyncio.Event()
         self._may_write.set()
@@ -219,7 +224,12 @@ class Connection(asyncio.Protocol):
         UnsupportedVersionError, before anything is sent, when the broker has no such version or
         none that meets `need`; ConnectionFailedError; RequestTimeoutError; WireError for an answer
         that is no message.
+
+        Where the last answer has said that a quota is used up, this waits for as long as it said,
+        and `HOLD_MAX_S` at most (KIP-219).
         """
+        if self.held_until:
+            await self._wait_for_quota(deadline)
         cls = type(request)
         version = self._agreed(cls, need, at_most)
         api = APIS[cls.api_key]
@@ -229,7 +239,11 @@ class Connection(asyncio.Protocol):
             start = decode_from(ResponseHeader, 1 if flexible else 0, frame, 0)[1]
             return decode(api.response, version, frame, start)
 
-        return await self._exchange(request, version, read, deadline=deadline, flexible=flexible)
+        answer = await self._exchange(request, version, read, deadline=deadline, flexible=flexible)
+        throttle_ms = getattr(answer, "throttle_time_ms", 0)
+        if throttle_ms > 0:
+            self._hold(throttle_ms / 1000)
+        return answer
 
     async def tell(self, request: Any, *, need: Need | None = None, at_most: int = 32767) -> None:
         """Send a request that has no answer: Produce with acks=0. Waits until it can be written.
@@ -240,6 +254,22 @@ class Connection(asyncio.Protocol):
         version = self._agreed(cls, need, at_most)
         self._write(request, version, flexible=APIS[cls.api_key].flexible(version))
         await self._may_write.wait()
+
+    def _hold(self, seconds: float) -> None:
+        """A broker before Apache Kafka 2.0 has waited itself, before it answered."""
+        if self.offers(ApiVersionsRequest, _SAYS_FIRST):
+            now = asyncio.get_running_loop().time()
+            self.held_until = now + min(seconds, HOLD_MAX_S)
+
+    async def _wait_for_quota(self, deadline: float) -> None:
+        loop = asyncio.get_running_loop()
+        if self.held_until >= deadline:
+            await asyncio.sleep(deadline - loop.time())
+            text = f"{self.address} takes nothing for {self.held_until - loop.time():.1f} s more"
+            raise RequestTimeoutError(f"{text}: a quota is used up", sent=False)
+        while (left_s := self.held_until - loop.time()) > 0:  # noqa: ASYNC110  (a later answer moves it)
+            await asyncio.sleep(left_s)
+        self.held_until = 0.0
 
     async def close(self) -> None:
         """Close, and wait until the socket is gone. Callers that still wait get an error."""

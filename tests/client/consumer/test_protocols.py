@@ -49,7 +49,7 @@ def test_what_is_subscribed_to_is_in_order_and_each_topic_once():
             ({"sasl.password": "x"},),
             None,
             TypeError,
-            "^topics has a mapping, .* settings go to boo",
+            "^topics has a mapping, .* settings go to",
         ),
         ((b"t",), None, TypeError, "topics has b't', expected a text for each"),
         ((), None, ValueError, "nothing to subscribe to, expected a topic or a pattern"),

@@ -371,6 +371,9 @@ class Sender:
         answer: ProduceResponse = await connection.ask(
             request, deadline=deadline, need=self._need, at_most=at_most
         )
+        if connection.held_until:  # its quota is used up
+            self._held_until[node_id] = connection.held_until
+            asyncio.get_running_loop().call_at(connection.held_until, self.wake)
         names = {topic_id: name for name, topic_id in ids.items()}
         for topic in answer.responses:
             topic.name = topic.name or names.get(TopicId(topic.topic_id), "")
@@ -394,10 +397,6 @@ class Sender:
             for batch in batches:
                 self.tell(self.queue.acked(batch, UNKNOWN, UNKNOWN))
             return
-        if answer.throttle_time_ms > 0:
-            loop = asyncio.get_running_loop()
-            self._held_until[node_id] = loop.time() + answer.throttle_time_ms / 1000
-            loop.call_at(self._held_until[node_id], self.wake)
         told = {
             (topic.name, result.index): result
             for topic in answer.responses
