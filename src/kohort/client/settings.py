@@ -19,6 +19,7 @@ SomeSettings = TypeVar("SomeSettings")
 Check = Callable[[str, Any], Any]
 """From the name and what was given to the value; raises ValueError."""
 
+_GIVEN = "_given"
 NO_SECURITY = "Kohort speaks no TLS and no SASL yet"
 _SECURE = ("sasl_", "ssl_", "ssl", "security_providers")
 # Of other clients, and what is in their place.
@@ -136,7 +137,15 @@ def settings_of(
             raise ValueError(f"{name} is missing")
         check: Check | None = known_field.metadata.get("check")
         values[name] = value if check is None else check(shown.get(name, name), value)
-    return cls(**values)
+    made = cls(**values)
+    # An attribute of its own, as this is no setting: the class is frozen, and compares its fields.
+    object.__setattr__(made, _GIVEN, frozenset(name for name in found if found[name] is not None))
+    return made
+
+
+def is_given(settings: object, name: str) -> bool:
+    """Whether somebody has given this setting, be it as the default. None gives nothing."""
+    return name in getattr(settings, _GIVEN, ())
 
 
 def taken(

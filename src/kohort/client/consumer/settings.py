@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from kohort.client.fetching import FetchOptions, FetchSettings
 from kohort.client.members.classic_assigning import PROTOCOLS
-from kohort.client.settings import checked, choice, flag, plain_text, text, whole
+from kohort.client.settings import checked, choice, flag, is_given, plain_text, text, whole
 
 GROUP_PROTOCOLS = ("auto", "consumer", "classic")
 Strategy = Literal["range", "roundrobin", "cooperative-sticky"]
@@ -22,7 +22,7 @@ def _strategy(name: str, value: Any) -> tuple[str, ...]:
 
 
 # What has no meaning in one of the protocols, and what counts there instead.
-_OF_THE_OTHER = {
+OF_THE_OTHER = {
     "consumer": {
         "session_timeout_ms": "the broker decides, by group.consumer.session.timeout.ms",
         "heartbeat_interval_ms": "the broker decides, by group.consumer.heartbeat.interval.ms",
@@ -91,12 +91,10 @@ class ConsumerSettings(FetchSettings):
 
     def check(self) -> None:
         """Raises ValueError for settings that contradict each other."""
-        defaults = ConsumerSettings()
-        for name, instead in _OF_THE_OTHER.get(self.group_protocol, {}).items():
-            given = getattr(self, name)
-            if given != getattr(defaults, name):
+        for name, instead in OF_THE_OTHER.get(self.group_protocol, {}).items():
+            if is_given(self, name):
                 raise ValueError(
-                    f"{name} is {given!r}, which means nothing with group_protocol "
+                    f"{name} is {getattr(self, name)!r}, which means nothing with group_protocol "
                     f"{self.group_protocol}: {instead}"
                 )
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
@@ -104,5 +102,11 @@ class ConsumerSettings(FetchSettings):
                 f"heartbeat_interval_ms is {self.heartbeat_interval_ms}, expected less than "
                 f"session_timeout_ms, which is {self.session_timeout_ms}"
             )
+        if (
+            self.group_id is None
+            and self.enable_auto_commit
+            and is_given(self, "enable_auto_commit")
+        ):
+            raise ValueError("enable_auto_commit is true, and there is no group_id to commit for")
         if self.group_instance_id is not None and self.group_id is None:
             raise ValueError("group_instance_id needs a group_id")
