@@ -88,6 +88,7 @@ class Producer(Client):
         self._sender = Sender(
             self._cluster.another(), self._metadata, self._queue, self.settings, self._identify
         )
+        self._sender.choose = self._choose
         self._room = self._sender.room
         self._coordinating: Coordinating | None = None
         if self.settings.transactional_id is not None:
@@ -218,6 +219,7 @@ class Producer(Client):
             await self._wait_for_room(topic, size)
         if not self._is_open or self._coordinating is not None or self._sender.trouble is not None:
             self._check_in_transaction()
+        pinned = partition is not None
         if partition is None:
             sticky = None if key is not None else self._sticky.get(topic)
             if sticky is not None and sticky.left > 0 and sticky.partition in known.partitions:
@@ -231,6 +233,7 @@ class Producer(Client):
             time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms,
             *(key, value, pairs, delivery, size),
             self._sender.now,
+            pinned=pinned,
         ):
             self._sender.wake()
             self._owes_turn = True  # of the next call: this one cannot be cancelled any more
