@@ -17,7 +17,13 @@ from kohort.client.racing import PATIENCE_S, first_of
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
 from kohort.wire.apis import APIS
 from kohort.wire.codec import decode, decode_from, encode
-from kohort.wire.frames import FrameReader, RequestHeader, ResponseHeader, encode_request
+from kohort.wire.frames import (
+    FrameReader,
+    FrameSizeError,
+    RequestHeader,
+    ResponseHeader,
+    encode_request,
+)
 from kohort.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kohort.wire.schema import Versions
 
@@ -27,6 +33,11 @@ HOLD_MAX_S = 30.0
 """How long a broker may have a client wait for its quota at a time, whatever it says: what is sent
 after that is delayed by the broker itself, as it delays clients that do not wait."""
 
+# What to do about a port that speaks another protocol.
+_STRANGERS = {
+    "TLS": "speaks TLS, which Kohort does not speak yet; give the port of a PLAINTEXT listener",
+    "HTTP": "speaks HTTP, so it is no Kafka broker; give the port of one",
+}
 _API_VERSIONS = 18
 _SAYS_FIRST = 2  # the version of ApiVersions that came with KIP-219
 _INT16 = Struct(">h")
@@ -421,10 +432,13 @@ class Connection(asyncio.Protocol):
             for frame in self._frames.feed(data):
                 self._deliver(frame)
         except WireError as error:
-            stranger = (
-                "" if self.offered else "does not speak the Kafka protocol in plain text: it "
-            )
-            self._fail(f"{self.address} {stranger}sent {error}")
+            if self.offered:
+                self._fail(f"{self.address} sent {error}")
+                return
+            protocol = error.protocol if isinstance(error, FrameSizeError) else ""
+            said = _STRANGERS.get(protocol, f"sent {error}")
+            text = f"{self.address} does not speak the Kafka protocol in plain text: it {said}"
+            self._fail(text)
 
     def _deliver(self, frame: bytes) -> None:
         correlation_id = _INT32.unpack_from(frame)[0] if len(frame) >= 4 else -1
