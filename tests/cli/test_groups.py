@@ -11,7 +11,8 @@ from tests.client.joining import ConsumerMember, commit, coordinator, join_class
 from tests.client.scripted import CLOSE, Scripted, asynchronous
 
 from kohort.cli.main import main
-from kohort.client.admin import AdminClient, NewTopic
+from kohort.client.admin import AdminClient, Listings, NewTopic, TopicListing
+from kohort.errors import ApiError, ErrorCode
 from kohort.testing.broker import Broker
 from kohort.wire.messages import describe_groups as old
 from kohort.wire.messages.create_topics import CreateTopicsRequest
@@ -446,3 +447,69 @@ async def test_a_partition_without_a_leader_has_an_unknown_lag(capsys):
     assert lines[-1].split() == ["orders", "1", "11", "100", "89", "-"]
     told = "end offset: partition orders:0 has no leader (LEADER_NOT_AVAILABLE)"
     assert captured.err == f"kohort: group a, orders:0: {told}\n"
+
+
+def test_groups_whose_coordinator_is_nobody_are_missing_and_that_is_said(kohort, tmp_path):
+    """A node is away, and nobody has taken over its part of __consumer_offsets."""
+    names = [f"g{number}" for number in range(8)]
+    with Broker(nodes=3, in_memory=True) as broker:
+        broker.create_topic("t")
+        for group_id in names:
+            broker.groups[group_id].commit("t")
+        left = {name for name in names if broker.groups[name].coordinator() != 1}
+        unheard = next(
+            name
+            for name in (f"h{number}" for number in range(99))
+            if broker.groups[name].coordinator() != 1
+        )
+        broker.node(1).stop(takeover=False)
+        server = ("--bootstrap-server", broker.bootstrap, "--timeout", "2")
+        listed = kohort("groups", "list", *server)
+        as_json = kohort("groups", "list", "--format", "json", *server)
+        described = kohort("groups", "describe", "--all", *server)
+        file = tmp_path / "gone"
+        file.write_text(unheard)
+        deleted = kohort("groups", "delete", "--from", str(file), "--dry-run", *server)
+    (line,) = listed.complaints
+    assert line == (
+        "kohort: the groups of 2 coordinators are missing: "
+        "nobody leads partitions 0,3 of __consumer_offsets"
+    )
+    assert listed.code == as_json.code == described.code == 1
+    assert {row[0] for row in listed.rows[1:]} == left
+    assert as_json.json["errors"] == [
+        {
+            "topic": "__consumer_offsets",
+            "partition": index,
+            "error": "COORDINATOR_NOT_AVAILABLE",
+            "message": f"nobody leads partition {index} of __consumer_offsets",
+        }
+        for index in (0, 3)
+    ]
+    assert line in described.complaints
+    assert deleted.code == 1
+    assert "whether it is a group of another type is not known" in deleted.err
+
+
+@pytest.mark.parametrize("command", [("groups", "list"), ("groups", "describe", "--all")])
+def test_who_may_not_see_the_coordinators_gets_the_groups_and_a_line(kohort, monkeypatch, command):
+    async def list_groups(_self, **_):
+        refused = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "not known, as it is not seen")
+        return Listings((), {}, refused)
+
+    monkeypatch.setattr(AdminClient, "list_groups", list_groups)
+    with Broker(in_memory=True) as broker:
+        listed = kohort(*command, "--bootstrap-server", broker.bootstrap)
+    assert (listed.code, listed.complaints) == (0, ["kohort: not known, as it is not seen"])
+
+
+def test_a_topic_that_cannot_be_looked_at_is_a_complaint(kohort, monkeypatch):
+    async def list_topics(_self, **_):
+        error = ApiError(ErrorCode.LEADER_NOT_AVAILABLE, "")
+        return (TopicListing("orders", None, False, None, error),)
+
+    monkeypatch.setattr(AdminClient, "list_topics", list_topics)
+    listed = kohort("topics", "list")
+    assert (listed.code, listed.complaints) == (1, ["kohort: topic orders: LEADER_NOT_AVAILABLE"])
+    (row,) = kohort("topics", "list", "--format", "json").json["topics"]
+    assert (row["partitions"], row["error"]) == (None, "LEADER_NOT_AVAILABLE")

@@ -48,13 +48,21 @@ def stranger(answer):
 
 
 @every_command
-@pytest.mark.parametrize("answer", [HTTP, TLS_ALERT], ids=["http", "tls"])
-def test_another_protocol(kohort, command, answer):
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (HTTP, "speaks HTTP, so it is no Kafka broker; give the port of one"),
+        (TLS_ALERT, "speaks TLS, which Kohort does not speak yet; give the port of a PLAINTEXT li"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "sent a frame of 1397966893 bytes, expected 0 to"),
+    ],
+    ids=["http", "tls", "ssh"],
+)
+def test_another_protocol(kohort, command, answer, told):
     with stranger(answer) as address:
         ran = kohort(*command, "--bootstrap-server", address)
     assert (ran.code, ran.out) == (1, "")
     (line,) = ran.complaints
-    words = f"kohort: {address} does not speak the Kafka protocol in plain text: it sent a frame of"
+    words = f"kohort: {address} does not speak the Kafka protocol in plain text: it {told}"
     assert line.startswith(words)
 
 

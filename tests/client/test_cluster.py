@@ -5,9 +5,12 @@ import asyncio
 import pytest
 from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
 
+import kohort
+from kohort.client.address import Address
 from kohort.client.cluster import OF_TRANSACTION, Backoff, Cluster, Node
-from kohort.client.connection import Address, ConnectionFailedError, RequestTimeoutError
+from kohort.client.connection import ConnectionFailedError, RequestTimeoutError
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, api_error
+from kohort.testing import Broker
 from kohort.wire.frames import encode_response
 from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.find_coordinator import (
@@ -174,6 +177,118 @@ async def test_a_broker_that_froze_meanwhile_leaves_time_to_look_up_elsewhere(as
         await cluster.close()
 
 
+LONG_S, LIMIT_S = 120.0, 20.0  # what a caller allows, and what half of it would exceed
+
+
+def silent_at(scripted, api, *nodes):
+    """These nodes take the request of an API, and never answer it."""
+    honest = scripted.answers[api]
+    scripted.answers[api] = lambda asked: None if asked.node in nodes else honest(asked)
+
+
+@pytest.mark.parametrize("api", [ApiVersionsRequest, MetadataRequest, FindCoordinatorRequest])
+@asynchronous
+async def test_two_silent_servers_cost_a_moment_and_not_their_share_of_the_time(api):
+    async with Scripted(3) as scripted:
+        silent_at(scripted, api, 0, 1)
+        cluster = scripted.cluster()
+        async with asyncio.timeout(LIMIT_S):
+            if api is FindCoordinatorRequest:
+                found = await cluster.coordinators(["g"], soon(LONG_S))
+                assert found["g"].id == 0
+            else:
+                assert sorted(await cluster.nodes(soon(LONG_S))) == [0, 1, 2]
+        await cluster.close()
+
+
+@asynchronous
+async def test_who_was_silent_is_asked_last_from_then_on():
+    async with Scripted(2) as scripted:
+        silent_at(scripted, MetadataRequest, 0)
+        cluster = scripted.cluster()
+        for _ in range(3):
+            await cluster.nodes(soon(LONG_S))
+        assert [one.node for one in scripted.sent("Metadata")] == [0, 1, 1, 1]
+        await scripted.stop_connections()  # those that are made anew begin with the other one
+        await cluster.nodes(soon(LONG_S))
+        assert [one.node for one in scripted.sent("Metadata")] == [0, 1, 1, 1, 1]
+        await cluster.close()
+
+
+@asynchronous
+async def test_clusters_of_one_client_know_the_same_servers_as_silent():
+    async with Scripted(2) as scripted:
+        silent_at(scripted, ApiVersionsRequest, 0)
+        cluster = scripted.cluster()
+        await cluster.nodes(soon(LONG_S))
+        another = cluster.another()
+        await another.nodes(soon(LONG_S))
+        assert [one.node for one in scripted.sent("ApiVersions")] == [0, 1, 1]
+        await cluster.close()
+        await another.close()
+
+
+@pytest.mark.parametrize("kind", ["admin", "producer", "transactions", "consumer", "classic"])
+@asynchronous
+async def test_a_silent_first_server_costs_a_client_a_moment(kind):
+    """Each of them allows a minute, half of which it once gave to the first server."""
+    server = await asyncio.start_server(lambda *_: asyncio.sleep(LONG_S), "127.0.0.1", 0)
+    with Broker(in_memory=True) as broker:
+        broker.create_topic("t")
+        broker.produce("t", b"x")
+        servers = f"127.0.0.1:{server.sockets[0].getsockname()[1]},{broker.bootstrap}"
+        async with asyncio.timeout(LIMIT_S):
+            match kind:
+                case "admin":
+                    async with kohort.AdminClient(servers, timeout=60) as admin:
+                        await admin.list_groups()
+                case "producer":
+                    async with kohort.Producer(bootstrap_servers=servers) as producer:
+                        await producer.send_and_wait("t", b"y")
+                case "transactions":
+                    async with (
+                        kohort.Producer(
+                            bootstrap_servers=servers, transactional_id="x"
+                        ) as producer,
+                        producer.transaction(),
+                    ):
+                        await producer.send("t", b"y")
+                case _:
+                    async with kohort.Consumer(
+                        "t",
+                        bootstrap_servers=servers,
+                        group_id="g",
+                        group_protocol=kind,
+                        auto_offset_reset="earliest",
+                    ) as consumer:
+                        await consumer.getone()
+    server.close()
+
+
+@asynchronous
+async def test_one_server_has_no_more_than_the_time_to_set_a_connection_up():
+    async with Scripted() as scripted:
+        silent_at(scripted, ApiVersionsRequest, 0)
+        cluster = Cluster([Address.of(scripted.bootstrap)], client_id="test", setup_s=0.05)
+        async with asyncio.timeout(LIMIT_S):
+            with pytest.raises(RequestTimeoutError, match="did not answer ApiVersions in time"):
+                await cluster.any_connection(soon(LONG_S))
+            address = Address.of(scripted.bootstrap)
+            with pytest.raises(RequestTimeoutError, match="did not answer ApiVersions in time"):
+                await cluster.connection(address, soon(LONG_S))
+
+
+@asynchronous
+async def test_a_server_that_answers_at_last_is_waited_for():
+    """It is the only one, and is silent for longer than a connection may take to set up."""
+    async with Scripted() as scripted:
+        ready = scripted.answers[ApiVersionsRequest]
+        scripted.answers[ApiVersionsRequest] = in_turn(None, None, ready)
+        cluster = Cluster([Address.of(scripted.bootstrap)], client_id="test", setup_s=0.05)
+        assert list(await cluster.nodes(soon(LONG_S))) == [0]
+        await cluster.close()
+
+
 @asynchronous
 async def test_of_two_open_connections_the_one_is_asked_that_waits_for_less():
     async with Scripted(2) as scripted:
@@ -317,7 +432,7 @@ async def test_an_attempt_cut_short_by_the_deadline_does_not_hide_why_the_one_be
 
 
 def test_another_event_loop_gets_one_error_that_names_it() -> None:
-    """And none at all once the client is closed, or has no connection yet."""
+    """It refuses to be closed there, and goes on in its own."""
     cluster: list[Cluster] = []
 
     async def here() -> None:
@@ -325,6 +440,7 @@ def test_another_event_loop_gets_one_error_that_names_it() -> None:
             cluster.append(script.cluster())
             await cluster[0].nodes(soon())
             await asyncio.to_thread(asyncio.run, elsewhere())
+            await cluster[0].nodes(soon())
             await cluster[0].close()
 
     async def elsewhere() -> None:
@@ -334,11 +450,4 @@ def test_another_event_loop_gets_one_error_that_names_it() -> None:
         with pytest.raises(RuntimeError, match="close it there, or make one for each loop"):
             await cluster[0].close()
 
-    async def later() -> None:
-        async with Scripted() as script:
-            cluster[0]._bootstrap = script.cluster()._bootstrap
-            await cluster[0].nodes(soon())
-            await cluster[0].close()
-
     asyncio.run(here())
-    asyncio.run(later())

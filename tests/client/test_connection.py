@@ -1,12 +1,14 @@
 """One connection: addresses, the handshake, version choice, the queue, and every way to fail."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from tests.client.scripted import CLOSE, Asked, Scripted, asynchronous, in_turn
 
+from kohort.client.address import Address
 from kohort.client.connection import (
-    Address,
+    HOLD_MAX_S,
     Connection,
     ConnectionFailedError,
     Need,
@@ -21,7 +23,14 @@ from kohort.wire.messages.api_versions import (
     ApiVersionsResponse,
     FinalizedFeatureKey,
 )
+from kohort.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from kohort.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from kohort.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from kohort.wire.messages.fetch import FetchRequest, FetchResponse
+from kohort.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kohort.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from kohort.wire.messages.metadata import MetadataRequest, MetadataResponse
+from kohort.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
 
 def soon(seconds: float = 5.0) -> float:
@@ -35,33 +44,6 @@ async def connect(scripted: Scripted, seconds: float = 5.0) -> Connection:
 
 def groups(*names: str) -> ListGroupsResponse:
     return ListGroupsResponse(groups=[ListedGroup(group_id=name) for name in names])
-
-
-@pytest.mark.parametrize(
-    ("text", "address", "shown"),
-    [
-        ("broker:9093", ("broker", 9093), "broker:9093"),
-        ("broker", ("broker", 9092), "broker:9092"),
-        ("127.0.0.1:1", ("127.0.0.1", 1), "127.0.0.1:1"),
-        ("[::1]:9093", ("::1", 9093), "[::1]:9093"),
-        ("[::1]", ("::1", 9092), "[::1]:9092"),
-    ],
-)
-def test_addresses(text, address, shown):
-    assert Address.of(text) == address
-    assert str(Address.of(text)) == shown
-
-
-@pytest.mark.parametrize("text", ["", ":9092", "broker:", "broker:x", "::1"])
-def test_what_is_no_address(text):
-    with pytest.raises(ValueError, match="is not an address, expected host:port"):
-        Address.of(text)
-
-
-@pytest.mark.parametrize("port", [0, 65536])
-def test_a_port_that_cannot_be_is_told(port):
-    with pytest.raises(ValueError, match=f"'broker:{port}' has port {port}, expected 1 to 65535"):
-        Address.of(f"broker:{port}")
 
 
 @asynchronous
@@ -457,3 +439,95 @@ async def test_what_has_not_left_when_the_connection_ends_was_never_sent(how: st
     assert all(isinstance(one, ConnectionFailedError | RequestTimeoutError) for one in outcomes)
     assert [one.sent for one in outcomes] == [False, False]
     server.close()
+
+
+# Quotas
+
+MINUTE_MS = 60_000
+
+
+def held(answer: Any, milliseconds: int) -> Any:
+    answer.throttle_time_ms = milliseconds
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("request_", "answer"),
+    [
+        (ListGroupsRequest(), ListGroupsResponse),
+        (MetadataRequest(topics=[]), MetadataResponse),
+        (FindCoordinatorRequest(coordinator_keys=["g"]), FindCoordinatorResponse),
+        (FetchRequest(topics=[]), FetchResponse),
+        (OffsetFetchRequest(groups=[]), OffsetFetchResponse),
+        (DescribeGroupsRequest(groups=[]), DescribeGroupsResponse),
+        (DeleteGroupsRequest(groups_names=[]), DeleteGroupsResponse),
+        (CreateTopicsRequest(topics=[], timeout_ms=1), CreateTopicsResponse),
+    ],
+)
+@asynchronous
+async def test_a_client_waits_for_as_long_as_a_broker_asks_it_to(
+    request_: Any, answer: type[Any]
+) -> None:
+    """KIP-219: whatever it was that has used up the quota, and nothing is sent meanwhile."""
+    answers = in_turn(lambda _: held(answer(), MINUTE_MS), lambda _: answer())
+    async with Scripted(answers={type(request_): answers}) as scripted:
+        connection = await connect(scripted)
+        await connection.ask(request_, deadline=soon())
+        with pytest.raises(RequestTimeoutError, match="a quota is used up") as caught:
+            await connection.ask(request_, deadline=soon(0.05))
+        assert not caught.value.sent
+        assert len(scripted.sent(request_.name)) == 1
+        assert connection.is_open
+        await connection.close()
+
+
+@asynchronous
+async def test_what_had_to_wait_is_sent_then() -> None:
+    answers = in_turn(lambda _: held(groups("a"), 20), lambda _: groups("b"))
+    async with Scripted(answers={ListGroupsRequest: answers}) as scripted:
+        connection = await connect(scripted)
+        await connection.ask(ListGroupsRequest(), deadline=soon())
+        until_s = connection.held_until
+        answer = await connection.ask(ListGroupsRequest(), deadline=soon())
+        assert asyncio.get_running_loop().time() >= until_s
+        assert [one.group_id for one in answer.groups] == ["b"]
+        assert not connection.held_until
+        await connection.close()
+
+
+@asynchronous
+async def test_no_broker_has_a_client_wait_for_ever() -> None:
+    answers = {ListGroupsRequest: lambda _: held(groups(), 2**31 - 1)}
+    async with Scripted(answers=answers) as scripted:
+        connection = await connect(scripted)
+        await connection.ask(ListGroupsRequest(), deadline=soon())
+        now = asyncio.get_running_loop().time()
+        assert now < connection.held_until <= now + HOLD_MAX_S
+        await connection.close()
+
+
+@asynchronous
+async def test_a_broker_that_has_waited_itself_is_not_waited_for_again() -> None:
+    """Before Apache Kafka 2.0 an answer came when the time was over."""
+    answers = {ListGroupsRequest: lambda _: held(groups(), MINUTE_MS)}
+    async with Scripted(answers=answers) as scripted:
+        scripted.offer("ApiVersions", "0-1")
+        connection = await connect(scripted)
+        for _ in range(2):
+            await connection.ask(ListGroupsRequest(), deadline=soon())
+        assert len(scripted.sent("ListGroups")) == 2
+        await connection.close()
+
+
+@asynchronous
+async def test_a_broker_whose_quota_is_used_up_holds_up_no_other() -> None:
+    async with Scripted(2) as scripted:
+        honest = scripted.answers[MetadataRequest]
+        scripted.answers[MetadataRequest] = lambda asked: held(
+            honest(asked), MINUTE_MS * (asked.node == 0)
+        )
+        cluster = scripted.cluster()
+        for _ in range(3):
+            assert sorted(await cluster.nodes(soon(20.0))) == [0, 1]
+        assert [one.node for one in scripted.sent("Metadata")] == [0, 1, 1]
+        await cluster.close()

@@ -4,7 +4,7 @@ import pytest
 from tests.client.scripted import Scripted, asynchronous
 
 from kohort import AdminClient
-from kohort.client.connection import Address
+from kohort.client.address import Address
 from kohort.client.properties import Properties, read_properties
 
 
@@ -27,6 +27,8 @@ def test_what_is_known():
             {"bootstrap.server": "a:1"},
             "unknown setting 'bootstrap.server', expected one of bootstrap.s",
         ),
+        ({"bootstrap.server": "a:1"}, ", did you mean 'bootstrap.servers'?"),
+        ({"sasl.mechanism": "PLAIN"}, ": Kohort speaks no TLS and no SASL yet"),
         ({"sasl.mechanism": "PLAIN", "acks": 1}, "unknown settings 'sasl.mechanism', 'acks', exp"),
         ({"security.protocol": "SASL_SSL"}, "is 'SASL_SSL', expected PLAINTEXT: Kohort speaks no"),
         ({"bootstrap.servers": 9092}, "bootstrap.servers is 9092, expected host:port"),

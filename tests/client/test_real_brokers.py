@@ -17,9 +17,9 @@ from tests.client.joining import (
 from tests.client.scripted import asynchronous
 from tests.peers.kafka import Kafka, free_ports, unavailable
 
+from kohort.client.address import Address
 from kohort.client.admin import AdminClient, NewTopic, TopicPartition
 from kohort.client.cluster import Cluster
-from kohort.client.connection import Address
 from kohort.client.fetch import TopicReader
 from kohort.client.produce import TopicWriter
 from kohort.client.producing.partitioning import partition_of

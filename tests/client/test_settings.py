@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kohort.client.connection import Address
+from kohort.client.address import Address
 from kohort.client.settings import (
     DEFAULT_SERVER,
     addresses_of,
@@ -52,7 +52,16 @@ def test_defaults_hold_and_both_spellings_are_understood() -> None:
     ("given", "keywords", "refusal"),
     [
         ({}, {"sesion_timeout_ms": 1}, "unknown setting 'sesion_timeout_ms', did you mean"),
-        ({"ssl.ca.location": "x"}, {}, "unknown setting 'ssl.ca.location'$"),
+        ({"sesion.timeout.ms": 1}, {}, "'sesion.timeout.ms', did you mean 'session.timeout.ms'"),
+        ({}, {"bootstrap_server": "x"}, "'bootstrap_server', did you mean 'bootstrap_servers'"),
+        ({"bootstrap.server": "x"}, {}, "'bootstrap.server', did you mean 'bootstrap.servers'"),
+        ({"ssl.ca.location": "x"}, {}, "'ssl.ca.location': Kohort speaks no TLS and no SASL yet"),
+        ({}, {"sasl_mechanism": "PLAIN"}, "'sasl_mechanism': Kohort speaks no TLS and no SASL"),
+        ({}, {"sasl_plain_password": "x"}, "'sasl_plain_password': Kohort speaks no TLS"),
+        ({}, {"ssl_context": None}, "'ssl_context': Kohort speaks no TLS"),
+        ({}, {"retries": 3}, "'retries': delivery_timeout_ms bounds"),
+        ({}, {"topics": ["a"]}, "'topics': topics are given without a name"),
+        ({}, {"quite_another_thing": 3}, "unknown setting 'quite_another_thing'$"),
         ({"group.id": "a"}, {"group_id": "b"}, "group.id is given twice, as 'b' and 'a'"),
         ({}, {"session_timeout_ms": 0}, "session_timeout_ms is 0, expected a whole number from 1"),
         ({}, {"session_timeout_ms": True}, "session_timeout_ms is True, expected a whole number"),

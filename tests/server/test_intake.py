@@ -116,3 +116,4 @@ def test_a_client_that_speaks_tls_is_recognised():
     with pytest.raises(WireError) as other:
         intake(Budget(MEGABYTE)).feed(b"GET / HTTP/1.1")
     assert "TLS" not in str(other.value)
+    assert ": it looks like HTTP; this port speaks plain Kafka" in str(other.value)

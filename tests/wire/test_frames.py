@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from kohort.errors import WireError
 from kohort.wire.frames import (
     FrameReader,
+    FrameSizeError,
     RequestHeader,
     decode_request_header,
     encode_request,
@@ -69,3 +70,23 @@ def test_response_headers():
 def test_a_request_without_even_a_header_is_refused():
     with pytest.raises(WireError, match="expected at least 8"):
         peek(b"\0\0\0")
+
+
+@pytest.mark.parametrize(
+    ("start", "protocol"),
+    [
+        (b"\x15\x03\x03\x00", "TLS"),  # an alert
+        (b"\x16\x03\x01\x02", "TLS"),  # a handshake
+        (b"\x17\x03\x03\x40", "TLS"),
+        (b"HTTP", "HTTP"),
+        (b"GET ", "HTTP"),
+        (b"PRI ", "HTTP"),  # of version 2
+        (b"SSH-", ""),
+        (b"\x16\x04\x00\x00", ""),
+        (b"\xff\xff\xff\xff", ""),
+    ],
+)
+def test_a_size_that_is_the_start_of_another_protocol_names_it(start, protocol):
+    with pytest.raises(FrameSizeError) as caught:
+        FrameReader(1 << 20).feed(start)
+    assert caught.value.protocol == protocol

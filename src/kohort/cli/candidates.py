@@ -169,10 +169,11 @@ async def kept(admin: "AdminClient", candidates: Sequence[Candidate]) -> dict[st
 
 async def of_other_types(
     admin: "AdminClient", described: Mapping[str, Any]
-) -> "dict[str, GroupListing]":
+) -> "dict[str, GroupListing | ApiError]":
     """The groups that describing does not find, and that there are: of types that are listed only.
 
-    They are deleted like all others, so nobody may be told that they are not there.
+    They are deleted like all others, so nobody may be told that they are not there. Where groups
+    are missing in the list, the error says why it is not known whether this is one of them.
     """
     missing = {
         group_id
@@ -181,14 +182,22 @@ async def of_other_types(
     }
     if not missing:
         return {}
-    return {
+    listings = await admin.list_groups()
+    found: dict[str, GroupListing | ApiError] = {
         listing.group_id: listing
-        for listing in await admin.list_groups()
+        for listing in listings
         if listing.group_id in missing and listing.type not in DESCRIBABLE
     }
+    for error in listings.errors.values():
+        text = f"whether it is a group of another type is not known: {reason(error)}"
+        unknown = ApiError(error.code, text)
+        return {**dict.fromkeys(sorted(missing), unknown), **found}
+    return found
 
 
-def _unseen(listing: "GroupListing") -> Kept:
+def _unseen(listing: "GroupListing | ApiError") -> Kept:
+    if isinstance(listing, ApiError):
+        return Kept("failed", listing.message, is_failure=True)
     why = f"it is a {listing.type} group, whose offsets are not looked at; give its name to delete"
     return Kept("kept", f"{why} it", is_failure=True)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kohort.cli.render import Output, erase_progress, printable
+from kohort.cli.render import Output, erase_progress, printable, runs
 from kohort.errors import ApiError, ErrorCode, KohortError
 
 if TYPE_CHECKING:  # the client is imported when a command runs: `--help` must not wait for it
@@ -144,10 +144,26 @@ def complain_about(thing: str, name: object, error: ApiError) -> None:
     complain(reason(error) if named else f"{shown}: {reason(error)}")
 
 
-def complain_of_nodes(listings: "Listings") -> int:
-    """A line for each broker whose groups are missing, and the exit code that follows from it."""
-    for node, error in listings.errors.items():
-        complain(f"the groups of node {node} are missing: {reason(error)}")
+def complain_of_missing(listings: "Listings") -> int:
+    """A line for each broker whose groups are missing, one for the coordinators that could not be
+    asked, and the exit code that follows from them.
+    """
+    coordinators: dict[str, list[int]] = {}
+    for part, error in listings.errors.items():
+        if isinstance(part, int):
+            complain(f"the groups of node {part} are missing: {reason(error)}")
+        elif error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
+            coordinators.setdefault("", []).append(part.partition)
+        else:
+            coordinators.setdefault(f": {reason(error)}", []).append(part.partition)
+    for why, indexes in coordinators.items():
+        many = f"{len(indexes)} coordinators" if len(indexes) > 1 else "a coordinator"
+        which = "partitions" if len(indexes) > 1 else "partition"
+        where = f"{which} {runs(indexes)} of __consumer_offsets"
+        what = f"nobody leads {where}" if not why else f"{where}{why}"
+        complain(f"the groups of {many} are missing: {what}")
+    if listings.unverified is not None:
+        complain(listings.unverified.message)
     return FAILED if listings.errors else OK
 
 
@@ -158,9 +174,15 @@ def complain_of_lost(lost: "Sequence[Lost]") -> int:
     return FAILED if lost else OK
 
 
-def node_errors(listings: "Listings") -> list[dict[str, Any]]:
+def missing_groups(listings: "Listings") -> list[dict[str, Any]]:
     """The same in JSON."""
-    return [{"node": node, **error_fields(error)} for node, error in listings.errors.items()]
+    return [
+        {
+            **({"node": part} if isinstance(part, int) else part._asdict()),
+            **error_fields(error),
+        }
+        for part, error in listings.errors.items()
+    ]
 
 
 def reason(error: Exception) -> str:

@@ -15,10 +15,10 @@ from kohort.cli.command import (
     OK,
     complain,
     complain_of,
-    complain_of_nodes,
+    complain_of_missing,
     error_fields,
+    missing_groups,
     name,
-    node_errors,
     reason,
 )
 from kohort.cli.render import Cell, Output, name_text, partitions_text
@@ -92,7 +92,7 @@ class DescribeGroups(AdminCommand):
 
     def show(self, answer: _Found, _args: Namespace, output: Output) -> int:
         listings, skipped, described, offsets, ends = answer
-        code = OK if listings is None else complain_of_nodes(listings)
+        code = OK if listings is None else complain_of_missing(listings)
         code = max(code, complain_of("group", described), complain_of("offsets of group", offsets))
         for listing in skipped:
             complain(f"group {listing.group_id} is a {listing.type} group, which is listed only")
@@ -112,7 +112,7 @@ class DescribeGroups(AdminCommand):
             output.json(
                 {
                     "groups": [group.fields() for group in shown],
-                    "errors": [*([] if listings is None else node_errors(listings)), *errors],
+                    "errors": [*([] if listings is None else missing_groups(listings)), *errors],
                     "skipped": [
                         {"group_id": listing.group_id, "type": listing.type} for listing in skipped
                     ],

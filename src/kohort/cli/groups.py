@@ -11,11 +11,11 @@ from kohort.cli.command import (
     Command,
     complain,
     complain_about,
-    complain_of_nodes,
+    complain_of_missing,
     error_fields,
     is_unsure,
+    missing_groups,
     name,
-    node_errors,
     reason,
     with_doubt,
     words,
@@ -71,7 +71,7 @@ class ListGroups(AdminCommand):
                 }
                 for listing in answer
             ]
-            output.json({"groups": groups, "errors": node_errors(answer)})
+            output.json({"groups": groups, "errors": missing_groups(answer)})
         else:
             output.table(
                 ("GROUP", "TYPE", "STATE", "PROTOCOL"),
@@ -86,7 +86,7 @@ class ListGroups(AdminCommand):
                 ),
                 spare=("PROTOCOL", "TYPE"),
             )
-        return complain_of_nodes(answer)
+        return complain_of_missing(answer)
 
 
 class Fate(NamedTuple):
@@ -230,8 +230,11 @@ async def _reasons_against(admin: "AdminClient", ids: Iterable[str]) -> dict[str
     others = await of_other_types(admin, described)
     reasons: dict[str, ApiError | None] = {}
     for group_id, outcome in described.items():
-        if group_id in others:
-            reasons[group_id] = _busy(group_id, others[group_id].state, "")
+        other = others.get(group_id)
+        if isinstance(other, ApiError):
+            reasons[group_id] = other
+        elif other is not None:
+            reasons[group_id] = _busy(group_id, other.state, "")
         elif isinstance(outcome, ApiError):
             reasons[group_id] = outcome
         else:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kohort.cli.asking import AdminCommand, add_yes
 from kohort.cli.command import (
+    FAILED,
     OK,
     Command,
+    complain_about,
     complain_of,
     error_fields,
     is_unsure,
@@ -212,6 +214,7 @@ class ListTopics(AdminCommand):
                             "topic_id": _id(topic.topic_id),
                             "internal": topic.internal,
                             "partitions": topic.partitions,
+                            **(error_fields(topic.error) if topic.error else {}),
                         }
                         for topic in answer
                     ]
@@ -223,7 +226,12 @@ class ListTopics(AdminCommand):
                 ((topic.name, topic.partitions, _id(topic.topic_id)) for topic in answer),
                 spare=("ID",),
             )
-        return OK
+        code = OK
+        for topic in answer:
+            if topic.error is not None:
+                complain_about("topic", topic.name, topic.error)
+                code = FAILED
+        return code
 
 
 class DescribeTopics(AdminCommand):

@@ -10,15 +10,18 @@ import random
 from asyncio.tasks import sleep  # by no name that tests patch
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from kohort.client.address import Address
 from kohort.client.connection import (
-    Address,
     Connection,
     ConnectionFailedError,
     Need,
     RequestTimeoutError,
+    failure_of,
 )
+from kohort.client.racing import PATIENCE_S, Attempt, first_of
 from kohort.errors import ApiError, ErrorCode, WireError, api_error
 from kohort.terms import TopicId
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -34,6 +37,9 @@ NO_CREATION = 4  # Metadata can be told not to create topics from this version o
 OF_GROUP, OF_TRANSACTION = 0, 1  # kinds of keys that have a coordinator
 OF_TRANSACTIONS = Need(1, "a look-up for transactions", "KIP-98, Apache Kafka 0.11")
 BY_ID = Need(12, "a look-up of topics by id", "KIP-516, Apache Kafka 3.1")
+
+
+SETUP_S = 10.0  # upstream's socket.connection.setup.timeout.ms
 
 
 class Node(NamedTuple):
@@ -66,7 +72,9 @@ class Backoff(NamedTuple):
 class Cluster:
     """Every method takes a deadline on the loop's clock and raises RequestTimeoutError after it.
 
-    `chance` gives the random numbers for jitter: a test passes its own.
+    `setup_s` is what one server may take to answer a new connection (upstream's
+    socket.connection.setup.timeout.ms). `chance` gives the random numbers for jitter: a test passes
+    its own.
     """
 
     def __init__(
@@ -75,6 +83,7 @@ class Cluster:
         *,
         client_id: str,
         backoff: Backoff | None = None,
+        setup_s: float = SETUP_S,
         chance: Callable[[], float] = random.random,
     ) -> None:
         if not bootstrap:
@@ -82,14 +91,35 @@ class Cluster:
         self.client_id = client_id
         self._bootstrap = tuple(bootstrap)
         self._backoff = backoff or Backoff()
+        self._setup_s = setup_s
         self._chance = chance
         self._connections: dict[Address, Connection] = {}
         self._opening: dict[Address, asyncio.Lock] = {}
         self._known: tuple[Address, ...] = ()
         self._loop: asyncio.AbstractEventLoop | None = None  # of all connections
+        self._closed = False
+        self._silent: set[Address] = set()  # said nothing when last asked: others come first
+
+    def another(self) -> "Cluster":
+        """The same cluster with connections of its own. Both know which servers were silent."""
+        other = Cluster(
+            self._bootstrap,
+            client_id=self.client_id,
+            backoff=self._backoff,
+            setup_s=self._setup_s,
+            chance=self._chance,
+        )
+        other._silent = self._silent
+        return other
 
     async def close(self) -> None:
-        """Close every connection. Whoever asks again, in any event loop, opens new ones."""
+        """Close every connection. No other is opened: what is asked then raises ValueError."""
+        self._check_loop()
+        self._closed = True
+        await self.hang_up()
+
+    async def hang_up(self) -> None:
+        """Close every connection; who waits for an answer gets an error. Others may be opened."""
         self._check_loop()
         connections = list(self._connections.values())
         self._connections.clear()
@@ -117,8 +147,15 @@ class Cluster:
         return True
 
     async def connection(self, address: Address, deadline: float) -> Connection:
-        """The open connection to an address, made when there is none."""
+        """The open connection to an address, made when there is none: for which a server has until
+        the deadline, and `setup_s` at most.
+        """
         self._check_loop()
+        connection = self._connections.get(address)
+        if connection is not None and connection.is_open:
+            return connection
+        self._check_open()
+        deadline = min(deadline, asyncio.get_running_loop().time() + self._setup_s)
         opening = self._opening.setdefault(address, asyncio.Lock())
         try:
             async with asyncio.timeout_at(deadline):  # who opens it now may have more time
@@ -132,10 +169,18 @@ class Cluster:
                 connection = await Connection.open(
                     address, client_id=self.client_id, deadline=deadline
                 )
+                if self._closed:  # meanwhile
+                    await connection.close()
+                    self._check_open()
                 self._connections[address] = connection
+                self._silent.discard(address)
             return connection
         finally:
             opening.release()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError(f"{self.client_id} is closed, and asks nothing any more")
 
     async def ask(
         self,
@@ -150,32 +195,21 @@ class Cluster:
         connection = await self.connection(node.address, deadline)
         return await connection.ask(request, deadline=deadline, need=need, at_most=at_most)
 
-    async def any_connection(self, deadline: float, *, last: Address | None = None) -> Connection:
+    async def any_connection(self, deadline: float) -> Connection:
         """A connection to any broker: to one that answered before, a bootstrap server, a known one.
 
         Of several that are open it is the one with the fewest requests that wait for an answer: a
-        silent broker has one more. `last` is tried after the others. Raises ConnectionFailedError
-        with the reason for each address.
+        silent broker has one more. A server that says nothing for a second has the next one tried
+        beside it. Raises ConnectionFailedError or RequestTimeoutError, with the reason for each
+        address.
         """
         self._check_loop()
-        opened = [connection for connection in self._connections.values() if connection.is_open]
+        opened = self._opened()
         if opened:
-            return min(opened, key=lambda connection: connection.waiting)
-        loop = asyncio.get_running_loop()
-        addresses = list(dict.fromkeys((*self._bootstrap, *self._known)))
-        addresses.sort(key=lambda address: address == last)
-        failures: list[ApiError] = []
-        for index, address in enumerate(addresses):
-            now = loop.time()
-            # A silent server must not use up the time of those after it.
-            share = now + (deadline - now) / (len(addresses) - index)
-            try:
-                return await self.connection(address, share)
-            except (ConnectionFailedError, RequestTimeoutError) as error:
-                failures.append(error)
-        if len(failures) == 1:
-            raise failures[0]
-        raise ConnectionFailedError("; ".join(failure.message for failure in failures), sent=False)
+            return opened[0]
+        addresses = self._addresses()
+        attempts = [partial(self.connection, address, deadline) for address in addresses]
+        return await self._first_of(attempts, addresses, deadline)
 
     async def reach(self, deadline: float) -> None:
         """Wait until any broker answers: all may be starting. Raises what `any_connection` does."""
@@ -197,19 +231,69 @@ class Cluster:
             else:
                 return
 
-    async def _look_up(self, ask: LookUp[Answer], deadline: float) -> Answer:
-        """What any broker answers. When half of the time has passed, it is another broker's turn: a
+    async def ask_any(self, ask: LookUp[Answer], deadline: float) -> Answer:
+        """What any broker answers. When one says nothing for a second, another one is asked, too: a
         connection that has been open for long may lead to one that is frozen.
         """
-        connection = await self.any_connection(deadline)
-        if {*self._bootstrap, *self._known} == {connection.address}:
-            return await ask(connection, deadline)
-        now = asyncio.get_running_loop().time()
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                first = await self.any_connection(deadline)
+            except RequestTimeoutError:  # its share is over, and the caller's time is not
+                if loop.time() >= deadline:
+                    raise
+            else:
+                break
+        others = [address for address in self._addresses() if address != first.address]
+
+        async def ask_at(address: Address) -> Answer:
+            before = self._connections.get(address)
+            try:
+                answer = await ask(await self.connection(address, deadline), deadline)
+            except ConnectionFailedError:
+                if self._connections.get(address) is not before:
+                    raise
+                # It may have died since its last use; a new one that breaks is no accident.
+                answer = await ask(await self.connection(address, deadline), deadline)
+            self._silent.discard(address)
+            return answer
+
+        addresses = [first.address, *others]
+        return await self._first_of(
+            [partial(ask_at, address) for address in addresses], addresses, deadline
+        )
+
+    async def _first_of(
+        self, attempts: Sequence[Attempt[Answer]], addresses: Sequence[Address], deadline: float
+    ) -> Answer:
+        """Attempts at these addresses, a second apart; within a shorter time, half of it. Raises
+        the error of the only one, or one that names them all.
+        """
+        left_s = deadline - asyncio.get_running_loop().time()
         try:
-            return await ask(connection, now + (deadline - now) / 2)
-        except RequestTimeoutError:  # which has closed the connection
-            another = await self.any_connection(deadline, last=connection.address)
-            return await ask(another, deadline)
+            return await first_of(
+                attempts,
+                min(PATIENCE_S, max(0.0, left_s / 2)),
+                (ConnectionFailedError, RequestTimeoutError),
+                lambda number: self._silent.add(addresses[number]),
+            )
+        except ExceptionGroup as group:
+            for address, error in zip(addresses, group.exceptions, strict=True):
+                if isinstance(error, RequestTimeoutError):
+                    self._silent.add(address)
+            failure = failure_of(group)
+        raise failure
+
+    def _opened(self) -> list[Connection]:
+        """The open connections, the best one to ask first."""
+        opened = [connection for connection in self._connections.values() if connection.is_open]
+        return sorted(opened, key=lambda each: (each.address in self._silent, each.waiting))
+
+    def _addresses(self) -> list[Address]:
+        """Everybody who may be asked: those with an open connection first, the silent ones last."""
+        opened = {connection.address for connection in self._opened()}
+        known = dict.fromkeys((*self._bootstrap, *self._known))
+        return sorted(known, key=lambda address: (address in self._silent, address not in opened))
 
     async def metadata(
         self,
@@ -240,7 +324,7 @@ class Cluster:
         attempt = 0
         while True:
             try:
-                answer: MetadataResponse = await self._look_up(ask, deadline)
+                answer: MetadataResponse = await self.ask_any(ask, deadline)
             except ConnectionFailedError:
                 # An open connection may have died since its last use; a second one is no accident.
                 attempt += 1
@@ -250,20 +334,26 @@ class Cluster:
             self._known = tuple(Address(broker.host, broker.port) for broker in answer.brokers)
             return answer
 
-    async def nodes(self, deadline: float) -> dict[int, Node]:
-        """The brokers that the cluster has now, by id. One that is just starting knows none, itself
-        included: it is asked again until it does. Raises BROKER_NOT_AVAILABLE.
+    async def brokers_and(self, topics: Iterable[str] | None, deadline: float) -> MetadataResponse:
+        """Topics as `metadata` has them, and the brokers that the cluster has now. A broker that is
+        just starting knows none, itself included: it is asked again until it does. Raises
+        BROKER_NOT_AVAILABLE.
         """
-        nodes = nodes_of(await self.metadata((), deadline))
+        named = None if topics is None else list(topics)
+        answer = await self.metadata(named, deadline)
         attempt = 0
-        while not nodes and await self.pause(attempt, deadline):
+        while not answer.brokers and await self.pause(attempt, deadline):
             attempt += 1
             with suppress(RequestTimeoutError):  # of the last attempt: what was told says more
-                nodes = nodes_of(await self.metadata((), deadline))
-        if not nodes:
+                answer = await self.metadata(named, deadline)
+        if not answer.brokers:
             text = "the cluster names no brokers, expected at least one"
             raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, text)
-        return nodes
+        return answer
+
+    async def nodes(self, deadline: float) -> dict[int, Node]:
+        """The brokers that the cluster has now, by id. Raises as `brokers_and`."""
+        return nodes_of(await self.brokers_and((), deadline))
 
     async def controller(self, deadline: float) -> Node:
         """The broker that takes changes of topics."""
@@ -286,7 +376,7 @@ class Cluster:
         async def ask(connection: Connection, deadline: float) -> dict[str, Node | ApiError]:
             return await _coordinators(connection, keys, key_type, deadline)
 
-        return await self._look_up(ask, deadline)
+        return await self.ask_any(ask, deadline)
 
 
 async def _coordinators(

@@ -6,23 +6,40 @@ with another correlation id than the head's means that the stream is lost.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from struct import Struct
 from typing import Any, NamedTuple
 
+from kohort.client.address import PORT_MAX, Address
+from kohort.client.racing import PATIENCE_S, first_of
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
 from kohort.wire.apis import APIS
 from kohort.wire.codec import decode, decode_from, encode
-from kohort.wire.frames import FrameReader, RequestHeader, ResponseHeader, encode_request
+from kohort.wire.frames import (
+    FrameReader,
+    FrameSizeError,
+    RequestHeader,
+    ResponseHeader,
+    encode_request,
+)
 from kohort.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kohort.wire.schema import Versions
 
-DEFAULT_PORT = 9092
-PORT_MAX = 65_535
 FRAME_LIMIT_BYTES = 256 * 1024 * 1024
 SOFTWARE_NAME = "kohort"
+HOLD_MAX_S = 30.0
+"""How long a broker may have a client wait for its quota at a time, whatever it says: what is sent
+after that is delayed by the broker itself, as it delays clients that do not wait."""
 
+# What to do about a port that speaks another protocol.
+_STRANGERS = {
+    "TLS": "speaks TLS, which Kohort does not speak yet; give the port of a PLAINTEXT listener",
+    "HTTP": "speaks HTTP, so it is no Kafka broker; give the port of one",
+}
 _API_VERSIONS = 18
+_SAYS_FIRST = 2  # the version of ApiVersions that came with KIP-219
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 
@@ -37,31 +54,6 @@ _SINCE = {
     47: "KIP-496, Apache Kafka 2.4",
     69: "KIP-848, Apache Kafka 3.7",
 }
-
-
-class Address(NamedTuple):
-    """Where a broker listens."""
-
-    host: str
-    port: int
-
-    @classmethod
-    def of(cls, text: str) -> "Address":
-        """`host:port`, `host`, `[v6]:port` or `[v6]`. Raises ValueError for anything else."""
-        bracketed = text.startswith("[")
-        host, found, port = text.rpartition(":")
-        if not found or (bracketed and not host.endswith("]")):
-            host, port = text, str(DEFAULT_PORT)
-        if bracketed:
-            host = host.removeprefix("[").removesuffix("]")
-        if not host or (":" in host and not bracketed) or not (port.isascii() and port.isdigit()):
-            raise ValueError(f"{text!r} is not an address, expected host:port")
-        if not 0 < int(port) <= PORT_MAX:
-            raise ValueError(f"{text!r} has port {port}, expected 1 to {PORT_MAX}")
-        return cls(host, int(port))
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 class Need(NamedTuple):
@@ -94,6 +86,40 @@ class RequestTimeoutError(ApiError):
         self.sent = sent
 
 
+def failure_of(group: ExceptionGroup[Exception]) -> ConnectionFailedError | RequestTimeoutError:
+    """The failures of several attempts as one error: a timeout where one of them was silent."""
+    failures = {
+        error.message: error
+        for error in group.exceptions
+        if isinstance(error, ConnectionFailedError | RequestTimeoutError)
+    }
+    first = next(iter(failures.values()))
+    if len(failures) == 1:
+        return first
+    is_late = any(isinstance(error, RequestTimeoutError) for error in failures.values())
+    kind = RequestTimeoutError if is_late else ConnectionFailedError
+    return kind("; ".join(failures), sent=any(error.sent for error in failures.values()))
+
+
+@contextmanager
+def _refusals_at(address: Address) -> Iterator[None]:
+    """What goes wrong before a connection is open, as the two errors that it has."""
+    try:
+        yield
+    except TimeoutError:
+        text = f"cannot connect to {address}: no answer in time"
+        raise RequestTimeoutError(text, sent=False) from None
+    except OSError as error:
+        text = f"cannot connect to {address}: {_reason(error)}"
+        raise ConnectionFailedError(text, sent=False) from None
+    except (ValueError, OverflowError) as error:  # a broker may name any host and any port
+        raise ConnectionFailedError(
+            f"cannot connect to {address}: {error}, expected a host and a port from 1 to "
+            f"{PORT_MAX}",
+            sent=False,
+        ) from None
+
+
 class _Waiting(NamedTuple):
     """`end` is how many bytes were written to the connection when its request was."""
 
@@ -124,6 +150,7 @@ class Connection(asyncio.Protocol):
         self._left = 0  # those that did not wait when it was last looked at
         self._why = ""
         self._has_answered = False  # a request after the handshake
+        self.held_until = 0.0  # nothing is sent before, on the loop's clock (KIP-219)
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._may_write = asyncio.Event()
         self._may_write.set()
@@ -132,27 +159,35 @@ class Connection(asyncio.Protocol):
     async def open(cls, address: Address, *, client_id: str, deadline: float) -> "Connection":
         """Connect and learn what the broker offers, by `deadline` on the loop's clock.
 
-        Raises ConnectionFailedError or RequestTimeoutError.
+        A name may have several addresses. When one says nothing for a second, the next is tried
+        beside it. Raises ConnectionFailedError or RequestTimeoutError.
         """
-        loop = asyncio.get_running_loop()
+        with _refusals_at(address):
+            async with asyncio.timeout_at(deadline):
+                hosts = await address.hosts()
+        if len(hosts) == 1:
+            return await cls._open_at(hosts[0], address, client_id, deadline)
+        left_s = deadline - asyncio.get_running_loop().time()
         try:
+            return await first_of(
+                [partial(cls._open_at, host, address, client_id, deadline) for host in hosts],
+                min(PATIENCE_S, max(0.0, left_s / 2)),
+                (ConnectionFailedError, RequestTimeoutError),
+            )
+        except ExceptionGroup as group:
+            failure = failure_of(group)
+        raise failure
+
+    @classmethod
+    async def _open_at(
+        cls, host: str, address: Address, client_id: str, deadline: float
+    ) -> "Connection":
+        loop = asyncio.get_running_loop()
+        with _refusals_at(address):
             async with asyncio.timeout_at(deadline):
                 _, connection = await loop.create_connection(
-                    lambda: cls(address, client_id), address.host, address.port
+                    lambda: cls(address, client_id), host, address.port
                 )
-        except TimeoutError:
-            text = f"cannot connect to {address}: no answer in time"
-            raise RequestTimeoutError(text, sent=False) from None
-        except OSError as error:
-            raise ConnectionFailedError(
-                f"cannot connect to {address}: {_reason(error)}", sent=False
-            ) from None
-        except (ValueError, OverflowError) as error:  # a broker may name any host and any port
-            raise ConnectionFailedError(
-                f"cannot connect to {address}: {error}, expected a host and a port from 1 to "
-                f"{PORT_MAX}",
-                sent=False,
-            ) from None
         try:
             await connection.handshake(deadline)
         except RequestTimeoutError as error:
@@ -200,7 +235,12 @@ class Connection(asyncio.Protocol):
         UnsupportedVersionError, before anything is sent, when the broker has no such version or
         none that meets `need`; ConnectionFailedError; RequestTimeoutError; WireError for an answer
         that is no message.
+
+        Where the last answer has said that a quota is used up, this waits for as long as it said,
+        and `HOLD_MAX_S` at most (KIP-219).
         """
+        if self.held_until:
+            await self._wait_for_quota(deadline)
         cls = type(request)
         version = self._agreed(cls, need, at_most)
         api = APIS[cls.api_key]
@@ -210,7 +250,11 @@ class Connection(asyncio.Protocol):
             start = decode_from(ResponseHeader, 1 if flexible else 0, frame, 0)[1]
             return decode(api.response, version, frame, start)
 
-        return await self._exchange(request, version, read, deadline=deadline, flexible=flexible)
+        answer = await self._exchange(request, version, read, deadline=deadline, flexible=flexible)
+        throttle_ms = getattr(answer, "throttle_time_ms", 0)
+        if throttle_ms > 0:
+            self._hold(throttle_ms / 1000)
+        return answer
 
     async def tell(self, request: Any, *, need: Need | None = None, at_most: int = 32767) -> None:
         """Send a request that has no answer: Produce with acks=0. Waits until it can be written.
@@ -221,6 +265,22 @@ class Connection(asyncio.Protocol):
         version = self._agreed(cls, need, at_most)
         self._write(request, version, flexible=APIS[cls.api_key].flexible(version))
         await self._may_write.wait()
+
+    def _hold(self, seconds: float) -> None:
+        """A broker before Apache Kafka 2.0 has waited itself, before it answered."""
+        if self.offers(ApiVersionsRequest, _SAYS_FIRST):
+            now = asyncio.get_running_loop().time()
+            self.held_until = now + min(seconds, HOLD_MAX_S)
+
+    async def _wait_for_quota(self, deadline: float) -> None:
+        loop = asyncio.get_running_loop()
+        if self.held_until >= deadline:
+            await asyncio.sleep(deadline - loop.time())
+            text = f"{self.address} takes nothing for {self.held_until - loop.time():.1f} s more"
+            raise RequestTimeoutError(f"{text}: a quota is used up", sent=False)
+        while (left_s := self.held_until - loop.time()) > 0:  # noqa: ASYNC110  (a later answer moves it)
+            await asyncio.sleep(left_s)
+        self.held_until = 0.0
 
     async def close(self) -> None:
         """Close, and wait until the socket is gone. Callers that still wait get an error."""
@@ -372,10 +432,13 @@ class Connection(asyncio.Protocol):
             for frame in self._frames.feed(data):
                 self._deliver(frame)
         except WireError as error:
-            stranger = (
-                "" if self.offered else "does not speak the Kafka protocol in plain text: it "
-            )
-            self._fail(f"{self.address} {stranger}sent {error}")
+            if self.offered:
+                self._fail(f"{self.address} sent {error}")
+                return
+            protocol = error.protocol if isinstance(error, FrameSizeError) else ""
+            said = _STRANGERS.get(protocol, f"sent {error}")
+            text = f"{self.address} does not speak the Kafka protocol in plain text: it {said}"
+            self._fail(text)
 
     def _deliver(self, frame: bytes) -> None:
         correlation_id = _INT32.unpack_from(frame)[0] if len(frame) >= 4 else -1

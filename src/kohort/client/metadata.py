@@ -33,6 +33,9 @@ class KnownTopic(NamedTuple):
     is_internal: bool
     partitions: dict[PartitionIndex, KnownPartition]
 
+    def __repr__(self) -> str:
+        return f"KnownTopic({self.name!r}, {uuid_text(self.id)}, {self.partitions!r})"
+
 
 class Metadata:
     """The topics that somebody has asked for. Times are those of the running event loop.

@@ -2,11 +2,16 @@
 
 from collections.abc import Iterable, Mapping
 from operator import index
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from kohort.terms import TopicPartition
 
 Value = TypeVar("Value")
+
+Partition: TypeAlias = tuple[str, int]
+"""topic, index: a TopicPartition is one"""
+ByPartition: TypeAlias = Mapping[TopicPartition, Value] | Mapping[Partition, Value]
+"""What an application says of partitions: to a type checker a mapping has keys of one kind."""
 
 
 def place_of(given: object) -> TopicPartition:

@@ -7,9 +7,12 @@ use plain text.
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from kohort.client.settings import NO_SECURITY, hint_for
+
 SERVERS = "bootstrap.servers"
 CLIENT_ID = "client.id"
 TIMEOUT = "default.api.timeout.ms"
+SETUP = "socket.connection.setup.timeout.ms"
 PROTOCOL = "security.protocol"
 
 
@@ -19,6 +22,7 @@ class Properties(NamedTuple):
     servers: str | list[str] | None = None
     client_id: str | None = None
     timeout_s: float | None = None
+    setup_s: float | None = None
 
 
 def read_properties(given: Mapping[str, Any]) -> Properties:
@@ -29,12 +33,14 @@ def read_properties(given: Mapping[str, Any]) -> Properties:
     """
     unknown = [name for name in given if name not in _READERS]
     if unknown:
+        hint = hint_for(unknown[0], [name.replace(".", "_") for name in _READERS])
         raise ValueError(
             f"unknown setting{'s' * (len(unknown) > 1)} {', '.join(map(repr, unknown))}, "
-            f"expected one of {', '.join(_READERS)}"
+            f"expected one of {', '.join(_READERS)}{hint}"
         )
     found = {name: _READERS[name](name, value) for name, value in given.items()}
-    return Properties(found.get(SERVERS), found.get(CLIENT_ID), found.get(TIMEOUT))
+    names = (SERVERS, CLIENT_ID, TIMEOUT, SETUP)
+    return Properties(*(found.get(name) for name in names))
 
 
 def _servers(name: str, value: Any) -> str | list[str]:
@@ -63,14 +69,13 @@ def _seconds(name: str, value: Any) -> float:
 
 def _plain_text(name: str, value: Any) -> None:
     if str(value).upper() != "PLAINTEXT":
-        raise ValueError(
-            f"{name} is {value!r}, expected PLAINTEXT: Kohort speaks no TLS and no SASL yet"
-        )
+        raise ValueError(f"{name} is {value!r}, expected PLAINTEXT: {NO_SECURITY}")
 
 
 _READERS: dict[str, Callable[[str, Any], Any]] = {
     SERVERS: _servers,
     CLIENT_ID: _text,
     TIMEOUT: _seconds,
+    SETUP: _seconds,
     PROTOCOL: _plain_text,
 }

@@ -10,7 +10,7 @@ from dataclasses import MISSING, Field, field, fields
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
-from kohort.client.connection import Address
+from kohort.client.address import Address
 
 DEFAULT_SERVER = "127.0.0.1:9092"
 INT32_MAX = 2**31 - 1
@@ -19,6 +19,18 @@ SomeSettings = TypeVar("SomeSettings")
 Check = Callable[[str, Any], Any]
 """From the name and what was given to the value; raises ValueError."""
 
+_GIVEN = "_given"
+NO_SECURITY = "Kohort speaks no TLS and no SASL yet"
+_SECURE = ("sasl_", "ssl_", "ssl", "security_providers")
+# Of other clients, and what is in their place.
+_ELSEWHERE = {
+    "retries": "delivery_timeout_ms bounds how long something is sent again",
+    "api_version": "versions are agreed on with each broker",
+    "loop": "a client belongs to the event loop in which it is started",
+    "consumer_timeout_ms": "getmany(timeout_ms=) has it",
+    "topics": "topics are given without a name, as Consumer('orders', 'payments')",
+    "topic": "topics are given without a name, as Consumer('orders', 'payments')",
+}
 _FLAGS = {"true": True, "false": False}
 
 
@@ -92,9 +104,7 @@ def plain_text() -> Any:
 
     def check(name: str, value: Any) -> str:
         if str(value).upper() != "PLAINTEXT":
-            raise ValueError(
-                f"{name} is {value!r}, expected PLAINTEXT: Kohort speaks no TLS and no SASL yet"
-            )
+            raise ValueError(f"{name} is {value!r}, expected PLAINTEXT: {NO_SECURITY}")
         return "PLAINTEXT"
 
     return checked("PLAINTEXT", check)
@@ -119,7 +129,7 @@ def settings_of(
         shown[name] = dotted
     for name in found:
         if name not in known:
-            raise ValueError(f"unknown setting {shown[name]!r}{_guess(name, known)}")
+            raise ValueError(f"unknown setting {shown[name]!r}{hint_for(shown[name], known)}")
     values = {}
     for name, known_field in known.items():
         value = found.get(name, known_field.default)
@@ -127,7 +137,15 @@ def settings_of(
             raise ValueError(f"{name} is missing")
         check: Check | None = known_field.metadata.get("check")
         values[name] = value if check is None else check(shown.get(name, name), value)
-    return cls(**values)
+    made = cls(**values)
+    # An attribute of its own, as this is no setting: the class is frozen, and compares its fields.
+    object.__setattr__(made, _GIVEN, frozenset(name for name in found if found[name] is not None))
+    return made
+
+
+def is_given(settings: object, name: str) -> bool:
+    """Whether somebody has given this setting, be it as the default. None gives nothing."""
+    return name in getattr(settings, _GIVEN, ())
 
 
 def taken(
@@ -160,6 +178,17 @@ def addresses_of(servers: str | Iterable[str]) -> list[Address]:
     return [Address.of(text.strip()) for text in given if text.strip()]
 
 
-def _guess(name: str, known: Iterable[str]) -> str:
-    near = get_close_matches(name, list(known), n=1)
-    return f", did you mean {near[0]!r}?" if near else ""
+def hint_for(name: str, known: Iterable[str]) -> str:
+    """What to do about a setting that is unknown: the end of a sentence, "" where nothing helps.
+    `name` is as it was given, and `known` has underscores.
+    """
+    plain = name.replace(".", "_")
+    if plain.startswith(_SECURE):
+        return f": {NO_SECURITY}"
+    if plain in _ELSEWHERE:
+        return f": {_ELSEWHERE[plain]}"
+    near = get_close_matches(plain, [*known, "bootstrap_servers"], n=1)
+    if not near:
+        return ""
+    shown = near[0].replace("_", ".") if "." in name else near[0]
+    return f", did you mean {shown!r}?"

@@ -16,7 +16,6 @@ FRAMES_MAX = 256
 WAITING_BYTES_MAX = 1 << 20
 LARGE_BYTES = 1 << 16  # from here on a frame needs room in the budget
 LONGEST_PLAIN_REQUEST = 8 << 20
-TLS_HANDSHAKE = 0x1603  # the first bytes of one: its kind, and the major version of TLS
 CARRY_RECORDS = frozenset({0})  # Produce: as long as socket.request.max.bytes allows
 
 
@@ -66,9 +65,10 @@ class Intake:
         try:
             return self._reader.feed(data)
         except FrameSizeError as error:
-            if error.size >> 16 != TLS_HANDSHAKE:
+            if not error.protocol:
                 raise
-            text = f"{error}: it looks like a TLS handshake; this port speaks plain Kafka"
+            what = {"TLS": "a TLS handshake"}.get(error.protocol, error.protocol)
+            text = f"{error}: it looks like {what}; this port speaks plain Kafka"
             raise WireError(text) from error
 
     def reserve(self) -> bool:

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from random import Random
 from typing import Literal
 
-from kohort.client.admin import groups, offsets, topics
+from kohort.client.admin import groups, listings, offsets, topics
 from kohort.client.admin.rounds import settle
 from kohort.client.admin.views import GroupDescription, MemberDescription, NewTopic
 from kohort.client.cluster import Cluster, Node
@@ -213,7 +213,7 @@ class Asker:
         return [place for name in names if name in there for place in await self._partitions(name)]
 
     async def group_names(self) -> list[str]:
-        found = await groups.list_groups(
+        found = await listings.list_groups(
             self._cluster, states=None, types=None, deadline=_deadline()
         )
         for error in found.errors.values():

@@ -357,7 +357,7 @@ class Groups(Mapping[str, GroupHandle]):
         return any(known == group_id for known in self)
 
     def __iter__(self) -> Iterator[str]:
-        """The ids of those that exist now."""
+        """The ids of those that exist now. Raises ApiError while some have no coordinator."""
         return iter(self._broker.ask("group_names"))
 
     def __len__(self) -> int:

@@ -12,6 +12,9 @@ HEADER_TAGS_MAX = 1000  # upstream has none yet
 _SIZE = Struct(">i")
 _INT16 = Struct(">h")
 _FIXED = Struct(">hhi")
+_TLS_RECORDS = range(0x14, 0x18)  # change of cipher, alert, handshake, data (RFC 8446, section 5.1)
+_TLS_MAJOR = 3
+_HTTP = frozenset({b"HTTP", b"GET ", b"HEAD", b"POST", b"PUT ", b"OPTI", b"CONN", b"PRI "})
 
 
 class FrameSizeError(WireError):
@@ -20,6 +23,14 @@ class FrameSizeError(WireError):
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(f"a frame of {size} bytes, expected 0 to {limit}")
         self.size = size
+
+    @property
+    def protocol(self) -> str:
+        """The protocol that begins with these four bytes: TLS, HTTP, or "" for neither."""
+        start = _SIZE.pack(self.size)
+        if start[0] in _TLS_RECORDS and start[1] == _TLS_MAJOR:
+            return "TLS"
+        return "HTTP" if start in _HTTP else ""
 
 
 @record(versions="1-2", flexible="2+")

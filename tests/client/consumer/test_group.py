@@ -10,8 +10,8 @@ from tests.client.consumer.fakes import FakeFetcher
 from tests.client.consumer.running import until, within
 from tests.client.scripted import Answer, Scripted, asynchronous, in_turn
 
+from kohort.client.address import Address
 from kohort.client.cluster import Cluster
-from kohort.client.connection import Address
 from kohort.client.consumer.assignor import Assignor
 from kohort.client.consumer.computing import Computing
 from kohort.client.consumer.group import Group
@@ -274,20 +274,28 @@ async def test_a_broker_without_kip_848_is_spoken_to_by_the_classic_one(
         assert isinstance(it.group._member and it.group._member.protocol, ClassicProtocol)
 
 
-@pytest.mark.parametrize("offered", [True, False])
+@pytest.mark.parametrize(
+    ("offered", "why"),
+    [
+        ("0-1", "it refuses that"),
+        ("0-0", "offers ConsumerGroupHeartbeat v0"),
+        (None, "does not offer ConsumerGroupHeartbeat"),
+    ],
+)
 @asynchronous
 async def test_a_broker_without_kip_848_where_nothing_else_is_wished_for(
-    offered: bool,  # noqa: FBT001
+    offered: str | None, why: str
 ) -> None:
+    """The text names what it lacks, and which release has that."""
     answers = {ConsumerGroupHeartbeatRequest: in_turn(REFUSAL)}
     async with scripted(answers, group_protocol="consumer") as (it, script):
-        if not offered:
-            script.offer("ConsumerGroupHeartbeat", None)
+        script.offer("ConsumerGroupHeartbeat", offered)
         it.enter(T)
         await until(lambda: it.ownership.final)
-        assert "group_protocol is consumer, which the broker does not have" in str(
-            it.ownership.final
-        )
+        text = str(it.ownership.final)
+        assert "group_protocol is consumer, which the broker does not have" in text
+        assert "it needs ConsumerGroupHeartbeat v1 (KIP-848, Apache Kafka 4.0), and " in text
+        assert why in text
         assert script.sent("JoinGroup") == []
 
 

@@ -44,6 +44,14 @@ def test_what_is_subscribed_to_is_in_order_and_each_topic_once():
     ("topics", "pattern", "error", "text"),
     [
         ((["t"],), None, TypeError, r"topics has \['t'\], expected a text for each"),
+        ((("t", "u"),), None, TypeError, r"topics has \('t', 'u'\), expected a text for each, as"),
+        (
+            ({"sasl.password": "x"},),
+            None,
+            TypeError,
+            "^topics has a mapping, .* settings go to",
+        ),
+        ((b"t",), None, TypeError, "topics has b't', expected a text for each"),
         ((), None, ValueError, "nothing to subscribe to, expected a topic or a pattern"),
         (("t",), 5, TypeError, "pattern is 5, expected its text"),
         ((), "(?=x)", ValueError, r"pattern '\(\?=x\)' is none of RE2: inv"),

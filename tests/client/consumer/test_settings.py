@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kohort.client.consumer.settings import ConsumerSettings
+from kohort.client.consumer.settings import OF_THE_OTHER, ConsumerSettings
 from kohort.client.settings import settings_of
 
 
@@ -66,3 +66,29 @@ def test_what_means_nothing_in_a_protocol_is_refused(
         with pytest.raises(ValueError, match=rf"{name} is .*means nothing.*{instead}"):
             of(group_protocol=protocol, **spelled)
     assert of(group_protocol="auto", **{name: given})
+
+
+@pytest.mark.parametrize(
+    ("protocol", "name"),
+    [(protocol, name) for protocol, names in OF_THE_OTHER.items() for name in names],
+)
+def test_so_is_the_default_where_it_is_given(protocol: str, name: str) -> None:
+    """As by Java: who writes it down believes that it counts."""
+    default = getattr(ConsumerSettings(), name)
+    if default is None:
+        assert of(group_protocol=protocol, **{name: None})  # None says nothing
+        return
+    for spelled in ({name: default}, {name.replace("_", "."): default}):
+        with pytest.raises(ValueError, match=rf"{name} is .*means nothing with group_protocol"):
+            of(group_protocol=protocol, **spelled)
+    assert of(group_protocol=protocol)
+    assert of(**{name: default})
+
+
+def test_nothing_is_committed_by_itself_without_a_group() -> None:
+    """Who asks for it is told so, and who does not is not."""
+    with pytest.raises(ValueError, match="enable_auto_commit is true, and there is no group_id"):
+        of(enable_auto_commit=True)
+    assert of(enable_auto_commit=False)
+    assert of(enable_auto_commit=True, group_id="g")
+    assert of().enable_auto_commit

@@ -489,6 +489,36 @@ async def test_what_is_over_is_over(what: str, code: str) -> None:
             await client.begin_transaction()
 
 
+@pytest.mark.parametrize(
+    ("code", "abortable"), [("PRODUCER_FENCED", False), ("INVALID_PRODUCER_EPOCH", True)]
+)
+@asynchronous
+async def test_a_delivery_of_a_producer_that_was_taken_over_is_an_error_of_the_transaction(
+    code: str,
+    abortable: bool,  # noqa: FBT001
+) -> None:
+    """As is everything that this producer does after it."""
+    async with coordinator(produce=[refused(ErrorCode[code])]) as world, made(world) as client:
+        await client.begin_transaction()
+        for _ in range(2):
+            with pytest.raises(TransactionError, match=code) as raised:
+                await client.send_and_wait("t", b"v")
+            assert raised.value.abortable is abortable
+            assert raised.value.code is ErrorCode[code]
+        if abortable:
+            await client.abort_transaction()
+
+
+@asynchronous
+async def test_another_refusal_is_one_of_the_delivery() -> None:
+    refusal = refused(ErrorCode.INVALID_RECORD)
+    async with coordinator(produce=[refusal]) as world, made(world) as client:
+        await client.begin_transaction()
+        with pytest.raises(DeliveryError, match="INVALID_RECORD"):
+            await client.send_and_wait("t", b"v")
+        await client.abort_transaction()
+
+
 @asynchronous
 async def test_a_start_that_is_refused() -> None:
     error = InitProducerIdResponse(

@@ -168,16 +168,14 @@ async def test_a_send_that_is_cancelled_has_taken_nothing(broker: Broker, topic:
 
 @asynchronous
 async def test_a_topic_that_is_made_anew_with_fewer_partitions() -> None:
-    settings = {"request_timeout_ms": 300, "delivery_timeout_ms": 600, "batch_size": 1000}
     with Broker(in_memory=True) as broker:
         broker.create_topic("t", 8)
-        async with made(broker, **settings) as producer:
+        async with asyncio.timeout(30), made(broker, batch_size=1000) as producer:
             while (await producer.send_and_wait("t", bytes(600))).partition == 0:
                 pass
             broker.delete_topic("t")
             broker.create_topic("t", 1)
-            with pytest.raises(DeliveryError, match=r"t has no partition \d any more"):
-                await producer.send_and_wait("t", b"v")
+            assert (await producer.send_and_wait("t", b"v")).partition == 0
             assert (await producer.send_and_wait("t", b"w")).partition == 0
 
 
@@ -412,9 +410,54 @@ def test_two_loops_have_a_producer_each(broker: Broker, topic: str) -> None:
 # A topic that is made anew
 
 
-def make_anew(broker: Broker, topic: str) -> None:
+def make_anew(broker: Broker, topic: str, partitions: int = 3) -> None:
     broker.delete_topic(topic)
-    broker.create_topic(topic, 3)
+    broker.create_topic(topic, partitions)
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+@pytest.mark.parametrize("known", ["by the answer", "before"])
+@asynchronous
+async def test_records_go_to_partitions_that_there_are_where_a_topic_was_made_anew(
+    broker: Broker, topic: str, codec: str, known: str
+) -> None:
+    """It has fewer of them than before: they do not wait for one that is gone."""
+    async with asyncio.timeout(30), made(broker, linger_ms=60_000, compression_type=codec) as it:
+        some = [await it.send(topic, b"%d" % one, key=b"%d" % (one % 7)) for one in range(70)]
+        some += [await it.send(topic, b"%d" % one, headers={"h": b"x"}) for one in range(70, 80)]
+        make_anew(broker, topic, 1)
+        if known == "before":
+            it._metadata.outdated(topic)
+            assert await it.partitions_for(topic) == [0]
+        await it.flush()
+        places = [await one for one in some]
+    assert {place.partition for place in places} == {0}
+    read = values(broker, topic, 0)
+    assert sorted(read) == sorted(b"%d" % one for one in range(80))
+    for key in range(7):  # each key is in its order
+        mine = [value for value in read if int(value or b"") < 70 and int(value or b"") % 7 == key]
+        assert mine == [b"%d" % one for one in range(key, 70, 7)]
+    assert [one.headers for one in broker.read(topic) if one.value == b"75"] == [(("h", b"x"),)]
+
+
+@asynchronous
+async def test_a_record_for_a_partition_that_is_gone_fails_at_once_and_no_other(
+    broker: Broker, topic: str
+) -> None:
+    async with asyncio.timeout(30), made(broker, linger_ms=60_000) as producer:
+        here = await producer.send(topic, b"here", partition=0)
+        gone = await producer.send(topic, b"gone", partition=2)
+        keyed = [await producer.send(topic, b"keyed", key=b"%d" % one) for one in range(9)]
+        make_anew(broker, topic, 1)
+        await producer.flush()
+        with pytest.raises(
+            DeliveryError, match="no partition 2 any more, it was made anew"
+        ) as error:
+            await gone
+        assert error.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert not error.value.maybe_written
+        assert {(await one).partition for one in (here, *keyed)} == {0}
+        assert producer._queue.used == 0
 
 
 @asynchronous

@@ -96,15 +96,21 @@ async def test_what_is_refused_for_good_says_why() -> None:
 
 @asynchronous
 async def test_a_partition_that_is_gone_is_the_reason() -> None:
-    settings = {"request_timeout_ms": 200, "delivery_timeout_ms": 300, "batch_size": 10}
     answer = refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    async with scripted(answer, t=[0, 0]) as world, producer(world, **settings) as client:
+    async with (
+        asyncio.timeout(30),
+        scripted(answer, t=[0, 0]) as world,
+        producer(world, batch_size=10) as client,
+    ):
         await client.partitions_for("t")
         world.topics["t"] = [0]
         some = [await client.send("t", bytes(20), partition=1) for _ in range(2)]
         found = await asyncio.gather(*some, return_exceptions=True)
-    assert "(UNKNOWN_TOPIC_OR_PARTITION" in str(found[0])
-    assert "within 300 ms (t has no partition 1 any more); it was not written" in str(found[1])
+    expected = (
+        "UNKNOWN_TOPIC_OR_PARTITION: t:1: t has no partition 1 any more, it was made anew with 1 "
+        "partition; it was not written"
+    )
+    assert [str(one) for one in found] == [expected] * 2
 
 
 @asynchronous
@@ -257,6 +263,53 @@ async def test_zstd_needs_a_broker_that_has_it() -> None:
                 await client.send_and_wait("t", b"v")
         async with producer(world, compression_type="lz4") as client:
             assert (await client.send_and_wait("t", b"v")).offset == 100
+
+
+@asynchronous
+async def test_brokers_without_ids_are_asked_twice_whether_a_partition_is_gone() -> None:
+    """Nothing but the number tells that the topic is another one, and a broker may lag behind."""
+    async with (
+        asyncio.timeout(30),
+        scripted(taken, t=[0, 0, 0]) as world,
+        producer(world, linger_ms=60_000) as client,
+    ):
+        gone = await client.send("t", b"gone", partition=2)
+        await client.send("t", b"here", partition=0)
+        some = [await client.send("t", b"%d" % one, key=b"%d" % one) for one in range(9)]
+        world.topics["t"] = [0]
+        assert await client.partitions_for("t") == [0]
+        before = len(world.sent("Metadata"))
+        await client.flush()
+        assert len(world.sent("Metadata")) >= before + 2
+        with pytest.raises(DeliveryError, match="no partition 2 any more, it was made anew"):
+            await gone
+        assert {(await one).partition for one in some} == {0}
+
+
+@asynchronous
+async def test_a_broker_that_lags_behind_takes_no_partition_away() -> None:
+    """It has the topic as it was before it grew: by its id it is the same one."""
+    async with scripted(taken, t=[0, 0]) as world, producer(world, linger_ms=60_000) as client:
+        honest = world.answers[MetadataRequest]
+        count = 2
+
+        def lagging(asked: Any) -> Any:
+            answer = honest(asked)
+            for topic in answer.topics:
+                topic.topic_id, topic.partitions = FIRST, topic.partitions[:count]
+            return answer
+
+        world.answers[MetadataRequest] = lagging
+        delivery = await client.send("t", b"v", partition=1)
+        count = 1
+        assert await client.partitions_for("t") == [0]
+        flushing = asyncio.ensure_future(client.flush())
+        looks = len(world.sent("Metadata"))
+        await until(lambda: len(world.sent("Metadata")) > looks + 4)
+        assert not delivery.done()
+        count = 2
+        await flushing
+        assert (await delivery).partition == 1
 
 
 @asynchronous

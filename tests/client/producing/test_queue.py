@@ -208,6 +208,51 @@ def test_a_batch_that_the_log_has_already_is_delivered() -> None:
     assert told(queue.refused(batch, error, 7)) == [(["a"], UNKNOWN, None)]
 
 
+def test_what_waits_for_a_partition_that_is_gone_goes_elsewhere_and_is_counted_once() -> None:
+    queue = queue_of()
+    for value in "abc":
+        put(queue, value, T1)
+    used, number = queue.used, queue.last_number
+    (batch,) = queue.displace("t", [1])
+    assert (queue.used, queue.is_empty) == (0, True)
+    put(queue, "newer", T0, now=3)
+    for at, record in enumerate(batch.contents()):
+        queue.replace(batch, at, record, 0, 4)
+    put(queue, "d", T0, now=4)
+    assert not queue.is_done(number), "who has flushed waits for them"
+    assert queue.displace("t", [1]) == []
+    (share,) = taken(queue, 99)
+    values = [value for one in share for value in values_of(one)]
+    for one in share:
+        queue.acked(one, 7, -1)
+    (share,) = taken(queue, 99)
+    values += [value for one in share for value in values_of(one)]
+    for one in share:
+        queue.acked(one, 8, -1)
+    assert values == ["newer", "a", "b", "c", "d"]
+    assert queue.used == 0 < used
+    assert queue.is_done(queue.last_number)
+
+
+def test_what_is_under_way_is_not_taken_to_another_partition() -> None:
+    queue = queue_of()
+    (batch,) = sent(queue, "a")
+    assert queue.displace("t", [batch.place.partition]) == []
+    queue.refused(batch, MOVED, 5)
+    assert queue.displace("t", [batch.place.partition]) == [batch]
+    assert queue.is_empty
+
+
+def test_a_record_whose_partition_was_chosen_keeps_that_mark_in_halves() -> None:
+    batch = Batch(T0, 1, limit=1 << 20, codec=0, created=0, expires=99)
+    for at in range(4):
+        batch.take(0, None, b"%d" % at, (), object(), 10, pinned=at in (1, 2))
+    assert [batch.is_pinned(at) for at in range(4)] == [False, True, True, False]
+    first, second = batch.halves()
+    assert [first.is_pinned(at) for at in range(2)] == [False, True]
+    assert [second.is_pinned(at) for at in range(2)] == [True, False]
+
+
 def test_a_batch_that_is_too_large_is_split_until_it_fits() -> None:
     queue = queue_of()
     queue.is_urgent = True

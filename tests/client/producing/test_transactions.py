@@ -186,6 +186,15 @@ def test_a_commit_whose_answer_was_lost_is_made_again_and_not_aborted() -> None:
     assert (transactions.phase, transactions.has_begun) == (Phase.READY, False)
 
 
+def test_a_delivery_says_that_another_producer_may_have_taken_over() -> None:
+    transactions = asked()
+    assert transactions.of_delivery(REFUSED) is REFUSED
+    fenced = ApiError(ErrorCode.PRODUCER_FENCED, "newer")
+    assert transactions.of_delivery(fenced) is fenced  # the transaction has not failed
+    assert transactions.of_delivery(fenced) is not transactions.over(fenced)
+    assert transactions.of_delivery(fenced) is transactions.error
+
+
 def test_a_later_error_of_a_commit_says_that_an_earlier_request_may_have_arrived() -> None:
     fenced = ApiError(ErrorCode.PRODUCER_FENCED, "newer")
     assert asked().over(fenced).maybe_committed

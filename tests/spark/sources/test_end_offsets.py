@@ -224,6 +224,16 @@ def test_a_broker_is_asked(tmp_path):
         sampling.sample_cluster("127.0.0.1:1")
 
 
+def test_partitions_that_give_no_sample_are_counted(caplog):
+    with Broker(nodes=2, in_memory=True) as broker:
+        broker.create_topic("t", 4)
+        broker.node(1).stop(takeover=False)
+        table = sampling.sample_cluster(broker.bootstrap)
+
+    assert table.column("topic_partition").to_pylist() == [0, 2]
+    assert "2 of 4 partitions give no sample, such as t:1: LEADER_NOT_AVAILABLE" in caplog.text
+
+
 async def two_topics(bootstrap):
     async with AdminClient(bootstrap) as admin:
         (await admin.create_topics([NewTopic("a", 1, 1), NewTopic("b", 2, 1)])).all()

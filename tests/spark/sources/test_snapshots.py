@@ -13,9 +13,9 @@ from tests.client.joining import ConsumerMember, commit, coordinator, join_class
 from tests.client.scripted import Scripted, asynchronous
 from tests.serve.talk import Talk
 
+from kohort.client.address import Address
 from kohort.client.admin import CommittedOffset, FoundOffset, TopicPartition
 from kohort.client.cluster import Cluster
-from kohort.client.connection import Address
 from kohort.errors import ApiError, ErrorCode
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.snapshots import GROUPS_NOW
@@ -191,6 +191,20 @@ async def test_a_broker_that_cannot_list_its_groups_is_a_row():
     (row,) = rows(source(KohortOffsets, address), got[0])
     assert (row["group_id"], row["topic"], row["error"]) == (None, None, told)
     assert rows(source(KohortGroups, address), Share()) == []
+
+
+def test_a_coordinator_that_nobody_is_is_a_row():
+    with Broker(nodes=2, in_memory=True) as broker:
+        broker.node(1).stop(takeover=False)
+        got = shares(Wanted(broker.bootstrap))
+    told = [
+        f"the groups of the coordinator at __consumer_offsets:{index} are missing: "
+        f"COORDINATOR_NOT_AVAILABLE: nobody leads partition {index} of __consumer_offsets"
+        for index in (1, 3)
+    ]
+    assert [(share.listings, share.broker, share.error) for share in got] == [
+        ((), None, error) for error in told
+    ]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from kohort.client.admin import arguments, configs, groups, offsets, topics
+from kohort.client.admin import arguments, configs, groups, listings, offsets, topics
 from kohort.client.admin.views import (
     CreatedTopic,
     FoundOffset,
@@ -14,12 +14,16 @@ from kohort.client.admin.views import (
     GroupOffsets,
     Listings,
     NewTopic,
-    NodeDescription,
+    Nodes,
     Outcomes,
+    StateName,
     TopicDescription,
     TopicListing,
+    TypeName,
 )
-from kohort.client.cluster import Cluster
+from kohort.client.cluster import SETUP_S, Cluster
+from kohort.client.lifetime import Client
+from kohort.client.places import ByPartition, Partition
 from kohort.client.properties import read_properties
 from kohort.client.settings import DEFAULT_SERVER, addresses_of
 from kohort.terms import TopicPartition
@@ -27,7 +31,7 @@ from kohort.terms import TopicPartition
 DEFAULT_TIMEOUT_S = 30.0
 
 
-class AdminClient:
+class AdminClient(Client):
     """Administers groups and topics of any Kafka-compatible cluster, of any age.
 
         async with AdminClient("127.0.0.1:9092") as admin:
@@ -46,7 +50,8 @@ class AdminClient:
     Args:
         bootstrap_servers: `host:port`, several with commas between them, a list of such, or a dict
             of settings under upstream's names: `bootstrap.servers`, `client.id`,
-            `default.api.timeout.ms`, and `security.protocol`, which must be PLAINTEXT.
+            `default.api.timeout.ms`, `socket.connection.setup.timeout.ms`, and `security.protocol`,
+            which must be PLAINTEXT.
         client_id: how brokers name this client, in their logs and quotas; "kohort-admin".
         timeout: seconds that one call may take altogether; 30.
     """
@@ -58,11 +63,13 @@ class AdminClient:
         client_id: str | None = None,
         timeout: float | None = None,
     ) -> None:
+        setup_s = None
         if isinstance(bootstrap_servers, Mapping):
             given = read_properties(bootstrap_servers)
             bootstrap_servers = DEFAULT_SERVER if given.servers is None else given.servers
             client_id = given.client_id if client_id is None else client_id
             timeout = given.timeout_s if timeout is None else timeout
+            setup_s = given.setup_s
         timeout = DEFAULT_TIMEOUT_S if timeout is None else timeout
         if not isinstance(timeout, int | float):
             raise TypeError(f"timeout is {timeout!r}, expected a number of seconds")
@@ -70,13 +77,16 @@ class AdminClient:
             raise TypeError(f"client_id is {client_id!r}, expected a text")
         if not timeout > 0:
             raise ValueError(f"timeout is {timeout}, expected more than 0 seconds")
+        self._addresses = addresses_of(bootstrap_servers)
         self._cluster = Cluster(
-            addresses_of(bootstrap_servers),
+            self._addresses,
             client_id="kohort-admin" if client_id is None else client_id,
+            setup_s=SETUP_S if setup_s is None else setup_s,
         )
         self._timeout_s = timeout
 
     async def __aenter__(self) -> Self:
+        self._check_open()
         return self
 
     async def __aexit__(
@@ -88,22 +98,21 @@ class AdminClient:
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections. A later call opens them again."""
+        """Close all connections. A later call raises ValueError."""
+        self._closed = True
         await self._cluster.close()
 
-    async def describe_cluster(self) -> tuple[NodeDescription, ...]:
-        """The brokers that the cluster has now, sorted by id."""
-        nodes = await self._cluster.nodes(self._deadline())
-        return tuple(
-            NodeDescription(node.id, node.host, node.port, node.rack)
-            for _, node in sorted(nodes.items())
-        )
+    async def describe_cluster(self) -> Nodes:
+        """The brokers that the cluster has now, sorted by id. Its `away` are the ids of those that
+        should have replicas of a topic, and are not among them.
+        """
+        return await topics.describe_cluster(self._cluster, deadline=self._deadline())
 
     async def list_groups(
         self,
         *,
-        states: Iterable[str] | None = None,
-        types: Iterable[str] | None = None,
+        states: StateName | Iterable[StateName] | None = None,
+        types: TypeName | Iterable[TypeName] | None = None,
     ) -> Listings:
         """All groups of all brokers, of every protocol type (KIP-40): one ListGroups each.
 
@@ -114,15 +123,16 @@ class AdminClient:
         None filters nothing; an empty filter and an unknown name are ValueErrors.
 
         Returns:
-            The groups of all brokers that answered, sorted by id; `errors` names the brokers that
-            did not, or were too old for a filter (states need ListGroups v4, types v5).
+            The groups of all brokers that answered, sorted by id. `errors` names the brokers that
+            did not, or were too old for a filter (states need ListGroups v4, types v5), and the
+            coordinators that nobody is at the moment, by their partitions of __consumer_offsets.
 
         Raises:
             UnsupportedVersionError: every broker is too old for the filter. No broker was sent an
                 unfiltered request.
             ApiError: no broker answered; this is the first one's error.
         """
-        return await groups.list_groups(
+        return await listings.list_groups(
             self._cluster,
             states=None if states is None else arguments.names("states", states),
             types=None if types is None else arguments.names("types", types),
@@ -181,7 +191,7 @@ class AdminClient:
 
     async def list_group_offsets(
         self,
-        wanted: str | Iterable[str] | Mapping[str, Iterable[tuple[str, int]] | None],
+        wanted: str | Iterable[str] | Mapping[str, Iterable[Partition] | None],
         *,
         require_stable: bool = False,
     ) -> Outcomes[str, GroupOffsets]:
@@ -252,7 +262,9 @@ class AdminClient:
         )
 
     async def list_topics(self, *, internal: bool = False) -> tuple[TopicListing, ...]:
-        """All topics, sorted by name; with `internal` those of the brokers, too."""
+        """All topics, sorted by name; with `internal` those of the brokers, too. One that cannot
+        be looked at is there with its `error`.
+        """
         return await topics.list_topics(self._cluster, internal=internal, deadline=self._deadline())
 
     async def describe_topics(self, names: str | Iterable[str]) -> Outcomes[str, TopicDescription]:
@@ -263,7 +275,7 @@ class AdminClient:
 
     async def list_offsets(
         self,
-        partitions: Mapping[tuple[str, int], topics.When],
+        partitions: ByPartition[topics.When],
         *,
         read_committed: bool = False,
     ) -> Outcomes[TopicPartition, FoundOffset]:
@@ -283,11 +295,20 @@ class AdminClient:
         )
 
     async def end_offsets(
-        self, partitions: Iterable[tuple[str, int]]
+        self, partitions: Iterable[Partition]
     ) -> Outcomes[TopicPartition, FoundOffset]:
         """The offset that the next record of each partition will get."""
         places = arguments.partitions("partitions", partitions)
         return await self.list_offsets(dict.fromkeys(places, "latest"))
 
+    def _details(self) -> Mapping[str, object]:
+        return {"client_id": self._cluster.client_id}
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError("the admin client is closed: make another one")
+
     def _deadline(self) -> float:
-        return asyncio.get_running_loop().time() + self._timeout_s
+        self._check_open()
+        self._loop = asyncio.get_running_loop()
+        return self._loop.time() + self._timeout_s

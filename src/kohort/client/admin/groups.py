@@ -1,9 +1,8 @@
-"""Groups: list (KIP-40, KIP-518), describe under either protocol (KIP-848), delete (KIP-229)."""
+"""Groups: describe under either protocol (KIP-848), delete (KIP-229)."""
 
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
-from typing import TypeVar
 
+from kohort.client.admin.listings import state_of
 from kohort.client.admin.rounds import failure, settle
 from kohort.client.admin.views import (
     Assignment,
@@ -11,13 +10,10 @@ from kohort.client.admin.views import (
     ClientAssignor,
     ClientSide,
     GroupDescription,
-    GroupListing,
-    Listings,
     MemberDescription,
     Outcomes,
 )
 from kohort.client.cluster import Cluster, Node, unanswered
-from kohort.client.connection import Need
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
 from kohort.records import consumer_protocol
 from kohort.terms import GroupState, GroupType
@@ -26,98 +22,10 @@ from kohort.wire.messages import describe_groups as described_classic
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
-from kohort.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-
-BY_STATE = Need(4, "filtering by state", "KIP-518, Apache Kafka 2.6")
-BY_TYPE = Need(5, "filtering by type", "KIP-848, Apache Kafka 3.8")
 
 _MEMBER_TYPES = {0: GroupType.CLASSIC, 1: GroupType.CONSUMER}
 # ConsumerGroupDescribe's ways to say that a group may be found by DescribeGroups.
 _ELSEWHERE = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION})
-
-_STATES = {state.value: state for state in GroupState}
-_TYPES = {type_.value: type_ for type_ in GroupType}
-
-Word = TypeVar("Word", bound=StrEnum)
-
-
-async def list_groups(
-    cluster: Cluster,
-    *,
-    states: Iterable[str] | None,
-    types: Iterable[str] | None,
-    deadline: float,
-) -> Listings:
-    """See `AdminClient.list_groups`."""
-    wanted_states = _words(GroupState, "state", states)
-    wanted_types = _words(GroupType, "type", types)
-    need = BY_TYPE if wanted_types else BY_STATE if wanted_states else None
-    request = ListGroupsRequest(states_filter=wanted_states, types_filter=wanted_types)
-    nodes = await cluster.nodes(deadline)
-
-    async def locate(ids: Sequence[int], _: float) -> dict[int, Node | ApiError]:
-        return {node_id: nodes[node_id] for node_id in ids}
-
-    async def ask(
-        node: Node, ids: Sequence[int], deadline: float
-    ) -> dict[int, list[GroupListing] | ApiError]:
-        connection = await cluster.connection(node.address, deadline)
-        answer: ListGroupsResponse = await connection.ask(request, deadline=deadline, need=need)
-        if answer.error_code:
-            return dict.fromkeys(ids, api_error(answer.error_code))
-        version = connection.version(ListGroupsRequest)
-        groups = [_listing(group, version) for group in answer.groups]
-        return {node_id: groups for node_id in ids}  # noqa: C420  (one id, and its own list)
-
-    outcomes = await settle(cluster, nodes, locate, ask, deadline=deadline)
-    errors = {node: error for node, error in outcomes.items() if isinstance(error, ApiError)}
-    if len(errors) == len(outcomes):
-        first = next(iter(errors.values()))
-        if first.code is ErrorCode.UNSUPPORTED_VERSION:
-            raise UnsupportedVersionError(first.message)
-        raise first
-    by_id = {
-        group.group_id: group
-        for listed in outcomes.values()
-        if not isinstance(listed, ApiError)
-        for group in listed
-    }
-    return Listings(tuple(by_id[group_id] for group_id in sorted(by_id)), errors)
-
-
-def _words(enum: type[Word], thing: str, given: Iterable[str] | None) -> list[str]:
-    """A filter in the protocol's own spelling. None filters nothing; an empty one is a mistake."""
-    if given is None:
-        return []
-    names = [given] if isinstance(given, str) else list(given)
-    valid = {value.value.lower(): value.value for value in enum}
-    if not names:
-        raise ValueError(f"no {thing} is given to filter by, expected None for all or {thing}s")
-    for name in names:
-        if name.strip().lower() not in valid:
-            raise ValueError(
-                f"{name!r} is not a group {thing}, expected one of {', '.join(valid.values())}"
-            )
-    return list(dict.fromkeys(valid[name.strip().lower()] for name in names))
-
-
-def _listing(group: ListedGroup, version: int) -> GroupListing:
-    return GroupListing(
-        group.group_id,
-        group.protocol_type,
-        state_of(group.group_state) if version >= BY_STATE.version else None,
-        type_of(group.group_type) if version >= BY_TYPE.version else None,
-    )
-
-
-def state_of(text: str) -> GroupState | str:
-    """A state by its name; the text itself where it is unknown, as in a newer broker."""
-    return _STATES.get(text, text)
-
-
-def type_of(text: str) -> GroupType | str:
-    """A type by its name; the text itself where it is unknown."""
-    return _TYPES.get(text, text)
 
 
 async def describe_groups(

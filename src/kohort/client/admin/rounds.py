@@ -186,6 +186,9 @@ class _Settling(Generic[Key, Value]):
         if not isinstance(outcome, ApiError):
             return self.unfinished is not None and self.unfinished(outcome)
         self._tried[key, outcome.code] += 1
+        if isinstance(outcome, RequestTimeoutError) and not outcome.sent:  # no connection in time
+            self._located.pop(key, None)
+            return True
         if isinstance(outcome, ConnectionFailedError) and outcome.sent and not self.repeatable:
             return False
         if self._tried[key, outcome.code] == _ATTEMPTS.get(outcome.code):

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from kohort.client.admin.arguments import INT32_MAX
 from kohort.client.admin.rounds import Locate, settle
@@ -11,6 +11,8 @@ from kohort.client.admin.views import (
     CreatedTopic,
     FoundOffset,
     NewTopic,
+    NodeDescription,
+    Nodes,
     Outcomes,
     PartitionDescription,
     TopicDescription,
@@ -18,7 +20,7 @@ from kohort.client.admin.views import (
 )
 from kohort.client.cluster import Cluster, Node, nodes_of
 from kohort.client.connection import Need
-from kohort.client.places import by_place
+from kohort.client.places import ByPartition, by_place
 from kohort.errors import ApiError, ErrorCode, api_error
 from kohort.terms import NO_TOPIC_ID, TopicPartition, millis_of
 from kohort.wire.messages.create_partitions import (
@@ -55,7 +57,7 @@ BY_ID = 6  # DeleteTopics takes a list of structs from this version on
 INT64_MAX = 2**63 - 1
 _POINTS = {"latest": -1, "earliest": -2, "max_timestamp": -3}
 
-When = str | int | datetime
+When: TypeAlias = str | int | datetime
 
 
 async def create_topics(
@@ -204,6 +206,25 @@ def _id(topic_id: bytes) -> bytes | None:
     return None if topic_id == NO_TOPIC_ID else topic_id
 
 
+async def describe_cluster(cluster: Cluster, *, deadline: float) -> Nodes:
+    """See `AdminClient.describe_cluster`."""
+    metadata = await cluster.brokers_and(None, deadline)
+    nodes = nodes_of(metadata)
+    replicas = {
+        replica
+        for topic in metadata.topics
+        for partition in topic.partitions
+        for replica in partition.replica_nodes
+    }
+    return Nodes(
+        (
+            NodeDescription(node.id, node.host, node.port, node.rack)
+            for _, node in sorted(nodes.items())
+        ),
+        away=tuple(sorted(replicas - nodes.keys())),
+    )
+
+
 async def list_topics(
     cluster: Cluster, *, internal: bool, deadline: float
 ) -> tuple[TopicListing, ...]:
@@ -211,7 +232,11 @@ async def list_topics(
     metadata = await cluster.metadata(None, deadline)
     listings = [
         TopicListing(
-            topic.name or "", _id(topic.topic_id), topic.is_internal, len(topic.partitions)
+            topic.name or "",
+            _id(topic.topic_id),
+            topic.is_internal,
+            None if topic.error_code else len(topic.partitions),
+            api_error(topic.error_code) if topic.error_code else None,
         )
         for topic in metadata.topics
         if internal or not topic.is_internal
@@ -259,7 +284,7 @@ def _partition(partition: MetadataResponsePartition) -> PartitionDescription:
 
 async def list_offsets(
     cluster: Cluster,
-    partitions: Mapping[tuple[str, int], When],
+    partitions: ByPartition[When],
     *,
     read_committed: bool,
     deadline: float,

@@ -4,16 +4,32 @@ Names are upstream's. What a broker did not say (it is too old, or its protocol 
 is None, never an invented value.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
 from kohort.errors import ApiError
-from kohort.terms import GroupState, GroupType, TopicPartition
+from kohort.terms import GroupState, GroupType, TopicPartition, uuid_text
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
+
+# The names of GroupState and GroupType, as upstream spells them, beside the enums themselves.
+StateName: TypeAlias = (
+    GroupState
+    | Literal[
+        "PreparingRebalance",
+        "CompletingRebalance",
+        "Stable",
+        "Dead",
+        "Empty",
+        "Assigning",
+        "Reconciling",
+        "NotReady",
+    ]
+)
+TypeName: TypeAlias = GroupType | Literal["classic", "consumer", "share", "streams"]
 
 # Topic name -> its partitions, sorted.
 Assignment = Mapping[str, tuple[int, ...]]
@@ -84,6 +100,19 @@ class NodeDescription:
     rack: str | None
 
 
+class Nodes(tuple[NodeDescription, ...]):  # noqa: SLOT001  (a tuple cannot have any)
+    """The brokers of a cluster, sorted by id. `away` are the ids of those that are not there, as
+    far as topics name them as replicas; a broker without any replica is not missed.
+    """
+
+    away: tuple[int, ...]
+
+    def __new__(cls, nodes: Iterable[NodeDescription] = (), *, away: tuple[int, ...] = ()) -> Self:
+        made = super().__new__(cls, nodes)
+        made.away = away
+        return made
+
+
 @dataclass(frozen=True, slots=True)
 class GroupListing:
     """A group as listed by ListGroups (KIP-40, KIP-518, KIP-848).
@@ -100,13 +129,17 @@ class GroupListing:
 
 @dataclass(frozen=True, slots=True)
 class Listings:
-    """All groups, sorted by id, and the brokers that could not be asked: node id -> why.
+    """All groups, sorted by id, and what is missing among them, with the reason.
 
-    The groups of a broker in `errors` are missing from `groups`.
+    `errors` has the id of each broker that could not be asked, and the partition of
+    __consumer_offsets of each coordinator that could not, such as one that nobody is at the moment:
+    their groups are missing from `groups`. `unverified` says why it is not known whether all
+    coordinators have answered; None where that is known.
     """
 
     groups: tuple[GroupListing, ...]
-    errors: Mapping[int, ApiError]
+    errors: Mapping[int | TopicPartition, ApiError]
+    unverified: ApiError | None = None
 
     def __iter__(self) -> Iterator[GroupListing]:
         return iter(self.groups)
@@ -239,6 +272,20 @@ class FoundOffset:
     leader_epoch: int | None
 
 
+class _WithTopicId:
+    """Shows the id of a topic as Kafka's tools write it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        shown = []
+        for field in fields(cast("Any", self)):  # its subclasses are dataclasses
+            value = getattr(self, field.name)
+            is_id = field.name == "topic_id" and value is not None
+            shown.append(f"{field.name}={uuid_text(value) if is_id else repr(value)}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
 @dataclass(frozen=True, slots=True)
 class NewTopic:
     """A topic to create. -1 leaves the number to the broker's default (KIP-464)."""
@@ -249,8 +296,8 @@ class NewTopic:
     configs: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CreatedTopic:
+@dataclass(frozen=True, slots=True, repr=False)
+class CreatedTopic(_WithTopicId):
     """What was created. The id is None below CreateTopics v7, the numbers None below v5."""
 
     name: str
@@ -259,14 +306,18 @@ class CreatedTopic:
     replication_factor: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class TopicListing:
-    """A topic's name, its id (None below Metadata v10), and how many partitions it has."""
+@dataclass(frozen=True, slots=True, repr=False)
+class TopicListing(_WithTopicId):
+    """A topic's name, its id (None below Metadata v10), and how many partitions it has.
+
+    `partitions` is None where the broker does not tell them; `error` says why.
+    """
 
     name: str
     topic_id: bytes | None
     internal: bool
-    partitions: int
+    partitions: int | None
+    error: ApiError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,8 +333,8 @@ class PartitionDescription:
     error: ApiError | None
 
 
-@dataclass(frozen=True, slots=True)
-class TopicDescription:
+@dataclass(frozen=True, slots=True, repr=False)
+class TopicDescription(_WithTopicId):
     """A topic and its partitions, sorted by index."""
 
     name: str

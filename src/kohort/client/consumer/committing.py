@@ -1,16 +1,17 @@
 """What an application commits: offsets that it gives, or all that it was handed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from typing import TypeAlias
 
 from kohort.client.admin.views import CommittedOffset
 from kohort.client.consumer.group_offsets import ToCommit
 from kohort.client.consumer.ownership import Ownership
 from kohort.client.fetching import Fetcher
-from kohort.client.places import by_place
+from kohort.client.places import ByPartition, by_place
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import TopicPartition
 
-Offsets = Mapping[TopicPartition, int | CommittedOffset]
+Offsets: TypeAlias = ByPartition[int | CommittedOffset]
 
 
 def to_commit(

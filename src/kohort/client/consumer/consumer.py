@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from time import monotonic
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, Unpack
 
 from kohort.client.admin.topics import When, list_offsets
 from kohort.client.admin.views import CommittedOffset, FoundOffset
@@ -23,10 +23,11 @@ from kohort.client.consumer.missing import Missing
 from kohort.client.consumer.ownership import Ownership, RebalanceListener, check_listener
 from kohort.client.consumer.protocols import Subscribed
 from kohort.client.consumer.reading import Asker, Reading, asker
-from kohort.client.consumer.settings import ConsumerSettings
-from kohort.client.fetching import ConsumerRecord, Fetcher, Place
+from kohort.client.consumer.settings import ConsumerOptions, ConsumerSettings
+from kohort.client.fetching import AnyRecord, Fetcher, Place
+from kohort.client.lifetime import Client
 from kohort.client.metadata import Metadata
-from kohort.client.places import by_place, place_of, places_of
+from kohort.client.places import ByPartition, Partition, by_place, place_of, places_of
 from kohort.client.settings import DEFAULT_SERVER, taken
 from kohort.errors import ApiError
 from kohort.terms import TopicPartition
@@ -37,11 +38,8 @@ _TICK_S = 0.25
 _running_task = asyncio.current_task
 _SILENT_S = 1.0  # how long `close` may take before it says what it waits for
 
-Partition = tuple[str, int]
-"""topic, index: a TopicPartition is one"""
 
-
-class Consumer:
+class Consumer(Client):
     """Reads topics of any Kafka-compatible cluster.
 
         async with Consumer("orders", group_id="billing") as consumer:
@@ -78,13 +76,17 @@ class Consumer:
         pattern: str | None = None,
         listener: RebalanceListener | None = None,
         assignors: Iterable[Assignor] = (),
-        **settings: Any,
+        **settings: Unpack[ConsumerOptions],
     ) -> None:
         self.settings, self._addresses = taken(ConsumerSettings, bootstrap_servers, settings)
         self.settings.check()
-        self._cluster = self._new_cluster()
+        self._cluster = Cluster(
+            self._addresses,
+            client_id=self.settings.client_id,
+            setup_s=self.settings.socket_connection_setup_timeout_ms / 1000,
+        )
         self._metadata = Metadata(self._cluster, max_age_s=self.settings.metadata_max_age_ms / 1000)
-        self._fetcher = Fetcher(self._new_cluster(), self._metadata, self.settings)
+        self._fetcher = Fetcher(self._cluster.another(), self._metadata, self.settings)
         self._handing = Handing()
         self._offsets: GroupOffsets | None = None
         if self.settings.group_id is not None:
@@ -106,7 +108,7 @@ class Consumer:
             fallback=self.settings.assignor_fallback,
         )
         self._group = Group(
-            self.settings, self._new_cluster, self._metadata, self._ownership, computing
+            self.settings, self._cluster.another, self._metadata, self._ownership, computing
         )
         self._reading = Reading(
             *(self._fetcher, self._handing, self._ownership),
@@ -278,7 +280,7 @@ class Consumer:
     def __aiter__(self) -> Self:
         return self
 
-    def __anext__(self) -> Coroutine[Any, Any, ConsumerRecord]:
+    def __anext__(self) -> Coroutine[Any, Any, AnyRecord]:
         # Who calls is who asks, whatever task awaits it: `asyncio.wait_for` makes one of its own
         # below Python 3.12. That costs one Python call a record, of those that are there already.
         try:
@@ -287,7 +289,7 @@ class Consumer:
             task = None
         return self._next(task)
 
-    async def _next(self, task: Asker) -> ConsumerRecord:
+    async def _next(self, task: Asker) -> AnyRecord:
         if monotonic() < self._reading.turn_at and task is self._reading.reader:
             record = self._handing.take()
             if record is not None:
@@ -302,14 +304,14 @@ class Consumer:
                 raise StopAsyncIteration from None
             raise
 
-    def getone(self) -> Coroutine[Any, Any, ConsumerRecord]:
+    def getone(self) -> Coroutine[Any, Any, AnyRecord]:
         """The next record of any partition; waits for it. Raises ValueError once it is closed.
 
         The task that calls is the one that asks, also where another one awaits it.
         """
         return self._one(asker())
 
-    async def _one(self, task: Asker) -> ConsumerRecord:
+    async def _one(self, task: Asker) -> AnyRecord:
         try:
             return await self._next(task)
         except StopAsyncIteration:
@@ -317,7 +319,7 @@ class Consumer:
 
     def getmany(
         self, *, timeout_ms: int = 0, max_records: int | None = None
-    ) -> Coroutine[Any, Any, dict[TopicPartition, list[ConsumerRecord]]]:
+    ) -> Coroutine[Any, Any, dict[TopicPartition, list[AnyRecord]]]:
         """The next records of some partitions, in the order of each: at most `max_records`, else
         `max_poll_records`. Waits up to `timeout_ms` for the first; empty when there are none.
         """
@@ -325,7 +327,7 @@ class Consumer:
 
     async def _many(
         self, task: Asker, timeout_ms: int, max_records: int | None
-    ) -> dict[TopicPartition, list[ConsumerRecord]]:
+    ) -> dict[TopicPartition, list[AnyRecord]]:
         if max_records is not None and max_records < 1:
             raise ValueError(f"max_records is {max_records}, expected 1 or more")
         self._check_asks()
@@ -338,7 +340,7 @@ class Consumer:
 
         Raises ValueError for a partition that is not assigned.
         """
-        self._check_loop()
+        self._check_usable()
         deadline = self._deadline()
         place = place_of(partition)
         while True:
@@ -361,9 +363,7 @@ class Consumer:
         self._handing.sought(place)
         self._fetcher.seek(place, offset if isinstance(offset, str) else Place(offset))
 
-    async def seek_to_time(
-        self, times: Mapping[Partition, When]
-    ) -> dict[TopicPartition, FoundOffset]:
+    async def seek_to_time(self, times: ByPartition[When]) -> dict[TopicPartition, FoundOffset]:
         """Go on from the first record that is not older: a datetime or milliseconds of 1970; at
         the end of a partition that has none. Raises ValueError and ApiError.
         """
@@ -398,12 +398,12 @@ class Consumer:
         return None if position is None or end is None else max(0, end - position.offset)
 
     async def offsets_for_times(
-        self, times: Mapping[Partition, When]
+        self, times: ByPartition[When]
     ) -> dict[TopicPartition, FoundOffset]:
         """For each partition the first record that is not older; "earliest" and "latest" will do
         as times. Raises ApiError.
         """
-        self._check_loop()
+        self._check_usable()
         found = await list_offsets(
             self._cluster,
             times,
@@ -435,7 +435,7 @@ class Consumer:
         self, *partitions: Partition
     ) -> dict[TopicPartition, CommittedOffset | None]:
         """The committed offset of each, None where there is none. Raises ApiError."""
-        self._check_loop()
+        self._check_usable()
         places = places_of(partitions)
         return await self._group_offsets().fetch(places, self._deadline())
 
@@ -447,6 +447,10 @@ class Consumer:
         return group_metadata(self.settings.group_id or "", who, self._told_elsewhere)
 
     # Inside
+
+    def _details(self) -> Mapping[str, object]:
+        wanted = str(self._group.wanted or "")
+        return {"group_id": self.settings.group_id, "reads": wanted}
 
     async def _let_go(self) -> None:
         """End all tasks and connections."""
@@ -478,18 +482,13 @@ class Consumer:
             with contextlib.suppress(RuntimeError):  # its loop is closed
                 self._loop.call_soon_threadsafe(self._group.refused_as, who, error)
 
-    def _new_cluster(self) -> Cluster:
-        return Cluster(self._addresses, client_id=self.settings.client_id)
-
     def _deadline(self) -> float:
         timeout_s = self.settings.default_api_timeout_ms / 1000
         return asyncio.get_running_loop().time() + timeout_s
 
     def _to_commit(self, offsets: Offsets | None) -> ToCommit:
         """What is to be committed as things are at this moment."""
-        self._check_loop()
-        if not self._tells_listener():  # which may commit while the consumer closes
-            self._check_open()
+        self._check_usable()
         self._group_offsets()
         handed = not self._tells_listener()  # who tells it does not know what is in work
         return to_commit(self._fetcher, self._ownership, offsets, handed=handed)
@@ -525,6 +524,11 @@ class Consumer:
         self._check_loop()
         if self._closed:
             raise ValueError("the consumer is closed")
+
+    def _check_usable(self) -> None:
+        """Open, or a listener asks while the consumer closes."""
+        if not self._tells_listener():
+            self._check_open()
 
     def _check_outside(self, call: str) -> None:
         """A listener is waited for before anything goes on: it cannot wait for that in turn."""

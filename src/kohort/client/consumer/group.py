@@ -11,6 +11,7 @@ from kohort.client.consumer.group_offsets import NOBODY, Identity
 from kohort.client.consumer.member import Member
 from kohort.client.consumer.ownership import Ownership
 from kohort.client.consumer.protocols import (
+    HEARTBEAT,
     ClassicProtocol,
     GroupProtocol,
     ModernProtocol,
@@ -196,7 +197,12 @@ class Group:
             logger.info("group %s: by the classic protocol: %s", self._settings.group_id, error)
             self._changing = asyncio.create_task(self._change())
         elif for_good and too_old and self._is_modern:
-            text = f"group_protocol is consumer, which the broker does not have: {error}"
+            needs = f"ConsumerGroupHeartbeat v{HEARTBEAT.version} (KIP-848, Apache Kafka 4.0)"
+            why = str(error) if isinstance(error, UnsupportedVersionError) else "it refuses that"
+            text = (
+                "group_protocol is consumer, which the broker does not have: "
+                f"it needs {needs}, and {why}"
+            )
             refusal = ApiError(ErrorCode.UNSUPPORTED_VERSION, text)
             self._ownership.refused(refusal, for_good=True)
         else:

@@ -7,10 +7,10 @@ records that it works on count as not processed, and partitions that are taken a
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from kohort.client.fetching import ConsumerRecord, Place
+from kohort.client.fetching import AnyRecord, Place
 from kohort.terms import TopicPartition
 
-Runs = Mapping[TopicPartition, Sequence[ConsumerRecord]]
+Runs = Mapping[TopicPartition, Sequence[AnyRecord]]
 """Records of partitions, none of them empty, each ascending."""
 
 
@@ -22,11 +22,11 @@ class Handing:
     """
 
     def __init__(self) -> None:
-        self.last: ConsumerRecord | None = None
-        self._run: Iterator[ConsumerRecord] = iter(())
+        self.last: AnyRecord | None = None
+        self._run: Iterator[AnyRecord] = iter(())
         self._of: TopicPartition | None = None  # whose run it is
         self._next: Place | None = None  # the first record of the run, until `last` says more
-        self._waiting: dict[TopicPartition, Sequence[ConsumerRecord]] = {}  # runs to come
+        self._waiting: dict[TopicPartition, Sequence[AnyRecord]] = {}  # runs to come
         self._began: dict[TopicPartition, Place] = {}  # of a batch
         self._left: dict[TopicPartition, Place] = {}  # was in work when it was sought
 
@@ -36,7 +36,7 @@ class Handing:
         """The next records to hand out one by one."""
         self._waiting.update(runs)
 
-    def take(self) -> ConsumerRecord | None:
+    def take(self) -> AnyRecord | None:
         """The next record, None when there is none. The one before it is processed."""
         record = next(self._run, None)
         if record is None:
@@ -48,7 +48,7 @@ class Handing:
         """The application gets these, all at once."""
         self._began = {partition: _place(records[0]) for partition, records in batch.items()}
 
-    def _next_run(self) -> ConsumerRecord | None:
+    def _next_run(self) -> AnyRecord | None:
         self._of = self._next = None
         if not self._waiting:
             return None
@@ -151,7 +151,7 @@ class Handing:
         return self._next
 
 
-def _of(record: ConsumerRecord) -> TopicPartition:
+def _of(record: AnyRecord) -> TopicPartition:
     return TopicPartition(record.topic, record.partition)
 
 
@@ -159,9 +159,9 @@ def _offset(place: Place) -> int:
     return place.offset
 
 
-def _place(record: ConsumerRecord) -> Place:
+def _place(record: AnyRecord) -> Place:
     return Place(record.offset, record.leader_epoch)
 
 
-def _after(record: ConsumerRecord) -> Place:
+def _after(record: AnyRecord) -> Place:
     return Place(record.offset + 1, record.leader_epoch)

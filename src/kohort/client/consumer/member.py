@@ -281,7 +281,7 @@ class Member:
     async def _hang_up(self, request: asyncio.Task[None] | None) -> None:
         if request is not None:
             request.cancel()
-        await self._cluster.close()
+        await self._cluster.hang_up()
         self._news.set()
 
     # Acting

@@ -48,8 +48,17 @@ class Subscribed(NamedTuple):
         """What an application asks for. Raises TypeError and ValueError where it is nothing that a
         broker could match.
         """
-        names = list(topics)
+        names: list[Any] = list(topics)
         for name in names:
+            if isinstance(name, Mapping):  # not shown, as it may hold a password
+                raise TypeError(
+                    "topics has a mapping, expected a text for each: settings go to "
+                    "bootstrap_servers=, as Consumer('orders', bootstrap_servers=settings)"
+                )
+            if isinstance(name, list | tuple | set | frozenset):
+                raise TypeError(
+                    f"topics has {name!r}, expected a text for each, as ('orders', 'payments')"
+                )
             if not isinstance(name, str):
                 raise TypeError(f"topics has {name!r}, expected a text for each")
         if not names and not pattern:

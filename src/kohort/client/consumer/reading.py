@@ -8,7 +8,7 @@ from typing import Any
 
 from kohort.client.consumer.handing import Handing
 from kohort.client.consumer.ownership import Ownership
-from kohort.client.fetching import ConsumerRecord, Fetcher
+from kohort.client.fetching import AnyRecord, Fetcher
 from kohort.terms import TopicPartition
 
 _TURN_S = 0.02  # how long records are handed out before others on the loop have a turn
@@ -84,7 +84,7 @@ class Reading:
         """The application could ask from now on."""
         self._asked_at = now
 
-    async def one(self, asker: Asker = None) -> ConsumerRecord:
+    async def one(self, asker: Asker = None) -> AnyRecord:
         """The next record; waits for it."""
         with self._alone(asker):
             await self.back()
@@ -96,7 +96,7 @@ class Reading:
 
     async def many(
         self, most: int | None, timeout_s: float, asker: Asker = None
-    ) -> dict[TopicPartition, list[ConsumerRecord]]:
+    ) -> dict[TopicPartition, list[AnyRecord]]:
         """Some records, or none after this time."""
         with self._alone(asker):
             await self.back()
@@ -143,9 +143,7 @@ class Reading:
         self.turn_at = monotonic() + _TURN_S
         await asyncio.sleep(0)
 
-    async def _wait(
-        self, most: int, timeout_s: float
-    ) -> dict[TopicPartition, list[ConsumerRecord]]:
+    async def _wait(self, most: int, timeout_s: float) -> dict[TopicPartition, list[AnyRecord]]:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
         self._waits = True

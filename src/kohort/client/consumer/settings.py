@@ -1,14 +1,16 @@
 """The settings of a consumer, under upstream's names with underscores for dots."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from kohort.client.fetching import FetchSettings
+from kohort.client.fetching import FetchOptions, FetchSettings
 from kohort.client.members.classic_assigning import PROTOCOLS
-from kohort.client.settings import checked, choice, flag, plain_text, text, whole
+from kohort.client.settings import checked, choice, flag, is_given, plain_text, text, whole
 
 GROUP_PROTOCOLS = ("auto", "consumer", "classic")
 FALLBACKS = ("none", "uniform")
+Strategy = Literal["range", "roundrobin", "cooperative-sticky"]
 DEFAULT_STRATEGY = ("range", "cooperative-sticky")
 
 
@@ -21,7 +23,7 @@ def _strategy(name: str, value: Any) -> tuple[str, ...]:
 
 
 # What has no meaning in one of the protocols, and what counts there instead.
-_OF_THE_OTHER = {
+OF_THE_OTHER = {
     "consumer": {
         "session_timeout_ms": "the broker decides, by group.consumer.session.timeout.ms",
         "heartbeat_interval_ms": "the broker decides, by group.consumer.heartbeat.interval.ms",
@@ -32,6 +34,31 @@ _OF_THE_OTHER = {
         "group_consumer_session_timeout_ms": "session_timeout_ms is the session there",
     },
 }
+
+
+class ConsumerOptions(FetchOptions, total=False):
+    """What `ConsumerSettings` is made of, for type checkers."""
+
+    client_id: str
+    group_id: str | None
+    group_instance_id: str | None
+    group_protocol: Literal["auto", "consumer", "classic"]
+    group_remote_assignor: str | None
+    partition_assignment_strategy: str | Iterable[Strategy]
+    group_consumer_session_timeout_ms: int
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    max_poll_interval_ms: int
+    assignor_timeout_ms: int
+    assignor_fallback: Literal["none", "uniform"]
+    max_poll_records: int
+    enable_auto_commit: bool
+    auto_commit_interval_ms: int
+    default_api_timeout_ms: int
+    close_timeout_ms: int
+    metadata_max_age_ms: int
+    socket_connection_setup_timeout_ms: int
+    security_protocol: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,16 +95,15 @@ class ConsumerSettings(FetchSettings):
     default_api_timeout_ms: int = whole(60_000, 1)
     close_timeout_ms: int = whole(30_000)
     metadata_max_age_ms: int = whole(300_000, 1)
+    socket_connection_setup_timeout_ms: int = whole(10_000, 1)
     security_protocol: str = plain_text()
 
     def check(self) -> None:
         """Raises ValueError for settings that contradict each other."""
-        defaults = ConsumerSettings()
-        for name, instead in _OF_THE_OTHER.get(self.group_protocol, {}).items():
-            given = getattr(self, name)
-            if given != getattr(defaults, name):
+        for name, instead in OF_THE_OTHER.get(self.group_protocol, {}).items():
+            if is_given(self, name):
                 raise ValueError(
-                    f"{name} is {given!r}, which means nothing with group_protocol "
+                    f"{name} is {getattr(self, name)!r}, which means nothing with group_protocol "
                     f"{self.group_protocol}: {instead}"
                 )
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
@@ -85,5 +111,11 @@ class ConsumerSettings(FetchSettings):
                 f"heartbeat_interval_ms is {self.heartbeat_interval_ms}, expected less than "
                 f"session_timeout_ms, which is {self.session_timeout_ms}"
             )
+        if (
+            self.group_id is None
+            and self.enable_auto_commit
+            and is_given(self, "enable_auto_commit")
+        ):
+            raise ValueError("enable_auto_commit is true, and there is no group_id to commit for")
         if self.group_instance_id is not None and self.group_id is None:
             raise ValueError("group_instance_id needs a group_id")

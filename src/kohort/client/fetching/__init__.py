@@ -7,7 +7,15 @@ on. A `track` is what is known of a partition, its `buffer` what waits to be han
 
 from kohort.client.fetching.decoding import RecordError
 from kohort.client.fetching.fetcher import Fetcher
-from kohort.client.fetching.record import ConsumerRecord, Place
-from kohort.client.fetching.settings import FetchSettings
+from kohort.client.fetching.record import AnyRecord, ConsumerRecord, Place
+from kohort.client.fetching.settings import FetchOptions, FetchSettings
 
-__all__ = ["ConsumerRecord", "FetchSettings", "Fetcher", "Place", "RecordError"]
+__all__ = [
+    "AnyRecord",
+    "ConsumerRecord",
+    "FetchOptions",
+    "FetchSettings",
+    "Fetcher",
+    "Place",
+    "RecordError",
+]

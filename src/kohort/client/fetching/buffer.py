@@ -13,7 +13,7 @@ from kohort.client.fetching.decoding import (
     records_of,
     whole_batches,
 )
-from kohort.client.fetching.record import ConsumerRecord, Place
+from kohort.client.fetching.record import AnyRecord, Place
 from kohort.client.fetching.settings import FetchSettings
 from kohort.errors import KohortError, WireError
 from kohort.terms import TopicPartition
@@ -43,7 +43,7 @@ class Buffer:
         self._take_from = place
         self._settings = settings
         self._answers: deque[_Answer] = deque()
-        self._rows: list[ConsumerRecord] = []
+        self._rows: list[AnyRecord] = []
         self._row = 0
 
     @property
@@ -79,7 +79,7 @@ class Buffer:
         self.bytes += len(data)
         self.fetch_from = end
 
-    def take(self, most: int) -> list[ConsumerRecord]:
+    def take(self, most: int) -> list[AnyRecord]:
         """Up to so many records. Without any, `error` may be set."""
         while self._row == len(self._rows) and self._answers:
             self._decode_next()
@@ -110,7 +110,7 @@ class Buffer:
                 if answer.aborted is None
                 else answer.aborted.drops(answer.data, position, header)
             )
-            rows: list[ConsumerRecord] = []
+            rows: list[AnyRecord] = []
             if not hidden:
                 first = self._take_from.offset
                 rows = records_of(self.partition, answer.data, position, header, first)

@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
-from kohort.client.fetching.record import ConsumerRecord
+from kohort.client.fetching.record import AnyRecord, ConsumerRecord
 from kohort.errors import KohortError, WireError
 from kohort.terms import TopicPartition
 from kohort.wire.batch import (
@@ -99,7 +99,7 @@ def records_of(
     position: int,
     header: BatchHeader,
     first: int,
-) -> list[ConsumerRecord]:
+) -> list[AnyRecord]:
     """The records of a whole batch from offset `first` on. Raises WireError and nothing else."""
     body, at, end = plain_records(data, position, header, OUTPUT_LIMIT)
     new, make, zigzag = tuple.__new__, ConsumerRecord, _ZIGZAG
@@ -109,7 +109,7 @@ def records_of(
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     epoch = header.partition_leader_epoch
     skip = first - base_offset  # records below this delta were handed out before
-    found: list[ConsumerRecord] = []
+    found: list[AnyRecord] = []
     last_delta = -1
     try:
         for _ in range(header.count):
@@ -215,12 +215,12 @@ def records_of(
 
 
 def deserialized(
-    raw: Sequence[ConsumerRecord],
+    raw: Sequence[AnyRecord],
     key: Callable[[bytes], Any] | None,
     value: Callable[[bytes], Any] | None,
-) -> tuple[list[ConsumerRecord], RecordError | None]:
+) -> tuple[list[AnyRecord], RecordError | None]:
     """The records up to the first that a deserializer does not take, and why it does not."""
-    found: list[ConsumerRecord] = []
+    found: list[AnyRecord] = []
     for record in raw:
         try:
             if key is not None and record.key is not None:

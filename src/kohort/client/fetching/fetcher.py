@@ -13,11 +13,12 @@ from kohort.client.cluster import Cluster, Node
 from kohort.client.fetching.buffer import Buffer
 from kohort.client.fetching.decoding import RecordError
 from kohort.client.fetching.finding import PAUSE_S, Finding, out_of_range, tell_anew
-from kohort.client.fetching.record import ConsumerRecord, Place
+from kohort.client.fetching.record import AnyRecord, Place
 from kohort.client.fetching.session import BROKEN, Session, Wanted, everything
 from kohort.client.fetching.settings import FetchSettings
 from kohort.client.fetching.track import Reset, Track
 from kohort.client.metadata import KnownTopic, Metadata
+from kohort.client.repeats import Repeats
 from kohort.errors import ApiError, ErrorCode, KohortError, api_error
 from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition
 from kohort.wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
@@ -56,6 +57,7 @@ class Fetcher:
     """
 
     def __init__(self, cluster: Cluster, metadata: Metadata, settings: FetchSettings) -> None:
+        self._repeats = Repeats()
         self._cluster = cluster
         self._metadata = metadata
         self._settings = settings
@@ -175,13 +177,13 @@ class Fetcher:
 
     # Records
 
-    def take(self, most: int) -> dict[TopicPartition, list[ConsumerRecord]]:
+    def take(self, most: int) -> dict[TopicPartition, list[AnyRecord]]:
         """Up to so many records, partition by partition in turn. Never waits.
 
         Raises the error of a partition (ApiError, or RecordError for one record) when no other has
         anything to hand out, each time, until somebody seeks: its position stays.
         """
-        found: dict[TopicPartition, list[ConsumerRecord]] = {}
+        found: dict[TopicPartition, list[AnyRecord]] = {}
         served = []
         for partition, track in self._tracks.items():
             if most <= 0:
@@ -256,8 +258,10 @@ class Fetcher:
             ]
             try:
                 await self._finding.leaders([track for track in due if track.leader is None])
+                self._repeats.end()
             except KohortError as error:
-                logger.info("leaders are not known yet: %s", error)
+                if self._repeats.is_due(str(error)):
+                    logger.info("leaders are not known yet: %s", error)
                 await asyncio.sleep(PAUSE_S)
             except Exception:
                 logger.exception("leaders are not known yet")

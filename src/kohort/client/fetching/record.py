@@ -1,12 +1,17 @@
 """What a consumer hands out, and a place in a partition."""
 
-from typing import Any, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
 
-class ConsumerRecord(NamedTuple):
-    """One record. `key` and `value` are bytes or None, or what the deserializers make of them.
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class ConsumerRecord(NamedTuple, Generic[Key, Value]):
+    """One record. `key` and `value` are bytes or None, or what the deserializers make of them: a
+    program that knows says so, as `record: ConsumerRecord[str, Order]`.
 
     `timestamp_ms` is the producer's time ("create") or the broker's ("append"). `leader_epoch` is
     -1 where the log does not tell it.
@@ -16,11 +21,15 @@ class ConsumerRecord(NamedTuple):
     partition: int
     offset: int
     timestamp_ms: int
-    timestamp_type: str
-    key: Any
-    value: Any
+    timestamp_type: Literal["create", "append"]
+    key: Key
+    value: Value
     headers: Headers = ()
     leader_epoch: int = -1
+
+
+AnyRecord: TypeAlias = ConsumerRecord[Any, Any]
+"""What a consumer hands out: only the program knows what its deserializers return."""
 
 
 class Place(NamedTuple):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 from kohort.client.settings import checked, choice, flag, function, text, whole
 
@@ -49,6 +49,23 @@ def duration_of(reset: str) -> timedelta:
         except OverflowError:
             raise ValueError(f"{spelled!r} is no duration that can be reckoned with") from None
     raise ValueError(f"{spelled!r} is no duration, expected one such as PT1H or P1DT30M")
+
+
+class FetchOptions(TypedDict, total=False):
+    """What `FetchSettings` is made of, for type checkers."""
+
+    fetch_min_bytes: int
+    fetch_max_bytes: int
+    fetch_max_wait_ms: int
+    max_partition_fetch_bytes: int
+    queued_max_bytes: int
+    isolation_level: Literal["read_uncommitted", "read_committed"]
+    auto_offset_reset: str
+    client_rack: str | None
+    check_crcs: bool
+    request_timeout_ms: int
+    key_deserializer: Callable[[bytes], Any] | None
+    value_deserializer: Callable[[bytes], Any] | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from kohort.client.cluster import Node
 from kohort.client.fetching.buffer import Buffer
-from kohort.client.fetching.record import ConsumerRecord, Place
+from kohort.client.fetching.record import AnyRecord, Place
 from kohort.client.fetching.session import Wanted
 from kohort.client.fetching.settings import FetchSettings
 from kohort.errors import ApiError, ErrorCode, KohortError
@@ -94,7 +94,7 @@ class Track:
             return self.error
         return self.buffer.error
 
-    def take(self, most: int) -> list[ConsumerRecord]:
+    def take(self, most: int) -> list[AnyRecord]:
         """Up to so many records."""
         return [] if self.paused or self.buffer is None else self.buffer.take(most)
 

@@ -22,6 +22,9 @@ class TopicIdPartition(NamedTuple):
     def __str__(self) -> str:
         return f"{uuid_text(self.topic_id)}:{self.partition}"
 
+    def __repr__(self) -> str:
+        return f"TopicIdPartition({self})"
+
 
 Partition = TypeVar("Partition")  # by topic id (KIP-848) or by topic name (classic)
 

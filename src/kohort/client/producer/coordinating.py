@@ -396,8 +396,9 @@ class Coordinating:
     def _produce_version(self) -> int:
         return NEWEST if self.transactions.is_v2 else PRODUCE_V1
 
-    def _failed(self, error: ApiError) -> None:
+    def _failed(self, error: ApiError) -> ApiError:
         self.transactions.doom(error)
+        return self.transactions.of_delivery(error)
 
     def _look(self) -> None:
         """Tell the coordinator of partitions that are to be written to."""

@@ -5,8 +5,10 @@ import logging
 from collections.abc import Callable
 
 from kohort.client.cluster import Cluster
+from kohort.client.connection import Connection
 from kohort.client.producing.batch import ProducerId
 from kohort.client.producing.queue import Queue
+from kohort.client.repeats import Repeats
 from kohort.client.settings import INT32_MAX
 from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, api_error
 from kohort.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -23,20 +25,23 @@ async def ask_for_identity(
     there will be none.
     """
     attempt = 0
+    repeats = Repeats()
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=INT32_MAX)
+
+    async def ask(connection: Connection, deadline: float) -> InitProducerIdResponse:
+        answer: InitProducerIdResponse = await connection.ask(request, deadline=deadline, at_most=5)
+        return answer
+
     while True:
         deadline = asyncio.get_running_loop().time() + _ASK_S
         try:
-            connection = await cluster.any_connection(deadline)
-            answer: InitProducerIdResponse = await connection.ask(
-                request, deadline=deadline, at_most=5
-            )
+            answer = await cluster.ask_any(ask, deadline)
         except UnsupportedVersionError as error:
             text = f"{error}: set enable_idempotence to false"
             over(ApiError(ErrorCode.UNSUPPORTED_VERSION, text))
             return
         except KohortError as error:
-            logger.info("no producer id yet: %s", error)
+            _say(repeats, error)
         else:
             if not answer.error_code:
                 queue.producer = ProducerId(answer.producer_id, answer.producer_epoch)
@@ -45,6 +50,11 @@ async def ask_for_identity(
             if not refusal.code.retriable:
                 over(refusal)
                 return
-            logger.info("no producer id yet: %s", refusal)
+            _say(repeats, refusal)
         await cluster.pause(attempt, float("inf"))
         attempt += 1
+
+
+def _say(repeats: Repeats, error: KohortError) -> None:
+    if repeats.is_due(str(error)):
+        logger.info("no producer id yet: %s", error)

@@ -7,24 +7,25 @@ import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from kohort.client.admin.views import CommittedOffset
 from kohort.client.cluster import Cluster
 from kohort.client.consumer import GroupMetadata
+from kohort.client.lifetime import Client
 from kohort.client.metadata import KnownTopic, Metadata
-from kohort.client.places import by_place
+from kohort.client.places import ByPartition, by_place
 from kohort.client.producer.coordinating import Coordinating
 from kohort.client.producer.identity import ask_for_identity
 from kohort.client.producer.sender import Delivered, Sender, pauses
-from kohort.client.producer.settings import CODECS, ProducerSettings
+from kohort.client.producer.settings import CODECS, ProducerOptions, ProducerSettings
 from kohort.client.producing.errors import DeliveryError
 from kohort.client.producing.partitioning import Sticky, partition_of
 from kohort.client.producing.queue import Limits, Queue
 from kohort.client.producing.transactions import UNFINISHED
 from kohort.client.settings import DEFAULT_SERVER, taken
 from kohort.errors import ApiError, ErrorCode
-from kohort.terms import PartitionIndex, TopicPartition
+from kohort.terms import PartitionIndex
 from kohort.wire.batch import HEADER_SIZE, RECORD_SIZE
 
 logger = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ _INT64_MAX = (1 << 63) - 1
 _running_loop = asyncio.get_running_loop
 
 
-class Producer:
+class Producer(Client):
     """Writes to topics of any Kafka-compatible cluster.
 
         async with Producer(bootstrap_servers="127.0.0.1:9092") as producer:
@@ -62,11 +63,15 @@ class Producer:
         self,
         *,
         bootstrap_servers: str | Iterable[str] | Mapping[str, Any] = DEFAULT_SERVER,
-        **settings: Any,
+        **settings: Unpack[ProducerOptions],
     ) -> None:
         self.settings, self._addresses = taken(ProducerSettings, bootstrap_servers, settings)
         self.settings.check()
-        self._cluster = self._new_cluster()
+        self._cluster = Cluster(
+            self._addresses,
+            client_id=self.settings.client_id,
+            setup_s=self.settings.socket_connection_setup_timeout_ms / 1000,
+        )
         self._metadata = Metadata(self._cluster, max_age_s=self.settings.metadata_max_age_ms / 1000)
         self._queue = Queue(
             Limits(
@@ -81,8 +86,9 @@ class Producer:
             pause_ms=pauses(self.settings),
         )
         self._sender = Sender(
-            self._new_cluster(), self._metadata, self._queue, self.settings, self._identify
+            self._cluster.another(), self._metadata, self._queue, self.settings, self._identify
         )
+        self._sender.choose = self._choose
         self._room = self._sender.room
         self._coordinating: Coordinating | None = None
         if self.settings.transactional_id is not None:
@@ -96,7 +102,6 @@ class Producer:
         self._owes_turn = False
         self._is_open = False
         self._closed = False
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._ended = asyncio.Event()  # `close` is over
 
     # Beginning and end
@@ -214,6 +219,7 @@ class Producer:
             await self._wait_for_room(topic, size)
         if not self._is_open or self._coordinating is not None or self._sender.trouble is not None:
             self._check_in_transaction()
+        pinned = partition is not None
         if partition is None:
             sticky = None if key is not None else self._sticky.get(topic)
             if sticky is not None and sticky.left > 0 and sticky.partition in known.partitions:
@@ -227,6 +233,7 @@ class Producer:
             time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms,
             *(key, value, pairs, delivery, size),
             self._sender.now,
+            pinned=pinned,
         ):
             self._sender.wake()
             self._owes_turn = True  # of the next call: this one cannot be cancelled any more
@@ -320,7 +327,7 @@ class Producer:
 
     async def send_offsets_to_transaction(
         self,
-        offsets: Mapping[TopicPartition, int | CommittedOffset],
+        offsets: ByPartition[int | CommittedOffset],
         group: GroupMetadata | str,
     ) -> None:
         """Commit offsets of a group with the transaction: those of the next records to read.
@@ -343,6 +350,10 @@ class Producer:
 
     # Inside
 
+    def _details(self) -> Mapping[str, object]:
+        settings = self.settings
+        return {"client_id": settings.client_id, "transactional_id": settings.transactional_id}
+
     async def _finish(self) -> None:
         if self._coordinating is not None and self._coordinating.transactions.phase in UNFINISHED:
             await self._abort_quietly()
@@ -364,9 +375,6 @@ class Producer:
         if self._coordinating is None:
             raise ValueError("the producer has no transactions: give it a transactional_id")
         return self._coordinating
-
-    def _new_cluster(self) -> Cluster:
-        return Cluster(self._addresses, client_id=self.settings.client_id)
 
     def _deadline(self) -> float:
         return asyncio.get_running_loop().time() + self.settings.max_block_ms / 1000

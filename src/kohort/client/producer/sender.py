@@ -14,8 +14,10 @@ from kohort.client.producer.patience import Patience
 from kohort.client.producer.room import Room
 from kohort.client.producer.settings import ProducerSettings
 from kohort.client.producing.batch import Batch
+from kohort.client.producing.errors import DeliveryError
 from kohort.client.producing.queue import UNKNOWN, Outcome, Queue
 from kohort.client.producing.verdicts import Verdict, is_elsewhere
+from kohort.client.repeats import Repeats
 from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, api_error
 from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition, uuid_text
 from kohort.wire.compression import Compression
@@ -51,9 +53,10 @@ class Sender:
     """`cluster` is for Produce requests alone; look-ups go to that of `metadata`.
 
     `may_send` says whether a partition may be written to at the moment, and `version` the highest
-    version of Produce to use. `on_failure` hears of each error that ends a batch, and `on_over`
-    gives the error of everything after one that ends the producer. `after_turn` is called when all
-    was sent that may be sent, and `identify` is run when the queue needs a producer id.
+    version of Produce to use. `on_failure` hears of each error that ends a batch, and gives what
+    its deliveries raise; `on_over` gives the error of everything after one that ends the producer.
+    `after_turn` is called when all was sent that may be sent, and `identify` is run when the queue
+    needs a producer id. `choose` gives the partition of a record by topic, key and size.
     """
 
     def __init__(
@@ -67,8 +70,9 @@ class Sender:
         self.trouble: ApiError | None = None  # nothing is sent any more, and why
         self.may_send: Callable[[TopicPartition], bool] = lambda _: True
         self.version: Callable[[], int] = lambda: NEWEST
-        self.on_failure: Callable[[ApiError], None] = lambda _: None
+        self.on_failure: Callable[[ApiError], ApiError] = lambda error: error
         self.on_over: Callable[[ApiError], ApiError] = lambda error: error
+        self.choose: Callable[[KnownTopic, bytes | None, int], int] = _first
         self.after_turn: Callable[[], None] = lambda: None
         self.topics: set[str] = set()  # those whose leaders and partitions are kept up to date
         self.room = Room(settings.buffer_memory, lambda: queue.used)
@@ -83,8 +87,11 @@ class Sender:
         self._told = asyncio.Event()  # set for a moment whenever the fate of something is known
         self._under_way: Counter[int] = Counter()  # requests by node
         self._held_until: dict[int, float] = {}  # by node: its quota is used up
+        self._anew: set[str] = set()  # topics that were deleted and made anew meanwhile
+        self._lacking: set[str] = set()  # those that lacked a partition at the last look
         self._moved: set[str] = set()  # topics whose leaders are not those of the metadata
         self._why = ""  # the last look-up failed
+        self._repeats = Repeats()
         self._patience = Patience(lambda: asyncio.get_running_loop().time())
         self._tasks: set[asyncio.Task[None]] = set()
         self._looking: asyncio.Task[None] | None = None
@@ -150,12 +157,7 @@ class Sender:
         """Everybody who waits for these records learns what became of them."""
         for batch, offset, append_time, error in outcomes:
             if error is not None:
-                self.on_failure(error)
-                for delivery in batch.deliveries:
-                    if not delivery.done():
-                        delivery.set_exception(error)
-                        if self.queue.transactional:  # who commits is told, so nobody else has to
-                            delivery.exception()
+                self._fail(batch.deliveries, error)
                 continue
             topic, partition = batch.place
             step = 0 if offset < 0 else 1
@@ -167,6 +169,14 @@ class Sender:
                 offset += step  # noqa: PLW2901  (of the record after it)
         self.room.look()
         self._pulse()
+
+    def _fail(self, deliveries: Iterable[Any], error: ApiError) -> None:
+        reason = self.on_failure(error)
+        for delivery in deliveries:
+            if not delivery.done():
+                delivery.set_exception(reason)
+                if self.queue.transactional:  # who commits is told, so nobody else has to
+                    delivery.exception()
 
     async def close(self, error: ApiError) -> None:
         """End all tasks and connections. What has not been delivered fails with this error."""
@@ -256,6 +266,7 @@ class Sender:
             found = await self._metadata.topics(topics, deadline, create=True)
             self._moved -= topics
             self._patience.passed("the cluster")
+            self._repeats.end()
             self._why = ""
             for topic, outcome in found.items():
                 why = self._why_not(topic, outcome)
@@ -267,7 +278,8 @@ class Sender:
         except KohortError as error:
             self._why = str(error)
             self._patience.failed("the cluster", error)
-            logger.info("topics are not known yet: %s", error)
+            if self._repeats.is_due(str(error)):
+                logger.info("topics are not known yet: %s", error)
         finally:
             if self._why:
                 await asyncio.sleep(self._settings.retry_backoff_ms / 1000)
@@ -285,8 +297,35 @@ class Sender:
             return f"a partition of {topic} has no leader"
         for partition in self.queue.partitions(topic):
             if partition not in outcome.partitions:  # the topic was made anew
+                self._displace(outcome)
                 return f"{topic} has no partition {partition} any more"
+        self._lacking.discard(topic)
+        self._anew.discard(topic)
         return ""
+
+    def _displace(self, topic: KnownTopic) -> None:
+        """Records of partitions that are not there any more go to others, or fail where the
+        application chose the partition. A broker that lags behind may know fewer partitions than
+        there are: the topic has to be another one, by its id. Where brokers give no ids, they have
+        to say so twice.
+        """
+        said_before = topic.id == NO_TOPIC_ID and topic.name in self._lacking
+        if topic.name not in self._anew and not said_before:
+            self._lacking.add(topic.name)
+            return
+        gone = [at for at in self.queue.partitions(topic.name) if at not in topic.partitions]
+        for batch in self.queue.displace(topic.name, gone):
+            pinned = []
+            for at, record in enumerate(batch.contents()):
+                if batch.is_pinned(at):
+                    pinned.append(batch.deliveries[at])
+                elif not batch.deliveries[at].done():
+                    partition = self.choose(topic, record.key, batch.charge // batch.count)
+                    self.queue.replace(batch, at, record, partition, self.now())
+            if pinned:
+                self._fail(pinned, _gone(batch, topic))
+        self.room.look()
+        self._pulse()
 
     async def _refresh(self) -> None:
         """Leaders may have moved, and topics have grown, without anybody who told."""
@@ -306,12 +345,16 @@ class Sender:
             "%s (id %s, before %s): what is not delivered goes to the new one",
             *(text, uuid_text(topic_id), uuid_text(former)),
         )
+        self._anew.add(topic)
         if self.queue.made_anew(topic):
             error = ApiError(
                 ErrorCode.UNKNOWN_TOPIC_ID, f"{text}: records of the transaction are gone with it"
             )
             self.on_failure(error)
             self.drop(error)
+        known = self._metadata.cached(topic)
+        if known is not None and known.partitions:
+            self._displace(known)  # before anybody sends to the new ones: keys keep their order
 
     # Requests
 
@@ -366,6 +409,9 @@ class Sender:
         answer: ProduceResponse = await connection.ask(
             request, deadline=deadline, need=self._need, at_most=at_most
         )
+        if connection.held_until:  # its quota is used up
+            self._held_until[node_id] = connection.held_until
+            asyncio.get_running_loop().call_at(connection.held_until, self.wake)
         names = {topic_id: name for name, topic_id in ids.items()}
         for topic in answer.responses:
             topic.name = topic.name or names.get(TopicId(topic.topic_id), "")
@@ -389,10 +435,6 @@ class Sender:
             for batch in batches:
                 self.tell(self.queue.acked(batch, UNKNOWN, UNKNOWN))
             return
-        if answer.throttle_time_ms > 0:
-            loop = asyncio.get_running_loop()
-            self._held_until[node_id] = loop.time() + answer.throttle_time_ms / 1000
-            loop.call_at(self._held_until[node_id], self.wake)
         told = {
             (topic.name, result.index): result
             for topic in answer.responses
@@ -424,9 +466,26 @@ class Sender:
         if is_elsewhere(error.code) or isinstance(error, ConnectionFailedError):
             self._moved.add(batch.place.topic)
         is_over = self.queue.verdict(batch, error.code) is Verdict.OVER
-        self.tell(self.queue.refused(batch, error, self.now(), offset))
+        outcomes = self.queue.refused(batch, error, self.now(), offset)
         if is_over:
             self.over(error)
+        self.tell(outcomes)
+
+
+def _first(topic: KnownTopic, _key: bytes | None, _size: int) -> int:
+    return int(next(iter(topic.partitions)))
+
+
+def _gone(batch: Batch, topic: KnownTopic) -> DeliveryError:
+    count = len(topic.partitions)
+    many = f"{count} partition{'s' * (count != 1)}"
+    known = "it may have been written to the former topic" if batch.maybe_written else ""
+    text = (
+        f"{batch.place}: {topic.name} has no partition {batch.place.partition} any more, it was "
+        f"made anew with {many}; {known or 'it was not written'}"
+    )
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return DeliveryError(code, text, maybe_written=batch.maybe_written)
 
 
 def pauses(settings: ProducerSettings) -> Callable[[int], int]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 from kohort.client.settings import checked, choice, flag, function, plain_text, text, whole
 from kohort.wire.compression import Compression
@@ -24,6 +24,33 @@ def _idempotence(name: str, value: Any) -> bool | None:
     if found is not None and not isinstance(found, bool):
         raise ValueError(f"{name} is {value!r}, expected true or false")
     return found
+
+
+class ProducerOptions(TypedDict, total=False):
+    """What `ProducerSettings` is made of, for type checkers."""
+
+    client_id: str
+    acks: Literal["all", "-1", "0", "1", -1, 0, 1]
+    enable_idempotence: bool | None
+    linger_ms: int
+    batch_size: int
+    buffer_memory: int
+    max_request_size: int
+    compression_type: Literal["none", "gzip", "snappy", "lz4", "zstd"]
+    max_in_flight_requests_per_connection: int
+    request_timeout_ms: int
+    delivery_timeout_ms: int
+    max_block_ms: int
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+    metadata_max_age_ms: int
+    socket_connection_setup_timeout_ms: int
+    partitioner_ignore_keys: bool
+    transactional_id: str | None
+    transaction_timeout_ms: int
+    key_serializer: Callable[[Any], bytes] | None
+    value_serializer: Callable[[Any], bytes] | None
+    security_protocol: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +78,7 @@ class ProducerSettings:
     retry_backoff_ms: int = whole(100)
     retry_backoff_max_ms: int = whole(1000)
     metadata_max_age_ms: int = whole(300_000, 1)
+    socket_connection_setup_timeout_ms: int = whole(10_000, 1)
     partitioner_ignore_keys: bool = flag(default=False)
     transactional_id: str | None = text()
     transaction_timeout_ms: int = whole(60_000, 1)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from kohort.errors import ApiError
 from kohort.terms import TopicPartition
 from kohort.wire.batch import HEADER_SIZE, TRANSACTIONAL, GrowingBatch, records, seal
+from kohort.wire.batch.reading import Record
 from kohort.wire.compression import compress
 
 Headers = Iterable[tuple[str, bytes | None]]
@@ -33,7 +34,7 @@ class Batch(GrowingBatch):
 
     __slots__ = (
         *("attempts", "charge", "codec", "created", "deliveries", "expires", "last_error"),
-        *("limit", "maybe_written", "not_before", "number", "on_wire", "place"),
+        *("limit", "maybe_written", "not_before", "number", "on_wire", "pinned", "place"),
         *("producer", "sealed_body", "sequence", "settled", "timestamps"),
     )
 
@@ -66,6 +67,7 @@ class Batch(GrowingBatch):
         self.maybe_written = False
         self.settled = False
         self.last_error: ApiError | None = None
+        self.pinned: set[int] | None = None  # records whose partition the application chose
 
     @property
     def size(self) -> int:
@@ -90,6 +92,8 @@ class Batch(GrowingBatch):
         headers: Headers,
         delivery: Any,
         charge: int,
+        *,
+        pinned: bool = False,
     ) -> None:
         """Take a first record, or one that has room."""
         taken = self.add(timestamp, key, value, headers, self.limit)
@@ -97,6 +101,22 @@ class Batch(GrowingBatch):
         self.deliveries.append(delivery)
         self.timestamps.append(timestamp)
         self.charge += charge
+        if pinned:
+            self.pin()
+
+    def pin(self) -> None:
+        """The last record belongs to this partition and to no other."""
+        if self.pinned is None:
+            self.pinned = set()
+        self.pinned.add(len(self.deliveries) - 1)
+
+    def is_pinned(self, at: int) -> bool:
+        """Whether the application chose the partition of a record."""
+        return self.pinned is not None and at in self.pinned
+
+    def contents(self) -> list[Record]:
+        """Its records as they were taken."""
+        return list(records(self.sealed(transactional=False), 0))
 
     def close(self) -> None:
         """Take no more records, and compress those that are there."""
@@ -122,15 +142,15 @@ class Batch(GrowingBatch):
 
     def halves(self) -> tuple["Batch", "Batch"]:
         """Two batches with its records, and with its sequences where it has some."""
-        found = records(self.sealed(transactional=False), 0)
         middle = self.count // 2
         parts = (self._part(0, middle), self._part(middle, self.count))
         charge = self.charge // self.count
-        for at, record in enumerate(found):
+        for at, record in enumerate(self.contents()):
             part = parts[at >= middle]
             part.take(
                 *(record.timestamp, record.key, record.value, record.headers),
                 *(self.deliveries[at], charge),
+                pinned=self.is_pinned(at),
             )
         parts[1].charge += self.charge - charge * self.count
         return parts

@@ -4,7 +4,7 @@ The caller tells the time in milliseconds, and who leads a partition. It sends t
 `take` gives, and tells for each batch what came of it. Every batch ends in exactly one `Outcome`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
 from kohort.client.producing.batch import NOBODY, Batch, Headers, ProducerId
@@ -13,6 +13,7 @@ from kohort.client.producing.lane import Lane
 from kohort.client.producing.verdicts import Verdict, may_be_written, verdict
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import TopicPartition
+from kohort.wire.batch.reading import Record
 
 EPOCH_MAX = 32767
 UNKNOWN = -1
@@ -108,8 +109,12 @@ class Queue:
         delivery: Any,
         charge: int,
         now: Callable[[], int],
+        *,
+        pinned: bool = False,
     ) -> bool:
-        """Take a record. True when there is something new to do: a first batch, or a full one."""
+        """Take a record; `pinned` where the application chose its partition. True when there is
+        something new to do: a first batch, or a full one.
+        """
         self.used += charge
         lane = self._busy.get(where)
         if lane is None:
@@ -123,9 +128,11 @@ class Queue:
                 batch.deliveries.append(delivery)
                 batch.timestamps.append(timestamp)
                 batch.charge += charge
+                if pinned:
+                    batch.pin()
                 return False
         batch = self._new_batch(lane.place, now())
-        batch.take(timestamp, key, value, headers, delivery, charge)
+        batch.take(timestamp, key, value, headers, delivery, charge, pinned=pinned)
         lane.fresh.append(batch)
         return True
 
@@ -295,6 +302,38 @@ class Queue:
         lanes = [lane for lane in self._lanes.values() if lane.place.topic == topic]
         wrote = [lane.made_anew() and lane.producer == self.producer for lane in lanes]
         return self.transactional and any(wrote)
+
+    def displace(self, topic: str, partitions: Collection[int]) -> list[Batch]:
+        """Take out what waits for these partitions of a topic, in the order in which it came: they
+        are not there any more. Batches whose answer is awaited stay until it has come.
+        """
+        found: list[Batch] = []
+        for lane in list(self._busy.values()):
+            if lane.place.topic != topic or lane.place.partition not in partitions:
+                continue
+            for batch in (*lane.flying, *lane.fresh):
+                if not batch.on_wire and not batch.settled:
+                    batch.settled = True
+                    self.used -= batch.charge
+                    self._give_up(lane, batch)
+                    found.append(batch)
+        return found
+
+    def replace(self, batch: Batch, at: int, record: Record, partition: int, now: int) -> None:
+        """Put a record of a batch that was displaced into another partition. Who waits for the
+        former batch waits for this one, and it expires no later.
+        """
+        where = (batch.place.topic, partition)
+        charge = batch.charge // batch.count
+        if at == 0:
+            charge += batch.charge % batch.count
+        self.add(
+            *(where, record.timestamp, record.key, record.value, record.headers),
+            *(batch.deliveries[at], charge, lambda: now),
+        )
+        taken = self._busy[where].fresh[-1]
+        taken.number = min(taken.number, batch.number)
+        taken.expires = min(taken.expires, batch.expires)
 
     def expire(self, now: int, why: str = "") -> list[Outcome]:
         """Give up what has not been delivered in time; `why` is told of what never left. An answer

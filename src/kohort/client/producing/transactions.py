@@ -165,6 +165,12 @@ class Transactions:
         self.phase = Phase.DOOMED
         return self.error
 
+    def of_delivery(self, error: ApiError) -> ApiError:
+        """What a delivery raises that has failed so: where another producer may have taken over,
+        that is an error of the transaction, as everything else of this producer raises it.
+        """
+        return self.error if error.code in _FENCED and self.error is not None else error
+
     def over(self, error: ApiError) -> TransactionError:
         """Nothing can be done by this producer any more, and why."""
         why = error.message or error.code.name

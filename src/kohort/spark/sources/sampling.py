@@ -6,6 +6,7 @@ start, and no record is read. Any part of the samples is as true as all of them,
 is what bounds their number.
 """
 
+import logging
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,6 +26,8 @@ from kohort.spark.sources.files import Head, ReadOnlyFiles, SegmentFile, Walk
 from kohort.spark.sources.samples import NOTHING, Sample, Since
 from kohort.storage import checkpoints
 from kohort.terms import uuid_text
+
+_LOG = logging.getLogger("kohort.spark")
 
 MOST_SAMPLES = 10_000
 _LATEST_MS = 253_402_300_799_999  # the end of the year 9999; beyond it is no time
@@ -176,17 +179,20 @@ def sample_cluster(bootstrap: str) -> pa.Table:
     """Where the partitions of all user topics end now: two questions to each broker.
 
     `sampled_at` is the middle between question and answer, so it is wrong by half of that time at
-    most, by the clock of this machine. A partition that has no leader gives no sample. Raises
-    SourceError when nobody can be asked.
+    most, by the clock of this machine. A partition that has no leader gives no sample, which is a
+    warning. Raises SourceError when nobody can be asked.
     """
     return ask(bootstrap, _sample)
 
 
 async def _sample(admin: AdminClient) -> pa.Table:
-    topics = [topic for topic in await admin.list_topics() if topic.name not in INTERNAL_TOPICS]
+    found = await admin.list_topics()
+    topics = [topic for topic in found if topic.name not in INTERNAL_TOPICS]
     ids = {topic.name: uuid_text(topic.topic_id) if topic.topic_id else None for topic in topics}
     partitions = [
-        TopicPartition(topic.name, index) for topic in topics for index in range(topic.partitions)
+        TopicPartition(topic.name, index)
+        for topic in topics
+        for index in range(topic.partitions or 0)
     ]
     starts: Outcomes[TopicPartition, FoundOffset] = await admin.list_offsets(
         dict.fromkeys(partitions, "earliest")
@@ -194,6 +200,13 @@ async def _sample(admin: AdminClient) -> pa.Table:
     asked_at = time.time()
     ends = await admin.end_offsets(partitions)
     at_ms = int((asked_at + time.time()) / 2 * 1000)
+    for topic in topics:
+        if topic.error is not None:
+            _LOG.warning("topic %s gives no samples: %s", topic.name, topic.error)
+    for place, error in ends.failed.items():
+        text = "%d of %d partitions give no sample, such as %s: %s"
+        _LOG.warning(text, len(ends.failed), len(partitions), place, error)
+        break
     rows = []
     for place, end in ends.succeeded.items():
         if end.offset is not None:

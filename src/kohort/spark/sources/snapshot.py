@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from kohort.client.admin import GroupListing, groups
+from kohort.client.admin import GroupListing, TopicPartition, listings
 from kohort.client.cluster import Cluster
 from kohort.client.settings import addresses_of
 from kohort.errors import ApiError
@@ -67,8 +67,8 @@ def _names(source: str, given: Mapping[str, str], option: str) -> tuple[str, ...
 
 @dataclass(frozen=True)
 class Share(InputPartition):
-    """What a task asks for: groups of one coordinator, or the broker that could not list its own,
-    with the reason.
+    """What a task asks for: groups of one coordinator, or why those of a broker or of a coordinator
+    are missing.
     """
 
     listings: tuple[GroupListing, ...] = ()
@@ -79,8 +79,9 @@ class Share(InputPartition):
 def shares(wanted: Wanted) -> list[Share]:
     """Who asks for what: the groups by coordinator, in tasks of `groups_per_task` at most.
 
-    A broker that cannot list its groups is a share of its own, which tells so: its groups are
-    missing. Raises SourceError when nobody can be asked.
+    A broker that cannot list its groups is a share of its own, which tells so, and so is a
+    coordinator that nobody is: their groups are missing. Raises SourceError when nobody can be
+    asked.
     """
     return answered(wanted.bootstrap, lambda: _shares(wanted))
 
@@ -101,8 +102,10 @@ async def _shares(wanted: Wanted) -> list[Share]:
     size = wanted.groups_per_task
     return [
         *(
-            Share(broker=broker, error=f"node {broker} cannot list its groups: {error}")
-            for broker, error in errors.items()
+            Share(broker=part, error=f"node {part} cannot list its groups: {error}")
+            if isinstance(part, int)
+            else Share(error=f"the groups of the coordinator at {part} are missing: {error}")
+            for part, error in errors.items()
         ),
         *(
             Share(tuple(by_broker[broker][start : start + size]))
@@ -114,19 +117,19 @@ async def _shares(wanted: Wanted) -> list[Share]:
 
 async def _listed(
     cluster: Cluster, wanted: Wanted, deadline: float
-) -> tuple[list[GroupListing], Mapping[int, ApiError]]:
+) -> tuple[list[GroupListing], Mapping[int | TopicPartition, ApiError]]:
     """The groups that are wanted. Those asked for by name need not be listed."""
     if wanted.groups is not None and wanted.states is None and wanted.types is None:
         return [
             GroupListing(group_id, "", None, None) for group_id in dict.fromkeys(wanted.groups)
         ], {}
-    listings = await groups.list_groups(
+    found = await listings.list_groups(
         cluster, states=wanted.states, types=wanted.types, deadline=deadline
     )
     named = None if wanted.groups is None else set(wanted.groups)
     return [
-        listing for listing in listings if named is None or listing.group_id in named
-    ], listings.errors
+        listing for listing in found if named is None or listing.group_id in named
+    ], found.errors
 
 
 class SnapshotSource(DataSource):

@@ -1,0 +1,44 @@
+"""Where a broker listens: a host and a port, and the addresses that a name stands for."""
+
+import asyncio
+import socket
+from typing import NamedTuple
+
+DEFAULT_PORT = 9092
+PORT_MAX = 65_535
+
+
+class Address(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def of(cls, text: str) -> "Address":
+        """`host:port`, `host`, `[v6]:port` or `[v6]`. Raises ValueError for anything else."""
+        bracketed = text.startswith("[")
+        host, found, port = text.rpartition(":")
+        if not found or (bracketed and not host.endswith("]")):
+            host, port = text, str(DEFAULT_PORT)
+        if bracketed:
+            host = host.removeprefix("[").removesuffix("]")
+        if not host or (":" in host and not bracketed) or not (port.isascii() and port.isdigit()):
+            raise ValueError(f"{text!r} is not an address, expected host:port")
+        if not 0 < int(port) <= PORT_MAX:
+            raise ValueError(f"{text!r} has port {port}, expected 1 to {PORT_MAX}")
+        return cls(host, int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    async def hosts(self) -> list[str]:
+        """The numeric addresses of the host, as many as its name has. Raises OSError and
+        ValueError.
+        """
+        if ":" in self.host or self.host.replace(".", "").isdecimal():
+            return [self.host]
+        found = await asyncio.get_running_loop().getaddrinfo(
+            self.host, self.port, type=socket.SOCK_STREAM
+        )
+        return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))

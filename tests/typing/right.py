@@ -1,0 +1,67 @@
+"""A program that a type checker has nothing against. It is checked, and not run."""
+
+import json
+from datetime import UTC, datetime
+
+from kohort import (
+    AdminClient,
+    CommittedOffset,
+    Consumer,
+    ConsumerRecord,
+    GroupState,
+    NewTopic,
+    Producer,
+    TopicPartition,
+)
+
+
+def amount(record: ConsumerRecord[str, dict[str, int]]) -> int:
+    return len(record.key) + record.value["amount"]
+
+
+async def consume() -> None:
+    everything = {"bootstrap.servers": "127.0.0.1:9092", "group.id": "billing"}
+    plain = Consumer("orders", bootstrap_servers=everything)
+    async with Consumer(
+        "orders",
+        bootstrap_servers=["127.0.0.1:9092"],
+        group_id="billing",
+        group_protocol="classic",
+        partition_assignment_strategy=("range", "roundrobin"),
+        session_timeout_ms=10_000,
+        enable_auto_commit=False,
+        auto_offset_reset="by_duration:PT1H",
+        isolation_level="read_committed",
+        key_deserializer=bytes.decode,
+        value_deserializer=json.loads,
+        socket_connection_setup_timeout_ms=1000,
+    ) as consumer:
+        record: ConsumerRecord[str, dict[str, int]] = await consumer.getone()
+        print(amount(record), plain.settings.group_id)
+        if record.timestamp_type == "append":
+            print(record.timestamp_ms)
+        pair, place = ("orders", 0), TopicPartition("orders", 0)
+        await consumer.commit({pair: 1})
+        await consumer.commit({place: 1})
+        await consumer.commit({place: CommittedOffset(1, metadata="x")})
+        await consumer.seek_to_time({place: datetime.now(UTC)})
+        await consumer.offsets_for_times({pair: "earliest"})
+        async with Producer(
+            transactional_id="b", acks="all", compression_type="zstd", linger_ms=5
+        ) as producer:
+            who = consumer.group_metadata()
+            await producer.send_offsets_to_transaction({pair: 1}, who)
+            await producer.send_offsets_to_transaction({place: 1}, who)
+            await producer.send_offsets_to_transaction({place: CommittedOffset(1)}, "billing")
+
+
+async def administrate() -> None:
+    async with AdminClient("127.0.0.1:9092", client_id="me", timeout=3) as admin:
+        await admin.list_groups(states=["Stable", GroupState.EMPTY], types=["consumer"])
+        await admin.list_groups(states="Empty", types="classic")
+        places = [TopicPartition("orders", 0)]
+        await admin.list_offsets(dict.fromkeys(places, "latest"))
+        await admin.list_offsets({("orders", 0): 17})
+        await admin.end_offsets([("orders", 0)])
+        await admin.create_topics([NewTopic("orders", 3)])
+        print((await admin.describe_cluster()).away)
