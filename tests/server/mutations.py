@@ -438,6 +438,15 @@ READS = {  # and what changes nothing here, or nothing for good
     "OffsetFetch",
     "OffsetForLeaderEpoch",
     "UpdateFeatures",
+    # of security and quotas: refused on a listener of plain text, and nothing is kept
+    "AlterClientQuotas",
+    "CreateDelegationToken",
+    "DescribeClientQuotas",
+    "DescribeDelegationToken",
+    "ExpireDelegationToken",
+    "RenewDelegationToken",
+    "SaslAuthenticate",
+    "SaslHandshake",
     # of assignors that run in clients: the same machine and the same log as a heartbeat
     "ConsumerGroupInstallAssignment",
     "ConsumerGroupPrepareAssignment",

@@ -189,16 +189,15 @@ class Group:
 
     def _refused(self, error: KohortError, for_good: bool) -> None:  # noqa: FBT001
         """Go on by the classic protocol where the broker has no KIP-848, else tell."""
-        too_old = isinstance(error, UnsupportedVersionError) or (
-            isinstance(error, ApiError) and error.code is ErrorCode.UNSUPPORTED_VERSION
-        )
+        too_old = isinstance(error, ApiError) and error.code is ErrorCode.UNSUPPORTED_VERSION
         if for_good and too_old and self._is_modern and self._settings.group_protocol == "auto":
             self._is_modern = False
             logger.info("group %s: by the classic protocol: %s", self._settings.group_id, error)
             self._changing = asyncio.create_task(self._change())
         elif for_good and too_old and self._is_modern:
             needs = f"ConsumerGroupHeartbeat v{HEARTBEAT.version} (KIP-848, Apache Kafka 4.0)"
-            why = str(error) if isinstance(error, UnsupportedVersionError) else "it refuses that"
+            not_offered = isinstance(error.__cause__, UnsupportedVersionError)
+            why = str(error.__cause__) if not_offered else "it refuses that"
             text = (
                 "group_protocol is consumer, which the broker does not have: "
                 f"it needs {needs}, and {why}"

@@ -224,7 +224,9 @@ class Member:
             )
             events = machine.received(number, answer, self._now())
         except UnsupportedVersionError as error:
-            self._take(machine.refuse(ApiError(ErrorCode.UNSUPPORTED_VERSION, str(error))))
+            refusal = ApiError(ErrorCode.UNSUPPORTED_VERSION, str(error))
+            refusal.__cause__ = error  # the broker was not asked: it does not offer the request
+            self._take(machine.refuse(refusal))
         except (ApiError, WireError) as error:
             logger.info("group %s: %s", self._group_id, error)
             self._is_away(str(node), error)

@@ -45,8 +45,8 @@ class ConsumerOptions(FetchOptions, total=False):
     group_protocol: Literal["auto", "consumer", "classic"]
     group_remote_assignor: str | None
     partition_assignment_strategy: str | Iterable[Strategy]
-    group_consumer_session_timeout_ms: int
     session_timeout_ms: int
+    group_consumer_session_timeout_ms: int
     heartbeat_interval_ms: int
     max_poll_interval_ms: int
     assignor_timeout_ms: int
