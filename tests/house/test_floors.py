@@ -188,17 +188,24 @@ def test_a_request_imports_nothing(module):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             for node in ast.walk(function):
                 late = isinstance(node, ast.Import | ast.ImportFrom)
-                called = isinstance(node, ast.Call) and ast.unparse(node.func)
-                late = late or called in ("import_module", "importlib.import_module", "__import__")
+                called = node.func if isinstance(node, ast.Call) else None
+                name = getattr(called, "attr", getattr(called, "id", None))
+                late = late or name in ("import_module", "__import__")
                 assert not late, f"{module}:{node.lineno} imports at its first use"
+    at_import = [top for top in tree.body if isinstance(top, ast.For | ast.Expr)]
     looked_up = {
         node.value
-        for top in tree.body
+        for top in at_import
+        if "codecs.lookup" in ast.unparse(top)
         for node in ast.walk(top)
-        if "codecs.lookup" in ast.unparse(top) and isinstance(node, ast.Constant)
+        if isinstance(node, ast.Constant)
     }
     of_terms = {"utf-16-be", "utf-16-le"} if module != "kohort.java" else set()
-    known = AT_HAND | looked_up | (of_terms if ("kohort.terms" in graph()[module]) else set())
+    known = (
+        AT_HAND
+        | looked_up
+        | (of_terms if any(one == "kohort.terms" for _, one in imports_of(module)) else set())
+    )
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
             name = node.args[0]
