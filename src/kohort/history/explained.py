@@ -280,4 +280,6 @@ def _unread(silence: Silence) -> Unread:
         unknown = NO_COMMIT_SINCE
     lasted = seconds(silence.since, silence.until)
     of_partition = (silence.topic_id, silence.topic, silence.topic_partition)
-    return Unread(*of_partition, lasted, silence.since, silence.until, unknown)
+    usual = None if lasted is None else silence.usual_us
+    error = None if usual is None else usual / 1e6
+    return Unread(*of_partition, lasted, silence.since, silence.until, unknown, error)

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold import ends
 from kohort.spark.gold.commits import KEY, effective
+from kohort.spark.gold.lag import bounds_of_several, of_several, reason_number
 from kohort.spark.gold.measure import Context, Frames
 from kohort.spark.gold.moments import micros, not_below_zero
 from kohort.spark.schemas.progress import REMOVED, STATUS
@@ -189,6 +190,8 @@ def status(frames: Frames, context: Context, limits: Limits = DEFAULTS) -> DataF
         "now_us",
         "lag_records",
         "lag_seconds",
+        "lag_seconds_error",
+        reason_number().alias("reason"),
         F.coalesce(F.size("window"), F.lit(0)).alias("size"),
         _first()["at"].alias("first_us"),
         _last()["at"].alias("last_us"),
@@ -330,9 +333,7 @@ def _levels(judged: DataFrame, limits: Limits) -> DataFrame:
             F.avg((size >= limits.intervals).cast("double")).alias("full"),
             F.min("first_us").alias("first_us"),
             F.max("last_us").alias("last_us"),
-            F.sum("lag_records").alias("lag_records"),
-            F.max("lag_seconds").alias("lag_seconds"),
-            F.count("*").alias("partitions"),
+            *of_several(),
         )
     )
     severity = F.floor(F.col("verdict") / _CODES).cast("int")
@@ -347,6 +348,7 @@ def _levels(judged: DataFrame, limits: Limits) -> DataFrame:
         {
             "status": F.when(~whole & (severity > _WARN), "ERR").otherwise(of_severity),
             "rule": rule,
+            **bounds_of_several(),
             "complete": F.when(whole, F.col("share")).otherwise(F.col("full")),
             "at": F.timestamp_micros("now_us"),
             "first_commit_at": F.timestamp_micros("first_us"),

@@ -265,7 +265,10 @@ STATUS = Table(
         Column("last_commit_at", TIME, "the last commit"),
         Column("lag_records", pa.int64(), "lag at that moment, as in `lag`"),
         Column("lag_seconds", pa.float64(), "the same in seconds"),
+        Column("lag_seconds_error", pa.float64(), "of `lag_seconds`, as in `lag`"),
+        Column("reason", pa.string(), "of the lag, as in `lag`"),
         Column("partitions", pa.int32(), "how many partitions the row is about"),
+        Column("partitions_unknown", pa.int32(), "how many of them have no `lag_records`"),
     ),
     computed="The window is the last ten commits of a partition. Burrow's rules in the order in "
     "which its code applies them, over stored history instead of memory; lag at a commit is by the "
