@@ -57,7 +57,7 @@ def test_the_exit_code_and_the_first_line_are_what_nagios_knows(check):
         ["CRITICAL", "lag_records", "b"],
         ["UNKNOWN", "lag_records", "c"],
     ]
-    assert unknown.out.startswith("UNKNOWN - 1 unknown, 9 ok: lag_records of c, its lag is not kno")
+    assert unknown.out.startswith("UNKNOWN - 1 unknown, 9 ok: lag_records of c, its lag is unkno")
     assert {one.err for one in (fine, warned, critical, unknown)} == {""}
 
 
@@ -89,6 +89,9 @@ def test_json(check):
         "unit": "records",
         "warning": 50,
         "critical": 100,
+        "at_least": 50,
+        "at_most": 50,
+        "reason": None,
         "why": "50 records behind",
     }
     assert len(ran.json["findings"]) == 10

@@ -274,7 +274,7 @@ def test_gaps_of_compaction_are_told(tmp_path):
     [
         ({"seconds": 0.0421}, "42 ms"),
         ({"seconds": None, "seconds_at_least": 2.0, "seconds_at_most": 75.0}, "2 s to 1 min 15 s"),
-        ({"seconds": None, "seconds_at_least": 0.0, "seconds_at_most": None}, "0 s or more"),
+        ({"seconds": None, "seconds_at_least": 0.0, "seconds_at_most": None}, "at least 0 s"),
         ({"seconds": None, "seconds_at_least": None, "outcome": "superseded"}, "superseded"),
     ],
 )

@@ -68,8 +68,8 @@ def test_lag_in_records(tmp_path):
     first = verdict.findings[0]
     assert (first.group, first.value, first.why) == ("bad", 20, "20 records behind")
     whys = {one.group: one.why for one in verdict.findings}
-    assert whys["dark"] == "its lag is not known (no_end_offset)"
-    told = "at least 5 records, 1 of 3 partitions are not known (never_committed)"
+    assert whys["dark"] == "its lag is unknown (no_end_offset); 3 of 3 partitions are not known"
+    told = "at least 5 records behind (never_committed); 1 of 3 partitions are not known"
     assert whys["dim"] == told
 
 
@@ -99,7 +99,7 @@ def test_lag_in_time(tmp_path):
     }
     whys = {one.group: one.why for one in verdict.findings}
     assert whys["bound"] == "at least 5 s behind (before_samples)"
-    assert whys["perhaps"] == "50 s behind, plus or minus 10 s"
+    assert whys["perhaps"] == "50 s \u00b1 10 s behind"
     assert whys["bad"] == "11 min 40 s behind"
 
 

@@ -192,10 +192,19 @@ def _fields(finding: "Finding") -> dict[str, Any]:
         **({} if finding.cluster is None else {"cluster": finding.cluster}),
         "value": finding.value,
         "unit": RULES.get(finding.rule) or None,
+        **_bound(finding),
         "warning": warning,
         "critical": critical,
         "why": finding.why,
     }
+
+
+def _bound(finding: "Finding") -> dict[str, Any]:
+    """What the value is to the truth: the range that the truth is in, null where it has no end."""
+    found = finding.figure
+    if found is None:
+        return {}
+    return {"at_least": found.low, "at_most": found.high, "reason": found.reason}
 
 
 def _moments(verdict: "Verdict") -> dict[str, str | None]:

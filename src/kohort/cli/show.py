@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from kohort.cli.arguments import add_group, add_out, count, require
 from kohort.cli.command import USAGE, Command, complain, complain_of_lost, print_result
 from kohort.cli.render import Cell, Output
+from kohort.figures import FIGURES, Figure, beside, figure
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +31,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "offsets": (*_WHERE, "committed_offset", "metadata", "committed_at", "pending"),
     "lag": (
         *("group_id", "level", "topic", "topic_partition", "committed_offset", "end_offset"),
-        *("lag_records", "lag_seconds", "lag_seconds_error", "reason", "at"),
+        *("lag_records", "lag_seconds", "at"),
     ),
     "status": (
         *("group_id", "rules", "level", "topic", "topic_partition", "status", "rule"),
@@ -99,7 +100,7 @@ def _show(args: Namespace, output: Output) -> int:
     from kohort.tables.walking import answered
 
     try:
-        (names, shown, total), lost = answered(
+        (table, names, shown, total), lost = answered(
             args.out, lambda found: _asked(found, args, output), tables.snapshot
         )
     except _Wrong:
@@ -109,7 +110,7 @@ def _show(args: Namespace, output: Output) -> int:
         return complain_of_lost(lost)
     output.table(
         [name.upper() for name in names],
-        [[cell(row[name]) for name in names] for row in _dicts(shown)],
+        [[_cell_of(table.name, name, row) for name in names] for row in _dicts(shown)],
         spare=SPARE.get(args.table) if args.columns is None else None,
     )
     if total > shown.num_rows:
@@ -123,8 +124,10 @@ def _show(args: Namespace, output: Output) -> int:
 
 def _asked(
     snapshots: "Snapshots", args: Namespace, output: Output
-) -> "tuple[list[str], pa.Table, int]":
-    """The columns that are asked for, the first rows, and how many rows there are."""
+) -> "tuple[Table, list[str], pa.Table, int]":
+    """The table, the columns that are asked for, the first rows with those columns and those that
+    tell their bounds, and how many rows there are.
+    """
     import pyarrow as pa
 
     table = snapshots.table(args.table)
@@ -135,9 +138,11 @@ def _asked(
         raise _Wrong
     snapshots.check_groups(args.group, table.name)
     limit = args.limit if args.limit is not None else None if output.as_json else ROWS_SHOWN
-    found = [_rows(member, table, args, names, limit) for member in snapshots.members]
+    read = [*names, *beside(table.name, names)]
+    found = [_rows(member, table, args, read, limit) for member in snapshots.members]
     shown = pa.concat_tables([rows for rows, _ in found])
     return (
+        table,
         names,
         shown if limit is None else shown.slice(0, limit),
         sum(total for _, total in found),
@@ -200,6 +205,16 @@ def _rows(
             first = first.take(pc.select_k_unstable(first, most, order))
         first = first.slice(0, most)
     return (first.sort_by(order) if order else first).select(names), total
+
+
+def _cell_of(table: str, column: str, row: dict[str, Any]) -> Cell:
+    """A value in a terminal; a figure with its bound and its reason."""
+    if column not in FIGURES.get(table, {}):
+        return cell(row[column])
+    found = figure(table, column, row)
+    if found == Figure(found.value):
+        return cell(found.value)  # a number, which stands at the right
+    return found.text(lambda value: str(cell(value)))
 
 
 def _dicts(rows: Any) -> list[dict[str, Any]]:
