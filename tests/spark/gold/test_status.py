@@ -19,6 +19,11 @@ from kohort.spark.schemas.progress import STATUS
 
 NOW = 1000
 EVERY_10_S = range(890, 990, 10)  # ten commits, the last at 980
+EVERY_5_S = range(945, 995, 5)
+SELDOM = [(time, 20 * time) for time in (*range(0, NOW, 30), NOW)]
+"""The end of a topic that grows by 20 records a second, and is sampled each 30 seconds."""
+BATCHES = [0, 40, 30, 60, 10, 90, -20, 100, 40, 20]
+"""How far commits are off a straight line, as records are read in batches."""
 
 
 def growing(first=100, step=10, every=range(0, NOW, 10)):
@@ -85,6 +90,36 @@ STORIES = {
         ("STALL", "stalled"),
         ("OK", "progress"),
     ),
+    # falls behind by ten records a second: between two samples its lag only seems to sink
+    "falls behind, seldom sampled": (
+        rising(12_000, 50, EVERY_5_S),
+        SELDOM,
+        ("WARN", "slowing"),
+        ("WARN", "slowing"),
+    ),
+    # the same in batches, so that lag does sink from one commit to another
+    "falls behind in batches": (
+        [(time, 12_000 + 50 * one + BATCHES[one]) for one, time in enumerate(EVERY_5_S)],
+        SELDOM,
+        ("OK", "progress"),
+        ("WARN", "slowing"),
+    ),
+    # five minutes behind, and no more at the end than at the begin
+    "keeps its distance in batches": (
+        [(time, 12_900 + 100 * one + BATCHES[one]) for one, time in enumerate(EVERY_5_S)],
+        SELDOM,
+        ("OK", "progress"),
+        ("OK", "progress"),
+    ),
+    "catches up in batches": (
+        [(time, 12_900 + 150 * one + BATCHES[one]) for one, time in enumerate(EVERY_5_S)],
+        SELDOM,
+        ("OK", "progress"),
+        ("OK", "progress"),
+    ),
+    # a commit of five minutes ago: nobody knows how often it commits
+    "one commit": ([(700, 500)], growing(), ("STOP", "stopped"), ("UNKNOWN", "single_commit")),
+    "one commit, just now": ([(985, 1080)], growing(), ("STALL", "stalled"), ("OK", "progress")),
     "deserted": (rising(890, 10), growing(), ("WARN", "slowing"), ("STOP", "no_members")),
     "only commits": (rising(890, 10), growing(), ("WARN", "slowing"), ("OK", "progress")),
     "beyond": ([(980, 5000)], growing(), ("OK", "lag_allowed"), ("WARN", "beyond_end")),

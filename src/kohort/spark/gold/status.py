@@ -37,6 +37,10 @@ class Limits(NamedTuple):
     """It may also wait this many times the longest pause between its last commits."""
     unknown_pause_s: float = 300.0
     """What counts as that pause after a single commit."""
+    trend: float = 0.6
+    """Lag grows if so large a share of the pairs of commits grew, less those that sank. Of ten
+    commits without a trend one in a hundred windows does.
+    """
 
 
 DEFAULTS = Limits()
@@ -138,9 +142,46 @@ def _stalled(_: Limits) -> Column:
     return (F.size(_window()) > 1) & _all_equal() & waited_through
 
 
+def _known_lags() -> Column:
+    """The lag at those commits of the window for which an end before and one behind is known."""
+    lags = F.transform(_window(), lambda commit: commit["known_lag"])
+    return F.filter(lags, lambda lag: lag.isNotNull())
+
+
+def _trend(lags: Column) -> Column:
+    """Of all pairs of these, the share that grew, less that which sank: Kendall's test."""
+    size = F.size(lags)
+    of_each = F.transform(
+        lags,
+        lambda lag, place: F.aggregate(
+            F.slice(lags, place + 2, size),
+            F.lit(0.0),
+            lambda sum_, later: sum_ + F.signum(later - lag),
+        ),
+    )
+    return F.aggregate(of_each, F.lit(0.0), lambda sum_, one: sum_ + one) / (size * (size - 1) / 2)
+
+
 def _slowing(limits: Limits) -> Column:
-    grew = F.coalesce(_last()["lag"] > _first()["lag"], F.lit(col=False))
-    return grew & ~_lag_sinks() & ~_caught_up(limits)
+    """Lag grows: from each commit to the next, or, where the next record has waited for long, on
+    the whole. Consumers read in batches, so lag goes down now and then although they fall behind.
+    """
+    lags = _known_lags()
+    sank = F.exists(
+        _pairs(),
+        lambda pair: F.coalesce(
+            pair["after"]["known_lag"] < pair["before"]["known_lag"], F.lit(col=False)
+        ),
+    )
+    grew = F.try_element_at(lags, F.lit(-1)) > F.try_element_at(lags, F.lit(1))
+    for_long = F.coalesce(_waited_s() > limits.patience_s, F.lit(col=False))
+    grows = grew & (~sank | (for_long & (_trend(lags) >= limits.trend)))
+    return F.when(F.size(lags) > 1, grows & ~_caught_up(limits)).otherwise(F.lit(col=False))
+
+
+def _without_pace(limits: Limits) -> Column:
+    """One commit tells no pace, so nobody knows whether a reader is at work or long gone."""
+    return (F.size(_window()) == 1) & (_waited_s() > limits.patience_s)
 
 
 BURROW = (
@@ -163,6 +204,7 @@ KOHORT = (
     Rule("stopped", "STOP", _stopped),
     Rule("stalled", "STALL", _stalled),
     Rule("slowing", "WARN", _slowing),
+    Rule("single_commit", "UNKNOWN", _without_pace),
     Rule("progress", "OK", lambda _: F.lit(col=True)),
 )
 RULES = {"burrow": BURROW, "kohort": KOHORT}
@@ -271,12 +313,15 @@ def _with_lag_then(rows: DataFrame, samples: DataFrame, limits: Limits) -> DataF
     """The rows with the lag that was known at each of their commits. Only rules for partitions that
     lag now ask for it, so for the others it is not looked up.
     """
-    lag = not_below_zero(F.col("end_seen") - F.greatest("committed", F.lit(0)))
-    commit = F.struct("position", "at", F.col("committed").alias("offset"), lag.alias("lag"))
+    lag = not_below_zero(F.col("end_then") - F.greatest("committed", F.lit(0)))
+    commit = F.struct(
+        *("position", "at", F.col("committed").alias("offset"), lag.alias("lag")),
+        F.when(F.col("is_between"), lag).alias("known_lag"),
+    )
     behind = rows.where(_lag() > limits.allowed_lag).select(*KEY, F.explode("window").alias("one"))
     each = behind.select(*KEY, "one.position", "one.at", F.col("one.offset").alias("committed"))
     looked_up = (
-        ends.seen_by(each, samples, F.col("at"))
+        ends.end_at(each, samples, F.col("at"))
         .groupBy(*KEY)
         .agg(F.array_sort(F.collect_list(commit)).alias("with_lag"))
     )
@@ -287,6 +332,7 @@ def _with_lag_then(rows: DataFrame, samples: DataFrame, limits: Limits) -> DataF
             entry["at"].alias("at"),
             entry["offset"].alias("offset"),
             F.lit(None).cast("bigint").alias("lag"),
+            F.lit(None).cast("bigint").alias("known_lag"),
         ),
     )
     return (
