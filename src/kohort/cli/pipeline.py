@@ -173,6 +173,7 @@ def _run(args: Namespace, output: Output) -> int:
     _tell(summary, args.source, output)
     if summary.log_end is not None:
         _tell_end(summary.log_end, output, chosen=bool(args.as_of or args.to_time))
+    _tell_later_end(args.out, summary.as_of, output)
     _tell_causes(args.out, output)
     if not (summary.unchanged and _has_report(args.out, output)):
         _write_report(args.out, None, output)
@@ -301,6 +302,20 @@ def _tell_end(log_end: datetime, output: Output, *, chosen: bool) -> None:
     at = log_end.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     advice = "" if chosen else f": if it is a copy, --as-of {at} tells how things were at its end"
     output.line(f"note: the log ends at {_text(log_end)} UTC{advice}")
+
+
+def _tell_later_end(directory: Path, as_of: datetime, output: Output) -> None:
+    """Say that tables tell of two times, where the log was read beyond the moment."""
+    from kohort.spark.tables.arrow_reader import Tables
+    from kohort.spark.tables.log_end import later_end
+
+    end = later_end(Tables(directory).manifest)
+    if end is not None:
+        output.line(
+            f"note: lag and status are those of {_text(as_of)} UTC; the log was read to "
+            f"{_text(end)} UTC, and groups, members, offsets and deletable groups are of then. "
+            "--to with the earlier time, into another directory, tells all as it was"
+        )
 
 
 def _tell_causes(directory: Path, output: Output) -> None:

@@ -22,6 +22,11 @@ WINDOWS = "windows"
 missing.
 """
 
+MEMBERS = "members"
+"""The name of the table of members, which is only needed where the log goes on behind the moment.
+"""
+
+_GROUP = ["partition", "group_id"]
 _SECOND = 1e6
 
 
@@ -223,7 +228,7 @@ def status(frames: Frames, context: Context, limits: Limits = DEFAULTS) -> DataF
     facts = (
         _with_lag_then(lag.join(windows, KEY, "left"), samples, limits)
         .join(_recent_ends(samples, limits), ends.PLACE, "left")
-        .join(_deserted(frames), ["partition", "group_id"], "left")
+        .join(_deserted(frames, now), _GROUP, "left")
         .withColumn("now_us", F.lit(now))
     )
     # Behind this no row has its window any more: there are four times as many.
@@ -353,15 +358,25 @@ def _recent_ends(samples: DataFrame, limits: Limits) -> DataFrame:
     )
 
 
-def _deserted(frames: Frames) -> DataFrame:
-    """Whether a group that has members at other times has none now. A group that only commits
-    never has any.
+def _deserted(frames: Frames, now: int) -> DataFrame:
+    """Whether a group that has members at other times has none at the moment. A group that only
+    commits never has any. Of a group whose last record is later than the moment, `members` tells
+    who was there then, as far as the log is complete.
     """
-    return frames["group_state"].select(
-        "partition",
-        "group_id",
+    states = frames["group_state"].select(
+        *_GROUP,
         ((F.col("members") == 0) & (F.col("protocol_type") != "")).alias("is_deserted"),
+        (F.unix_micros("timestamp") > now).alias("is_later"),
+        F.unix_micros("complete_from").alias("complete_us"),
     )
+    if MEMBERS not in frames:
+        return states.select(*_GROUP, "is_deserted")
+    began = F.coalesce(F.unix_micros("valid_from") <= now, F.lit(True))
+    lasts = F.coalesce(F.unix_micros("valid_to") > now, F.lit(True))
+    there = frames[MEMBERS].groupBy(*_GROUP).agg(F.count_if(began & lasts).alias("there"))
+    was_deserted = (F.col("there") == 0) & ~F.coalesce(F.col("complete_us") > now, F.lit(col=False))
+    deserted = F.when(F.col("is_later"), was_deserted).otherwise(F.col("is_deserted"))
+    return states.join(there, _GROUP, "left").select(*_GROUP, deserted.alias("is_deserted"))
 
 
 def _levels(judged: DataFrame, limits: Limits) -> DataFrame:

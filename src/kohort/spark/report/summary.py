@@ -138,6 +138,18 @@ def ended(log_end: datetime | None, until: datetime | None) -> Html | None:
     return page.paragraph(text, "note")
 
 
+def read_on(later_end: datetime | None, until: datetime | None) -> Html | None:
+    """That the log was read further than to the moment of the page."""
+    if later_end is None or until is None:
+        return None
+    text = (
+        f"Lag and status are those of {picks.when(until)} UTC. The log was read on, so groups, "
+        f"their members and their offsets are those of {picks.when(later_end)} UTC. `kohort "
+        "pipeline run --to` with the earlier time, into another directory, tells all as it was."
+    )
+    return page.paragraph(text, "note")
+
+
 def _groups(groups: Groups) -> pc.Expression:
     whole = _OURS & (pc.field("level") == "group")
     found = all_of(whole, picks.among(groups))
