@@ -48,9 +48,10 @@ class LogSource(FedSource):
         """Of the folders of user topics beside those of the group log, walked by the workers. They
         tell when each batch was written, so it does not matter when they are walked.
         """
+        at = datetime.now(UTC)
+        planned_ms = int(at.timestamp() * 1000)
         return Ends(
-            datetime.now(UTC),
-            lambda spark: end_offsets.from_folders(spark, self._path, since),
+            at, lambda spark: end_offsets.from_folders(spark, self._path, since, planned_ms)
         )
 
     def settings(self) -> Settings:
