@@ -28,6 +28,23 @@ _STATUSES: dict[str | None, int | None] = {
 }
 """Of a group; anything else is worse than WARN."""
 _WORSE = 2
+NO_MEMBERS = "no_members"
+"""The rule of `status` that has a grace: while a group is deployed it is empty."""
+_WORDS = {
+    "lag_unknown": "its lag is not known",
+    "lag_allowed": "it has read everything",
+    "beyond_end": "it has committed more than there is",
+    "records_lost": "records were removed before it has read them",
+    NO_MEMBERS: "records wait, and it has no members",
+    "rewound": "its offset has gone back",
+    "stopped": "records wait, and it commits nothing any more",
+    "stalled": "it commits one offset again and again, and records wait behind it",
+    "slowing": "it falls further and further behind",
+    "single_commit": "records wait, and one commit does not tell whether it is at work",
+    "caught_up": "it has caught up",
+    "progress": "it reads on",
+}
+"""The rules of both sets of `status` in words."""
 _STAYS = {"members", "pending_transaction", "not_a_consumer_group"}
 """Blockers of `deletable_groups` with which no group expires."""
 
@@ -245,13 +262,21 @@ def _status(
         for row in rows
         if row["level"] == "partition" and _STATUSES.get(row["status"], 0) is None
     )
+    deserted = [
+        row["group_id"] for row in rows if row["level"] == "group" and row["rule"] == NO_MEMBERS
+    ]
+    empty_s = _empty_for(snapshot, deserted)
     for row in rows:
         group = row["group_id"]
         limit = rules.limit_or_none("status", group)
         if row["level"] != "group" or limit is None:
             continue
         value = _STATUSES.get(row["status"], _WORSE)
-        text = f"{row['status']} by the rule {row['rule']}"
+        text = f"{_WORDS.get(row['rule'], row['rule'])} ({row['status']}, {row['rule']})"
+        left_for = empty_s.get(group) if row["rule"] == NO_MEMBERS else None
+        if left_for is not None and left_for <= rules.grace_s:
+            text += f", for {duration(left_for)} only, of {duration(rules.grace_s)} that it has"
+            value = 0
         if value is None:
             yield _unknown("status", group, limit, text)
             continue
@@ -260,6 +285,21 @@ def _status(
             text += f", {unknown[group]} partitions are not known"
             state = _at_least(state)
         yield Finding("status", group, state, value, limit, text)
+
+
+def _empty_for(snapshot: Snapshot, groups: list[str]) -> dict[str, float]:
+    """Group -> for how many seconds it has had no members at the moment of the tables, where the
+    record that emptied it has a time.
+    """
+    if not groups or snapshot.as_of is None or "group_state" not in snapshot.names:
+        return {}
+    columns = ["group_id", "members", "timestamp"]
+    found = {}
+    for row in snapshot.read("group_state", columns=columns, group=groups).to_pylist():
+        since = row["timestamp"]
+        if since is not None and not row["members"] and since <= snapshot.as_of:
+            found[row["group_id"]] = (snapshot.as_of - since).total_seconds()
+    return found
 
 
 def _rebalances(
