@@ -126,12 +126,17 @@ def _commits(rows: pa.Table) -> Iterator[Commits]:
             indexes[index],
             counts[index],
             plain[index],
-            first_committed[index],
-            committed[index],
+            _offset(first_committed[index]),
+            _offset(committed[index]),
             epochs[index],
             rest_since[index],
             rest_until[index],
         )
+
+
+def _offset(committed: int | None) -> int | None:
+    """Below zero a commit says that there is no offset (OffsetFetch answers -1 for none)."""
+    return None if committed is None or committed < 0 else committed
 
 
 def _plain(rows: pa.Table, name: str) -> list[Any]:

@@ -147,7 +147,7 @@ def effective(frames: Frames) -> DataFrame:
     if EFFECTIVE in frames:
         return frames[EFFECTIVE]
     every = frames["commits"]
-    return every.where(F.col("state").isin(COMMITTED, REMOVED)).select(
+    taken = every.where(F.col("state").isin(COMMITTED, REMOVED)).select(
         *KEY,
         "offset",
         "state",
@@ -155,6 +155,21 @@ def effective(frames: Frames) -> DataFrame:
         "committed_offset",
         topic_hash().alias("topic_hash"),
     )
+    return none_as_removed(taken)
+
+
+def none_as_removed(rows: DataFrame) -> DataFrame:
+    """The same, where a commit of -1 is a removal: so clients say that there is no offset. As one
+    it would be a lag of the whole partition.
+    """
+    offset = offset_or_null(F.col("committed_offset"))
+    state = F.when(F.col("committed_offset") < 0, REMOVED).otherwise(F.col("state"))
+    return rows.withColumns({"state": state, "committed_offset": offset})
+
+
+def offset_or_null(committed: Column) -> Column:
+    """The offset; null for one below zero, which is none."""
+    return F.when(committed >= 0, committed)
 
 
 def topic_hash() -> Column:

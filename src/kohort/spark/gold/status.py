@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold import ends
-from kohort.spark.gold.commits import KEY, effective
+from kohort.spark.gold.commits import KEY, effective, offset_or_null
 from kohort.spark.gold.lag import bounds_of_several, of_several, reason_number
 from kohort.spark.gold.measure import Context, Frames
 from kohort.spark.gold.moments import micros, not_below_zero
@@ -293,7 +293,9 @@ def windows_of(kept: DataFrame, now: int) -> DataFrame:
         F.greatest(F.size("by_then") - DEFAULTS.intervals + 1, F.lit(1)),
         DEFAULTS.intervals,
     )
-    removed = F.transform("last", lambda commit: commit["committed_offset"].isNull())
+    removed = F.transform(
+        "last", lambda commit: offset_or_null(commit["committed_offset"]).isNull()
+    )
     from_behind = F.array_position(F.reverse(removed), F.lit(True)).cast("int")
     since = F.when(from_behind > 0, F.size("last") - from_behind + 2).otherwise(F.lit(1))
     commits = F.transform(
