@@ -238,6 +238,23 @@ def test_run_tells_which_tables_are_of_a_later_moment_than_lag(kohort, out, monk
     assert "lag and status are those of" not in silent
 
 
+def test_run_says_what_would_decide_unknown_causes(kohort, tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, "run", lambda *_, **__: summary(tmp_path))
+    monkeypatch.setattr(report, "write", lambda _, path, groups, **__: path)
+    assumed = "a is gone: last sign of life 12.0 s before, session timeout 45.0 s assumed"
+    rows = [
+        {"group_id": "g", "trigger": "unknown", "possible": ["leave"], "evidence": evidence}
+        for evidence in (assumed, assumed, "b is gone: session timeout 45.0 s assumed", None)
+    ]
+    publish(tmp_path, {"rebalances": rows})
+
+    ran = kohort("pipeline", "run", "--source", "log:/d", "--out", str(tmp_path))
+
+    assert (
+        "note: 2 unknown causes rest on an assumed session timeout: `--session-timeout`" in ran.out
+    )
+
+
 def increment(newest):
     return Increment(
         name=f"{newest:%d%H}",

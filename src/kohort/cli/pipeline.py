@@ -322,14 +322,18 @@ def _tell_causes(directory: Path, output: Output) -> None:
     """How many rebalances there were, and why."""
     from collections import Counter
 
+    from kohort.history import undecided_or_none
     from kohort.spark.tables.arrow_reader import Tables
 
-    found = Tables(directory)("rebalances").to_table(["trigger", "possible"]).to_pylist()
+    columns = ["trigger", "possible", "evidence"]
+    found = Tables(directory)("rebalances").to_table(columns).to_pylist()
     causes = Counter(_cause(row["trigger"], row["possible"]) for row in found).most_common()
     total = len(found)
     listed = ", ".join(f"{count} {cause}" for cause, count in causes)
     output.line()
     output.line(f"{total:,} rebalances" + (f": {listed}" if total else ""))
+    if undecided := undecided_or_none(found):
+        output.line(f"note: {undecided}")
 
 
 def _cause(trigger: str, possible: list[str] | None) -> str:

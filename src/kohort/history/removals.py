@@ -29,6 +29,8 @@ have the time at which their batch was begun.
 GRACE_S = 5.0
 """How late a timer may fire and still be what removed a member."""
 MINUTE_US = 60_000_000
+ASSUMED = " assumed"
+_SIGN_OF_LIFE = "last sign of life"
 OF_SESSION = 2 / 3
 """The last heartbeat of a member that commits may have been a third of its session before: commits
 do not prolong the session of a member that speaks the consumer protocol.
@@ -140,15 +142,26 @@ def judged(story: Story, gone: Gone, committed_at: int | None) -> Removal:
     return removal
 
 
+def would_be_decided(evidence: str | None) -> bool:
+    """Whether the cause of a rebalance may follow from the session timeout of the cluster, by its
+    `evidence`: only the usual one was assumed, and a member has shown a sign of life that tells how
+    much of its session was over.
+    """
+    return any(
+        _SIGN_OF_LIFE in removal and f" s{ASSUMED}" in removal
+        for removal in (evidence or "").split("; ")
+    )
+
+
 def _evidence(gone: Gone, committed_at: int | None, sent_at: int | None) -> str:
     facts = []
     if (silent := _between(gone.seen_at, gone.at)) is not None:
-        facts.append(f"last sign of life {silent} s before")
+        facts.append(f"{_SIGN_OF_LIFE} {silent} s before")
     if (since_commit := _between(committed_at, gone.at)) is not None:
         facts.append(f"last commit of its partitions {since_commit} s before")
         if sent_at != committed_at:
             facts.append(f"which may have been sent {_between(sent_at, gone.at)} s before")
-    assumed = " assumed" if gone.assumed else ""
+    assumed = ASSUMED if gone.assumed else ""
     facts.append(f"session timeout {tenths(gone.session_ms * 1000)} s{assumed}")
     if gone.waits_since is not None:
         waited = _between(gone.waits_since, gone.at)

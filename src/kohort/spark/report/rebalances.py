@@ -9,6 +9,7 @@ import altair as alt
 
 from kohort.figures import duration, figure, longest_unowned
 from kohort.history import rows as causes
+from kohort.history import undecided_or_none
 from kohort.spark.report import charts, page, picks
 from kohort.spark.report.page import Heading, Html, Section
 from kohort.spark.report.picks import Groups, Read
@@ -93,8 +94,10 @@ def _content(rows: list[dict[str, Any]], groups: Groups) -> list[Html]:
     )
     if len(drawn) < len(timed):
         text += f" Of their {picks.counted(len(timed))} rebalances, the latest {_BARS} are drawn."
+    undecided = undecided_or_none(rows)
     content = [
         page.paragraph(text, "quiet"),
+        *([page.paragraph(f"{undecided}.", "note")] if undecided else []),
         page.figure("rebalance-causes", "Causes, all groups", _causes(found)),
     ]
     if drawn:
