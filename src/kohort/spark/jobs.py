@@ -139,8 +139,7 @@ def run(
             batch = _batch(active, writer, log, plan, from_time, few)
             batch = batch._replace(ends=ends, server_log=logged.parts)
             added = _added(active, writer, log, batch, options, progress)
-        # What has happened to the log is looked at again.
-        if all(note.partition == WHOLE_LOG for note in added.notes):
+        if all(note.partition == WHOLE_LOG for note in added.notes):  # no cut, which is read again
             unchanged.remember(writer, told, seen)
         return _ended(added, writer, logged, began)
 

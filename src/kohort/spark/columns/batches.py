@@ -52,7 +52,7 @@ class Bodies(NamedTuple):
     starts: Ints
     ends: Ints
     right: Bools
-    count: int
+    batches: int
     """How many batches there was room for: at least one."""
 
 

@@ -56,8 +56,8 @@ def parse(
     places = places_of(data)
     headers = headers_of(data, places)
     bodies = bodies_of(data, places, headers)
-    final = final and bodies.count == len(headers)
-    places, headers = places[: bodies.count + 1], headers[: bodies.count]
+    final = final and bodies.batches == len(headers)
+    places, headers = places[: bodies.batches + 1], headers[: bodies.batches]
     used = places[-1]
     records, right = records_of(headers, bodies)
     doubted = np.flatnonzero(~right).tolist()
