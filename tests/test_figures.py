@@ -12,6 +12,7 @@ from kohort.figures import (
     longest_unowned,
     of_partition,
 )
+from kohort.history.rows import JOIN, METADATA_CHANGE
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,8 @@ NEVER = {"partitions_unknown": 1, "reason": "never_committed"}
 
 def unread(*of_partitions):
     names = ("seconds", "error_seconds", "unknown")
-    return {"unread": [dict(zip(names, one, strict=True)) for one in of_partitions]}
+    found = [dict(zip(names, one, strict=True)) for one in of_partitions]
+    return {"unread": found, "moves": None, "trigger": "leave"}
 
 
 CASES = [  # table, column, row, text
@@ -175,7 +177,7 @@ CASES = [  # table, column, row, text
     (
         "rebalances",
         "unread_seconds",
-        {"unread_seconds": None, "unread": []},
+        {"unread_seconds": None} | unread(),
         "unknown (no partition lost its owner)",
     ),
 ]
@@ -221,6 +223,19 @@ def test_every_column_that_may_be_a_bound_is_looked_at():
         names = known_tables()[table].names
         for column in columns:
             assert {column, *beside(table, [column])} <= {*names}, (table, column)
+
+
+def test_new_partitions_of_a_grown_topic_make_a_lower_bound():
+    row = {"unread_seconds": 3} | unread((3, 1, None))
+    new, moved = {"from_member_id": None}, {"from_member_id": "m"}
+
+    def said(trigger, *moves):
+        told = row | {"trigger": trigger, "moves": [*moves]}
+        return figure("rebalances", "unread_seconds", told).text(str)
+
+    assert said(METADATA_CHANGE, new, moved) == "at least 3 (new partitions are not counted)"
+    assert said(METADATA_CHANGE, moved) == "3 \u00b1 1"
+    assert said(JOIN, new) == "3 \u00b1 1"
 
 
 def test_a_partition_that_has_no_owner_yet_is_a_lower_bound():

@@ -17,6 +17,8 @@ Number = Callable[[float], str]
 BEFORE_SAMPLES = "before_samples"
 """The reason of `lag` that is about seconds only: the records are exact all the same."""
 _LOOKED_AT_TIMES = "between runs nobody looks"
+_GROWN = "new partitions are not counted"
+_METADATA_CHANGE = "metadata change"
 _SEVERAL = "some moments are unknown, and so are some partitions"
 
 
@@ -195,6 +197,7 @@ def _unread(name: str) -> Column:
     def read(row: Row) -> Figure:
         partitions = row["unread"] or ()
         whys = sorted({one["unknown"] or "" for one in partitions if one["seconds"] is None})
+        whys += [_GROWN] if _has_grown(row) else []
         reason = ", ".join(why for why in whys if why) or None
         if row[name] is None:
             return Figure(None, Bound.UNKNOWN, None, reason or "no partition lost its owner")
@@ -204,7 +207,16 @@ def _unread(name: str) -> Column:
         error = sum(errors) if name == "unread_seconds" else max(errors, default=0.0)
         return Figure(row[name], Bound.EXACT, error)
 
-    return Column(read, ("unread",))
+    return Column(read, ("unread", "moves", "trigger"))
+
+
+def _has_grown(rebalance: Row) -> bool:
+    """Whether a topic got partitions: nobody had them before, so no commit tells since when they
+    have waited.
+    """
+    moves = rebalance["moves"] or ()
+    is_change = rebalance["trigger"] == _METADATA_CHANGE
+    return is_change and any(move["from_member_id"] is None for move in moves)
 
 
 def of_partition(unread: Row) -> Figure:

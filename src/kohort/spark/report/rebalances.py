@@ -54,6 +54,7 @@ COLUMNS = (
     "gone",
     "changed",
     "partitions_moved",
+    "moves",
     "unowned",
     "unread",
     "unread_seconds",

@@ -375,8 +375,9 @@ REBALANCES = Table(
         Column(
             "unread_seconds",
             pa.float64(),
-            "their sum, of those that are known: a lower bound where one of `unread` has none; "
-            "null where none is known",
+            "their sum, of those that are known: a lower bound where one of `unread` has none, and "
+            "where a topic has grown, since its new partitions are not in it; null where none is "
+            "known",
         ),
         Column(
             "longest_unread_seconds",
