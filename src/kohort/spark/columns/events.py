@@ -135,8 +135,8 @@ def _commits(rows: pa.Table) -> Iterator[Commits]:
 
 
 def _offset(committed: int | None) -> int | None:
-    """Below zero a commit says that there is no offset (OffsetFetch answers -1 for none)."""
-    return None if committed is None or committed < 0 else committed
+    """A commit of -1 says that there is no offset, as OffsetFetch answers -1 for none."""
+    return None if committed == -1 else committed
 
 
 def _plain(rows: pa.Table, name: str) -> list[Any]:

@@ -27,6 +27,7 @@ from kohort.spark.schemas.progress import (
 KEY = ["partition", "group_id", "topic", "topic_partition"]
 """What a committed offset is of; the log's partition follows from the group."""
 
+_NONE = -1
 EFFECTIVE = "effective"
 """The name under which the frames have the rows of `effective`, where some commits are missing."""
 
@@ -163,13 +164,13 @@ def none_as_removed(rows: DataFrame) -> DataFrame:
     it would be a lag of the whole partition.
     """
     offset = offset_or_null(F.col("committed_offset"))
-    state = F.when(F.col("committed_offset") < 0, REMOVED).otherwise(F.col("state"))
+    state = F.when(F.col("committed_offset") == _NONE, REMOVED).otherwise(F.col("state"))
     return rows.withColumns({"state": state, "committed_offset": offset})
 
 
 def offset_or_null(committed: Column) -> Column:
-    """The offset; null for one below zero, which is none."""
-    return F.when(committed >= 0, committed)
+    """The offset; null for -1, which is none."""
+    return F.when(committed != _NONE, committed)
 
 
 def topic_hash() -> Column:

@@ -121,12 +121,13 @@ def as_effective(rows: DataFrame, *, last_only: bool = False) -> DataFrame:
     """
     entries = F.slice("window", -1, 1) if last_only else F.col("window")
     entry = F.col("one")
+    committed = offset_or_null(entry["committed_offset"])
     return rows.select(*KEY, F.explode(entries).alias("one")).select(
         *KEY,
         entry["offset"].alias("offset"),
-        F.when(entry["committed_offset"] >= 0, COMMITTED).otherwise(REMOVED).alias("state"),
+        F.when(committed.isNull(), REMOVED).otherwise(COMMITTED).alias("state"),
         F.timestamp_micros(entry["at_us"]).alias("effective_at"),
-        offset_or_null(entry["committed_offset"]).alias("committed_offset"),
+        committed.alias("committed_offset"),
         entry["topic_hash"].alias("topic_hash"),
     )
 
