@@ -57,7 +57,7 @@ def test_the_exit_code_and_the_first_line_are_what_nagios_knows(check):
         ["CRITICAL", "lag_records", "b"],
         ["UNKNOWN", "lag_records", "c"],
     ]
-    assert unknown.out.startswith("UNKNOWN - 1 unknown, 9 ok: lag_records of c, its lag is not kno")
+    assert unknown.out.startswith("UNKNOWN - 1 unknown, 9 ok: lag_records of c, its lag is unkno")
     assert {one.err for one in (fine, warned, critical, unknown)} == {""}
 
 
@@ -76,6 +76,23 @@ def test_thresholds_of_a_file_and_of_options(check, tmp_path):
     assert check("--status", "off", "--rebalances", "off", "--age", "off").code == 3
 
 
+def test_the_worst_are_listed_and_the_others_counted(check):
+    ran = check("--lag-records", "0,10", "--limit", "1")
+    as_json = check("--lag-records", "0,10", "--limit", "1", "--format", "json")
+
+    assert (ran.code, as_json.code) == (2, 2)
+    assert len(ran.rows) == 4
+    assert ran.out.endswith("\n… and 2 more: --limit N lists N, --format json all\n")
+    assert [one["group_id"] for one in as_json.json["findings"]] == ["b"]
+
+
+def test_a_grace_that_is_no_time_is_refused(check):
+    ran = check("--grace", "soon")
+
+    assert ran.code == 3
+    assert "--grace is 'soon', expected seconds, or such as \"5m\"" in ran.err
+
+
 def test_json(check):
     ran = check("--lag-records", "50,100", "--format", "json")
 
@@ -89,6 +106,9 @@ def test_json(check):
         "unit": "records",
         "warning": 50,
         "critical": 100,
+        "at_least": 50,
+        "at_most": 50,
+        "reason": None,
         "why": "50 records behind",
     }
     assert len(ran.json["findings"]) == 10
@@ -179,7 +199,7 @@ def test_the_tasks_of_the_documentation_do_what_they_say(check, tmp_path, monkey
     assert declared["check"]() is None
     bad = {"group_id": "a", "level": "group", "rules": "kohort", "status": "ERR"}
     publish(tmp_path, {"status": [{**bad, "rule": "stopped"}]})
-    with pytest.raises(ValueError, match="a: ERR by the rule stopped"):
+    with pytest.raises(ValueError, match="a: records wait, and it commits nothing"):
         declared["check"]()
 
 

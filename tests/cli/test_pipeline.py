@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,7 +28,7 @@ from kohort.spark.schemas.progress import DELETABLE_GROUPS, LAG
 from kohort.spark.sources.standing import Note
 from kohort.spark.tables import arrow_reader, unchanged
 from kohort.spark.tables.catalog import SHORT, known_tables
-from kohort.spark.tables.manifest import Asked, Basis, Gold, Part, TablesError, load
+from kohort.spark.tables.manifest import Asked, Basis, Gold, Increment, Part, TablesError, load
 from kohort.spark.tables.report_mark import mark_of
 from kohort.spark.tables.summary import Summary
 from kohort.spark.tables.writer import Writer
@@ -70,8 +70,9 @@ def test_show_prints_the_newest_moment_by_group(kohort, out):
     assert ran.code == 0
     header, first, second = ran.rows
     assert header[:3] == ["GROUP_ID", "TOPIC", "TOPIC_PARTITION"]
-    assert first == ["a", "t", "1", *"--", "no_end_offset", "-", "partition", *"--", *str_of(AT)]
-    assert second == ["b", "t", "0", "5", "2.2", *"--", "partition", *"--", *str_of(AT)]
+    unknown = ["unknown", "(no_end_offset)"]
+    assert first == ["a", "t", "1", *unknown, *unknown, "partition", *"--", *str_of(AT)]
+    assert second == ["b", "t", "0", "5", "at", "least", "2.2", "partition", *"--", *str_of(AT)]
 
 
 def str_of(at):
@@ -210,6 +211,55 @@ def test_run_tells_where_a_copy_ends(kohort, out, monkeypatch):
     assert said in chosen
     advice = "if it is a copy, --as-of 2026-11-21T07:00:00.005Z tells how things were at its end"
     assert f"{said}: {advice}" in lines
+
+
+def test_run_tells_which_tables_are_of_a_later_moment_than_lag(kohort, out, monkeypatch):
+    """`--as-of` within a log: lag is that of then, members are those of the log's end."""
+    monkeypatch.setattr(jobs, "run", lambda *_, **__: summary(out))
+    monkeypatch.setattr(report, "write", lambda _, path, groups, **__: path)
+    command = ("pipeline", "run", "--source", "log:/d", "--out", out)
+    with Writer(Path(out)) as writer:
+        ends = [increment(AT - timedelta(days=1)), increment(AT + timedelta(hours=2))]
+        (Path(out) / "rows").mkdir()
+        moment = int(AT.timestamp() * 1000)
+        writer.publish(writer.manifest.with_(increments=tuple(ends), as_of_ms=moment))
+
+    told = kohort(*command).out
+    with Writer(Path(out)) as writer:
+        writer.publish(writer.manifest.with_(increments=tuple(ends[:1])))
+    silent = kohort(*command).out
+
+    assert (
+        "note: lag and status are those of 2026-11-21 07:00:00 UTC; the log was read to 2026-11-21 "
+        "09:00:00 UTC, and groups, members, offsets and deletable groups are of then. --to with"
+    ) in told
+    assert "lag and status are those of" not in silent
+
+
+def test_run_says_what_would_decide_unknown_causes(kohort, tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, "run", lambda *_, **__: summary(tmp_path))
+    monkeypatch.setattr(report, "write", lambda _, path, groups, **__: path)
+    assumed = "a is gone: last sign of life 12.0 s before, session timeout 45.0 s assumed"
+    rows = [
+        {"group_id": "g", "trigger": "unknown", "possible": ["leave"], "evidence": evidence}
+        for evidence in (assumed, assumed, "b is gone: session timeout 45.0 s assumed", None)
+    ]
+    publish(tmp_path, {"rebalances": rows})
+
+    ran = kohort("pipeline", "run", "--source", "log:/d", "--out", str(tmp_path))
+
+    assert (
+        "note: 2 unknown causes rest on an assumed session timeout: `--session-timeout`" in ran.out
+    )
+
+
+def increment(newest):
+    return Increment(
+        name=f"{newest:%d%H}",
+        ranges={},
+        counts={},
+        newest_ms=int(newest.timestamp() * 1000),
+    )
 
 
 def test_where_nothing_was_written_yet(kohort, tmp_path):

@@ -97,6 +97,17 @@ def test_what_a_table_is_for_stays_in_eighty_columns(name, monkeypatch):
         assert str(row[one]) in text
 
 
+def test_a_bound_and_its_reason_stay_beside_their_figure(monkeypatch):
+    """Each word of them may take a line, before the figure itself is left out."""
+    bounded = {"lag_records": "unknown (no_end_offset)", "lag_seconds": "at least 82.0 (stalled)"}
+    monkeypatch.setitem(NAMES, "lag_records", bounded["lag_records"])
+    monkeypatch.setitem(NAMES, "lag_seconds", bounded["lag_seconds"])
+    text, _ = drawn(monkeypatch, known_tables()["lag"], 80)
+    assert max(len(line) for line in text.splitlines() if not line.startswith("(too")) <= 80
+    assert {*" ".join(bounded.values()).split()} <= {*text.split()}
+    assert "─" in text
+
+
 def test_a_member_id_that_is_too_long_shows_how_it_begins_and_ends(monkeypatch):
     text, _ = drawn(monkeypatch, known_tables()["assignments"], 80)
     assert re.search(r"checkout-7-\w*…df42", text)

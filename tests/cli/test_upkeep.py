@@ -12,9 +12,12 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from tests.tables.published import publish
+
 from kohort.cli import pipeline
 from kohort.cli.render import Output
 from kohort.cli.upkeep import _tell, _tell_json, _tell_rebuilt
+from kohort.spark import jobs
 from kohort.spark.schemas.progress import LAG
 from kohort.spark.tables.code import code
 from kohort.spark.tables.manifest import Gold, Part
@@ -115,3 +118,18 @@ def test_a_log_file_that_says_nothing_is_named(tmp_path):
     first, note = printed(pipeline._tell_server_logs, summary).splitlines()
     assert first == "server logs: 2 files, 3 lines about members that are gone, 1 of them new"
     assert note.startswith(f"note: {tmp_path / 'b.log'} has no line about a member that is gone")
+
+
+def test_gold_of_a_kohort_that_did_not_say_its_code_is_there_all_the_same(tmp_path):
+    publish(tmp_path, {"lag": [{"group_id": "g"}]})
+
+    found = jobs.verify(tmp_path)
+
+    assert found.why_not == "another Kohort has computed it"
+    assert "found that of another: the next run computes it anew" in str(found.findings[0])
+
+
+def test_without_gold_there_is_nothing_to_compute_anew(tmp_path):
+    publish(tmp_path, {})
+
+    assert jobs.verify(tmp_path).why_not == "gold was not computed yet"

@@ -3,7 +3,7 @@
 from tests.history import log as logs
 from tests.history.log import Log, end_of, epoch, has, has_nothing, member, tables
 
-from kohort.history import TRIGGERS
+from kohort.history import TRIGGERS, undecided_or_none
 
 
 def test_several_causes_are_named_in_their_order():
@@ -55,3 +55,24 @@ def test_an_epoch_whose_record_is_hidden_has_no_row():
     log.write(member("a"), logs.target(3), has("a", 3, 0))
     assert tables(log).rebalances == []
     assert [row.gained_by for row in tables(log).assignments] == [None]
+
+
+def test_causes_that_a_known_session_would_decide_are_counted():
+    """A copy of a log does not tell the session timeout of its cluster."""
+
+    def rows(**more):
+        log = Log()
+        log.write(member("a"), member("b"), epoch(2))
+        log.write(has("a", 2, 0, before=0), has("b", 2, 1, before=0))
+        log.at(12).write(has_nothing("a"), end_of("a"), epoch(3))
+        found = tables(log, **more)
+        return [{"trigger": row.trigger, "evidence": row.evidence} for row in found.rebalances]
+
+    said = undecided_or_none(rows())
+
+    assert said.startswith("1 unknown cause rests on an assumed session timeout: `--session-timeo")
+    assert undecided_or_none([*rows(), *rows()]).startswith("2 unknown causes rest on an assumed")
+    known = rows(session_timeout_ms=45_000)
+    assert [row["trigger"] for row in known][-1] == "leave"
+    assert undecided_or_none(known) is None
+    assert undecided_or_none([{"trigger": "unknown", "evidence": None}]) is None

@@ -81,6 +81,20 @@ def test_where_the_coordinator_is_not_told_nothing_is_likely():
     assert likely(log) == [None, None]
 
 
+def test_an_outage_is_not_put_on_the_one_who_stays_away():
+    """The other one is at work again at once, so it is no outage of all; nor did one go silent."""
+    log = at_work(10)
+    log.leader_epoch += 1
+    log.commits(16, 40, partitions=(1,))
+    log.at(40).write(has_nothing("a"), end_of("a"), epoch(4))
+    log.write(has("b", 4, 0, 1))
+    log.at(41).commit(410, 0)
+
+    (one,) = tables(log).epoch(4).likely
+
+    assert (one.likely, one.silent_seconds) == (None, 30.0)
+
+
 def standstill(*, witness=False, waits=False, rest=12.0, out=("a", "b")):
     """Two members at work. The coordinator stands still and goes on: it handles a commit that has
     waited, if one has, and puts out whose session has ended. No leader epoch tells of it.

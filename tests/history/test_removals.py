@@ -39,6 +39,54 @@ def test_what_is_not_likely_is_left_open(log):
     assert likely(log).likely is None
 
 
+def short_session(*, witness=True, silent=11.0, leads=None, after=None):
+    """Classic members whose session of 10 s is twice the distance of their commits: aiokafka's
+    defaults. One of two is killed just behind a commit; the other one goes on if it is a witness.
+    """
+    log = Log()
+    log.write(logs.generation(1, logs.classic("a", 0), logs.classic("b", 1)))
+    log.commits(5, 30, 5.0, partitions=(0, 1))
+    if leads is not None:
+        log.leader_epoch = leads
+    for second in (35, 40):
+        if witness and second < 30 + silent:
+            log.at(second).commit(10 * second, 1)
+    log.at(30 + silent).write(logs.generation(2, logs.classic("b", 0, 1)))
+    log.at(45).commit(450 if after is None else after, 0)
+    log.commit(450, 1)
+    return log
+
+
+def test_a_silence_of_a_whole_session_is_enough_while_others_go_on():
+    one = likely(short_session(), 2)
+    assert (one.likely, one.silent_seconds, one.usual_seconds) == ("went silent", 11.0, 5.0)
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        short_session(witness=False),  # the coordinator may have been away
+        short_session(after=301),  # nothing was there to read
+        short_session(silent=8.5),  # no session ends so soon
+    ],
+)
+def test_a_silence_of_less_than_that_proves_nothing(log):
+    assert likely(log, 2).likely is None
+
+
+def test_a_leave_within_the_rhythm_of_commits_is_none():
+    assert likely(short_session(silent=4.0), 2).likely == "left at work"
+
+
+@pytest.mark.parametrize("witness", [True, False])
+def test_nobody_went_silent_by_himself_over_a_change_of_the_coordinator(witness):
+    """One member comes back and goes on, another one does not: the broker's outage is no crash of
+    that client.
+    """
+    assert likely(short_session(leads=1, witness=witness), 2).likely is None
+    assert likely(short_session(leads=0, witness=True), 2).likely == "went silent"
+
+
 def test_a_session_that_is_known_must_have_had_time_to_end():
     assert likely(killed(silent=8), session_timeout_ms=45_000).likely is None
     assert likely(killed(silent=8), session_timeout_ms=9_000).likely == "went silent"

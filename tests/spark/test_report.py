@@ -282,6 +282,16 @@ def test_charts_of_an_old_copy_end_where_its_log_ends(tmp_path):
     assert "The log ends at 2026-11-20 20:00:00 UTC, 30 d before the moment of this" in text
 
 
+def test_the_page_says_which_tables_are_of_a_later_moment_than_lag(tmp_path):
+    tables = report_tables.day(groups=3)
+
+    later = END + timedelta(hours=1)
+    text = report.write(tables.__getitem__, tmp_path / "a.html", later_end=later).read_text()
+
+    assert "Lag and status are those of 2026-11-20 20:00:00 UTC. The log was read on, so" in text
+    assert "their members and their offsets are those of 2026-11-20 21:00:00 UTC." in text
+
+
 def test_gaps_of_compaction_are_told(tmp_path):
     tables = report_tables.day(groups=2)
     assert "The history is complete from 2026-11-20 08:00:00 UTC on." in written(tmp_path, tables)
@@ -299,7 +309,7 @@ def test_gaps_of_compaction_are_told(tmp_path):
     [
         ({"seconds": 0.0421}, "42 ms"),
         ({"seconds": None, "seconds_at_least": 2.0, "seconds_at_most": 75.0}, "2 s to 1 min 15 s"),
-        ({"seconds": None, "seconds_at_least": 0.0, "seconds_at_most": None}, "0 s or more"),
+        ({"seconds": None, "seconds_at_least": 0.0, "seconds_at_most": None}, "at least 0 s"),
         ({"seconds": None, "seconds_at_least": None, "outcome": "superseded"}, "superseded"),
     ],
 )

@@ -11,7 +11,7 @@ from tests.tables.published import publish
 import kohort.tables
 from kohort.errors import KohortError
 from kohort.spark.tables.manifest import Histories
-from kohort.tables.judging import judge
+from kohort.tables.judging import _WORDS, judge
 from kohort.tables.thresholds import RULES, Groups, Limit, Rules, State
 
 AT = datetime(2026, 11, 21, 7, tzinfo=UTC)
@@ -68,8 +68,8 @@ def test_lag_in_records(tmp_path):
     first = verdict.findings[0]
     assert (first.group, first.value, first.why) == ("bad", 20, "20 records behind")
     whys = {one.group: one.why for one in verdict.findings}
-    assert whys["dark"] == "its lag is not known (no_end_offset)"
-    told = "at least 5 records, 1 of 3 partitions are not known (never_committed)"
+    assert whys["dark"] == "its lag is unknown (no_end_offset); 3 of 3 partitions are not known"
+    told = "at least 5 records behind (never_committed); 1 of 3 partitions are not known"
     assert whys["dim"] == told
 
 
@@ -99,7 +99,7 @@ def test_lag_in_time(tmp_path):
     }
     whys = {one.group: one.why for one in verdict.findings}
     assert whys["bound"] == "at least 5 s behind (before_samples)"
-    assert whys["perhaps"] == "50 s behind, plus or minus 10 s"
+    assert whys["perhaps"] == "50 s \u00b1 10 s behind"
     assert whys["bad"] == "11 min 40 s behind"
 
 
@@ -128,7 +128,39 @@ def test_status(tmp_path):
         "half": UNKNOWN,
     }
     assert states(by_burrow) == {"fine": CRITICAL, "half": UNKNOWN}
-    assert verdict.findings[0].why == "ERR by the rule stopped"
+    assert verdict.findings[0].why == "records wait, and it commits nothing any more (ERR, stopped)"
+
+
+@pytest.mark.parametrize(
+    ("left_for", "grace_s", "state", "why"),
+    [
+        (40, 300.0, OK, ", for 40 s only, of 5 min that it has"),
+        (301, 300.0, CRITICAL, "records wait, and it has no members (ERR, no_members)"),
+        (301, 600.0, OK, ", for 5 min 1 s only, of 10 min that it has"),
+        (0, 0.0, OK, ", for 0 s only, of 0 s that it has"),
+        (None, 300.0, CRITICAL, "records wait, and it has no members (ERR, no_members)"),
+        (-60, 300.0, CRITICAL, "records wait, and it has no members (ERR, no_members)"),
+    ],
+)
+def test_a_deployment_alarms_nobody(tmp_path, left_for, grace_s, state, why):
+    """A group is empty for a while when all its members are replaced."""
+    since = None if left_for is None else AT - timedelta(seconds=left_for)
+    rows = [status("g", "ERR") | {"rule": "no_members"}, status("other", "ERR")]
+    groups = [{"group_id": "g", "state": "Empty", "members": 0, "timestamp": since}]
+    publish_at(tmp_path, {"status": rows, "group_state": groups})
+    rules = Rules({"status": Limit(1, 2)}, grace_s=grace_s)
+
+    verdict = judge(kohort.tables.snapshot(tmp_path), rules, NOW)
+
+    found = {one.group: one for one in verdict.findings}
+    assert (found["g"].state, found["other"].state) == (state, CRITICAL)
+    assert found["g"].why.endswith(why)
+
+
+def test_every_rule_of_status_has_words():
+    from kohort.spark.gold.status import RULES as OF_STATUS
+
+    assert {rule.name for rules in OF_STATUS.values() for rule in rules} == {*_WORDS}
 
 
 def test_rebalances_are_counted_in_a_window(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("pyarrow")
 
 from kohort.errors import KohortError
+from kohort.figures import Bound, Figure
 from kohort.tables.judging import Finding, Verdict
 from kohort.tables.textfile import HELP, text, write
 from kohort.tables.thresholds import Limit, State
@@ -14,9 +15,10 @@ from kohort.tables.thresholds import Limit, State
 AT = datetime(2026, 11, 21, 7, tzinfo=UTC)
 NOW = datetime(2026, 11, 21, 7, 0, 0, 500_000, tzinfo=UTC)
 NAME = 'say "b"\\ü\n'
+SLOW = Figure(12, Bound.AT_LEAST)
 VERDICT = Verdict(
     (
-        Finding("lag_records", NAME, State.WARNING, 12, Limit(10), "slow"),
+        Finding("lag_records", NAME, State.WARNING, 12, Limit(10), "slow", figure=SLOW),
         Finding("lag_seconds", "b", State.UNKNOWN, None, Limit(10), "who knows"),
         Finding("age", None, State.OK, 1.5, Limit(10), "new"),
     ),
@@ -37,6 +39,8 @@ def test_every_finding_is_a_sample_and_what_is_unknown_has_no_value():
         'kohort_check_state{rule="age"} 0',
         'kohort_check_value{rule="lag_records",group="say \\"b\\"\\\\ü\\n"} 12',
         'kohort_check_value{rule="age"} 1.5',
+        'kohort_check_value_at_least{rule="lag_records",group="say \\"b\\"\\\\ü\\n"} 12',
+        'kohort_check_value_at_most{rule="lag_records",group="say \\"b\\"\\\\ü\\n"} +Inf',
     ]
 
 

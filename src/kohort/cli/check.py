@@ -6,11 +6,12 @@ what cannot be judged ends with 3, a wrong call too.
 
 from argparse import ArgumentParser, Namespace
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kohort.cli.arguments import add_group, add_out, require
+from kohort.cli.arguments import add_group, add_out, count, require
 from kohort.cli.command import Command, complain, error_fields, print_result, reason
 from kohort.cli.render import Cell, Output
 from kohort.errors import KohortError
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from kohort.tables.thresholds import Rules
 
 UNKNOWN = 3
+LISTED = 50
+"""How many findings a terminal gets, and the mail of a cron job."""
 OPTIONS = {
     "lag_records": ("1000,10000", "records that a group is behind"),
     "lag_seconds": ("5m,1h", "the same in time"),
@@ -57,7 +60,18 @@ class Check(Command):
                 metavar=example.upper() if rule == "status" else "WARN,CRIT",
                 help=about if rule == "status" else f"{about}, such as {example}; or off",
             )
+        parser.add_argument(
+            "--grace",
+            metavar="TIME",
+            help="how long a group may have no members before that is critical (default 5m)",
+        )
         add_group(parser, "only this group; may be repeated")
+        parser.add_argument(
+            "--limit",
+            type=count,
+            metavar="N",
+            help="list at most N findings, the worst first (default 50, and all in JSON)",
+        )
         parser.add_argument(
             "--prometheus", type=Path, metavar="FILE", help="write metrics for a textfile collector"
         )
@@ -93,7 +107,11 @@ def _check(args: Namespace, output: Output) -> int:
                 return UNKNOWN
     if verdict is None:
         return UNKNOWN
-    (_tell_json if output.as_json else _tell)(verdict, output)
+    limit = args.limit
+    if output.as_json:
+        _tell_json(verdict, output, limit)
+    else:
+        _tell(verdict, output, LISTED if limit is None else limit)
     return int(verdict.state)
 
 
@@ -105,16 +123,18 @@ def _verdict(args: Namespace) -> "Verdict":
 
 
 def _rules(args: Namespace) -> "Rules":
-    from kohort.tables.thresholds import Rules, load, of_text
+    from kohort.tables.thresholds import Rules, load, of_text, seconds
 
     rules = Rules() if args.rules is None else load(args.rules)
+    if args.grace is not None:
+        rules = replace(rules, grace_s=seconds("--grace", args.grace))
     given = {rule: getattr(args, rule) for rule in OPTIONS}
     return rules.with_(
         {rule: of_text(rule, text) for rule, text in given.items() if text is not None}
     )
 
 
-def _tell(verdict: "Verdict", output: Output) -> None:
+def _tell(verdict: "Verdict", output: Output, limit: int) -> None:
     """A line that says it all, as Nagios shows it, and a table of what is not well."""
     counts = Counter(finding.state.name for finding in verdict.findings)
     states = ("CRITICAL", "WARNING", "UNKNOWN", "OK")
@@ -133,10 +153,12 @@ def _tell(verdict: "Verdict", output: Output) -> None:
                     *(finding.cluster for _ in told),
                     *(finding.why, *_shown(finding)),
                 )
-                for finding in bad
+                for finding in bad[:limit]
             ],
             spare=("WARNING", "CRITICAL"),
         )
+    if len(bad) > limit:
+        output.line(f"… and {len(bad) - limit:,} more: --limit N lists N, --format json all")
 
 
 def _where(finding: "Finding") -> str:
@@ -168,7 +190,7 @@ def _time_text(seconds: float) -> str:
     return f"{seconds / sizes[unit]:g}{unit}"
 
 
-def _tell_json(verdict: "Verdict", output: Output) -> None:
+def _tell_json(verdict: "Verdict", output: Output, limit: int | None) -> None:
     output.json(
         {
             "state": verdict.state.name,
@@ -176,7 +198,7 @@ def _tell_json(verdict: "Verdict", output: Output) -> None:
             "as_of": verdict.as_of and _time(verdict.as_of),
             "checked_at": _time(verdict.checked_at),
             **({"clusters": _moments(verdict)} if verdict.clusters else {}),
-            "findings": [_fields(finding) for finding in verdict.findings],
+            "findings": [_fields(finding) for finding in verdict.findings[:limit]],
         }
     )
 
@@ -192,10 +214,19 @@ def _fields(finding: "Finding") -> dict[str, Any]:
         **({} if finding.cluster is None else {"cluster": finding.cluster}),
         "value": finding.value,
         "unit": RULES.get(finding.rule) or None,
+        **_bound(finding),
         "warning": warning,
         "critical": critical,
         "why": finding.why,
     }
+
+
+def _bound(finding: "Finding") -> dict[str, Any]:
+    """What the value is to the truth: the range that the truth is in, null where it has no end."""
+    found = finding.figure
+    if found is None:
+        return {}
+    return {"at_least": found.low, "at_most": found.high, "reason": found.reason}
 
 
 def _moments(verdict: "Verdict") -> dict[str, str | None]:

@@ -188,6 +188,7 @@ def _run(args: Namespace, output: Output) -> int:
     _tell(summary, args.source, output)
     if summary.log_end is not None:
         _tell_end(summary.log_end, output, chosen=bool(args.as_of or args.to_time))
+    _tell_later_end(args.out, summary.as_of, output)
     _tell_causes(args.out, output)
     if not (summary.unchanged and _has_report(args.out, output)):
         _write_report(args.out, None, output)
@@ -324,18 +325,36 @@ def _tell_end(log_end: datetime, output: Output, *, chosen: bool) -> None:
     output.line(f"note: the log ends at {_text(log_end)} UTC{advice}")
 
 
+def _tell_later_end(directory: Path, as_of: datetime, output: Output) -> None:
+    """Say that tables tell of two times, where the log was read beyond the moment."""
+    from kohort.spark.tables.arrow_reader import Tables
+    from kohort.spark.tables.log_end import later_end
+
+    end = later_end(Tables(directory).manifest)
+    if end is not None:
+        output.line(
+            f"note: lag and status are those of {_text(as_of)} UTC; the log was read to "
+            f"{_text(end)} UTC, and groups, members, offsets and deletable groups are of then. "
+            "--to with the earlier time, into another directory, tells all as it was"
+        )
+
+
 def _tell_causes(directory: Path, output: Output) -> None:
     """How many rebalances there were, and why."""
     from collections import Counter
 
+    from kohort.history import undecided_or_none
     from kohort.spark.tables.arrow_reader import Tables
 
-    found = Tables(directory)("rebalances").to_table(["trigger", "possible"]).to_pylist()
+    columns = ["trigger", "possible", "evidence"]
+    found = Tables(directory)("rebalances").to_table(columns).to_pylist()
     causes = Counter(_cause(row["trigger"], row["possible"]) for row in found).most_common()
     total = len(found)
     listed = ", ".join(f"{count} {cause}" for cause, count in causes)
     output.line()
     output.line(f"{total:,} rebalances" + (f": {listed}" if total else ""))
+    if undecided := undecided_or_none(found):
+        output.line(f"note: {undecided}")
 
 
 def _cause(trigger: str, possible: list[str] | None) -> str:

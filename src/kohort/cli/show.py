@@ -8,6 +8,7 @@ from kohort.cli.arguments import add_group, add_out, count, require
 from kohort.cli.command import USAGE, Command, complain, complain_of_lost, print_result
 from kohort.cli.render import Cell, Output, counted, name_text
 from kohort.cli.table_columns import SHOWN, WHERE
+from kohort.figures import FIGURES, Figure, beside, figure
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,12 +69,11 @@ class _Wrong(Exception):  # noqa: N818  (no error of the program)
 def _show(args: Namespace, output: Output) -> int:
     require("tables")
     from kohort import tables
-    from kohort.spark.tables.catalog import known_table
     from kohort.tables.plain import plain
     from kohort.tables.walking import answered
 
     try:
-        (names, shown, total), lost = answered(
+        (table, names, shown, total), lost = answered(
             args.out, lambda found: _asked(found, args, output), tables.snapshot
         )
     except _Wrong:
@@ -81,16 +81,9 @@ def _show(args: Namespace, output: Output) -> int:
     if output.as_json:
         output.json([{name: plain(value) for name, value in row.items()} for row in _dicts(shown)])
         return complain_of_lost(lost)
-    table = known_table(args.table)
     output.table(
         [name.upper() for name in names],
-        [
-            [
-                name_text(row[name]) if row[name] == "" and name in WHERE else cell(row[name])
-                for name in names
-            ]
-            for row in _dicts(shown)
-        ],
+        [[_cell_of(table.name, name, row) for name in names] for row in _dicts(shown)],
         spare=SHOWN[table.name].spare if args.columns is None and table.name in SHOWN else None,
     )
     if total > shown.num_rows:
@@ -104,8 +97,10 @@ def _show(args: Namespace, output: Output) -> int:
 
 def _asked(
     snapshots: "Snapshots", args: Namespace, output: Output
-) -> "tuple[list[str], pa.Table, int]":
-    """The columns that are asked for, the first rows, and how many rows there are."""
+) -> "tuple[Table, list[str], pa.Table, int]":
+    """The table, the columns that are asked for, the first rows with those columns and those that
+    tell their bounds, and how many rows there are.
+    """
     import pyarrow as pa
 
     table = snapshots.table(args.table)
@@ -116,9 +111,11 @@ def _asked(
         raise _Wrong
     snapshots.check_groups(args.group, table.name)
     limit = args.limit if args.limit is not None else None if output.as_json else ROWS_SHOWN
-    found = [_rows(member, table, args, names, limit) for member in snapshots.members]
+    read = [*names, *beside(table.name, names)]
+    found = [_rows(member, table, args, read, limit) for member in snapshots.members]
     shown = pa.concat_tables([rows for rows, _ in found])
     return (
+        table,
         names,
         shown if limit is None else shown.slice(0, limit),
         sum(total for _, total in found),
@@ -182,6 +179,17 @@ def _rows(
             first = first.take(pc.select_k_unstable(first, most, order))
         first = first.slice(0, most)
     return (first.sort_by(order) if order else first).select(names), total
+
+
+def _cell_of(table: str, column: str, row: dict[str, Any]) -> Cell:
+    """A value in a terminal; a figure with its bound and its reason."""
+    if column not in FIGURES.get(table, {}):
+        name = row[column]
+        return name_text(name) if name == "" and column in WHERE else cell(name)
+    found = figure(table, column, row)
+    if found == Figure(found.value):
+        return cell(found.value)  # a number, which stands at the right
+    return found.text(lambda value: str(cell(value)))
 
 
 def _dicts(rows: Any) -> list[dict[str, Any]]:

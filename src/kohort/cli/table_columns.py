@@ -46,13 +46,13 @@ SHOWN = {
         "group_id topic topic_partition committed_offset",
     ),
     "lag": _shown(
-        "group_id topic topic_partition lag_records lag_seconds reason lag_seconds_error level "
-        "committed_offset end_offset at",
+        "group_id topic topic_partition lag_records lag_seconds level committed_offset end_offset "
+        "at",
         "group_id topic topic_partition lag_records lag_seconds",
     ),
     "lag_history": _shown(
-        "group_id topic topic_partition at lag_records lag_seconds reason lag_records_max "
-        "lag_seconds_max lag_seconds_error level first_at moments",
+        "group_id topic topic_partition at lag_records lag_seconds lag_records_max lag_seconds_max "
+        "level first_at moments",
         "group_id topic topic_partition at lag_records lag_seconds",
     ),
     "status": _shown(

@@ -6,6 +6,7 @@ continued later.
 """
 
 from kohort.history.events import RECORD_TYPES, Commits, Event, Record
+from kohort.history.explained import undecided_or_none
 from kohort.history.group import History
 from kohort.history.rows import TRIGGERS, AssignmentRow, MemberRow, RebalanceRow, Row
 from kohort.history.story import Names, Told
@@ -23,4 +24,5 @@ __all__ = [
     "Record",
     "Row",
     "Told",
+    "undecided_or_none",
 ]

@@ -71,9 +71,7 @@ def on_commits(story: Story, event: Commits) -> None:
         progress.rhythm = Rhythm()  # over a hole there is none
     waited_us = outages.waited_us(story, event)
     _add(progress, event, waited_us)
-    if event.leader_epoch is not None:  # somebody is at work, under this coordinator
-        state.outage.leader_epoch = event.leader_epoch
-        state.outage.silent, state.outage.out = [], []
+    outages.on_commit(state, event.leader_epoch, event.first_at)
     if event.plain and event.at is not None:
         for group_type, member_id, place in state.held.get(named, ()):
             holding = _holding(story, group_type, member_id, place)

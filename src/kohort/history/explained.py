@@ -4,9 +4,11 @@ Causes that the log proves are named. Where it only tells that a member is gone,
 unknown, and all causes are listed that nothing rules out.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from kohort.history.commits import NO_COMMIT_SINCE
+from kohort.history.removals import would_be_decided
 from kohort.history.rows import (
     ASSIGNOR_CHANGE,
     JOIN,
@@ -43,6 +45,21 @@ class Explained(NamedTuple):
     changed: list[Who]
     removals: list[Removal]
     by_hash_alone: bool = False
+
+
+def undecided_or_none(rows: Iterable[Mapping[str, Any]]) -> str | None:
+    """What decides the causes of rebalances that are unknown for want of the session timeout, and
+    how many they are; None where there are none. A row has `trigger` and `evidence`.
+    """
+    count = sum(row["trigger"] == UNKNOWN and would_be_decided(row["evidence"]) for row in rows)
+    if not count:
+        return None
+    what = f"{count:,} unknown causes rest" if count > 1 else "1 unknown cause rests"
+    return (
+        f"{what} on an assumed session timeout: `--session-timeout` with the cluster's "
+        "group.consumer.session.timeout.ms (45s by default) decides those whose member had shown "
+        "a sign of life within it"
+    )
 
 
 def row_of(rebalance: Rebalance, told: Told) -> RebalanceRow | None:
@@ -280,4 +297,6 @@ def _unread(silence: Silence) -> Unread:
         unknown = NO_COMMIT_SINCE
     lasted = seconds(silence.since, silence.until)
     of_partition = (silence.topic_id, silence.topic, silence.topic_partition)
-    return Unread(*of_partition, lasted, silence.since, silence.until, unknown)
+    usual = None if lasted is None else silence.usual_us
+    error = None if usual is None else usual / 1e6
+    return Unread(*of_partition, lasted, silence.since, silence.until, unknown, error)

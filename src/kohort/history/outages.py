@@ -28,13 +28,39 @@ BEHIND_REST_US = 1_000_000
 def on_record(state: State, record: Record) -> None:
     """Note a change of the coordinator, and the members that were there before the record."""
     outage = state.outage
-    before, after = outage.leader_epoch, record.leader_epoch
-    if after is None or after == before:
+    before = outage.leader_epoch
+    if not _changes(state, record.leader_epoch, record.at):
         return
-    outage.leader_epoch = after
     members = [*state.consumer.members, *state.classic.rows]
     outage.silent = members if before is not None else []
     outage.out = []
+
+
+def on_commit(state: State, leader_epoch: int | None, at: int | None) -> None:
+    """Somebody is at work, under a coordinator of this epoch."""
+    if leader_epoch is not None:
+        _changes(state, leader_epoch, at)
+        state.outage.silent, state.outage.out = [], []
+
+
+def _changes(state: State, leader_epoch: int | None, at: int | None) -> bool:
+    """Whether the coordinator is another one, or the same one anew."""
+    outage = state.outage
+    before = outage.leader_epoch
+    if leader_epoch is None or leader_epoch == before:
+        return False
+    outage.leader_epoch = leader_epoch
+    if before is not None:
+        outage.changed_at = at
+    return True
+
+
+def has_changed_since(state: State, at: int) -> bool:
+    """Whether the coordinator has changed since a time. Then a member that was not heard of since
+    may have been there all the while, and have found nobody who would hear it.
+    """
+    changed_at = state.outage.changed_at
+    return changed_at is not None and changed_at >= at
 
 
 def alive(state: State, member_id: str) -> None:

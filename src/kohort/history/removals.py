@@ -19,7 +19,7 @@ from kohort.history.rows import (
     Who,
     seconds,
 )
-from kohort.history.state import Parted, Removal
+from kohort.history.state import Parted, Progress, Removal, Rest
 from kohort.history.story import SESSION_TIMEOUT_MS, Story
 
 TOLERANCE_S = 1.0
@@ -29,6 +29,8 @@ have the time at which their batch was begun.
 GRACE_S = 5.0
 """How late a timer may fire and still be what removed a member."""
 MINUTE_US = 60_000_000
+ASSUMED = " assumed"
+_SIGN_OF_LIFE = "last sign of life"
 OF_SESSION = 2 / 3
 """The last heartbeat of a member that commits may have been a third of its session before: commits
 do not prolong the session of a member that speaks the consumer protocol.
@@ -140,15 +142,26 @@ def judged(story: Story, gone: Gone, committed_at: int | None) -> Removal:
     return removal
 
 
+def would_be_decided(evidence: str | None) -> bool:
+    """Whether the cause of a rebalance may follow from the session timeout of the cluster, by its
+    `evidence`: only the usual one was assumed, and a member has shown a sign of life that tells how
+    much of its session was over.
+    """
+    return any(
+        _SIGN_OF_LIFE in removal and f" s{ASSUMED}" in removal
+        for removal in (evidence or "").split("; ")
+    )
+
+
 def _evidence(gone: Gone, committed_at: int | None, sent_at: int | None) -> str:
     facts = []
     if (silent := _between(gone.seen_at, gone.at)) is not None:
-        facts.append(f"last sign of life {silent} s before")
+        facts.append(f"{_SIGN_OF_LIFE} {silent} s before")
     if (since_commit := _between(committed_at, gone.at)) is not None:
         facts.append(f"last commit of its partitions {since_commit} s before")
         if sent_at != committed_at:
             facts.append(f"which may have been sent {_between(sent_at, gone.at)} s before")
-    assumed = " assumed" if gone.assumed else ""
+    assumed = ASSUMED if gone.assumed else ""
     facts.append(f"session timeout {tenths(gone.session_ms * 1000)} s{assumed}")
     if gone.waits_since is not None:
         waited = _between(gone.waits_since, gone.at)
@@ -190,35 +203,84 @@ def _guess(story: Story, gone: Gone, removal: Removal) -> None:
     least_s = session_s if gone.commits_prolong else session_s * OF_SESSION
     timeout_s = gone.rebalance_timeout_ms / 1000
     put_out_s = least_s if timeout_s < 0 else min(least_s, timeout_s)
-    at_work = silent_s < AT_WORK * usual_s + AT_WORK_S and silent_s < least_s - TOLERANCE_S
-    silent = silent_s > unusual_us(usual) / 1e6
-    long_enough = gone.assumed or silent_s >= put_out_s - TOLERANCE_S
+    within_rhythm = silent_s < _at_work_us(usual) / 1e6
+    at_work = within_rhythm and silent_s < least_s - TOLERANCE_S
+    long_enough = silent_s >= put_out_s - TOLERANCE_S
     if found.rhythm.waited_us > unusual_us(usual):
         return
     if at_work:
         removal.likely = removal.likely._replace(likely=LEFT_AT_WORK)
-    elif _is_shared(story, gone, last_at, unusual_us(usual)):
         return
-    elif silent and long_enough and committed is not None and rate:
+    if outages.has_changed_since(story.state, last_at):
+        return
+    for_a_session = (long_enough and not gone.assumed and not within_rhythm) and _went_on(
+        story, gone, last_at + usual
+    )
+    for_unusually_long = (
+        silent_s > unusual_us(usual) / 1e6
+        and (long_enough or gone.assumed)
+        and not _is_shared(story, gone, last_at, unusual_us(usual))
+    )
+    if (for_a_session or for_unusually_long) and committed is not None and rate:
         removal.waits_for = found.named
         removal.last_commit, removal.per_us = (last_at, committed), rate
+
+
+def _at_work_us(usual: float) -> float:
+    """Who is at work has committed within this time."""
+    return AT_WORK * usual + AT_WORK_S * 1e6
+
+
+def _went_on(story: Story, gone: Gone, since: float) -> bool:
+    """Whether another partition was committed in its rhythm until the member was removed: then its
+    owner has found the coordinator at work, and a silence of a whole session is the member's own,
+    also where that is short beside the rhythm of its commits.
+
+    A coordinator that stands still for less than two thirds of a session puts nobody out: of who is
+    there a heartbeat waits for it.
+    """
+    assert gone.at is not None
+    harmless_us = (gone.session_ms / 1000 * OF_SESSION - TOLERANCE_S) * 1e6
+    rest = story.state.rest
+    if rest is not None and _puts_out(rest, gone, harmless_us):
+        return False
+    for progress in _others(story, gone):
+        usual = usual_us(progress.rhythm)
+        if usual is None or progress.last_at is None:
+            continue
+        sent_at = progress.last_at
+        if progress.waited_us >= harmless_us:
+            sent_at -= progress.waited_us
+        if sent_at > since and gone.at - sent_at <= _at_work_us(usual):
+            return True
+    return False
+
+
+def _puts_out(rest: Rest, gone: Gone, harmless_us: float) -> bool:
+    """Whether a rest of the coordinator may be what removed the member."""
+    assert gone.at is not None
+    right_behind = rest.until <= gone.at <= rest.until + outages.BEHIND_REST_US
+    return right_behind and rest.until - rest.since >= harmless_us
+
+
+def _others(story: Story, gone: Gone) -> list[Progress]:
+    """The progress of partitions that the member did not have at its end."""
+    own = {
+        lost.named
+        for lost in story.state.parted.get(gone.who.member_id, ())
+        if lost.until == gone.lost_at
+    }
+    return [progress for named, progress in story.state.progress.items() if named not in own]
 
 
 def _is_shared(story: Story, gone: Gone, last_at: int, unusual: float) -> bool:
     """Whether the others who were at work with the member have fallen silent with it. Then nobody
     has seen the coordinator at work since, and it may have been away itself.
     """
-    own = {
-        lost.named
-        for lost in story.state.parted.get(gone.who.member_id, ())
-        if lost.until == gone.lost_at
-    }
     others = [
         progress.last_at - progress.waited_us
-        for named, progress in story.state.progress.items()
-        if named not in own
-        and progress.last_at is not None
-        and progress.last_at >= last_at - unusual
+        for progress in _others(story, gone)
+        if progress.last_at is not None and progress.last_at >= last_at - unusual
     ]
     return bool(others) and max(others) <= last_at + unusual
 

@@ -85,6 +85,10 @@ class Unread(NamedTuple):
     since: int | None
     until: int | None
     unknown: str | None
+    error_seconds: float | None
+    """How far the commits of the owner were apart: neither the length nor the place is known better
+    than that. Null where nothing is known.
+    """
 
 
 class Likely(NamedTuple):

@@ -10,7 +10,7 @@ from kohort.history.events import Event, Expression, Generation, Member
 from kohort.history.rows import AssignmentRow, Computed, Likely, MemberRow, Move, Who
 from kohort.records.causes import Because
 
-VERSION = 6
+VERSION = 7
 """The version of the state's layout and of the rules behind it: a state of another version is
 useless.
 """
@@ -293,6 +293,9 @@ class Outage(Struct, array_like=True):
     """
 
     leader_epoch: int | None = None
+    changed_at: int | None = None
+    """The first time at which anything was written under the present leader epoch; null where no
+    change of it was seen."""
     silent: list[str] = field(default_factory=list)
     """The members that are still there."""
     out: list[tuple[int, int]] = field(default_factory=list)

@@ -3,8 +3,6 @@
 Each that writes tables holds the lock of their directory as long as it runs; readers never wait.
 """
 
-import errno
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -23,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kohort.errors import KohortError
 from kohort.spark.engine import class_archive, shipping, shortcuts
 from kohort.spark.engine.interrupts import asked_to_end, is_interrupt
+from kohort.spark.engine.no_room import no_room_or_none
 from kohort.spark.engine.progress import Doing, Progress, telling
 from kohort.spark.engine.session import (
     INTERPRETED,
@@ -41,7 +40,7 @@ from kohort.spark.gold import Context
 from kohort.spark.snapshots import snapshot
 from kohort.spark.sources.named import source as source_of
 from kohort.spark.sources.source import Source
-from kohort.spark.sources.standing import Plan, Position, Settings
+from kohort.spark.sources.standing import WHOLE_LOG, Plan, Position, Settings
 from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.streaming import MicroBatch, follow
 from kohort.spark.tables import cluster as clusters
@@ -73,7 +72,6 @@ from kohort.spark.tables.verifying import (
 )
 from kohort.spark.tables.writer import Writer, claim
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 FORMATS = ("parquet", "delta")
 FEW_ROWS = 1_000_000
 """For so many rows the JVM needs no second compiler; see also `FEW_HERE`."""
@@ -141,7 +139,7 @@ def run(
             batch = _batch(active, writer, log, plan, from_time, few)
             batch = batch._replace(ends=ends, server_log=logged.parts)
             added = _added(active, writer, log, batch, options, progress)
-        if not added.notes:  # what happened to the log is looked at again
+        if all(note.partition == WHOLE_LOG for note in added.notes):  # no cut, which is read again
             unchanged.remember(writer, told, seen)
         return _ended(added, writer, logged, began)
 
@@ -422,6 +420,8 @@ def _session(
     except Exception as error:
         if is_interrupt(error):
             raise KeyboardInterrupt from error
+        if (full := no_room_or_none(error, active, writer.directory)) is not None:
+            raise TablesError(full) from error
         told_by_spark = isinstance(error, PySparkException | Py4JJavaError)
         told = told_by_spark or isinstance(error, KohortError)
         ended = None if told or given.spark is not None else what_ended_jvm()
@@ -462,10 +462,8 @@ def _opened(
             raise
         except (OSError, pa.ArrowException) as error:
             what = f"{out} cannot be brought up to date"
-            if isinstance(error, OSError) and error.errno in _NO_ROOM:
-                raise TablesError(
-                    f"{what}: {os.strerror(error.errno)}; they are as they were before"
-                ) from error
+            if (full := no_room_or_none(error, None, out)) is not None:
+                raise TablesError(f"{what}: {full}") from error
             # What a run reads of its own tables may be damaged, one file among thousands.
             raise TablesError(
                 f"{what}: {str(error).splitlines()[0]}; `kohort pipeline verify` says what is "

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from kohort.figures import Figure, Number, beside, duration, figure
 from kohort.spark.tables.arrow_reader import NoGroupError
 from kohort.tables.moment import Snapshot, Snapshots, about
 from kohort.tables.thresholds import RULES, Limit, Rules, State, worst
@@ -27,6 +28,23 @@ _STATUSES: dict[str | None, int | None] = {
 }
 """Of a group; anything else is worse than WARN."""
 _WORSE = 2
+NO_MEMBERS = "no_members"
+"""The rule of `status` that has a grace: while a group is deployed it is empty."""
+_WORDS = {
+    "lag_unknown": "its lag is not known",
+    "lag_allowed": "it has read everything",
+    "beyond_end": "it has committed more than there is",
+    "records_lost": "records were removed before it has read them",
+    NO_MEMBERS: "records wait, and it has no members",
+    "rewound": "its offset has gone back",
+    "stopped": "records wait, and it commits nothing any more",
+    "stalled": "it commits one offset again and again, and records wait behind it",
+    "slowing": "it falls further and further behind",
+    "single_commit": "records wait, and one commit does not tell whether it is at work",
+    "caught_up": "it has caught up",
+    "progress": "it reads on",
+}
+"""The rules of both sets of `status` in words."""
 _STAYS = {"members", "pending_transaction", "not_a_consumer_group"}
 """Blockers of `deletable_groups` with which no group expires."""
 
@@ -44,6 +62,8 @@ class Finding:
     why: str
     cluster: str | None = None
     """Where several are checked: its name, or the directory where not even that can be read."""
+    figure: Figure | None = None
+    """The value with its bound and its reason, where those are not in `why` alone."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +182,7 @@ def _age(snapshot: Snapshot, rules: Rules, now: datetime, _groups: list[str]) ->
         yield _unknown("age", None, limit, "no run has computed tables yet")
         return
     age = (now - snapshot.as_of).total_seconds()
-    text = f"lag, status and the like are those of {_text(snapshot.as_of)}, {_span(age)} ago"
+    text = f"lag, status and the like are those of {_text(snapshot.as_of)}, {duration(age)} ago"
     yield Finding("age", None, limit.state(age), age, limit, text)
 
 
@@ -172,20 +192,8 @@ def _lag_records(
     for row, limit in _lag_rows("lag_records", snapshot, rules, groups):
         if row is None:
             yield _missing("lag_records", "lag", limit)
-            continue
-        yield _of_lag(row, row["lag_records"], limit)
-
-
-def _of_lag(row: dict[str, Any], lag: int | None, limit: Limit) -> Finding:
-    group, reason = row["group_id"], _reason(row)
-    if lag is None:
-        return _unknown("lag_records", group, limit, f"its lag is not known{reason}")
-    if row["partitions_unknown"]:
-        text = f"at least {lag:,} records, {row['partitions_unknown']} of {row['partitions']} "
-        text += f"partitions are not known{reason}"
-        state = _at_least(limit.state(lag))
-        return Finding("lag_records", group, state, lag, limit, text)
-    return Finding("lag_records", group, limit.state(lag), lag, limit, f"{lag:,} records behind")
+        else:
+            yield _of_lag("lag_records", row, limit, _amount)
 
 
 def _lag_seconds(
@@ -194,24 +202,27 @@ def _lag_seconds(
     for row, limit in _lag_rows("lag_seconds", snapshot, rules, groups):
         if row is None:
             yield _missing("lag_seconds", "lag", limit)
-            continue
-        yield _of_seconds(row, row["lag_seconds"], row["lag_seconds_error"], limit)
+        else:
+            yield _of_lag("lag_seconds", row, limit, duration)
 
 
-def _of_seconds(
-    row: dict[str, Any], lag: float | None, error: float | None, limit: Limit
-) -> Finding:
-    group, reason = row["group_id"], _reason(row)
-    if lag is None:
-        return _unknown("lag_seconds", group, limit, f"its lag in time is not known{reason}")
-    state = limit.state(lag)
-    if error is None or row["partitions_unknown"]:
-        text = f"at least {_span(lag)} behind{reason}"
-        return Finding("lag_seconds", group, _at_least(state), lag, limit, text)
-    text = f"{_span(lag)} behind" + (f", plus or minus {_span(error)}" if error else "")
-    if limit.state(lag + error) is not state:
+def _of_lag(rule: str, row: dict[str, Any], limit: Limit, number: Number) -> Finding:
+    """What a figure of `lag` is by a rule: where its bound reaches beyond a threshold, unknown."""
+    found = figure("lag", rule, row)
+    text = found.text(number, " behind")
+    if row["partitions_unknown"] and row["partitions"] != 1:
+        text += f"; {row['partitions_unknown']} of {row['partitions']} partitions are not known"
+    if found.value is None:
+        text = f"its lag is {text}"
+        return Finding(rule, row["group_id"], State.UNKNOWN, None, limit, text, figure=found)
+    state = limit.state(found.value)
+    if found.high is None or limit.state(found.high) is not state:
         state = _at_least(state)
-    return Finding("lag_seconds", group, state, lag, limit, text)
+    return Finding(rule, row["group_id"], state, found.value, limit, text, figure=found)
+
+
+def _amount(records: float) -> str:
+    return f"{records:,.0f} record{'' if records == 1 else 's'}"
 
 
 def _lag_rows(
@@ -224,8 +235,8 @@ def _lag_rows(
         yield None, Limit()
         return
     of_groups = pc.field("level") == "group"
-    columns = ["group_id", "at", "lag_records", "lag_seconds", "lag_seconds_error", "reason"]
-    columns += ["partitions", "partitions_unknown"]
+    values = ["lag_records", "lag_seconds"]
+    columns = ["group_id", "at", "partitions", *values, *beside("lag", values)]
     moments = [pc.max(batch.column(0)).as_py() for batch in snapshot.scan("lag", columns=["at"])]
     newest = max((moment for moment in moments if moment is not None), default=None)
     now = of_groups & (pc.field("at") == newest)
@@ -251,13 +262,21 @@ def _status(
         for row in rows
         if row["level"] == "partition" and _STATUSES.get(row["status"], 0) is None
     )
+    deserted = [
+        row["group_id"] for row in rows if row["level"] == "group" and row["rule"] == NO_MEMBERS
+    ]
+    empty_s = _empty_for(snapshot, deserted)
     for row in rows:
         group = row["group_id"]
         limit = rules.limit_or_none("status", group)
         if row["level"] != "group" or limit is None:
             continue
         value = _STATUSES.get(row["status"], _WORSE)
-        text = f"{row['status']} by the rule {row['rule']}"
+        text = f"{_WORDS.get(row['rule'], row['rule'])} ({row['status']}, {row['rule']})"
+        left_for = empty_s.get(group) if row["rule"] == NO_MEMBERS else None
+        if left_for is not None and left_for <= rules.grace_s:
+            text += f", for {duration(left_for)} only, of {duration(rules.grace_s)} that it has"
+            value = 0
         if value is None:
             yield _unknown("status", group, limit, text)
             continue
@@ -266,6 +285,21 @@ def _status(
             text += f", {unknown[group]} partitions are not known"
             state = _at_least(state)
         yield Finding("status", group, state, value, limit, text)
+
+
+def _empty_for(snapshot: Snapshot, groups: list[str]) -> dict[str, float]:
+    """Group -> for how many seconds it has had no members at the moment of the tables, where the
+    record that emptied it has a time.
+    """
+    if not groups or snapshot.as_of is None or "group_state" not in snapshot.names:
+        return {}
+    columns = ["group_id", "members", "timestamp"]
+    found = {}
+    for row in snapshot.read("group_state", columns=columns, group=groups).to_pylist():
+        since = row["timestamp"]
+        if since is not None and not row["members"] and since <= snapshot.as_of:
+            found[row["group_id"]] = (snapshot.as_of - since).total_seconds()
+    return found
 
 
 def _rebalances(
@@ -291,7 +325,7 @@ def _rebalances(
         limit = rules.limit_or_none("rebalances", group)
         if limit is None or (row["state"] == "Dead" and not count):
             continue
-        text = f"{count} rebalance{'' if count == 1 else 's'} in {_span(rules.window_s)}"
+        text = f"{count} rebalance{'' if count == 1 else 's'} in {duration(rules.window_s)}"
         state = limit.state(count)
         is_told = row["complete_from"] is not None and row["complete_from"] <= since
         if not (is_told or row["partition"] in whole):
@@ -343,25 +377,8 @@ def _missing(rule: str, table: str, limit: Limit) -> Finding:
     return _unknown(rule, None, limit, text)
 
 
-def _reason(row: dict[str, Any]) -> str:
-    return f" ({row['reason']})" if row["reason"] else ""
-
-
 def _text(at: datetime) -> str:
     return at.isoformat(" ", "seconds").removesuffix("+00:00") + " UTC"
-
-
-def _span(seconds: float) -> str:
-    """A time for people: of the two largest units."""
-    left = round(seconds)
-    if abs(left) < 60:
-        return f"{seconds:.3g} s"
-    parts = []
-    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)):
-        number, left = divmod(left, size)
-        if number:
-            parts.append(f"{number} {unit}")
-    return " ".join(parts[:2])
 
 
 _OF_RULES = {

@@ -4,6 +4,7 @@ It reads at any moment, so the file is written under a name that it skips and th
 nothing could be judged the file says so: an old one would go on telling that all is well.
 """
 
+import math
 import os
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +19,8 @@ HELP = {
     "kohort_check_tables_as_of_seconds": "The moment that lag and status are of.",
     "kohort_check_state": "Each rule and group: 0 ok, 1 warning, 2 critical, 3 unknown.",
     "kohort_check_value": "What was judged, in records, seconds or rebalances; absent if unknown.",
+    "kohort_check_value_at_least": "The least that the true value may be; absent if unknown.",
+    "kohort_check_value_at_most": "The most that the true value may be; +Inf if nobody knows.",
 }
 """Every metric, all of them gauges."""
 
@@ -42,6 +45,18 @@ def text(verdict: Verdict | None, now: datetime) -> str:
         samples["kohort_check_state"] = [(name, float(finding.state)) for name, finding in labels]
         samples["kohort_check_value"] = [
             (name, float(finding.value)) for name, finding in labels if finding.value is not None
+        ]
+        bounded = [
+            (name, finding.figure)
+            for name, finding in labels
+            if finding.figure is not None and finding.value is not None
+        ]
+        samples["kohort_check_value_at_least"] = [
+            (name, float(figure.low)) for name, figure in bounded if figure.low is not None
+        ]
+        samples["kohort_check_value_at_most"] = [
+            (name, math.inf if figure.high is None else float(figure.high))
+            for name, figure in bounded
         ]
     return "".join(
         f"# HELP {metric} {HELP[metric]}\n# TYPE {metric} gauge\n"
@@ -74,4 +89,6 @@ def _escaped(value: str) -> str:
 
 
 def _number(value: float) -> str:
+    if math.isinf(value):
+        return "+Inf"  # as the text format of Prometheus has it
     return str(int(value)) if value.is_integer() else repr(value)

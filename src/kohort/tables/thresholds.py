@@ -70,7 +70,7 @@ DEFAULTS: Mapping[str, Limit] = {
     "age": Limit(2 * 3600, 24 * 3600),
 }
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
-_OWN = {"rebalances": ("window",), "status": ("judge",)}
+_OWN = {"rebalances": ("window",), "status": ("judge", "grace")}
 _JUDGES = ("kohort", "burrow")
 
 
@@ -97,6 +97,9 @@ class Rules:
     judge: str = "kohort"
     """Whose rules `status` goes by: `kohort` or `burrow`."""
     groups: tuple[Groups, ...] = ()
+    grace_s: float = 300.0
+    """For how long a group may have no members, as while it is deployed, before that is critical.
+    """
 
     def limit_or_none(self, rule: str, group: str | None = None) -> Limit | None:
         """The thresholds of a rule for a group: the first pattern that matches and names the rule
@@ -146,6 +149,8 @@ def parse(told: Mapping[str, Any]) -> Rules:
     for place, value in own.items():
         if place == "rebalances.window":
             rules = replace(rules, window_s=seconds(place, value))
+        elif place == "status.grace":
+            rules = replace(rules, grace_s=seconds(place, value))
         elif value not in _JUDGES:
             raise RulesError(f"{place} is {value!r}, expected {' or '.join(_JUDGES)}")
         else:

@@ -8,6 +8,7 @@ import pytest
 from tests import golden_logs
 from tests.spark.rows import golden, partition_of, topic_of
 
+from kohort.spark.columns.batches import BODY_BYTES, UNFOLDED_BYTES
 from kohort.spark.columns.doubted import SHOWN_BYTES, as_batch, unusual_rows
 from kohort.spark.columns.located import raw, sliced
 from kohort.spark.columns.segments import parse
@@ -157,6 +158,44 @@ def test_what_unfolds_to_too_much_is_damage():
     parsed = parse(big + TWO, 0)
     assert parsed.rows.num_rows == 2
     assert "bytes when unpacked" in errors(parsed)[0]
+
+
+@pytest.mark.parametrize("codec", [1, 3, 4], ids=["gzip", "lz4", "zstd"])
+def test_a_few_bytes_that_unfold_to_a_value_of_120_mib_are_damage_of_their_batch(codec):
+    """A value that no JVM has room for is kept as the few bytes that it came as."""
+    big = batch.build([(b"k", bytes(120 << 20))], 5, compression=codec, base_offset=11)
+
+    parsed = parse(ONE + big + TWO, 0)
+
+    rows = parsed.rows.to_pylist()
+    assert [row["key"] for row in rows] == [b"k", b"l", None, b"m"]
+    assert "bytes when unpacked" in rows[2]["error"]
+    assert rows[2]["value"] == big
+    assert max(len(row["value"] or b"") for row in rows) < 1 << 20
+
+
+def test_a_value_that_is_as_large_without_compression_is_damage_too():
+    big = batch.build([(b"k", bytes(BODY_BYTES + 1))], 5)
+
+    parsed = parse(big + TWO, 0)
+
+    assert f"expected {BODY_BYTES} at most" in errors(parsed)[0]
+    assert parsed.rows.column("key").to_pylist() == [None, b"m"]
+
+
+def test_many_batches_that_unfold_are_read_in_turns():
+    """Each is allowed; all of them at once would take all memory."""
+    big = batch.build([(b"k", bytes(BODY_BYTES - 1000))], 5, compression=4)
+    data = b"".join(batch.stamp(big, base, 0) for base in range(10))
+    found, start = [], 0
+    while data:
+        parsed = parse(data, 0, start=start, final=True)
+        assert parsed.rows.nbytes < UNFOLDED_BYTES + 2 * BODY_BYTES
+        assert parsed.used > 0
+        found += parsed.rows.column("offset").to_pylist()
+        data, start = data[parsed.used :], parsed.next_offset
+
+    assert found == [*range(10)]
 
 
 def test_times_that_no_table_can_hold_are_null():

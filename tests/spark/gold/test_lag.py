@@ -21,6 +21,8 @@ from tests.spark.gold.progress_rows import (
 from kohort.spark.gold.lag import lag, lag_at, sampled
 from kohort.spark.gold.measure import Context
 from kohort.spark.gold.moments import micros
+from kohort.spark.gold.newest import as_effective, newest
+from kohort.spark.gold.rates import held_back, rates
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.membership import MEMBERS
 from kohort.spark.schemas.zones import Zone
@@ -357,3 +359,32 @@ def test_lag_is_found_without_sorting_strings(spark, capsys):
         plan = capsys.readouterr().out
         assert "HashAggregate" in plan
         assert "SortAggregate" not in plan
+
+
+def test_a_commit_of_minus_one_is_none(spark):
+    """As an offset it would be a lag of all records, and a rate of all of them at the next one."""
+    commits = [
+        *(commit("g", -1, 10), commit("g", 40, 10, topic_partition=1)),
+        *(commit("again", -1, 10), commit("again", 90, 20)),
+        *(commit("gone", 90, 10), commit("gone", -1, 20)),
+    ]
+    samples = [sample(0, 100), sample(0, 100, topic_partition=1), sample(60, 100)]
+    frames = {
+        "commits": commits_frame(spark, commits),
+        "end_offsets": samples_frame(spark, samples),
+    }
+
+    rows = lag_at(frames, [at(60)]).where("level = 'partition'").collect()
+    moved = rates(frames["commits"], held_back(frames["commits"])).collect()
+    kept = as_effective(newest(frames["commits"])).collect()
+
+    found = {(row.group_id, row.topic_partition): (row.lag_records, row.reason) for row in rows}
+    assert found["g", 0] == (None, "never_committed")
+    assert found["g", 1][0] == 60
+    assert found["again", 0][0] == 10
+    assert ("gone", 0) not in found
+    assert {(row.group_id, row.records) for row in moved} == {
+        *(("g", None), ("again", None), ("gone", None))
+    }
+    assert {row.state for row in kept if row.committed_offset is None} == {"removed"}
+    assert -1 not in {row.committed_offset for row in kept}

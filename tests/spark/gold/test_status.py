@@ -15,10 +15,16 @@ from kohort.spark.gold.lag import lag_at
 from kohort.spark.gold.measure import Context
 from kohort.spark.gold.status import BURROW, KOHORT, Limits, status
 from kohort.spark.schemas.membership import GROUP_STATE
+from kohort.spark.schemas.membership import MEMBERS as MEMBER_ROWS
 from kohort.spark.schemas.progress import STATUS
 
 NOW = 1000
 EVERY_10_S = range(890, 990, 10)  # ten commits, the last at 980
+EVERY_5_S = range(945, 995, 5)
+SELDOM = [(time, 20 * time) for time in (*range(0, NOW, 30), NOW)]
+"""The end of a topic that grows by 20 records a second, and is sampled each 30 seconds."""
+BATCHES = [0, 40, 30, 60, 10, 90, -20, 100, 40, 20]
+"""How far commits are off a straight line, as records are read in batches."""
 
 
 def growing(first=100, step=10, every=range(0, NOW, 10)):
@@ -85,6 +91,36 @@ STORIES = {
         ("STALL", "stalled"),
         ("OK", "progress"),
     ),
+    # falls behind by ten records a second: between two samples its lag only seems to sink
+    "falls behind, seldom sampled": (
+        rising(12_000, 50, EVERY_5_S),
+        SELDOM,
+        ("WARN", "slowing"),
+        ("WARN", "slowing"),
+    ),
+    # the same in batches, so that lag does sink from one commit to another
+    "falls behind in batches": (
+        [(time, 12_000 + 50 * one + BATCHES[one]) for one, time in enumerate(EVERY_5_S)],
+        SELDOM,
+        ("OK", "progress"),
+        ("WARN", "slowing"),
+    ),
+    # five minutes behind, and no more at the end than at the begin
+    "keeps its distance in batches": (
+        [(time, 12_900 + 100 * one + BATCHES[one]) for one, time in enumerate(EVERY_5_S)],
+        SELDOM,
+        ("OK", "progress"),
+        ("OK", "progress"),
+    ),
+    "catches up in batches": (
+        [(time, 12_900 + 150 * one + BATCHES[one]) for one, time in enumerate(EVERY_5_S)],
+        SELDOM,
+        ("OK", "progress"),
+        ("OK", "progress"),
+    ),
+    # a commit of five minutes ago: nobody knows how often it commits
+    "one commit": ([(700, 500)], growing(), ("STOP", "stopped"), ("UNKNOWN", "single_commit")),
+    "one commit, just now": ([(985, 1080)], growing(), ("STALL", "stalled"), ("OK", "progress")),
     "deserted": (rising(890, 10), growing(), ("WARN", "slowing"), ("STOP", "no_members")),
     "only commits": (rising(890, 10), growing(), ("WARN", "slowing"), ("OK", "progress")),
     "beyond": ([(980, 5000)], growing(), ("OK", "lag_allowed"), ("WARN", "beyond_end")),
@@ -142,6 +178,40 @@ def test_a_story_is_judged(verdicts, name):
         if row.group_id == name and row.topic == f"t{number}"
     }
     assert found == {"burrow": STORIES[name][2], "kohort": STORIES[name][3]}
+
+
+def judged_then(spark, *, members_now, left_at=None, complete_from=None, record_at=2000):
+    """The rule that decides at NOW, of a group that lags and whose log goes on until later."""
+    commits = [commit("g", offset, time) for time, offset in rising(890, 10)]
+    group = {
+        "partition": 0,
+        "group_id": "g",
+        "members": members_now,
+        "protocol_type": "consumer",
+        "timestamp": at(record_at),
+        "complete_from": None if complete_from is None else at(complete_from),
+    }
+    member = {"partition": 0, "group_id": "g", "member_id": "m", "valid_from": at(100)}
+    frames = {
+        "commits": commits_frame(spark, commits),
+        "end_offsets": samples_frame(spark, [sample(*one) for one in growing()]),
+        "group_state": frame(spark, GROUP_STATE, [group]),
+        "members": frame(spark, MEMBER_ROWS, [member | {"valid_to": left_at and at(left_at)}]),
+    }
+    frames["lag"] = lag_at(frames, [at(NOW)])
+    found = status(frames, Context(at(NOW))).where("rules = 'kohort' and level = 'group'")
+    return found.collect()[0].rule
+
+
+def test_status_of_an_earlier_moment_goes_by_the_members_of_then(spark):
+    """The log was read on: at its end all members may have left, or others have come."""
+    assert judged_then(spark, members_now=0, left_at=1500) == "progress"
+    assert judged_then(spark, members_now=1, left_at=950) == "no_members"
+    assert judged_then(spark, members_now=0, left_at=950) == "no_members"
+    # compaction may hide who was there
+    assert judged_then(spark, members_now=1, left_at=950, complete_from=1200) == "progress"
+    # nothing came later: the group is as it was
+    assert judged_then(spark, members_now=0, left_at=950, record_at=950) == "no_members"
 
 
 def test_a_group_is_as_its_worst_partition(verdicts):

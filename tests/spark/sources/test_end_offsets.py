@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections import defaultdict
 from itertools import pairwise
 
@@ -175,6 +176,64 @@ def test_a_timestamp_beyond_all_calendars_is_none(tmp_path):
     partition(tmp_path, (0, 1, 10), (1, 1, 1 << 60), (2, 1, 20))
 
     assert ends(sampling.sample_folders(str(tmp_path))) == {"orders-0": [(10, 2), (20, 3)]}
+
+
+def now_ms(minutes=0):
+    return int((time.time() + 60 * minutes) * 1000)
+
+
+@pytest.mark.parametrize("ahead", [59, 60 * 24 * 365 * 900], ids=["an hour", "the year 2926"])
+@pytest.mark.parametrize("with_id", [True, False])
+def test_a_clock_that_runs_ahead_hides_no_later_batch(ahead, with_id, tmp_path):
+    """One record of 59 minutes from now, which a broker takes by default, and a thousand of now."""
+    begin = now_ms(-10)
+    batches = [(0, 1, now_ms(ahead)), *((at, 1, begin + at) for at in range(1, 1001))]
+    partition(tmp_path, *batches)
+    if with_id:
+        (tmp_path / "orders-0" / "partition.metadata").write_text(
+            "version: 0\ntopic_id: iYG3PZ_oS3aF60JMUzAt0Q"
+        )
+
+    found = sampling.sample_folders(str(tmp_path))
+
+    assert ends(found)["orders-0"] == [(begin + at, at + 1) for at in range(1, 1001)]
+    more = [(1001, 1, now_ms(ahead)), (1002, 5, begin + 2000)]
+    partition(tmp_path, *batches, *more)
+    again = sampling.sample_folders(str(tmp_path), last_seen(found))
+    assert ends(again)["orders-0"] == [(begin + 1000, 1002), (begin + 2000, 1007)]
+
+
+def test_the_end_is_known_now_although_the_last_batches_have_no_time(tmp_path):
+    """Their file tells when it was written, and does not tell of each of them."""
+    begin, written = now_ms(-10), now_ms(-5)
+    path = partition(tmp_path, (0, 1, begin), (1, 4, now_ms(59)), (5, 4, now_ms(59)))
+    os.utime(path, (written / 1000, written / 1000))
+
+    found = sampling.sample_folders(str(tmp_path))
+
+    assert ends(found)["orders-0"] == [(begin, 1), (written, 9)]
+    assert found["samples"].to_pylist() == [1, 2]
+    assert sampling.sample_folders(str(tmp_path), last_seen(found)).num_rows == 0
+
+
+def test_the_end_is_no_later_than_the_moment_of_planning(tmp_path):
+    """A file that is written all the time has been written since, and a run must know its end."""
+    planned = now_ms(-1)
+    partition(tmp_path, (0, 7, now_ms(59)))
+
+    found = sampling.sample_folders(str(tmp_path), planned_ms=planned)
+
+    assert ends(found)["orders-0"] == [(planned, 7)]
+
+
+def test_a_walk_that_ended_in_the_future_goes_on_with_the_times_that_come(tmp_path):
+    """As an earlier Kohort has kept it."""
+    begin = now_ms(-10)
+    partition(tmp_path, (0, 1, now_ms(59)), (1, 1, begin), (2, 1, begin + 1))
+
+    found = sampling.sample_folders(str(tmp_path), {("orders", 0, None): Sample(now_ms(59), 1)})
+
+    assert ends(found)["orders-0"] == [(begin, 2), (begin + 1, 3)]
 
 
 def test_the_start_is_the_highest_that_anybody_tells(tmp_path):

@@ -10,7 +10,7 @@ pytest.importorskip("pyarrow")
 from tests import golden_logs
 
 from kohort.spark.sources import fingerprint as module
-from kohort.spark.sources.fingerprint import fingerprint
+from kohort.spark.sources.fingerprint import fingerprint, look, settled_or_none
 from kohort.spark.sources.standing import SourceError
 
 
@@ -132,3 +132,37 @@ def test_a_directory_that_goes_meanwhile_has_none(folder, monkeypatch):
     assert fingerprint(str(folder)) is not None
     monkeypatch.setattr(module.beside, "folders", gone)
     assert fingerprint(str(folder)) is None
+
+
+def test_a_file_that_was_young_and_has_settled_as_it_was_tells(folder, monkeypatch):
+    """On a broker's own directory the last commit is often younger than two seconds."""
+    monkeypatch.setattr(module, "SETTLED_NS", 3_600_000_000_000)
+    monkeypatch.setattr(module, "TICK_NS", 0)
+    young = look(str(folder))
+    assert settled_or_none(str(folder), young) is None
+    monkeypatch.setattr(module, "SETTLED_NS", 0)
+
+    assert settled_or_none(str(folder), young._replace(age_ns=-1)) is None
+    assert not young._replace(age_ns=-1).is_settled
+    assert settled_or_none(str(folder), young) == fingerprint(str(folder)) == young.digest
+    assert settled_or_none(str(folder), None) is None
+
+
+@pytest.mark.parametrize("change", [appended, written_over, rolled, removed])
+def test_a_file_that_was_young_and_has_changed_does_not(change, folder, monkeypatch):
+    monkeypatch.setattr(module, "SETTLED_NS", 3_600_000_000_000)
+    monkeypatch.setattr(module, "TICK_NS", 0)
+    young = look(str(folder))
+    change(folder)
+    monkeypatch.setattr(module, "SETTLED_NS", young.age_ns + 1)  # it was young then
+    monkeypatch.setattr(module, "fingerprint", lambda path: look(path).digest)  # and has settled
+
+    assert settled_or_none(str(folder), young) is None
+
+
+@pytest.mark.timeout(60)
+def test_no_pipe_is_waited_for(folder):
+    os.mkfifo(folder / "meta.properties")
+    os.mkfifo(folder / "orders-0" / f"{77:020d}.log")
+
+    assert fingerprint(str(folder)) is not None

@@ -11,7 +11,8 @@ from tests.spark.sources.logs import FIRST, Writer, log_source, read, read_range
 from kohort.spark.columns.located import raw
 from kohort.spark.sources import folder_feed as feeds
 from kohort.spark.sources.folders import find
-from kohort.spark.sources.standing import Position, SourceError
+from kohort.spark.sources.log import LogSource
+from kohort.spark.sources.standing import WHOLE_LOG, Position, SourceError
 from kohort.wire.batch import build
 
 
@@ -453,3 +454,26 @@ def test_no_permission(tmp_path):
             log_source(tmp_path)
     finally:
         tmp_path.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("there", "said"),
+    [
+        ((0, 2, 4), "2 of at least 5 partitions of __consumer_offsets are not in"),
+        ((1,), "1 of at least 2 partitions of __consumer_offsets are not in"),
+        ((0, 1, 2), None),
+    ],
+)
+def test_a_directory_that_has_a_part_of_the_log_says_so(there, said, tmp_path):
+    """As one of two log.dirs of a broker has."""
+    for index in there:
+        folder = tmp_path / f"__consumer_offsets-{index}"
+        folder.mkdir()
+        (folder / f"{0:020d}.log").write_bytes(build([(b"k", b"v")], 10))
+
+    notes = LogSource(str(tmp_path)).plan({}).notes
+
+    assert [note.partition for note in notes] == ([WHOLE_LOG] if said else [])
+    assert all(note.text.startswith(f"{said} {tmp_path} (") for note in notes)
+    alone = LogSource(str(tmp_path / f"__consumer_offsets-{there[-1]}"))
+    assert alone.plan({}).notes == ()

@@ -14,9 +14,15 @@ from kohort.errors import WireError
 from kohort.spark.columns.buffers import Bools, Ints, structures
 from kohort.spark.columns.located import Headers
 from kohort.wire import batch
-from kohort.wire.compression import OUTPUT_LIMIT, decompress
+from kohort.wire.compression import decompress
 
-_PIECE_BYTES = 1 << 30  # of log, and again of what it unfolds to: Arrow counts bytes in 31 bits
+_PIECE_BYTES = 1 << 30  # of log: Arrow counts bytes in 31 bits
+BODY_BYTES = 16 << 20
+"""A batch whose records take more is damage: three KB can unfold to a value that no JVM of ours has
+room for. A broker writes batches of one MiB.
+"""
+UNFOLDED_BYTES = 64 << 20
+"""What batches that are read together unfold to, at most; those behind them are left over."""
 _LARGE = 1 << 61  # sums of two smaller numbers fit
 _OLD_SIZE = 26  # bytes of the smallest message of magic 0
 _LENGTH = Struct(">8xI")
@@ -46,6 +52,8 @@ class Bodies(NamedTuple):
     starts: Ints
     ends: Ints
     right: Bools
+    batches: int
+    """How many batches there was room for: at least one."""
 
 
 def places_of(data: bytes) -> list[int]:
@@ -104,15 +112,20 @@ def bodies_of(data: bytes, places: list[int], headers: Headers) -> Bodies:
         & (headers["count"] >= 0)
         & (headers["base_timestamp"] > -_LARGE)
         & (headers["base_timestamp"] < _LARGE)
+        & (ends - starts <= BODY_BYTES)
     )
+    count = len(headers)
     codecs = headers["attributes"] & batch.CODEC_MASK
     unfolded = []
-    room = _PIECE_BYTES
+    room = UNFOLDED_BYTES
     size = len(data)
     for index in np.flatnonzero(right & (codecs != 0) & (headers["count"] > 0)).tolist():
         packed = data[places[index] + batch.HEADER_SIZE : places[index + 1]]
+        if room <= 0:
+            count = index
+            break
         try:
-            body = decompress(int(codecs[index]), packed, min(room, OUTPUT_LIMIT))
+            body = decompress(int(codecs[index]), packed, BODY_BYTES)
         except WireError:
             right[index] = False
             continue
@@ -122,4 +135,5 @@ def bodies_of(data: bytes, places: list[int], headers: Headers) -> Bodies:
         size += len(body)
     empty = right & (codecs != 0) & (headers["count"] == 0)
     ends[empty] = starts[empty]
-    return Bodies(b"".join((data, *unfolded)) if unfolded else data, starts, ends, right)
+    plain = b"".join((data, *unfolded)) if unfolded else data
+    return Bodies(plain, starts[:count], ends[:count], right[:count], count)

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from kohort.errors import WireError
+from kohort.spark.columns.batches import BODY_BYTES
 from kohort.spark.columns.located import as_headers
 from kohort.spark.columns.times import microseconds_or_none
 from kohort.spark.schemas import RAW
@@ -28,6 +29,7 @@ def unusual_rows(data: bytes, partition: int) -> list[Row] | str:
     """
     try:
         header = _right_header(data)
+        entries = batch.entries(data, limit=BODY_BYTES)
         headers = _headers_by_offset(data)
         return [
             (
@@ -37,7 +39,7 @@ def unusual_rows(data: bytes, partition: int) -> list[Row] | str:
                 *(header.partition_leader_epoch, header.base_offset, header.attributes),
                 *(headers.get(offset), None),
             )
-            for offset, timestamp, key, value in batch.entries(data)
+            for offset, timestamp, key, value in entries
         ]
     except WireError as error:
         return str(error)
@@ -54,6 +56,9 @@ def _headers_by_offset(data: bytes) -> dict[int, list[dict[str, Any]] | None]:
 def _right_header(data: bytes) -> batch.BatchHeader:
     if len(data) < batch.HEADER_SIZE:
         raise WireError(f"batch has magic {data[16]}, expected 2")
+    size = len(data) - batch.HEADER_SIZE
+    if size > BODY_BYTES:
+        raise WireError(f"batch has {size} bytes of records, expected {BODY_BYTES} at most")
     header = batch.header_at(data)
     batch.check(data, 0, header)
     if header.last_offset >= _NO_OFFSET:

@@ -126,12 +126,17 @@ def _commits(rows: pa.Table) -> Iterator[Commits]:
             indexes[index],
             counts[index],
             plain[index],
-            first_committed[index],
-            committed[index],
+            _offset(first_committed[index]),
+            _offset(committed[index]),
             epochs[index],
             rest_since[index],
             rest_until[index],
         )
+
+
+def _offset(committed: int | None) -> int | None:
+    """A commit of -1 says that there is no offset, as OffsetFetch answers -1 for none."""
+    return None if committed == -1 else committed
 
 
 def _plain(rows: pa.Table, name: str) -> list[Any]:

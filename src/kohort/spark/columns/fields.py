@@ -11,7 +11,7 @@ from kohort.wire import batch
 
 def records_of(headers: Headers, bodies: Bodies) -> tuple[Places, Bools]:
     """The records of the batches in which nothing is unusual, and which batches those are."""
-    data, starts, ends, right = bodies
+    data, starts, ends, right, _batches = bodies
     counts = headers["count"].astype(np.int64)
     right &= counts <= (ends - starts) // SMALLEST
     counts[~right] = 0

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from kohort.spark.columns.astray import astray_among, out_of_order
-from kohort.spark.columns.batches import bodies_of, headers_of, places_of
+from kohort.spark.columns.batches import BODY_BYTES, bodies_of, headers_of, places_of
 from kohort.spark.columns.buffers import Ints
 from kohort.spark.columns.doubted import (
     as_batch,
@@ -27,7 +27,8 @@ from kohort.spark.columns.located import Headers, InColumns, Located, Rows, raw,
 class Parsed(NamedTuple):
     """What a run of bytes holds.
 
-    `used` bytes were whole batches; what is behind them is cut, or is no batch. `next_offset` is
+    `used` bytes were whole batches; what is behind them is cut, is no batch, or did not find room:
+    a caller that has used some gives the rest once more. `next_offset` is
     the offset after the last whole batch, and `last` its base offset and crc: its fingerprint.
     """
 
@@ -49,13 +50,15 @@ def parse(
     """The records of whole batches from offset `start` to before `end`.
 
     Bytes at the end that are no whole batch are left over: a caller that has no more of them says
-    `final`, and gets them as one row with an error, unless they are zeros. Of more than a GiB the
-    rest is left over too.
+    `final`, and gets them as one row with an error, unless they are zeros. What is more than a GiB,
+    or unfolds to more than `UNFOLDED_BYTES`, is left over too.
     """
     places = places_of(data)
-    used = places[-1]
     headers = headers_of(data, places)
     bodies = bodies_of(data, places, headers)
+    final = final and bodies.batches == len(headers)
+    places, headers = places[: bodies.batches + 1], headers[: bodies.batches]
+    used = places[-1]
     records, right = records_of(headers, bodies)
     doubted = np.flatnonzero(~right).tolist()
     good = Located(partition, bodies.data, headers, records)
@@ -80,7 +83,7 @@ def parse(
             later = headers["base_offset"][index + 1 :][right[index + 1 :]]
             if index in astray or (len(later) and following > later[0]):
                 offset = following = next_offset
-            rows = [damage(partition, offset, bad, found)]
+            rows = [damage(partition, offset, bad[:BODY_BYTES], found)]
         pieces.append(InColumns(as_batch(rows)))
         next_offset = following
         done = index + 1

@@ -27,6 +27,7 @@ from kohort.spark.schemas.progress import (
 KEY = ["partition", "group_id", "topic", "topic_partition"]
 """What a committed offset is of; the log's partition follows from the group."""
 
+_NONE = -1
 EFFECTIVE = "effective"
 """The name under which the frames have the rows of `effective`, where some commits are missing."""
 
@@ -147,7 +148,7 @@ def effective(frames: Frames) -> DataFrame:
     if EFFECTIVE in frames:
         return frames[EFFECTIVE]
     every = frames["commits"]
-    return every.where(F.col("state").isin(COMMITTED, REMOVED)).select(
+    taken = every.where(F.col("state").isin(COMMITTED, REMOVED)).select(
         *KEY,
         "offset",
         "state",
@@ -155,6 +156,21 @@ def effective(frames: Frames) -> DataFrame:
         "committed_offset",
         topic_hash().alias("topic_hash"),
     )
+    return none_as_removed(taken)
+
+
+def none_as_removed(rows: DataFrame) -> DataFrame:
+    """The same, where a commit of -1 is a removal: so clients say that there is no offset. As one
+    it would be a lag of the whole partition.
+    """
+    offset = offset_or_null(F.col("committed_offset"))
+    state = F.when(F.col("committed_offset") == _NONE, REMOVED).otherwise(F.col("state"))
+    return rows.withColumns({"state": state, "committed_offset": offset})
+
+
+def offset_or_null(committed: Column) -> Column:
+    """The offset; null for -1, which is none."""
+    return F.when(committed != _NONE, committed)
 
 
 def topic_hash() -> Column:

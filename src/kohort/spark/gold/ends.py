@@ -113,12 +113,41 @@ def passed(rows: DataFrame, samples: DataFrame, offset: Column) -> DataFrame:
     return _last_mark(rows, marks, [*PLACE, "era"], offset)
 
 
-def seen_by(rows: DataFrame, samples: DataFrame, at: Column) -> DataFrame:
-    """The rows, which have PLACE, with `end_seen`: the end by the last sample not after a time."""
-    marks = samples.select(
-        *PLACE, F.col("sampled_us").alias("at"), F.col("end_offset").alias("end_seen")
+def end_at(rows: DataFrame, samples: DataFrame, at: Column) -> DataFrame:
+    """The rows, which have PLACE, with the end at a time of theirs: `end_then`, out of `eras`, and
+    `is_between`, whether a later sample of the same era is known too.
+
+    Between two samples the end is interpolated: it grew all the while. By the last sample alone a
+    consumer that falls behind would seem to catch up until the next one. The samples of a folder
+    are the times at which batches were appended, so up to the next one the end stayed.
+    """
+    in_time = Window.partitionBy(*PLACE).orderBy("sampled_us", "end_offset")
+    goes_on = F.lead("era").over(in_time) == F.col("era")
+    following = F.struct(
+        F.lead("sampled_us").over(in_time).alias("at"),
+        F.lead("end_offset").over(in_time).alias("end"),
+        F.lead("exact").over(in_time).alias("exact"),
     )
-    return _last_mark(rows, marks, PLACE, at)
+    mark = F.struct(
+        F.col("sampled_us").alias("at"),
+        F.col("end_offset").alias("end"),
+        F.when(goes_on, following).alias("next"),
+    )
+    marks = samples.select(*PLACE, F.col("sampled_us").alias("at"), mark.alias("mark"))
+    before, after = F.col("mark"), F.col("mark.next")
+    share = (F.col("time_of_row") - before["at"]) / (after["at"] - before["at"])
+    grown = F.floor((after["end"] - before["end"]) * share)
+    grows = after.isNotNull() & ~after["exact"] & (after["at"] > before["at"])
+    return (
+        _last_mark(rows.withColumn("time_of_row", at), marks, PLACE, F.col("time_of_row"))
+        .withColumns(
+            {
+                "end_then": before["end"] + F.when(grows, grown).otherwise(F.lit(0)),
+                "is_between": F.coalesce(after.isNotNull(), F.lit(col=False)),
+            }
+        )
+        .drop("mark", "time_of_row")
+    )
 
 
 def _last_mark(rows: DataFrame, marks: DataFrame, of: list[str], at: Column) -> DataFrame:

@@ -233,8 +233,6 @@ def _in_seconds(rows: DataFrame) -> DataFrame:
 def _levels(rows: DataFrame) -> DataFrame:
     """Each row for itself, for its topic and for its group: one aggregate of numbers for all."""
     levels = F.explode(F.array(*(F.lit(level) for level in _LEVELS)))
-    seconds, error = F.col("lag_seconds"), F.col("lag_seconds_error")
-    unknown = F.col("lag_records").isNull()
     whole = F.col("level") == "partition"
     sums = (
         rows.withColumn("level", levels)
@@ -249,28 +247,53 @@ def _levels(rows: DataFrame) -> DataFrame:
             *(F.max(name).alias(name) for name in ("committed_offset", "end_offset")),
             F.max("committed_us").alias("committed_us"),
             F.min("sampled_us").alias("sampled_us"),
-            *(F.sum(name).alias(name) for name in ("lag_records", "records_lost")),
-            F.max(seconds).alias("lag_seconds"),
-            F.max(seconds + error).alias("most"),
-            F.max(seconds - error).alias("least"),
-            F.max("reason").alias("reason"),
-            F.count("*").alias("partitions"),
-            F.sum(unknown.cast("int")).alias("partitions_unknown"),
-            F.sum(error.isNull().cast("int")).alias("unbounded"),
+            F.sum("records_lost").alias("records_lost"),
+            *of_several(),
         )
     )
-    error_of_all = F.greatest(F.col("most") - seconds, seconds - F.col("least"))
     return sums.withColumns(
         {
             "committed_offset": F.when(whole, F.col("committed_offset")),
             "end_offset": F.when(whole, F.col("end_offset")),
-            "lag_seconds_error": F.when(F.col("unbounded") == 0, error_of_all),
-            "reason": F.try_element_at(F.array(*map(F.lit, _REASONS)), F.col("reason")),
+            **bounds_of_several(),
             "at": F.timestamp_micros("at_us"),
             "committed_at": F.timestamp_micros("committed_us"),
             "end_sampled_at": F.timestamp_micros("sampled_us"),
         }
     )
+
+
+def of_several() -> list[Column]:
+    """Aggregates of rows of partitions: the lag of all of them, and what `bounds_of_several` needs.
+    `reason` is a number, see `reason_number`.
+    """
+    seconds, error = F.col("lag_seconds"), F.col("lag_seconds_error")
+    return [
+        F.sum("lag_records").alias("lag_records"),
+        F.max(seconds).alias("lag_seconds"),
+        F.max(seconds + error).alias("most"),
+        F.max(seconds - error).alias("least"),
+        F.max("reason").alias("reason"),
+        F.count("*").alias("partitions"),
+        F.sum(F.col("lag_records").isNull().cast("int")).alias("partitions_unknown"),
+        F.sum(error.isNull().cast("int")).alias("unbounded"),
+    ]
+
+
+def bounds_of_several() -> dict[str, Column]:
+    """The error and the reason of the lag of several partitions."""
+    seconds = F.col("lag_seconds")
+    error = F.greatest(F.col("most") - seconds, seconds - F.col("least"))
+    return {
+        "lag_seconds_error": F.when(F.col("unbounded") == 0, error),
+        "reason": F.try_element_at(F.array(*map(F.lit, _REASONS)), F.col("reason")),
+    }
+
+
+def reason_number() -> Column:
+    """The column `reason` as a number: of several, the largest tells the least."""
+    number = F.array_position(F.array(*map(F.lit, _REASONS)), F.col("reason"))
+    return F.when(number > 0, number.cast("int"))
 
 
 def _code(reason: str) -> Column:

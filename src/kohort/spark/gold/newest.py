@@ -10,7 +10,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.gold.commits import KEY, topic_hash
+from kohort.spark.gold.commits import KEY, offset_or_null, topic_hash
 from kohort.spark.schemas import DECODED, KINDS, MARKER, QUARANTINE, TOMBSTONE, Column, Table
 from kohort.spark.schemas.progress import COMMITS, COMMITTED, REMOVED
 
@@ -121,12 +121,13 @@ def as_effective(rows: DataFrame, *, last_only: bool = False) -> DataFrame:
     """
     entries = F.slice("window", -1, 1) if last_only else F.col("window")
     entry = F.col("one")
+    committed = offset_or_null(entry["committed_offset"])
     return rows.select(*KEY, F.explode(entries).alias("one")).select(
         *KEY,
         entry["offset"].alias("offset"),
-        F.when(entry["committed_offset"].isNull(), REMOVED).otherwise(COMMITTED).alias("state"),
+        F.when(committed.isNull(), REMOVED).otherwise(COMMITTED).alias("state"),
         F.timestamp_micros(entry["at_us"]).alias("effective_at"),
-        entry["committed_offset"].alias("committed_offset"),
+        committed.alias("committed_offset"),
         entry["topic_hash"].alias("topic_hash"),
     )
 

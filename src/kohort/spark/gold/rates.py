@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold.coarser_rates import coarser, newest_of, per_second
-from kohort.spark.gold.commits import KEY
+from kohort.spark.gold.commits import KEY, none_as_removed
 from kohort.spark.gold.measure import Context, Frames
 from kohort.spark.schemas.progress import COMMIT_RATES, COMMITTED, REMOVED
 
@@ -46,6 +46,7 @@ def rates(every: DataFrame, behind: DataFrame, before: DataFrame | None = None) 
         taken = taken.withColumn("is_told", F.lit(False)).unionByName(
             told, allowMissingColumns=True
         )
+    taken = none_as_removed(taken)
     known_from = F.col("held_back") + F.expr("interval 1 microsecond")
     rows = (
         taken.withColumns({"before_at": F.when(last.isNotNull(), before_at), "before": last})

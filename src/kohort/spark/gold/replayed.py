@@ -345,14 +345,16 @@ def _folded(
         .withColumn("is_complete", _is_complete(complete))
     )
     return (
-        numbered.groupBy(*GROUP, "interval", "topic", "topic_partition", "plain", "is_complete")
+        numbered.groupBy(
+            *(*GROUP, "interval", "topic", "topic_partition", "plain", "is_complete"),
+            "partition_leader_epoch",  # a change of it tells that the coordinator was away
+        )
         .agg(
             F.min_by("committed_offset", "offset").alias("first_committed"),
             F.max_by("committed_offset", "offset").alias("committed_offset"),
             F.min("timestamp").alias("first_at"),
             F.max("timestamp").alias("timestamp"),
             F.min("offset").alias("offset"),
-            F.max("partition_leader_epoch").alias("partition_leader_epoch"),
             F.count("*").alias("count"),
             F.max_by("rest.since", "offset").alias("rest_since"),
             F.max_by("rest.until", "offset").alias("rest_until"),

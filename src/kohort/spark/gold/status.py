@@ -11,7 +11,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold import ends
-from kohort.spark.gold.commits import KEY, effective
+from kohort.spark.gold.commits import KEY, effective, offset_or_null
+from kohort.spark.gold.lag import bounds_of_several, of_several, reason_number
 from kohort.spark.gold.measure import Context, Frames
 from kohort.spark.gold.moments import micros, not_below_zero
 from kohort.spark.schemas.progress import REMOVED, STATUS
@@ -21,6 +22,11 @@ WINDOWS = "windows"
 missing.
 """
 
+MEMBERS = "members"
+"""The name of the table of members, which is only needed where the log goes on behind the moment.
+"""
+
+_GROUP = ["partition", "group_id"]
 _SECOND = 1e6
 
 
@@ -36,6 +42,10 @@ class Limits(NamedTuple):
     """It may also wait this many times the longest pause between its last commits."""
     unknown_pause_s: float = 300.0
     """What counts as that pause after a single commit."""
+    trend: float = 0.6
+    """Lag grows if so large a share of the pairs of commits grew, less those that sank. Of ten
+    commits without a trend one in a hundred windows does.
+    """
 
 
 DEFAULTS = Limits()
@@ -137,9 +147,46 @@ def _stalled(_: Limits) -> Column:
     return (F.size(_window()) > 1) & _all_equal() & waited_through
 
 
+def _known_lags() -> Column:
+    """The lag at those commits of the window for which an end before and one behind is known."""
+    lags = F.transform(_window(), lambda commit: commit["known_lag"])
+    return F.filter(lags, lambda lag: lag.isNotNull())
+
+
+def _trend(lags: Column) -> Column:
+    """Of all pairs of these, the share that grew, less that which sank: Kendall's test."""
+    size = F.size(lags)
+    of_each = F.transform(
+        lags,
+        lambda lag, place: F.aggregate(
+            F.slice(lags, place + 2, size),
+            F.lit(0.0),
+            lambda sum_, later: sum_ + F.signum(later - lag),
+        ),
+    )
+    return F.aggregate(of_each, F.lit(0.0), lambda sum_, one: sum_ + one) / (size * (size - 1) / 2)
+
+
 def _slowing(limits: Limits) -> Column:
-    grew = F.coalesce(_last()["lag"] > _first()["lag"], F.lit(col=False))
-    return grew & ~_lag_sinks() & ~_caught_up(limits)
+    """Lag grows: from each commit to the next, or, where the next record has waited for long, on
+    the whole. Consumers read in batches, so lag goes down now and then although they fall behind.
+    """
+    lags = _known_lags()
+    sank = F.exists(
+        _pairs(),
+        lambda pair: F.coalesce(
+            pair["after"]["known_lag"] < pair["before"]["known_lag"], F.lit(col=False)
+        ),
+    )
+    grew = F.try_element_at(lags, F.lit(-1)) > F.try_element_at(lags, F.lit(1))
+    for_long = F.coalesce(_waited_s() > limits.patience_s, F.lit(col=False))
+    grows = grew & (~sank | (for_long & (_trend(lags) >= limits.trend)))
+    return F.when(F.size(lags) > 1, grows & ~_caught_up(limits)).otherwise(F.lit(col=False))
+
+
+def _without_pace(limits: Limits) -> Column:
+    """One commit tells no pace, so nobody knows whether a reader is at work or long gone."""
+    return (F.size(_window()) == 1) & (_waited_s() > limits.patience_s)
 
 
 BURROW = (
@@ -162,6 +209,7 @@ KOHORT = (
     Rule("stopped", "STOP", _stopped),
     Rule("stalled", "STALL", _stalled),
     Rule("slowing", "WARN", _slowing),
+    Rule("single_commit", "UNKNOWN", _without_pace),
     Rule("progress", "OK", lambda _: F.lit(col=True)),
 )
 RULES = {"burrow": BURROW, "kohort": KOHORT}
@@ -180,7 +228,7 @@ def status(frames: Frames, context: Context, limits: Limits = DEFAULTS) -> DataF
     facts = (
         _with_lag_then(lag.join(windows, KEY, "left"), samples, limits)
         .join(_recent_ends(samples, limits), ends.PLACE, "left")
-        .join(_deserted(frames), ["partition", "group_id"], "left")
+        .join(_deserted(frames, now), _GROUP, "left")
         .withColumn("now_us", F.lit(now))
     )
     # Behind this no row has its window any more: there are four times as many.
@@ -189,6 +237,8 @@ def status(frames: Frames, context: Context, limits: Limits = DEFAULTS) -> DataF
         "now_us",
         "lag_records",
         "lag_seconds",
+        "lag_seconds_error",
+        reason_number().alias("reason"),
         F.coalesce(F.size("window"), F.lit(0)).alias("size"),
         _first()["at"].alias("first_us"),
         _last()["at"].alias("last_us"),
@@ -243,7 +293,9 @@ def windows_of(kept: DataFrame, now: int) -> DataFrame:
         F.greatest(F.size("by_then") - DEFAULTS.intervals + 1, F.lit(1)),
         DEFAULTS.intervals,
     )
-    removed = F.transform("last", lambda commit: commit["committed_offset"].isNull())
+    removed = F.transform(
+        "last", lambda commit: offset_or_null(commit["committed_offset"]).isNull()
+    )
     from_behind = F.array_position(F.reverse(removed), F.lit(True)).cast("int")
     since = F.when(from_behind > 0, F.size("last") - from_behind + 2).otherwise(F.lit(1))
     commits = F.transform(
@@ -268,12 +320,15 @@ def _with_lag_then(rows: DataFrame, samples: DataFrame, limits: Limits) -> DataF
     """The rows with the lag that was known at each of their commits. Only rules for partitions that
     lag now ask for it, so for the others it is not looked up.
     """
-    lag = not_below_zero(F.col("end_seen") - F.greatest("committed", F.lit(0)))
-    commit = F.struct("position", "at", F.col("committed").alias("offset"), lag.alias("lag"))
+    lag = not_below_zero(F.col("end_then") - F.greatest("committed", F.lit(0)))
+    commit = F.struct(
+        *("position", "at", F.col("committed").alias("offset"), lag.alias("lag")),
+        F.when(F.col("is_between"), lag).alias("known_lag"),
+    )
     behind = rows.where(_lag() > limits.allowed_lag).select(*KEY, F.explode("window").alias("one"))
     each = behind.select(*KEY, "one.position", "one.at", F.col("one.offset").alias("committed"))
     looked_up = (
-        ends.seen_by(each, samples, F.col("at"))
+        ends.end_at(each, samples, F.col("at"))
         .groupBy(*KEY)
         .agg(F.array_sort(F.collect_list(commit)).alias("with_lag"))
     )
@@ -284,6 +339,7 @@ def _with_lag_then(rows: DataFrame, samples: DataFrame, limits: Limits) -> DataF
             entry["at"].alias("at"),
             entry["offset"].alias("offset"),
             F.lit(None).cast("bigint").alias("lag"),
+            F.lit(None).cast("bigint").alias("known_lag"),
         ),
     )
     return (
@@ -304,15 +360,25 @@ def _recent_ends(samples: DataFrame, limits: Limits) -> DataFrame:
     )
 
 
-def _deserted(frames: Frames) -> DataFrame:
-    """Whether a group that has members at other times has none now. A group that only commits
-    never has any.
+def _deserted(frames: Frames, now: int) -> DataFrame:
+    """Whether a group that has members at other times has none at the moment. A group that only
+    commits never has any. Of a group whose last record is later than the moment, `members` tells
+    who was there then, as far as the log is complete.
     """
-    return frames["group_state"].select(
-        "partition",
-        "group_id",
+    states = frames["group_state"].select(
+        *_GROUP,
         ((F.col("members") == 0) & (F.col("protocol_type") != "")).alias("is_deserted"),
+        (F.unix_micros("timestamp") > now).alias("is_later"),
+        F.unix_micros("complete_from").alias("complete_us"),
     )
+    if MEMBERS not in frames:
+        return states.select(*_GROUP, "is_deserted")
+    began = F.coalesce(F.unix_micros("valid_from") <= now, F.lit(True))
+    lasts = F.coalesce(F.unix_micros("valid_to") > now, F.lit(True))
+    there = frames[MEMBERS].groupBy(*_GROUP).agg(F.count_if(began & lasts).alias("there"))
+    was_deserted = (F.col("there") == 0) & ~F.coalesce(F.col("complete_us") > now, F.lit(col=False))
+    deserted = F.when(F.col("is_later"), was_deserted).otherwise(F.col("is_deserted"))
+    return states.join(there, _GROUP, "left").select(*_GROUP, deserted.alias("is_deserted"))
 
 
 def _levels(judged: DataFrame, limits: Limits) -> DataFrame:
@@ -330,9 +396,7 @@ def _levels(judged: DataFrame, limits: Limits) -> DataFrame:
             F.avg((size >= limits.intervals).cast("double")).alias("full"),
             F.min("first_us").alias("first_us"),
             F.max("last_us").alias("last_us"),
-            F.sum("lag_records").alias("lag_records"),
-            F.max("lag_seconds").alias("lag_seconds"),
-            F.count("*").alias("partitions"),
+            *of_several(),
         )
     )
     severity = F.floor(F.col("verdict") / _CODES).cast("int")
@@ -347,6 +411,7 @@ def _levels(judged: DataFrame, limits: Limits) -> DataFrame:
         {
             "status": F.when(~whole & (severity > _WARN), "ERR").otherwise(of_severity),
             "rule": rule,
+            **bounds_of_several(),
             "complete": F.when(whole, F.col("share")).otherwise(F.col("full")),
             "at": F.timestamp_micros("now_us"),
             "first_commit_at": F.timestamp_micros("first_us"),

@@ -17,6 +17,7 @@ from kohort.spark.stores.object_path import ObjectPath
 from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.catalog import known_tables, there
+from kohort.spark.tables.log_end import later_end as end_behind
 from kohort.spark.tables.log_end import log_end as end_of
 from kohort.spark.tables.manifest import TablesError
 from kohort.spark.tables.report_mark import FILE, mark_of
@@ -32,6 +33,7 @@ def write(
     *,
     title: str = TITLE,
     log_end: datetime | None = None,
+    later_end: datetime | None = None,
     source: str = "",
     mark: str = "",
 ) -> Folder:
@@ -48,6 +50,8 @@ def write(
         title: the heading.
         log_end: where the log ends, if that is long before the moment of the tables: charts end
             there too, and the page says so.
+        later_end: where the rows that were read end, if that is later than the moment of the
+            tables; the page says which of its tables tell of which.
         source: where the tables come from.
         mark: says what the page was made of; not shown.
 
@@ -60,6 +64,7 @@ def write(
         summary.origin(source, until),
         summary.completeness(read),
         summary.ended(log_end, until),
+        summary.read_on(later_end, until),
     )
     top = [summary.figures(read, chosen), *(note for note in notes if note is not None)]
     sections = [
@@ -118,6 +123,7 @@ def write_into(out: str | Folder, groups: Sequence[str] | None = None) -> Folder
         tables.directory / FILE,
         groups,
         log_end=end_of(tables),
+        later_end=end_behind(tables.manifest),
         source=tables.manifest.source,
         mark=mark,
     )

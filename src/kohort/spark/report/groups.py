@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from kohort.figures import Bound, beside, duration, figure
 from kohort.spark.report import page, picks, rebalances
 from kohort.spark.report.page import Heading, Html, Section
 from kohort.spark.report.picks import Groups, Read
@@ -15,7 +16,8 @@ _SEARCHED = 10  # more folds than one looks through
 _REBALANCES = 10
 _MEMBERS = 50
 _STATE = ("group_id", "state", "members")
-_STATUS = ("group_id", "status", "lag_seconds", "lag_records")
+_LAG = ("lag_seconds", "lag_records")
+_STATUS = ("group_id", "status", *_LAG, *beside("status", _LAG))
 _NAMES = ("group_id", "member_id", "group_instance_id", "client_id", "client_host")
 _OWNED = ("group_id", "member_id", "topic", "topic_id", "topic_partition")
 _HEADINGS = (
@@ -99,11 +101,15 @@ def _fold(state: Mapping[str, Any], often: int, found: _Found) -> Html:
 
 
 def _behind(status: Mapping[str, Any]) -> str:
-    if status["lag_records"] is None:
-        return f"{status['status']}, lag not known"
-    text = f"{status['status']}, {picks.several(status['lag_records'], 'record')} behind"
-    seconds = status["lag_seconds"]
-    return f"{text} ({picks.lasted(seconds)})" if seconds else text
+    records = figure("status", "lag_records", status)
+    if records.value is None:
+        return f"{status['status']}, lag {records.text(picks.counted)}"
+    things = "record" if records.value == 1 else "records"
+    text = f"{status['status']}, {records.text(picks.counted)} {things} behind"
+    seconds = figure("status", "lag_seconds", status)
+    if not records.value and seconds.bound is Bound.EXACT:
+        return text
+    return f"{text}, {seconds.text(duration)}"
 
 
 def _members(

@@ -8,6 +8,7 @@ import altair as alt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kohort.figures import beside, duration, figure
 from kohort.spark.report import charts, page, picks
 from kohort.spark.report.page import Html, Section
 from kohort.spark.report.picks import Groups, Read
@@ -15,9 +16,11 @@ from kohort.spark.tables.arrow_reader import all_of
 
 _GROUPS = 8
 _POINTS = 240
-_COLUMNS = ("group_id", "at", "lag_records", "lag_seconds", "lag_seconds_error", "reason")
-_PAST = ("group_id", "at", "lag_records_max", "lag_seconds_max", "lag_seconds_error", "reason")
-_LOWER_BOUND = "before_samples"
+_PLACE = ("group_id", "at")
+_NOW = ("lag_records", "lag_seconds")
+_RECORDS, _SECONDS = "lag_records_max", "lag_seconds_max"
+_COLUMNS = (*_PLACE, *_NOW, *beside("lag", _NOW))
+_PAST = (*_PLACE, _RECORDS, _SECONDS, *beside("lag_history", (_RECORDS, _SECONDS)))
 
 
 def section(read: Read, groups: Groups, log_end: datetime | None = None) -> Section:
@@ -30,20 +33,30 @@ def section(read: Read, groups: Groups, log_end: datetime | None = None) -> Sect
 
 
 def _with_past(read: Read, now: pa.Table, where: pc.Expression | None) -> pa.Table:
-    """The rows of `lag`, and behind them those of its past. Where a row stands for several moments
-    it is the most of them that counts, and its error is that of another one.
+    """The rows of `lag`, as those of its past, and behind them the past. Where a row stands for
+    several moments it is the most of them that counts.
     """
-    past = picks.select(read("lag_history"), (*_PAST, "moments"), where)
+    now = _as_past(now)
+    past = picks.select(read("lag_history"), _PAST, where)
     until = pc.max(now["at"])
     if not past.num_rows or not until.is_valid:
         return now
-    alone = pc.equal(past["moments"], 1)
-    error = pc.if_else(alone, past["lag_seconds_error"], pa.scalar(None, pa.float64()))
-    past = past.set_column(_PAST.index("lag_seconds_error"), "lag_seconds_error", error)
-    past = past.select(_PAST).rename_columns(list(_COLUMNS)).cast(now.schema)
-    earlier = past.filter(pc.field("at") <= until)
+    earlier = past.cast(now.schema).filter(pc.field("at") <= until)
     known = pc.is_in(now["at"], pc.unique(earlier["at"]))
     return pa.concat_tables([earlier, now.filter(pc.invert(known))])
+
+
+def _as_past(now: pa.Table) -> pa.Table:
+    """Rows of `lag` with the columns of `lag_history`, each about one moment."""
+    columns = {
+        **{name: now[name] for name in now.column_names},
+        _RECORDS: now["lag_records"],
+        _SECONDS: now["lag_seconds"],
+        "moments": pa.repeat(pa.scalar(1, pa.int32()), now.num_rows),
+        "moments_unknown": now["lag_records"].is_null().cast(pa.int32()),
+        "moments_timeless": now["lag_seconds"].is_null().cast(pa.int32()),
+    }
+    return pa.table({name: columns[name] for name in _PAST})
 
 
 def _content(table: pa.Table, groups: Groups) -> list[Html]:
@@ -81,14 +94,12 @@ def _until(table: pa.Table, end: datetime) -> pa.Table:
 def _most_behind(table: pa.Table, groups: Groups) -> list[str]:
     """Those behind now first, by seconds and then records; after them those that were."""
     grouped = table.sort_by("at").group_by("group_id", use_threads=False)
-    ranks = grouped.aggregate(
-        [("lag_seconds", "last"), ("lag_records", "last"), ("lag_records", "max")]
-    )
+    ranks = grouped.aggregate([(_SECONDS, "last"), (_RECORDS, "last"), (_RECORDS, "max")])
     scores = {
         row["group_id"]: (
-            row["lag_seconds_last"] or 0.0,
-            row["lag_records_last"] or 0.0,
-            row["lag_records_max"] or 0.0,
+            row[f"{_SECONDS}_last"] or 0.0,
+            row[f"{_RECORDS}_last"] or 0.0,
+            row[f"{_RECORDS}_max"] or 0.0,
         )
         for row in ranks.to_pylist()
     }
@@ -96,39 +107,28 @@ def _most_behind(table: pa.Table, groups: Groups) -> list[str]:
 
 
 def _points(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    points = [
-        _point(row) for row in picks.thinned(rows, _POINTS, lambda row: row["lag_records"] or 0)
-    ]
+    points = [_point(row) for row in picks.thinned(rows, _POINTS, lambda row: row[_RECORDS] or 0)]
     if len(points) == 1:
         points[0]["alone"] = True  # no line goes through it
     return points
 
 
 def _point(row: dict[str, Any]) -> dict[str, Any]:
-    seconds, error = row["lag_seconds"], row["lag_seconds_error"]
+    seconds = figure("lag_history", _SECONDS, row)
     point = {
         "group": row["group_id"],
         "at": picks.milliseconds(row["at"]),
         "when": picks.when(row["at"]),
-        "records": row["lag_records"],
-        "seconds": None if seconds is None else round(seconds, 3),
-        "text": _seconds(seconds, error, row["reason"]),
+        "records": row[_RECORDS],
+        "amount": figure("lag_history", _RECORDS, row).text(picks.counted),
+        "seconds": None if seconds.value is None else round(seconds.value, 3),
+        "text": seconds.text(duration),
     }
-    if seconds is not None and error is not None:
-        width = error if seconds else 0.0  # what nobody has seen yet is no lag to draw
-        point["low"] = round(max(0.0, seconds - width), 3)
-        point["high"] = round(seconds + width, 3)
+    if seconds.low is not None and seconds.high is not None and seconds.value is not None:
+        # What nobody has seen yet is no lag to draw.
+        high = seconds.high if seconds.value else 0.0
+        point["low"], point["high"] = round(seconds.low, 3), round(high, 3)
     return point
-
-
-def _seconds(seconds: float | None, error: float | None, reason: str | None) -> str:
-    if seconds is None:
-        return f"unknown: {reason}" if reason else "unknown"
-    if error is None:
-        return (
-            f"{picks.lasted(seconds)} or more" if reason == _LOWER_BOUND else picks.lasted(seconds)
-        )
-    return f"{picks.lasted(seconds)} \u00b1 {picks.lasted(error)}"
 
 
 def _reasons(table: pa.Table) -> str:
@@ -160,7 +160,7 @@ def _chart(rows: list[dict[str, Any]], shown: Sequence[str], field: str) -> dict
         y=value,
         opacity=alt.condition("datum.alone", alt.value(1), alt.value(0.001)),
         tooltip=charts.tooltip(
-            {"group": "group", "when": "at (UTC)", "records": "records", "text": "behind by"}
+            {"group": "group", "when": "at (UTC)", "amount": "records", "text": "behind by"}
         ),
     )
     layers = [line.add_params(picked), spots]

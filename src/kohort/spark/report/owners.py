@@ -9,6 +9,7 @@ import altair as alt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kohort.figures import duration, of_partition
 from kohort.spark.report import charts, page, picks, rebalances
 from kohort.spark.report.page import Html, Section
 from kohort.spark.report.picks import Groups, Read
@@ -188,7 +189,7 @@ def _silence(silence: dict[str, Any]) -> dict[str, Any]:
         "to": picks.milliseconds(silence["until"]),
         "since": picks.when(silence["since"]),
         "till": picks.when(silence["until"]),
-        "unread": picks.lasted(silence["seconds"]),
+        "unread": of_partition(silence).text(duration),
         "why": silence["why"],
     }
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from kohort import figures
 from kohort.spark.tables import arrow_reader
 
 Rows: TypeAlias = pa.Table | ds.Dataset | arrow_reader.Rows
@@ -77,22 +78,8 @@ def when(at: datetime | None) -> str:
 
 
 def lasted(seconds: float | None) -> str:
-    """A duration in its two largest units: `3 d 4 h`, `12.5 s`, `40 ms`."""
-    if seconds is None:
-        return ""
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms" if seconds else "0 s"
-    if seconds < 60:
-        return f"{seconds:.3g} s"
-    for name, size, small, part in (
-        ("d", 86400, "h", 3600),
-        ("h", 3600, "min", 60),
-        ("min", 60, "s", 1),
-    ):
-        if seconds >= size:
-            rest = int(seconds % size // part)
-            return f"{int(seconds // size)} {name}" + (f" {rest} {small}" if rest else "")
-    raise AssertionError(seconds)
+    """A duration in its two largest units; nothing for None."""
+    return "" if seconds is None else figures.duration(seconds)
 
 
 def counted(number: float | None) -> str:

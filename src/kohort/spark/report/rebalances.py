@@ -7,7 +7,9 @@ from typing import Any
 
 import altair as alt
 
+from kohort.figures import duration, figure, longest_unowned
 from kohort.history import rows as causes
+from kohort.history import undecided_or_none
 from kohort.spark.report import charts, page, picks
 from kohort.spark.report.page import Heading, Html, Section
 from kohort.spark.report.picks import Groups, Read
@@ -52,7 +54,9 @@ COLUMNS = (
     "gone",
     "changed",
     "partitions_moved",
+    "moves",
     "unowned",
+    "unread",
     "unread_seconds",
     "longest_unread_seconds",
 )
@@ -91,8 +95,10 @@ def _content(rows: list[dict[str, Any]], groups: Groups) -> list[Html]:
     )
     if len(drawn) < len(timed):
         text += f" Of their {picks.counted(len(timed))} rebalances, the latest {_BARS} are drawn."
+    undecided = undecided_or_none(rows)
     content = [
         page.paragraph(text, "quiet"),
+        *([page.paragraph(f"{undecided}.", "note")] if undecided else []),
         page.figure("rebalance-causes", "Causes, all groups", _causes(found)),
     ]
     if drawn:
@@ -103,8 +109,8 @@ def _content(rows: list[dict[str, Any]], groups: Groups) -> list[Html]:
     unread = (
         "Ordered by how long partitions went unread: from the last commit before to the first "
         "after, less the usual distance of the commits; in all, and of the one unread longest. "
-        "Blank where commits do not tell. Beside it stands what the coordinator saw: for how long "
-        "a partition had no owner, at worst."
+        "Where commits do not tell of all partitions it is a lower bound, or unknown. Beside it "
+        "stands what the coordinator saw: for how long a partition had no owner, at worst."
     )
     return [
         *content,
@@ -132,24 +138,26 @@ def _began(row: dict[str, Any]) -> datetime | None:
 
 def _cost(row: dict[str, Any]) -> tuple[float, float, float, int]:
     """What people feel, as far as commits tell; then what the coordinator knows."""
+    longest = longest_unowned(row)
+    idle = 0.0 if longest is None else longest.value or 0.0
     known = (row["seconds_at_least"] or 0.0, row["partitions_moved"] or 0)
-    return row["unread_seconds"] or 0.0, _idle(row) or 0.0, *known
+    return row["unread_seconds"] or 0.0, idle, *known
 
 
-def _idle(row: dict[str, Any]) -> float | None:
-    """For how long a partition had no owner, at worst; None where none is known."""
-    return max((gap["seconds"] for gap in row["unowned"] or () if gap["seconds"]), default=None)
+def _idle(row: dict[str, Any]) -> str:
+    """For how long a partition had no owner, at worst; nothing where each kept one."""
+    longest = longest_unowned(row)
+    return "" if longest is None else longest.text(duration)
 
 
 def took(row: dict[str, Any]) -> str:
-    if row["seconds"] is not None:
-        return picks.lasted(row["seconds"])
-    least, most = row["seconds_at_least"], row["seconds_at_most"]
-    if least is None:
-        return str(row["outcome"] or "unknown")
-    if most is None:
-        return f"{picks.lasted(least)} or more"
-    return f"{picks.lasted(least)} to {picks.lasted(most)}"
+    """How long it took, as far as that is known; what came of it where nothing is."""
+    lasted = figure("rebalances", "seconds", row)
+    return str(row["outcome"]) if lasted.value is None else lasted.text(duration)
+
+
+def _unread(row: dict[str, Any], column: str) -> str:
+    return figure("rebalances", column, row).text(duration)
 
 
 def who(row: dict[str, Any]) -> str:
@@ -239,9 +247,9 @@ def _point(row: dict[str, Any]) -> dict[str, Any]:
         "when": ("" if row["started_at"] else "at the latest ") + picks.when(began),
         "took": took(row),
         "moved": row["partitions_moved"],
-        "unread": picks.lasted(row["unread_seconds"]) or "unknown",
-        "longest": picks.lasted(row["longest_unread_seconds"]) or "unknown",
-        "idle": picks.lasted(_idle(row)) or "none",
+        "unread": _unread(row, "unread_seconds"),
+        "longest": _unread(row, "longest_unread_seconds"),
+        "idle": _idle(row) or "none",
         "evidence": evidence if len(evidence) <= _EVIDENCE else f"{evidence[:_EVIDENCE]}\u2026",
     }
 
@@ -270,11 +278,11 @@ def table(rows: Sequence[dict[str, Any]], *, named: bool = True) -> Html:
             (
                 *([row["group_id"]] if named else []),
                 picks.when(_began(row)),
-                picks.lasted(row["unread_seconds"]),
-                picks.lasted(row["longest_unread_seconds"]),
+                _unread(row, "unread_seconds"),
+                _unread(row, "longest_unread_seconds"),
                 why(row),
                 who(row),
-                picks.lasted(_idle(row)),
+                _idle(row),
                 took(row),
                 picks.counted(row["partitions_moved"]),
             )

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from kohort.figures import duration
 from kohort.spark.report import page, picks
 from kohort.spark.report.page import Heading, Html, Section
 from kohort.spark.report.picks import Groups, Read
@@ -52,13 +53,17 @@ def _content(rows: list[dict[str, Any]]) -> list[Html]:
     return content
 
 
+def _idle(days: float | None) -> str:
+    return "unknown" if days is None else duration(days * 86400)
+
+
 def _table(rows: list[dict[str, Any]]) -> Html:
     table: str = page.table(
         _HEADINGS,
         (
             (
                 row["group_id"],
-                "" if row["days_idle"] is None else picks.lasted(row["days_idle"] * 86400),
+                _idle(row["days_idle"]),
                 picks.when(row["last_commit_at"]),
                 picks.when(row["expires_at"]),
                 row["reason"] or "",

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from kohort.figures import Bound, beside, duration, figure
 from kohort.spark.report import page, picks
 from kohort.spark.report.page import Heading, Html, Section, Tile
 from kohort.spark.report.picks import Groups, Read
@@ -32,7 +33,11 @@ _HEADINGS = (
     Heading("records", "number"),
     Heading("last commit (UTC)", "time"),
 )
-_STATUS = ("group_id", "at", "status", "rule", "lag_seconds", "lag_records", "last_commit_at")
+_LAG = ("lag_seconds", "lag_records")
+_STATUS = (
+    *("group_id", "at", "status", "rule", "last_commit_at"),
+    *(*_LAG, *beside("status", _LAG)),
+)
 
 
 def until(read: Read) -> datetime | None:
@@ -133,6 +138,18 @@ def ended(log_end: datetime | None, until: datetime | None) -> Html | None:
     return page.paragraph(text, "note")
 
 
+def read_on(later_end: datetime | None, until: datetime | None) -> Html | None:
+    """That the log was read further than to the moment of the page."""
+    if later_end is None or until is None:
+        return None
+    text = (
+        f"Lag and status are those of {picks.when(until)} UTC. The log was read on, so groups, "
+        f"their members and their offsets are those of {picks.when(later_end)} UTC. `kohort "
+        "pipeline run --to` with the earlier time, into another directory, tells all as it was."
+    )
+    return page.paragraph(text, "note")
+
+
 def _groups(groups: Groups) -> pc.Expression:
     whole = _OURS & (pc.field("level") == "group")
     found = all_of(whole, picks.among(groups))
@@ -141,18 +158,24 @@ def _groups(groups: Groups) -> pc.Expression:
 
 
 def _worst(statuses: list[dict[str, Any]]) -> Tile:
+    """The group that is furthest behind, of those whose lag is known; others may be further."""
     known = [row for row in statuses if row["lag_records"] is not None]
     if not known:
-        return Tile("\u2013", "lag is not known")
+        whys = ", ".join(sorted({row["reason"] for row in statuses if row["reason"]}))
+        return Tile("\u2013", "lag is unknown" + (f" ({whys})" if whys else ""))
+    dark = len(statuses) - len(known)
+    rest = f"; lag of {picks.several(dark, 'group')} is not known" if dark else ""
     worst = max(known, key=lambda row: (row["lag_seconds"] or 0.0, row["lag_records"]))
-    if not worst["lag_records"]:
-        return Tile("0", "records behind: no group has lag", "good")
-    records = f"{picks.counted(worst['lag_records'])} records"
-    if worst["lag_seconds"] is None:
-        return Tile(records, f"behind at worst: {worst['group_id']}")
-    return Tile(
-        picks.lasted(worst["lag_seconds"]), f"behind at worst, {records}: {worst['group_id']}"
-    )
+    amount = figure("status", "lag_records", worst)
+    is_bound = amount.bound is not Bound.EXACT
+    if not amount.value and not is_bound:
+        return Tile("0", f"records behind: no group has lag{rest}", "" if dark else "good")
+    records = f"{amount.text(picks.counted)} records"
+    seconds = figure("status", "lag_seconds", worst)
+    if seconds.value is None:
+        return Tile(records, f"behind at worst: {worst['group_id']}{rest}")
+    text = f"behind at worst, {records}: {worst['group_id']}{rest}"
+    return Tile(seconds.text(duration), text)
 
 
 def _trouble(statuses: list[dict[str, Any]]) -> Tile:
@@ -181,7 +204,7 @@ def _row(row: dict[str, Any]) -> tuple[str, ...]:
         row["group_id"],
         page.tagged(row["status"], style),
         (row["rule"] or "").replace("_", " "),
-        picks.lasted(row["lag_seconds"]),
-        picks.counted(row["lag_records"]),
+        figure("status", "lag_seconds", row).text(duration),
+        figure("status", "lag_records", row).text(picks.counted),
         picks.when(row["last_commit_at"]),
     )

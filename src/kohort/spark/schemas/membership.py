@@ -233,6 +233,7 @@ _UNREAD = pa.list_(
             ("since", TIME),
             ("until", TIME),
             ("unknown", pa.string()),
+            ("error_seconds", pa.float64()),
         ]
     )
 )
@@ -365,13 +366,24 @@ REBALANCES = Table(
             _UNREAD,
             "for how many seconds nobody read each partition that lost its owner here: from the "
             "last commit before to the first after, less the usual distance of its commits, "
-            "which is from `since` to `until`. Null where that cannot be known, and `unknown` says "
-            "why: too few commits before, none since, an idle topic, an offset that somebody else "
-            "has set, a coordinator that may have been away, another clock, or commits that may be "
-            "missing",
+            "which is from `since` to `until`. That distance is `error_seconds`: the length is "
+            "right to plus or minus it, and both ends may have been earlier by as much. Null where "
+            "that cannot be known, and `unknown` says why: too few commits before, none since, an "
+            "idle topic, an offset that somebody else has set, a coordinator that may have been "
+            "away, another clock, or commits that may be missing",
         ),
-        Column("unread_seconds", pa.float64(), "their sum; null where none is known"),
-        Column("longest_unread_seconds", pa.float64(), "the longest; null where none is known"),
+        Column(
+            "unread_seconds",
+            pa.float64(),
+            "their sum, of those that are known: a lower bound where one of `unread` has none, and "
+            "where a topic has grown, since its new partitions are not in it; null where none is "
+            "known",
+        ),
+        Column(
+            "longest_unread_seconds",
+            pa.float64(),
+            "the longest that is known, likewise; null where none is known",
+        ),
         Column(
             "computed",
             _COMPUTED,

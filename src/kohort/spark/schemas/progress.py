@@ -255,9 +255,11 @@ STATUS = Table(
             "and nobody to read it, STOP), `rewound` (as above, REWIND), `stopped` (records have "
             "waited, without a commit, for longer than twice the longest pause in the window and a "
             "minute, STOP), `stalled` (commits go on, all at one offset, and a record has waited "
-            "there since before the first of them, STALL), `slowing` (lag grew, never went "
-            "down, and was nothing at no commit, WARN), `progress` (OK). Of a group, that of its "
-            "worst partition",
+            "there since before the first of them, STALL), `slowing` (lag grew, was nothing at no "
+            "commit, and never went down, or, where a record has waited for a minute, went down in "
+            "one of five pairs of commits at most, WARN), `single_commit` (a record has waited for "
+            "a minute since the only commit, which tells no pace: UNKNOWN, and after ten minutes "
+            "`stopped`), `progress` (OK). Of a group, that of its worst partition",
         ),
         Column("commits", pa.int32(), "commits in the window"),
         Column("complete", pa.float64(), "share of the window that is filled; 1 when it is full"),
@@ -265,11 +267,15 @@ STATUS = Table(
         Column("last_commit_at", TIME, "the last commit"),
         Column("lag_records", pa.int64(), "lag at that moment, as in `lag`"),
         Column("lag_seconds", pa.float64(), "the same in seconds"),
+        Column("lag_seconds_error", pa.float64(), "of `lag_seconds`, as in `lag`"),
+        Column("reason", pa.string(), "of the lag, as in `lag`"),
         Column("partitions", pa.int32(), "how many partitions the row is about"),
+        Column("partitions_unknown", pa.int32(), "how many of them have no `lag_records`"),
     ),
     computed="The window is the last ten commits of a partition. Burrow's rules in the order in "
-    "which its code applies them, over stored history instead of memory; lag at a commit is by the "
-    "last sample before it that is kept, so of old commits by one up to an hour older. The set "
+    "which its code applies them, over stored history instead of memory. The end at a commit is "
+    "interpolated between the samples before and behind it that are kept; behind the last sample "
+    "it is that one, and `slowing` of `kohort` leaves such commits out. The set "
     "`kohort` leaves out what is known to raise false alarms: it "
     "judges lag as of the moment, not of the last commit, so a silent consumer's lag grows; it "
     "counts silence only from when there was something to read, so idle and drained topics and "

@@ -302,7 +302,10 @@ END_OFFSETS = Table(
         ),
     ),
     computed="Read from the folders of topics that lie beside the group log, or asked from the "
-    "cluster by `run` and `snapshot`. Where a whole day is more than a day old, only the last "
+    "cluster by `run` and `snapshot`. A time of a batch that is yet to come when it is read is "
+    "none, so that a producer whose clock runs ahead hides no later batch; batches at the end "
+    "without a time have that at which their file was written, and count as several `samples`. "
+    "Where a whole day is more than a day old, only the last "
     "sample of every five minutes is kept; where a whole week (from Thursday on, in UTC) is more "
     "than a week old, that of every hour. The first of each day, then of each week, stays too, and "
     "so do the two samples between which an end went back. Age counts from the newest sample that "

@@ -25,7 +25,7 @@ _TASKS = 64
 
 
 def from_folders(
-    spark: SparkSession, directory: str, since: Since = NOTHING
+    spark: SparkSession, directory: str, since: Since = NOTHING, planned_ms: int | None = None
 ) -> DataFrame | pa.Table | None:
     """END_OFFSETS rows of all user topics that lie beside the group log; None where none do.
 
@@ -37,12 +37,12 @@ def from_folders(
     if not found:
         return None
     if are_open() and is_short(found, since, FEW_BYTES, FEW_FOLDERS):
-        return sample_folders(directory, since)
+        return sample_folders(directory, since, planned_ms)
 
     def walk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for index in batch.column(0).to_pylist():
-                yield sample(found[index], since)
+                yield sample(found[index], since, planned_ms)
 
     numbers = spark.range(0, len(found), 1, min(len(found), _TASKS))
     return numbers.mapInArrow(walk, END_OFFSETS.spark)

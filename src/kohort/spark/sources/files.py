@@ -5,10 +5,12 @@ a file that is renamed while a directory is listed may not be seen at all. A fin
 (`.log.swap`) stands for the segments that it covers, which are removed before it gets its name.
 """
 
+import logging
 import os
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from struct import Struct
 from typing import NamedTuple
 
@@ -19,6 +21,7 @@ from kohort.storage.segment import LOG_SUFFIX
 from kohort.storage.swaps import SWAP_SUFFIX
 from kohort.wire.batch import DELETE_HORIZON, HEADER_SIZE, PREFIX_SIZE
 
+_LOG = logging.getLogger("kohort.spark")
 INDEX_SUFFIX = ".index"
 WINDOW_BYTES = 1 << 20
 _PEEK_BYTES = 1 << 13
@@ -33,11 +36,16 @@ _INDEX_ENTRY = Struct(">II")
 _INDEX_TRIES = 4
 
 
+def _open_or_pass(path: str, flags: int) -> int:
+    """A pipe that has taken the place of a file must not hold up who opens it."""
+    return os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK)
+
+
 class ReadOnlyFile(DiskFile):
     """A file that is read and nothing else."""
 
     def __init__(self, path: str) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._descriptor = _open_or_pass(path, os.O_RDONLY)
 
     def inode(self) -> int:
         """Which file it is, whatever it is called by now."""
@@ -97,7 +105,22 @@ def segment_files(folder: str) -> list[SegmentFile]:
 
 
 def _names(folder: str) -> list[str]:
-    return sorted(os.listdir(folder))  # noqa: PTH208  (names, not paths)
+    """Of regular files: what else is named like a segment is left out, with a warning. A pipe would
+    be read for ever, and a link may lead anywhere.
+    """
+    names = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_file(follow_symlinks=False):
+                names.append(entry.name)
+            elif entry.name.endswith((LOG_SUFFIX, SWAP_SUFFIX)):
+                _warn_once(entry.path)
+    return sorted(names)
+
+
+@cache
+def _warn_once(path: str) -> None:
+    _LOG.warning("%s is no regular file, so it is no segment: it is skipped", path)
 
 
 class Walk:
@@ -217,7 +240,8 @@ def index_entries(path: str) -> list[tuple[int, int]]:
     stem = path.removesuffix(LOG_SUFFIX)
     base = int(os.path.basename(stem)) if stem != path else 0  # noqa: PTH119  (text, not a path)
     found: list[tuple[int, int]] = []
-    with suppress(OSError), open(f"{stem}{INDEX_SUFFIX}", "rb") as file:  # noqa: PTH123
+    path = f"{stem}{INDEX_SUFFIX}"
+    with suppress(OSError), open(path, "rb", opener=_open_or_pass) as file:
         while data := file.read(_PEEK_BYTES):
             for relative, position in _INDEX_ENTRY.iter_unpack(data[: len(data) // 8 * 8]):
                 if found and not (base + relative > found[-1][0] and position > found[-1][1]):

@@ -1,16 +1,20 @@
 """Log directories: a broker's own, or a copy. `spark.read.format("kohort.log").load(directory)`."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from kohort.spark.sources import end_offsets
 from kohort.spark.sources.fed import FedFormat, FedSource
 from kohort.spark.sources.feed import Feed
 from kohort.spark.sources.folder_feed import FolderFeed
-from kohort.spark.sources.folders import find
+from kohort.spark.sources.folders import find, is_partition
 from kohort.spark.sources.options import GROUP_LOG
 from kohort.spark.sources.samples import NOTHING, Since
 from kohort.spark.sources.source import Ends
-from kohort.spark.sources.standing import Identity, Settings
+from kohort.spark.sources.standing import WHOLE_LOG, Identity, Note, Plan, Position, Settings
+
+_NAMED = 10
+"""So many numbers of partitions are named that are not there."""
 
 
 class KohortLog(FedFormat):
@@ -44,13 +48,41 @@ class LogSource(FedSource):
         """As `meta.properties` and `partition.metadata` tell."""
         return find(self._path, self._topic).identity()
 
+    def plan(
+        self,
+        since: Mapping[int, Position],
+        *,
+        from_time: datetime | None = None,
+        to_time: datetime | None = None,
+    ) -> Plan:
+        """Says too which partitions are not there: another one of `log.dirs` has them."""
+        plan = super().plan(since, from_time=from_time, to_time=to_time)
+        return plan._replace(notes=(*plan.notes, *self._missing()))
+
+    def _missing(self) -> list[Note]:
+        if is_partition(self._path.rstrip("/")):  # a single one was wanted
+            return []
+        there = find(self._path, self._topic).by_partition
+        absent = [index for index in range(max(there, default=-1)) if index not in there]
+        if not absent:
+            return []
+        few = ", ".join(map(str, absent[:_NAMED])) + (", …" if len(absent) > _NAMED else "")
+        every = len(absent) + len(there)
+        text = (
+            f"{len(absent)} of at least {every} partitions of {self._topic} are not in "
+            f"{self._path} ({few}), so their groups are not in the tables: name the directory that "
+            "holds all of log.dirs, or read the cluster"
+        )
+        return [Note(WHOLE_LOG, 0, text)]
+
     def ends(self, since: Since = NOTHING) -> Ends:
         """Of the folders of user topics beside those of the group log, walked by the workers. They
         tell when each batch was written, so it does not matter when they are walked.
         """
+        at = datetime.now(UTC)
+        planned_ms = int(at.timestamp() * 1000)
         return Ends(
-            datetime.now(UTC),
-            lambda spark: end_offsets.from_folders(spark, self._path, since),
+            at, lambda spark: end_offsets.from_folders(spark, self._path, since, planned_ms)
         )
 
     def settings(self) -> Settings:

@@ -30,14 +30,17 @@ from kohort.terms import uuid_text
 _LOG = logging.getLogger("kohort.spark")
 
 MOST_SAMPLES = 10_000
-_LATEST_MS = 253_402_300_799_999  # the end of the year 9999; beyond it is no time
 
 
 _FILES = ReadOnlyFiles()
 
 
 def sample_folders(
-    directory: str, since: Since = NOTHING, *, most: int = MOST_SAMPLES
+    directory: str,
+    since: Since = NOTHING,
+    planned_ms: int | None = None,
+    *,
+    most: int = MOST_SAMPLES,
 ) -> pa.Table | None:
     """END_OFFSETS rows of all user topics that lie beside the group log, None where none do.
 
@@ -46,7 +49,7 @@ def sample_folders(
     found = folders(directory)
     if not found:
         return None
-    batches = [sample(folder, since, most=most) for folder in found]
+    batches = [sample(folder, since, planned_ms, most=most) for folder in found]
     return pa.Table.from_batches(batches, END_OFFSETS.arrow)
 
 
@@ -66,25 +69,36 @@ def is_short(found: Sequence[Folder], since: Since, most_bytes: int, most_folder
     return len(found) <= most_folders
 
 
-def sample(folder: Folder, since: Since = NOTHING, *, most: int = MOST_SAMPLES) -> pa.RecordBatch:
+def sample(
+    folder: Folder,
+    since: Since = NOTHING,
+    planned_ms: int | None = None,
+    *,
+    most: int = MOST_SAMPLES,
+) -> pa.RecordBatch:
     """END_OFFSETS rows of one partition, in order of time and of offset.
 
-    Times are the newest timestamp so far, so they never go back; where the topic has CreateTime
-    they are the producers' clocks, and one that runs ahead hides the later ones until they catch
-    up. The first and the last are always there, and of the rest at most `most`, evenly in time. A
-    partition without any timestamp (it is empty) has one sample, at the time at which its newest
-    file was last written.
+    Times are the newest timestamp so far, so they never go back. Where the topic has CreateTime
+    they are the producers' clocks. A time that is yet to come when the batch is read is none: it
+    would hide all later batches until then. The first and the last are always there, and of the
+    rest at most `most`, evenly in time. So that the end is known now, batches at the end without a
+    time of their own have that at which their file was last written, or at which reading was
+    planned if that is earlier, as has a partition without any record.
     """
+    now_ms = int(time.time() * 1000)
     topic_id = _topic_id(folder.path)
     segments = segments_of(folder.path)
     last = since.get((folder.topic, folder.partition, topic_id))
-    samples = thinned(_ends(segments, last), most)
-    if not samples and last is None:
-        samples = _end_by_file_time(segments)
+    walk = _Walk(segments, last, is_same=topic_id is not None)
+    samples = thinned(walk.ends(now_ms), most)
+    stands_for = [1] * len(samples)
+    if walk.untimed or (not samples and last is None):
+        samples += _end_by_file_time(segments, now_ms if planned_ms is None else planned_ms, walk)
+        # It stands for batches without a time, so it does not tell when each was written.
+        stands_for += [2 if walk.untimed else 1]
     start = max(log_start(folder), min((segment.base for segment in segments), default=0))
-    return _rows(
-        [(folder.topic, topic_id, folder.partition, start, taken) for taken in samples], "log"
-    )
+    rows = [(folder.topic, topic_id, folder.partition, start, taken) for taken in samples]
+    return _rows(rows, "log", stands_for[: len(rows)])
 
 
 def thinned(samples: Iterable[Sample], most: int) -> list[Sample]:
@@ -106,30 +120,61 @@ def thinned(samples: Iterable[Sample], most: int) -> list[Sample]:
     return rest if first is None or first.at_ms == rest[0].at_ms else [first, *rest]
 
 
-def _ends(segments: Sequence[SegmentFile], last: Sample | None) -> Iterator[Sample]:
-    """The newest timestamp so far and the offset behind each batch: from `last` on, or all of them
-    where that cannot be of this log.
+class _Walk:
+    """A walk over the batches of a partition: from `last` on, or over all of them where that cannot
+    be of this log.
     """
-    place = _behind(segments, last) if last is not None else None
-    first, position = place or (0, 0)
-    newest, end = last if last is not None and place is not None else (-1, 0)
-    for segment in segments[first:]:
-        for head in _heads(segment, position):
-            if head.following <= end:
-                continue
-            end = head.following
-            if head.max_timestamp <= _LATEST_MS:
-                newest = max(newest, head.max_timestamp)
-            if newest >= 0:
-                yield Sample(newest, end)
-        position = 0
+
+    def __init__(
+        self, segments: Sequence[SegmentFile], last: Sample | None, *, is_same: bool
+    ) -> None:
+        self._segments = segments
+        self._last = last
+        self._is_same = is_same
+        self.end = 0
+        """The offset behind the last batch."""
+        self.newest = -1
+        """The newest timestamp so far."""
+        self.untimed = False
+        """Whether no batch from the last that told one on has a time."""
+
+    def ends(self, now_ms: int) -> Iterator[Sample]:
+        """The newest timestamp so far and the offset behind each batch, up to the last that has a
+        time of its own.
+        """
+        last = self._last
+        place = None
+        if last is not None:
+            latest = 0 if self._is_same else now_ms
+            place = _behind(self._segments, last, latest)
+        first, position = place or (0, 0)
+        if last is not None and place is not None:
+            self.end = last.end_offset
+            # A walk of an earlier Kohort may have ended with a time that is yet to come.
+            self.newest = last.at_ms if last.at_ms <= now_ms else -1
+        for segment in self._segments[first:]:
+            for head in _heads(segment, position):
+                if head.following <= self.end:
+                    continue
+                before, self.end = self.end, head.following
+                has_time = 0 <= head.max_timestamp <= now_ms
+                if has_time:
+                    if self.untimed and self.newest >= 0:
+                        yield Sample(self.newest, before)
+                    self.newest = max(self.newest, head.max_timestamp)
+                    yield Sample(self.newest, self.end)
+                self.untimed = not has_time
+            position = 0
 
 
-def _behind(segments: Sequence[SegmentFile], last: Sample) -> tuple[int, int] | None:
+def _behind(
+    segments: Sequence[SegmentFile], last: Sample, latest_ms: int
+) -> tuple[int, int] | None:
     """Where a walk goes on that ended with `last`: the number of a segment, and a position in it.
 
     None when no walk of this log can have ended so. A topic without an id may be another of the
     same name: then its log is shorter, has no batch that ends there, or has later times before it.
+    Times beyond `latest_ms` are none.
     """
     holding = [index for index, segment in enumerate(segments) if segment.base < last.end_offset]
     if not holding:
@@ -138,7 +183,7 @@ def _behind(segments: Sequence[SegmentFile], last: Sample) -> tuple[int, int] | 
     for head in _heads(segments[holding[-1]]):
         if head.base >= last.end_offset:  # cleaning has removed what stood before
             return holding[-1], position
-        if head.following > last.end_offset or last.at_ms < head.max_timestamp <= _LATEST_MS:
+        if head.following > last.end_offset or last.at_ms < head.max_timestamp <= latest_ms:
             return None
         position = head.position + head.length
         if head.following == last.end_offset:
@@ -158,12 +203,17 @@ def _heads(file: SegmentFile, position: int = 0) -> Iterator[Head]:
             walk.close()
 
 
-def _end_by_file_time(segments: Sequence[SegmentFile]) -> list[Sample]:
+def _end_by_file_time(
+    segments: Sequence[SegmentFile], planned_ms: int, walk: _Walk
+) -> list[Sample]:
+    """The end of the log at the time at which its last file was written, as far as that was before
+    reading was planned: a file that is written all the time is written after that too.
+    """
     for file in reversed(segments):
         with suppress(FileNotFoundError):
-            at_ms = int(os.stat(file.path).st_mtime * 1000)  # noqa: PTH116
-            end = max((head.following for head in _heads(file)), default=file.base)
-            return [Sample(at_ms, end)]
+            written_ms = int(os.stat(file.path).st_mtime * 1000)  # noqa: PTH116
+            at_ms = max(min(written_ms, planned_ms), walk.newest)
+            return [Sample(at_ms, max(walk.end, file.base))]
     return []
 
 
@@ -220,11 +270,13 @@ async def _sample(admin: AdminClient) -> pa.Table:
                     Sample(at_ms, end.offset),
                 )
             )
-    return pa.Table.from_batches([_rows(rows, "cluster")], END_OFFSETS.arrow)
+    return pa.Table.from_batches([_rows(rows, "cluster", [1] * len(rows))], END_OFFSETS.arrow)
 
 
 def _rows(
-    rows: Sequence[tuple[str, str | None, int, int | None, Sample]], origin: str
+    rows: Sequence[tuple[str, str | None, int, int | None, Sample]],
+    origin: str,
+    stands_for: Sequence[int],
 ) -> pa.RecordBatch:
     topics, ids, partitions, starts, samples = zip(*rows, strict=True) if rows else ([],) * 5
     columns = {
@@ -235,6 +287,6 @@ def _rows(
         "log_start_offset": starts,
         "end_offset": [taken.end_offset for taken in samples],
         "origin": [origin] * len(rows),
-        "samples": [1] * len(rows),
+        "samples": stands_for,
     }
     return of_columns(END_OFFSETS, columns)

@@ -66,6 +66,10 @@ class Settings(NamedTuple):
         )
 
 
+WHOLE_LOG = -1
+"""The partition of a note about all of them: nothing has happened to the log."""
+
+
 class Note(NamedTuple):
     """Something about the log that the user should know: a gap, a cut tail, a leader change."""
 

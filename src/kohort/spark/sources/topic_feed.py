@@ -158,7 +158,12 @@ class TopicFeed:
             fetching = loop.create_task(self._fetch_all(spans, shelf))
             while (piece := loop.run_until_complete(shelf.take())) is not None:
                 span, start, data = piece
-                yield from parse(data, span.partition, start=start, end=span.end).pieces
+                used = 1
+                while data and used:
+                    parsed = parse(data, span.partition, start=start, end=span.end)
+                    yield from parsed.pieces
+                    used, start = parsed.used, max(start, parsed.next_offset)
+                    data = data[used:]
             loop.run_until_complete(fetching)
         finally:
             for task in asyncio.all_tasks(loop):

@@ -5,10 +5,31 @@ from datetime import UTC, datetime, timedelta
 import pyarrow.dataset as ds
 
 from kohort.spark.tables.arrow_reader import Tables
+from kohort.spark.tables.manifest import Manifest
 
 NEAR = timedelta(minutes=1)
 """A log that ends this shortly before the moment of its tables may as well be live."""
+SKEW = timedelta(seconds=1)
+"""How much two clocks differ without anybody's having chosen an earlier moment."""
 _COPIES = ("log:", "parquet:")
+
+
+def read_until(manifest: Manifest) -> datetime | None:
+    """The latest time of a record that was read; None for none."""
+    times = [increment.newest_ms for increment in manifest.increments]
+    newest = max((time for time in times if time is not None), default=None)
+    return None if newest is None else datetime.fromtimestamp(newest / 1000, UTC)
+
+
+def later_end(manifest: Manifest) -> datetime | None:
+    """The end of what was read, where the moment of the tables is before it. Then lag and status
+    tell of that moment, and the state of groups, their members and offsets of the end.
+    """
+    end = read_until(manifest)
+    if end is None or manifest.as_of_ms is None:
+        return None
+    moment = datetime.fromtimestamp(manifest.as_of_ms / 1000, UTC)
+    return end if end - moment > SKEW else None
 
 
 def log_end(tables: Tables) -> datetime | None:
@@ -19,11 +40,8 @@ def log_end(tables: Tables) -> datetime | None:
     if not manifest.source.startswith(_COPIES) or manifest.as_of_ms is None:
         return None
     moment = datetime.fromtimestamp(manifest.as_of_ms / 1000, UTC)
-    told = [
-        datetime.fromtimestamp(increment.newest_ms / 1000, UTC)
-        for increment in manifest.increments
-        if increment.newest_ms is not None
-    ]
+    end = read_until(manifest)
+    told = [] if end is None else [end]
     until = ds.field("sampled_at") <= moment
     for batch in tables("end_offsets").to_batches(["sampled_at"], until):
         times = batch.column(0).to_pylist()

@@ -13,12 +13,13 @@ from kohort.spark.gold.commits import EFFECTIVE
 from kohort.spark.gold.lag import Times, lag_of, moments_of
 from kohort.spark.gold.moments import micros
 from kohort.spark.gold.newest import NEWEST, RECORDS, as_effective, said_of_offsets
-from kohort.spark.gold.status import WINDOWS, status, windows_of
+from kohort.spark.gold.status import MEMBERS, WINDOWS, status, windows_of
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.membership import GROUP_STATE
 from kohort.spark.schemas.progress import COMMITS, DELETABLE_GROUPS, LAG, OFFSETS, STATUS
 from kohort.spark.stores import parquet
 from kohort.spark.tables.lag_news import SampleNews
+from kohort.spark.tables.log_end import read_until
 from kohort.spark.tables.progress_run import Fresh, Parts, Run
 from kohort.spark.tables.reach import fresh_increments
 
@@ -125,6 +126,8 @@ def status_now(run: Run, last: Parts, gold: dict[str, Parts], exact_us: int | No
         END_OFFSETS.name: run.frames[END_OFFSETS.name],
         GROUP_STATE.name: run.parts(GROUP_STATE, gold[GROUP_STATE.name]),
     }
+    if (end := read_until(run.manifest)) is not None and micros(end) > now:
+        frames[MEMBERS] = run.frames[MEMBERS]
     return run.write(status(frames, run.context), STATUS)
 
 

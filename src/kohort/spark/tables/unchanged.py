@@ -7,7 +7,7 @@ files look like. Only where all of that is the same as now is nothing done. Need
 import time
 from datetime import UTC, datetime
 
-from kohort.spark.sources.fingerprint import fingerprint
+from kohort.spark.sources.fingerprint import Look, fingerprint, look, settled_or_none
 from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.stores.store import store_of
 from kohort.spark.tables.arrow_reader import Tables
@@ -71,18 +71,19 @@ def summary_or_none(out: str | Folder, told: Asked) -> Summary | None:
     )
 
 
-def seen(told: Asked) -> str | None:
-    """A fingerprint of what there is to read; None where reading is needed to tell. Take it before
-    planning: whatever comes later counts as new.
+def seen(told: Asked) -> Look | None:
+    """What there is to read looks like; None where reading is needed to tell. Look before planning:
+    whatever comes later counts as new.
     """
-    return fingerprint(told.source[len(_LOG) :]) if told.source.startswith(_LOG) else None
+    return look(told.source[len(_LOG) :]) if told.source.startswith(_LOG) else None
 
 
-def remember(writer: Writer, told: Asked, log: str | None) -> None:
-    """Write down what the tables were made of; `log` is what `seen` returned before. Without it the
-    next run looks at everything.
+def remember(writer: Writer, told: Asked, before: Look | None) -> None:
+    """Write down what the tables were made of; `before` is what `seen` returned. Without it, or
+    where a file is still too young to tell, the next run looks at everything.
     """
     maker = code()
+    log = settled_or_none(told.source[len(_LOG) :], before)
     if log is None or maker is None or writer.manifest.format != "parquet":
         return
     files = files_of(writer.directory, writer.manifest)
@@ -103,7 +104,8 @@ def _is_same(directory: Folder, before: Manifest, told: Asked) -> bool:
         and basis.code == code()
         and not _has_become_too_old(before, told)
         and basis.files == files_of(directory, before)
-        and basis.log == seen(told)
+        and told.source.startswith(_LOG)
+        and basis.log == fingerprint(told.source[len(_LOG) :])
     )
 
 

@@ -46,7 +46,7 @@ def looked_through(tables: Tables) -> Iterator[Finding]:
     yield from damage(tables.directory, manifest)
     yield from strangers(tables.directory, manifest)
     yield from holes(manifest)
-    if manifest.code is not None and manifest.code != code():
+    if manifest.gold and manifest.code != code():
         yield Finding(
             MANIFEST,
             "gold that this Kohort has computed",
