@@ -36,6 +36,7 @@ FLOORS = {
     "kohort.client": 5,
     "kohort.client.connection": 4,
     "kohort.client.cluster": 4,
+    "kohort.client.environment": 4,
     "kohort.client.members": 3,  # pure: the machines of members
     "kohort.client.producing": 3,  # pure: those of producers
     "kohort.server": 5,

@@ -6,7 +6,6 @@ and coordinators: a caller that gets NOT_COORDINATOR asks again, and gets today'
 
 import asyncio
 import logging
-import random
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -18,6 +17,7 @@ from kohort.client.connection import (
     Need,
     RequestTimeoutError,
 )
+from kohort.client.environment import environment
 from kohort.errors import ApiError, ErrorCode, WireError, api_error
 from kohort.terms import TopicId
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -74,14 +74,14 @@ class Cluster:
         *,
         client_id: str,
         backoff: Backoff | None = None,
-        chance: Callable[[], float] = random.random,
+        chance: Callable[[], float] | None = None,
     ) -> None:
         if not bootstrap:
             raise ValueError("no bootstrap server is given, expected at least one host:port")
         self.client_id = client_id
         self._bootstrap = tuple(bootstrap)
         self._backoff = backoff or Backoff()
-        self._chance = chance
+        self._chance = chance or environment().chance.random
         self._connections: dict[Address, Connection] = {}
         self._opening: dict[Address, asyncio.Lock] = {}
         self._known: tuple[Address, ...] = ()

@@ -5,7 +5,6 @@ import contextlib
 import logging
 import sys
 from collections.abc import AsyncIterator, Iterable, Mapping
-from time import monotonic
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
@@ -23,6 +22,7 @@ from kohort.client.consumer.ownership import Ownership, RebalanceListener, check
 from kohort.client.consumer.protocols import Subscribed
 from kohort.client.consumer.reading import Reading
 from kohort.client.consumer.settings import ConsumerSettings
+from kohort.client.environment import environment
 from kohort.client.fetching import ConsumerRecord, Fetcher, Place
 from kohort.client.metadata import Metadata
 from kohort.client.places import by_place, place_of, places_of
@@ -93,6 +93,7 @@ class Consumer:
         self._metadata = Metadata(self._cluster, max_age_s=self.settings.metadata_max_age_ms / 1000)
         self._fetcher = Fetcher(self._new_cluster(), self._metadata, self.settings)
         self._handing = Handing()
+        self._monotonic = environment().clock.monotonic
         self._offsets: GroupOffsets | None = None
         if self.settings.group_id is not None:
             self._offsets = GroupOffsets(self._cluster, self.settings.group_id, self._identity)
@@ -254,7 +255,7 @@ class Consumer:
             gone = self._ownership.owned - wanted
             if gone:
                 await self._ownership.revoked(gone, lambda: True)
-        new = wanted - self._ownership.owned
+        new = sorted(wanted - self._ownership.owned)
         if new:
             await self._ownership.assigned(new, deadline=self._deadline())
 
@@ -280,7 +281,7 @@ class Consumer:
         return self
 
     async def __anext__(self) -> ConsumerRecord:
-        if monotonic() < self._reading.turn_at and _running_task() is self._reading.reader:
+        if self._monotonic() < self._reading.turn_at and _running_task() is self._reading.reader:
             record = self._handing.take()
             if record is not None:
                 return record

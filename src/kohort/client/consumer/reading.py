@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from time import monotonic
 from types import CodeType
 from typing import Any
 
 from kohort.client.consumer.handing import Handing
 from kohort.client.consumer.ownership import Ownership
+from kohort.client.environment import environment
 from kohort.client.fetching import ConsumerRecord, Fetcher
 from kohort.terms import TopicPartition
 
@@ -41,6 +41,7 @@ class Reading:
         self._most = max_poll_records
         self._on_ask = on_ask
         self._calls = calls
+        self._monotonic = environment().clock.monotonic
         self._only_asks = False
         self._asked_at: float | None = None  # None before the first time
         self._waits = False
@@ -134,7 +135,7 @@ class Reading:
         self._ownership.came_back()
         self._on_ask()
         self._asked_at = now
-        self.turn_at = monotonic() + _TURN_S
+        self.turn_at = self._monotonic() + _TURN_S
         await asyncio.sleep(0)
 
     async def _wait(
@@ -154,7 +155,7 @@ class Reading:
         finally:
             self._waits = False
             self._asked_at = loop.time()
-            self.turn_at = monotonic() + _TURN_S
+            self.turn_at = self._monotonic() + _TURN_S
 
 
 def _broke(task: "asyncio.Task[Any]") -> bool:
