@@ -23,19 +23,19 @@ OF_THE_MACHINE = {"time", "random", "uuid", "threading", "secrets", "socket", "c
 class Still:
     """A clock that stands, and chance that is always the same."""
 
-    def time(self) -> float:
+    def time(self):
         return 12.5
 
-    def time_ns(self) -> int:
+    def time_ns(self):
         return 12_500_000_000
 
-    def monotonic(self) -> float:
+    def monotonic(self):
         return 1.0
 
-    def random(self) -> float:
+    def random(self):
         return 1.0
 
-    def randrange(self, start: int, _stop: int) -> int:
+    def randrange(self, start, _stop):
         return start
 
 

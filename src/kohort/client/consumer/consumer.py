@@ -125,6 +125,7 @@ class Consumer:
         self._chosen = False  # partitions are chosen by `assign`
         self._ticking: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
+        self._commits: dict[asyncio.Task[None], None] = {}  # that go on beside the application
         self._closed = False
         self._ended = asyncio.Event()  # `close` is over
         if topics or pattern is not None:
@@ -407,9 +408,12 @@ class Consumer:
 
     def commit_nowait(self, offsets: Offsets | None = None) -> "asyncio.Task[None]":
         """Begin to commit, and go on. Await the task to know what came of it; an error that nobody
-        looks at is logged. Commits reach the broker in the order of these calls.
+        looks at is logged. Commits reach the broker in the order of these calls. One that `close`
+        has no time for is cancelled: nobody knows what came of it.
         """
         task = asyncio.create_task(self._commit(self._to_commit(offsets)))
+        self._commits[task] = None
+        task.add_done_callback(self._commits.pop)
         task.add_done_callback(_log_failure)
         return task
 
@@ -435,6 +439,7 @@ class Consumer:
     async def _let_go(self) -> None:
         """End all tasks and connections."""
         tasks = [task for task in (self._ticking, self._watching) if task is not None]
+        tasks += self._commits  # they would open connections anew
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
