@@ -39,6 +39,7 @@ FLOORS = {
     "kohort.client.cluster": 4,
     "kohort.client.address": 4,
     "kohort.client.racing": 4,
+    "kohort.client.environment": 4,
     "kohort.client.members": 3,  # pure: the machines of members
     "kohort.client.producing": 3,  # pure: those of producers
     "kohort.server": 5,

@@ -6,7 +6,9 @@ Where a change of the simulator has moved them:
 
 import pytest
 
+from kohort.sim.actors.table import KINDS
 from kohort.sim.checkers.table import CHECKERS
+from kohort.sim.draw import PROGRAMS
 from kohort.sim.plants.table import PLANTS
 from kohort.sim.run import simulate
 
@@ -27,7 +29,7 @@ FINDS = {  # the seed, its minutes, and the checker that says so
     "unheard setting": (1, 1.0, "settings"),
     "older assignment": (80, 2.0, "assigner"),
     "forgotten member": (5, 2.0, "migrated"),
-    "drop tombstone": (3, 2.0, "replayed"),
+    "drop tombstone": (12, 2.0, "replayed"),
     "unchecked crc": (19, 2.0, "reader"),
     "forget producers": (1, 2.0, "records"),
     "last offset": (1, 1.0, "audit"),
@@ -42,7 +44,23 @@ FINDS = {  # the seed, its minutes, and the checker that says so
     "past open": (4, 2.0, "transactions"),
 }
 
-ELSEWHERE = {"durable", "bounds", "replayed", "broker", "answers", "end", "audit"}
+FINDS_OF_PROGRAMS = {  # the same of bugs in our clients, in worlds with nothing but programs
+    "deaf owner": (8, 1.0, "copied"),
+    "commit ahead": (61, 1.0, "processed"),
+    "dropped buffer": (3, 1.0, "handed"),
+    "unpaused": (46, 1.0, "handed"),
+    "stay outside": (8, 1.0, "processed"),
+    "aborted too": (8, 1.0, "handed"),
+    "sequence anew": (35, 1.0, "delivered"),
+    "silent expiry": (8, 1.0, "copied"),
+    "certainly": (46, 1.0, "delivered"),
+    "untaken offsets": (3, 1.0, "copied"),
+    "unclosed fetcher": (3, 1.0, "left"),
+}
+
+NO_PROGRAMS = frozenset(KINDS) - PROGRAMS
+
+ELSEWHERE = {"durable", "bounds", "replayed", "broker", "answers", "end", "audit", "left"}
 """Checkers that are not in the table: they hear no facts."""
 
 
@@ -53,10 +71,17 @@ def test_a_planted_bug_is_found(plant):
     assert outcome.broken.startswith(f"{checker}: "), outcome.line()
 
 
+@pytest.mark.parametrize("plant", FINDS_OF_PROGRAMS)
+def test_a_bug_of_our_clients_is_found(plant):
+    seed, minutes, checker = FINDS_OF_PROGRAMS[plant]
+    outcome = simulate(seed, minutes, plant=plant, without=NO_PROGRAMS)
+    assert outcome.broken.startswith(f"{checker}: "), outcome.line()
+
+
 def test_every_plant_has_a_seed():
-    assert FINDS.keys() == PLANTS.keys()
+    assert FINDS.keys() | FINDS_OF_PROGRAMS.keys() == PLANTS.keys()
 
 
 def test_every_checker_finds_a_plant():
-    finders = {checker for _, _, checker in FINDS.values()}
+    finders = {checker for _, _, checker in (FINDS | FINDS_OF_PROGRAMS).values()}
     assert {one.name for one in CHECKERS} | ELSEWHERE <= finders

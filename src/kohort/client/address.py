@@ -1,11 +1,13 @@
 """Where a broker listens: a host and a port, and the addresses that a name stands for."""
 
 import asyncio
-import socket
 from typing import NamedTuple
 
 DEFAULT_PORT = 9092
 PORT_MAX = 65_535
+
+
+_TCP = 6  # as IANA has it
 
 
 class Address(NamedTuple):
@@ -38,7 +40,6 @@ class Address(NamedTuple):
         """
         if ":" in self.host or self.host.replace(".", "").isdecimal():
             return [self.host]
-        found = await asyncio.get_running_loop().getaddrinfo(
-            self.host, self.port, type=socket.SOCK_STREAM
-        )
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(self.host, self.port, proto=_TCP)
         return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))

@@ -6,7 +6,6 @@ and coordinators: a caller that gets NOT_COORDINATOR asks again, and gets today'
 
 import asyncio
 import logging
-import random
 from asyncio.tasks import sleep  # by no name that tests patch
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
@@ -21,6 +20,7 @@ from kohort.client.connection import (
     RequestTimeoutError,
     failure_of,
 )
+from kohort.client.environment import environment
 from kohort.client.racing import PATIENCE_S, Attempt, first_of
 from kohort.errors import ApiError, ErrorCode, WireError, api_error
 from kohort.terms import TopicId
@@ -84,7 +84,7 @@ class Cluster:
         client_id: str,
         backoff: Backoff | None = None,
         setup_s: float = SETUP_S,
-        chance: Callable[[], float] = random.random,
+        chance: Callable[[], float] | None = None,
     ) -> None:
         if not bootstrap:
             raise ValueError("no bootstrap server is given, expected at least one host:port")
@@ -92,7 +92,7 @@ class Cluster:
         self._bootstrap = tuple(bootstrap)
         self._backoff = backoff or Backoff()
         self._setup_s = setup_s
-        self._chance = chance
+        self._chance = chance or environment().chance.random
         self._connections: dict[Address, Connection] = {}
         self._opening: dict[Address, asyncio.Lock] = {}
         self._known: tuple[Address, ...] = ()

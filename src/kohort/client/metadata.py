@@ -88,7 +88,7 @@ class Metadata:
         With `create` a broker that allows it makes a topic that does not exist. Raises what
         `Cluster.metadata` raises.
         """
-        wanted = list(dict.fromkeys(names))
+        wanted = sorted(set(names))  # the same request each time, whatever order a set has
         if all(map(self._is_fresh, wanted)):
             return {name: self._topics[name] for name in wanted}
         async with self._turn:  # whoever comes second finds what the first has learned
@@ -110,7 +110,7 @@ class Metadata:
 
         Raises what `Cluster.metadata` raises.
         """
-        wanted = list(dict.fromkeys(ids))
+        wanted = sorted(set(ids))
         missing = [topic_id for topic_id in wanted if topic_id not in self._names]
         refused: dict[TopicId, ApiError] = {}
         if missing:

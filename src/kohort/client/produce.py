@@ -5,7 +5,6 @@ arrived is therefore not sent again: nothing is written twice, and a lost answer
 """
 
 import asyncio
-import time
 from collections.abc import Mapping, Sequence
 
 from kohort.client.admin.rounds import settle
@@ -13,6 +12,7 @@ from kohort.client.admin.topics import describe_topics, leaders
 from kohort.client.admin.views import Outcomes
 from kohort.client.cluster import Cluster, Node
 from kohort.client.connection import ConnectionFailedError
+from kohort.client.environment import environment
 from kohort.client.producing.partitioning import partition_of
 from kohort.errors import ApiError, api_error
 from kohort.terms import TopicPartition
@@ -65,7 +65,7 @@ class TopicWriter:
             shares.setdefault(TopicPartition(self.topic, index), []).append((key, value))
         if TopicPartition(self.topic, keyless) in shares:
             self._next += 1
-        now_ms = int(time.time() * 1000)
+        now_ms = int(environment().clock.time() * 1000)
         batches = {place: build(share, now_ms, base_sequence=-1) for place, share in shares.items()}
         return await append(self._cluster, batches, deadline)
 

@@ -1,7 +1,8 @@
 """Lines of a loop that tries again: each is said once, and again where it lasts."""
 
 from collections.abc import Callable
-from time import monotonic
+
+from kohort.client.environment import environment
 
 LASTS_S = 30.0
 
@@ -9,8 +10,8 @@ LASTS_S = 30.0
 class Repeats:
     """`now` is the time in seconds. One for each loop."""
 
-    def __init__(self, now: Callable[[], float] = monotonic) -> None:
-        self._now = now
+    def __init__(self, now: Callable[[], float] | None = None) -> None:
+        self._now = now or environment().clock.monotonic
         self._last = ""
         self._said_at = 0.0
 

@@ -50,6 +50,8 @@ FIRST_KINDS = frozenset(
 
 
 RARE = {"assigner": 0.15}  # part of the runs that have them at all
+PROGRAMS = frozenset({"reading program", "writing program", "copying program"})
+WITH_PROGRAMS = 0.12  # part of the runs that have any of these: they have them together
 
 
 def stream(seed: int, name: str) -> Random:
@@ -90,6 +92,8 @@ def draw(
         chance = random if name in FIRST_KINDS else stream(seed, f"number of {name}")
         number = chance.randint(0 if chance.random() < 0.3 else 1, most)
         if name in RARE and chance.random() >= RARE[name]:
+            number = 0
+        if name in PROGRAMS and stream(seed, "programs").random() >= WITH_PROGRAMS:
             number = 0
         if number and name not in without:
             actors[name] = number

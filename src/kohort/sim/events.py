@@ -100,12 +100,13 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             asyncio_events._set_running_loop(None)  # noqa: SLF001
 
     def run_inside(self, function: Callable[[], T]) -> T:
-        """Call something that asks for the running loop."""
+        """Call something that asks for the running loop, also from within another one."""
+        before = asyncio_events._get_running_loop()  # noqa: SLF001
         asyncio_events._set_running_loop(self)  # noqa: SLF001
         try:
             return function()
         finally:
-            asyncio_events._set_running_loop(None)  # noqa: SLF001
+            asyncio_events._set_running_loop(before)  # noqa: SLF001
 
     def begin(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         """Start a coroutine as a task; what it raises ends the run."""

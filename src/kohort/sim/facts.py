@@ -6,6 +6,8 @@ tells the fact, `at` an instant of the fact itself; both in microseconds.
 
 from typing import NamedTuple
 
+from kohort.sim.programs.facts import ProgramFact
+
 Place = tuple[bytes, int]
 """A partition: the id of its topic, and its index."""
 
@@ -421,4 +423,5 @@ Fact = (
     | MemberLooked
     | MemberAtEnd
     | TopicsAtEnd
+    | ProgramFact
 )

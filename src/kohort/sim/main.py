@@ -9,6 +9,7 @@ python -m kohort.sim --plant NAME --seed 1 --story   and what a find looks like
 
 import argparse
 import gc
+import logging
 import os
 import signal
 import sys
@@ -26,6 +27,8 @@ from kohort.sim.disk import Crashed
 from kohort.sim.plants.table import PLANTS
 from kohort.sim.run import Outcome, simulate
 from kohort.sim.story import shortest_story
+
+logging.getLogger("kohort").addHandler(logging.NullHandler())  # clients in trouble say much
 
 PROGRESS_SECONDS = 2.0
 PROGRESS_IN_FILE_SECONDS = 30.0  # where nobody watches

@@ -23,6 +23,7 @@ WINDOW_BYTES = 1 << 16  # what a peer that does not read takes all the same
 HIGH_WATER_BYTES = 1 << 16  # asyncio's own
 LOW_WATER_BYTES = 1 << 14
 END = b""  # what arrives last
+RESET_US = 1_000_000
 
 
 @dataclass
@@ -416,6 +417,10 @@ class Network:
     def is_cut_off(self, line: Line) -> bool:
         return line.address in self._cut_off
 
+    def is_out_of_reach(self, address: Address) -> bool:
+        """Whether nothing reaches that node."""
+        return address in self._cut_off
+
     def cut_off(self, address: Address) -> None:
         """Nothing reaches that node or comes from it; connections stay, until a side gives up."""
         self._cut_off.add(address)
@@ -426,6 +431,16 @@ class Network:
             if line.address == address and line.to_server is not None:
                 line.to_server.flow_again()
                 line.to_client.flow_again()
+
+    def client_died(self, loop: VirtualLoop) -> None:
+        """The process of a client is gone. Its system says so behind what was sent, and a little
+        later resets what the broker has not closed by then.
+        """
+        for line in self.lines():
+            if line.client_loop is loop:
+                line.close()
+                if line.server is not None:
+                    line.server.loop.call_at_us(loop.now + RESET_US + self.delay(), line.end)
 
     def process_died(self, loop: VirtualLoop, *, silently_us: int | None = None) -> None:
         """The process of a loop is gone, with its ports and connections. Clients hear of it at

@@ -107,6 +107,7 @@ def _simulate(
         world.look_inside(at_rest=True, replay=True)
         for checker in world.checkers:
             checker.at_the_end()
+    world.bury()
     return Outcome(
         seed,
         world.alarms[0] if world.alarms else "",

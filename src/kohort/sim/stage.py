@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from kohort.sim.events import VirtualLoop
 from kohort.sim.facts import Fact
@@ -22,4 +23,5 @@ class Stage:
     failed_inside: Callable[[str], None]  # an answer says that the broker itself has failed
     calm: bool = False
     over: bool = False
+    programs: list[Any] = field(default_factory=list)  # that were started in this run
     topics: dict[str, int] = field(default_factory=dict)  # those that every run has: partitions

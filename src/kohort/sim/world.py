@@ -6,7 +6,7 @@ who does nothing but look whether it runs.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from random import Random
 from typing import Any, Protocol
@@ -19,6 +19,7 @@ from kohort.sim.actors.tuner import Tuner
 from kohort.sim.checkers.bounds import Bounds
 from kohort.sim.checkers.durable import Durable
 from kohort.sim.checkers.fencing import Fencing
+from kohort.sim.checkers.handed import HandedOut
 from kohort.sim.checkers.replayed import Replayed
 from kohort.sim.checkers.table import CHECKERS
 from kohort.sim.disk import Crashed, MemoryFiles
@@ -65,10 +66,10 @@ class Setup(Actor):
         self.caller.hang_up()
 
 
-def _shortest_session_us(draw: Draw) -> int:
-    """The shortest session that a member of a KIP-848 group can have in this run."""
+def _session_us(draw: Draw, which: Callable[[Iterable[int]], int]) -> int:
+    """The shortest or longest session that a member of a KIP-848 group can have in this run."""
     if "other settings" in draw.faults or Tuner.kind in draw.actors:
-        return min(SESSIONS_MS) * 1000
+        return which(SESSIONS_MS) * 1000
     return int(draw.settings["group.consumer.session.timeout.ms"]) * 1000
 
 
@@ -100,7 +101,9 @@ class World:
         self.checkers = [checker(self.alarm) for checker in CHECKERS]
         for checker in self.checkers:
             if isinstance(checker, Fencing):
-                checker.session_us = _shortest_session_us(draw)
+                checker.session_us = _session_us(draw, min)
+            if isinstance(checker, HandedOut):
+                checker.session_us = _session_us(draw, max)
         durable = Durable(self.alarm, lambda: self.disk, self._name_of)
         self.network.watchers += [
             checker for checker in self.checkers if isinstance(checker, Fencing)
@@ -346,6 +349,11 @@ class World:
             for index in range(number):
                 actor = KINDS[kind][0](self.stage, index)
                 self._lives[actor.name] = self.loop.begin(actor.live())
+
+    def bury(self) -> None:
+        """Forget the processes of applications: none of it runs any more."""
+        for program in self.stage.programs:
+            program.bury()
 
     def look_for_the_living(self) -> None:
         """Alarm about clients that have not come to their end, though all is calm and over."""

@@ -357,6 +357,22 @@ async def test_commits_of_ones_own(broker: Broker) -> None:
 
 
 @asynchronous
+async def test_no_commit_outlives_its_consumer() -> None:
+    """It would open connections anew, for as long as its coordinator is away."""
+    with Broker() as broker:
+        fill(broker, 1, partitions=1)
+        reader = consumer(broker, "t", enable_auto_commit=False, close_timeout_ms=300)
+        async with within():
+            await reader.start()
+            await reader.getone()
+        broker.stop()
+        commits = [reader.commit_nowait() for _ in range(3)]
+        await reader.close()
+        assert all(commit.done() for commit in commits)
+        assert not asyncio.all_tasks() - {asyncio.current_task()}
+
+
+@asynchronous
 async def test_auto_commit_goes_on_beside(broker: Broker) -> None:
     fill(broker, 10, partitions=1)
     async with within(), consumer(broker, "t", auto_commit_interval_ms=100) as reader:

@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import inspect
 import logging
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +26,7 @@ from kohort.client.consumer.assignor import (
 )
 from kohort.client.consumer.coordinator import Coordinator
 from kohort.client.consumer.group_offsets import Identity
+from kohort.client.environment import environment
 from kohort.client.members.heartbeat import Offer
 from kohort.errors import ApiError, ErrorCode, KohortError, api_error
 from kohort.terms import MemberId, TopicId, TopicPartition
@@ -301,7 +301,7 @@ async def _in_thread(assign: Callable[[GroupToAssign], Any], group: GroupToAssig
         else:
             settle(lambda: outcome.set_result(given))
 
-    threading.Thread(target=run, name="assignor", daemon=True).start()
+    environment().start_thread(run, "assignor")
     return await outcome
 
 

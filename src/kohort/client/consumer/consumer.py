@@ -5,7 +5,6 @@ import contextlib
 import logging
 import sys
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
-from time import monotonic
 from types import TracebackType
 from typing import Any, Literal, Self, Unpack
 
@@ -24,6 +23,7 @@ from kohort.client.consumer.ownership import Ownership, RebalanceListener, check
 from kohort.client.consumer.protocols import Subscribed
 from kohort.client.consumer.reading import Asker, Reading, asker
 from kohort.client.consumer.settings import ConsumerOptions, ConsumerSettings
+from kohort.client.environment import environment
 from kohort.client.fetching import AnyRecord, Fetcher, Place
 from kohort.client.lifetime import Client
 from kohort.client.metadata import Metadata
@@ -88,6 +88,7 @@ class Consumer(Client):
         self._metadata = Metadata(self._cluster, max_age_s=self.settings.metadata_max_age_ms / 1000)
         self._fetcher = Fetcher(self._cluster.another(), self._metadata, self.settings)
         self._handing = Handing()
+        self._monotonic = environment().clock.monotonic
         self._offsets: GroupOffsets | None = None
         if self.settings.group_id is not None:
             self._offsets = GroupOffsets(
@@ -100,21 +101,14 @@ class Consumer(Client):
         if own and self.settings.group_protocol == "classic":
             raise ValueError("assignors of members need KIP-848, and group_protocol is classic")
         computing = Computing(
-            own,
-            self._cluster,
-            self.settings.group_id or "",
-            self._identity,
+            *(own, self._cluster, self.settings.group_id or "", self._identity),
             timeout_s=self.settings.assignor_timeout_ms / 1000,
             fallback=self.settings.assignor_fallback,
         )
-        self._group = Group(
-            self.settings, self._cluster.another, self._metadata, self._ownership, computing
-        )
-        self._reading = Reading(
-            *(self._fetcher, self._handing, self._ownership),
-            self.settings.max_poll_records,
-            self._group.asked,
-        )
+        clusters = self._cluster.another
+        self._group = Group(self.settings, clusters, self._metadata, self._ownership, computing)
+        parts = (self._fetcher, self._handing, self._ownership)
+        self._reading = Reading(*parts, self.settings.max_poll_records, self._group.asked)
         self._ownership.listen(listener)
         self._missing = Missing(
             *(self._metadata, self._unread, self._group.missing),
@@ -125,6 +119,7 @@ class Consumer(Client):
         self._chosen = False  # partitions are chosen by `assign`
         self._ticking: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
+        self._commits: dict[asyncio.Task[None], None] = {}  # that go on beside the application
         self._closed = False
         self._ended = asyncio.Event()  # `close` is over
         if topics or pattern is not None:
@@ -255,7 +250,7 @@ class Consumer(Client):
             gone = self._ownership.owned - wanted
             if gone:
                 await self._ownership.revoked(gone, lambda: True)
-        new = wanted - self._ownership.owned
+        new = sorted(wanted - self._ownership.owned)
         if new:
             await self._ownership.assigned(new, deadline=self._deadline())
 
@@ -290,7 +285,7 @@ class Consumer(Client):
         return self._next(task)
 
     async def _next(self, task: Asker) -> AnyRecord:
-        if monotonic() < self._reading.turn_at and task is self._reading.reader:
+        if self._monotonic() < self._reading.turn_at and task is self._reading.reader:
             record = self._handing.take()
             if record is not None:
                 return record
@@ -425,9 +420,12 @@ class Consumer(Client):
 
     def commit_nowait(self, offsets: Offsets | None = None) -> "asyncio.Task[None]":
         """Begin to commit, and go on. Await the task to know what came of it; an error that nobody
-        looks at is logged. Commits reach the broker in the order of these calls.
+        looks at is logged. Commits reach the broker in the order of these calls. One that `close`
+        has no time for is cancelled: nobody knows what came of it.
         """
         task = asyncio.create_task(self._commit(self._to_commit(offsets)))
+        self._commits[task] = None
+        task.add_done_callback(self._commits.pop)
         task.add_done_callback(_log_failure)
         return task
 
@@ -455,6 +453,7 @@ class Consumer(Client):
     async def _let_go(self) -> None:
         """End all tasks and connections."""
         tasks = [task for task in (self._ticking, self._watching) if task is not None]
+        tasks += self._commits  # they would open connections anew
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable, Collection
-from random import randrange
 
 from kohort.client.cluster import Cluster
 from kohort.client.consumer.computing import Computing
@@ -18,6 +17,7 @@ from kohort.client.consumer.protocols import (
     Subscribed,
 )
 from kohort.client.consumer.settings import ConsumerSettings
+from kohort.client.environment import environment
 from kohort.client.members.pauses import Pauses
 from kohort.client.metadata import Metadata
 from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError
@@ -46,7 +46,7 @@ class Group:
         self._member: Member | None = None
         self._is_modern = settings.group_protocol != "classic"
         self._late = False  # left because the application stayed away
-        self._pauses = Pauses(jitter_permille=randrange(-200, 201))  # noqa: S311  (no secret)
+        self._pauses = Pauses(jitter_permille=environment().chance.randrange(-200, 201))
         self._changing: asyncio.Task[None] | None = None
 
     # Who we are

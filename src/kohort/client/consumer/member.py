@@ -109,7 +109,7 @@ class Member:
         self._events: asyncio.Queue[Any] = asyncio.Queue()
         self._named: dict[Any, TopicPartition] = {}  # what the consumer was given
         self._request: asyncio.Task[None] | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}  # ended in the order of their begin
 
     def start(self) -> None:
         """Begin to talk; nothing is said before `join`."""
@@ -379,5 +379,5 @@ class Member:
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)

@@ -280,7 +280,7 @@ class Ownership:
     ) -> dict[TopicPartition, CommittedOffset]:
         """The places that may be committed: as far as these are processed, or handed out."""
         found = {}
-        for partition in partitions:
+        for partition in sorted(partitions):
             fetched = self._fetcher.position(partition)
             if fetched is None:
                 continue

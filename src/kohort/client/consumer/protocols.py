@@ -6,12 +6,12 @@ protocol; the consumer names them by topic name.
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol, Self
-from uuid import uuid4
 
 from kohort import expressions
 from kohort.client.connection import Need
 from kohort.client.consumer.group_offsets import Identity
 from kohort.client.consumer.settings import ConsumerSettings
+from kohort.client.environment import environment
 from kohort.client.members.classic_membership import (
     VERSIONS,
     ClassicMembership,
@@ -138,7 +138,7 @@ class ModernProtocol:
         self.wanted = wanted
         self.machine = Membership(
             GroupId(settings.group_id or ""),
-            MemberId(str(uuid4())),
+            MemberId(str(environment().new_uuid())),
             self._profile(),
             pauses,
             instance_id=settings.group_instance_id,

@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from time import monotonic
 from typing import Any
 
 from kohort.client.consumer.handing import Handing
 from kohort.client.consumer.ownership import Ownership
+from kohort.client.environment import environment
 from kohort.client.fetching import AnyRecord, Fetcher
 from kohort.terms import TopicPartition
 
@@ -51,6 +51,7 @@ class Reading:
         self._ownership = ownership
         self._most = max_poll_records
         self._on_ask = on_ask
+        self._monotonic = environment().clock.monotonic
         self._asked_at: float | None = None  # None before the first time
         self._waits = False
         self._asks = False
@@ -140,7 +141,7 @@ class Reading:
         self._ownership.came_back()
         self._on_ask()
         self._asked_at = now
-        self.turn_at = monotonic() + _TURN_S
+        self.turn_at = self._monotonic() + _TURN_S
         await asyncio.sleep(0)
 
     async def _wait(self, most: int, timeout_s: float) -> dict[TopicPartition, list[AnyRecord]]:
@@ -159,7 +160,7 @@ class Reading:
         finally:
             self._waits = False
             self._asked_at = loop.time()
-            self.turn_at = monotonic() + _TURN_S
+            self.turn_at = self._monotonic() + _TURN_S
 
 
 def _broke(task: "asyncio.Task[Any]") -> bool:

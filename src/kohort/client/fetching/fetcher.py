@@ -68,7 +68,7 @@ class Fetcher:
         self._ready = asyncio.Event()
         self._missing = asyncio.Event()  # something has to be found out
         self._brokers: dict[int, _Broker] = {}  # by the id of the node
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}  # ended in the order of their begin
         self._finder: asyncio.Task[None] | None = None
         self._left: dict[TopicPartition, tuple[TopicId, int | None]] = {}  # what was given up
 
@@ -101,7 +101,7 @@ class Fetcher:
 
     def remove(self, partitions: Collection[TopicPartition]) -> None:
         """Read these no more, and forget what is ready."""
-        for partition in partitions:
+        for partition in sorted(partitions):
             track = self._tracks.pop(partition, None)
             if track is not None and track.topic_id != NO_TOPIC_ID:
                 at = track.position
@@ -535,8 +535,8 @@ class Fetcher:
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
 
 
 def _misses(track: Track) -> bool:

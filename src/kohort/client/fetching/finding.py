@@ -4,10 +4,10 @@ has what was read before.
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Iterable, Sequence
 
 from kohort.client.cluster import Node
+from kohort.client.environment import environment
 from kohort.client.fetching.record import Place
 from kohort.client.fetching.settings import DURATION, FetchSettings, duration_of
 from kohort.client.fetching.track import EARLIEST, LATEST, NONE, Track
@@ -259,7 +259,7 @@ def _later() -> float:
 def _timestamp(reset: str) -> int:
     """What ListOffsets calls it: a point of the log, or milliseconds since 1970."""
     if reset.startswith(DURATION):
-        return max(0, int((time.time() - duration_of(reset).total_seconds()) * 1000))
+        return max(0, int((environment().clock.time() - duration_of(reset).total_seconds()) * 1000))
     return _POINTS[reset]
 
 

@@ -176,7 +176,7 @@ class Coordinating:
             raise self._give_up(error) from None
 
     async def _add_partitions(self, node: Node, deadline: float) -> None:
-        wanted = list(self.transactions.missing)
+        wanted = sorted(self.transactions.missing)
         if not wanted:
             return  # the transaction was aborted
         topics: dict[str, list[int]] = {}

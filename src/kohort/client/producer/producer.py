@@ -2,8 +2,6 @@
 
 import asyncio
 import logging
-import random
-import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -12,6 +10,7 @@ from typing import Any, Self, Unpack
 from kohort.client.admin.views import CommittedOffset
 from kohort.client.cluster import Cluster
 from kohort.client.consumer import GroupMetadata
+from kohort.client.environment import environment
 from kohort.client.lifetime import Client
 from kohort.client.metadata import KnownTopic, Metadata
 from kohort.client.places import ByPartition, by_place
@@ -96,6 +95,7 @@ class Producer(Client):
                 *(self._cluster, self.settings, self.settings.transactional_id, self._sender)
             )
         self._sticky: dict[str, Sticky] = {}
+        self._clock = environment().clock
         self._size_max = self.settings.max_request_size - HEADER_SIZE
         serializers = (self.settings.key_serializer, self.settings.value_serializer)
         self._makes_bytes = serializers != (None, None)
@@ -230,7 +230,7 @@ class Producer(Client):
         delivery: Delivery = asyncio.Future(loop=self._loop)
         if self._queue.add(
             (topic, partition),
-            time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms,
+            self._clock.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms,
             *(key, value, pairs, delivery, size),
             self._sender.now,
             pinned=pinned,
@@ -412,7 +412,9 @@ class Producer(Client):
             return partition_of(key, len(topic.partitions))
         sticky = self._sticky.get(topic.name)
         if sticky is None:
-            sticky = self._sticky[topic.name] = Sticky(self.settings.batch_size, random.random)
+            sticky = self._sticky[topic.name] = Sticky(
+                self.settings.batch_size, environment().chance.random
+            )
         if sticky.left <= 0 or sticky.partition not in topic.partitions:
             self._move(sticky, topic)
         sticky.left -= size

@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-import random
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from kohort.client.cluster import Backoff, Cluster, Node
 from kohort.client.connection import ConnectionFailedError, Need, RequestTimeoutError
+from kohort.client.environment import environment
 from kohort.client.metadata import KnownTopic, Metadata
 from kohort.client.producer.patience import Patience
 from kohort.client.producer.room import Room
@@ -93,7 +93,7 @@ class Sender:
         self._why = ""  # the last look-up failed
         self._repeats = Repeats()
         self._patience = Patience(lambda: asyncio.get_running_loop().time())
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}  # ended in the order of their begin
         self._looking: asyncio.Task[None] | None = None
         self._identifying: asyncio.Task[None] | None = None
         self._flushing = 0
@@ -149,8 +149,8 @@ class Sender:
     def spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         """Run this until the end, or until `close`."""
         task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
         return task
 
     def tell(self, outcomes: Iterable[Outcome]) -> None:
@@ -490,8 +490,9 @@ def _gone(batch: Batch, topic: KnownTopic) -> DeliveryError:
 
 def pauses(settings: ProducerSettings) -> Callable[[int], int]:
     """How long to wait after so many attempts, with a jitter of a fifth, in milliseconds."""
+    chance = environment().chance.random
     backoff = Backoff(settings.retry_backoff_ms / 1000, settings.retry_backoff_max_ms / 1000)
-    return lambda attempt: round(backoff.pause_s(attempt, random.random()) * 1000)  # noqa: S311  (jitter)
+    return lambda attempt: round(backoff.pause_s(attempt, chance()) * 1000)
 
 
 def _error_of(told: PartitionProduceResponse) -> ApiError:

@@ -45,7 +45,7 @@ class Auditor(Actor):
             )
         )
         for topic in known.values():
-            if topic.ours:
+            if topic.audited:
                 for index in range(len(topic.leaders)):
                     place = topic.topic_id, index
                     await self._read_all(topic.name, place)

@@ -18,6 +18,9 @@ from kohort.sim.actors.reader import Reader
 from kohort.sim.actors.remover import Remover
 from kohort.sim.actors.tuner import Tuner
 from kohort.sim.actors.worker import Worker
+from kohort.sim.programs.copying import Copier
+from kohort.sim.programs.reading import Reader as ReadingProgram
+from kohort.sim.programs.writing import Writer
 
 _MOST: tuple[tuple[type[Actor], int], ...] = (
     (Committer, 4),
@@ -38,6 +41,9 @@ _MOST: tuple[tuple[type[Actor], int], ...] = (
     (Tuner, 2),
     (MigratingMember, 6),
     (Assigner, 5),
+    (ReadingProgram, 4),
+    (Writer, 2),
+    (Copier, 2),
 )
 
 KINDS: dict[str, tuple[type[Actor], int]] = {actor.kind: (actor, most) for actor, most in _MOST}

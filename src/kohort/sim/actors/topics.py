@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from kohort.sim.actors.actor import Actor
 from kohort.sim.facts import Place, TopicsSeen
+from kohort.sim.programs.topics import TOPICS as PROGRAM_TOPICS
 from kohort.wire.messages.metadata import MetadataRequest
 
 OURS = ("home", "apples", "pears", "plums")
@@ -15,7 +16,12 @@ class TopicKnown(NamedTuple):
     name: str
     topic_id: bytes
     leaders: tuple[int, ...]
-    ours: bool  # not the broker's own, and not of somebody hostile
+    ours: bool  # any client may write to it: not the broker's own, and not of somebody hostile
+
+    @property
+    def audited(self) -> bool:
+        """Whether somebody looks at all of it in the end."""
+        return self.ours or self.name in PROGRAM_TOPICS
 
     def places(self) -> list[Place]:
         return [(self.topic_id, index) for index in range(len(self.leaders))]

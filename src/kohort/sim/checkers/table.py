@@ -3,13 +3,17 @@
 from kohort.sim.checkers.checker import Checker
 from kohort.sim.checkers.commits import Commits
 from kohort.sim.checkers.convergence import Convergence
+from kohort.sim.checkers.copied import Copied
 from kohort.sim.checkers.deletion import Deletion
+from kohort.sim.checkers.delivered import Deliveries
 from kohort.sim.checkers.epochs import Epochs
 from kohort.sim.checkers.fenced_producers import FencedProducers
 from kohort.sim.checkers.fencing import Fencing
+from kohort.sim.checkers.handed import HandedOut
 from kohort.sim.checkers.instances import Instances
 from kohort.sim.checkers.migrated import Migrated
 from kohort.sim.checkers.owners import Owners
+from kohort.sim.checkers.processed import Processed
 from kohort.sim.checkers.producer_ids import ProducerIds
 from kohort.sim.checkers.records import Records
 from kohort.sim.checkers.served import Served
@@ -31,4 +35,8 @@ CHECKERS: tuple[type[Checker], ...] = (
     FencedProducers,
     Settings,
     Migrated,
+    HandedOut,
+    Processed,
+    Deliveries,
+    Copied,
 )

@@ -7,7 +7,16 @@ lasts.
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from kohort.sim.plants import answers, client_side, groups, logs, migration, topics, transactions
+from kohort.sim.plants import (
+    answers,
+    client_side,
+    clients,
+    groups,
+    logs,
+    migration,
+    topics,
+    transactions,
+)
 from kohort.sim.plants.instead import Plant
 
 PLANTS: dict[str, Plant] = {
@@ -40,6 +49,17 @@ PLANTS: dict[str, Plant] = {
     "marker offset": transactions.marker_offset,
     "fenced producer": transactions.fenced_producer,
     "past open": transactions.past_open,
+    "deaf owner": clients.deaf_owner,
+    "commit ahead": clients.commit_ahead,
+    "dropped buffer": clients.dropped_buffer,
+    "unpaused": clients.unpaused,
+    "stay outside": clients.stay_outside,
+    "aborted too": clients.aborted_too,
+    "sequence anew": clients.sequence_anew,
+    "silent expiry": clients.silent_expiry,
+    "certainly": clients.certainly,
+    "untaken offsets": clients.untaken_offsets,
+    "unclosed fetcher": clients.unclosed_fetcher,
 }
 
 

@@ -1,0 +1,53 @@
+"""What clients take from the machine under them beside their event loop: the time, chance, threads.
+
+The loop gives the rest, sockets and timers. The defaults are the real ones. A simulator sets
+`ENVIRONMENT` in the context in which its programs run, and a client takes what is there when it is
+made; no call of the clients knows of it.
+"""
+
+import random
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import NamedTuple, Protocol
+
+
+class Clock(Protocol):
+    """As the module `time`: seconds since 1970 and since some instant that never goes back."""
+
+    def time(self) -> float: ...
+    def time_ns(self) -> int: ...
+    def monotonic(self) -> float: ...
+
+
+class Chance(Protocol):
+    """As the module `random`. Nothing secret comes of it."""
+
+    def random(self) -> float: ...
+    def randrange(self, start: int, stop: int, /) -> int: ...
+
+
+def _start_thread(work: Callable[[], None], name: str) -> None:
+    threading.Thread(target=work, name=name, daemon=True).start()
+
+
+class Environment(NamedTuple):
+    """Modules stand for themselves, so whoever patches one reaches the clients, too.
+
+    `start_thread` runs work that may never end, and that nobody waits for.
+    """
+
+    clock: Clock = time
+    chance: Chance = random
+    new_uuid: Callable[[], uuid.UUID] = uuid.uuid4
+    start_thread: Callable[[Callable[[], None], str], None] = _start_thread
+
+
+ENVIRONMENT: ContextVar[Environment] = ContextVar("ENVIRONMENT", default=Environment())  # noqa: B039  (it cannot be changed)
+
+
+def environment() -> Environment:
+    """The environment of whoever calls."""
+    return ENVIRONMENT.get()

@@ -1,0 +1,1 @@
+"""Programs that use the clients of this package, each in a process of its own."""

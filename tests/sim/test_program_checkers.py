@@ -1,0 +1,208 @@
+"""Each checker of programs sees what it is there for, in a history that no client has made."""
+
+import pytest
+from tests.sim.test_checkers import alarms
+
+from kohort.sim.checkers.copied import Copied
+from kohort.sim.checkers.delivered import Deliveries
+from kohort.sim.checkers.handed import KNOWS_BETTER_US, SLACK_US, THAW_US, HandedOut
+from kohort.sim.checkers.processed import Processed
+from kohort.sim.facts import AllCommittedRead, AllRead, BitFlipped, TopicsAtEnd
+from kohort.sim.programs.facts import (
+    Assigned,
+    AtRest,
+    ClientGone,
+    Concluded,
+    CopyGroup,
+    Delivered,
+    Disowned,
+    Finished,
+    GroupAt,
+    Handed,
+    NotDelivered,
+    Paused,
+    Sent,
+    Sought,
+    Thawed,
+    Unassigned,
+    Undelivered,
+)
+
+SECOND = 1_000_000
+SESSION = 6 * SECOND
+LONG = 100 * SECOND
+IDS = {"t": (b"i" * 16, 2), "c": (b"c" * 16, 1)}
+TOPICS = TopicsAtEnd(IDS)
+PART = ("t", 0)
+
+
+def has(client="a", at=0, *, committed=False):
+    return Assigned(client, "g", (PART,), committed, SESSION, at)
+
+
+def ends(client="a", *, lost=False):
+    return Unassigned(client, (PART,), lost, 0)
+
+
+def gets(offset, client="a", at=0, value=None):
+    return Handed(client, "g", PART, offset, b"%d" % offset if value is None else value, at)
+
+
+def log(*offsets, topic="t", index=0):
+    """The log of a partition as any reader gets it: each value is its offset."""
+    values = {offset: b"%d" % offset for offset in offsets}
+    return [TOPICS, AllRead((IDS[topic][0], index), values), committed(values, topic, index)]
+
+
+def committed(values, topic="t", index=0):
+    return AllCommittedRead((IDS[topic][0], index), values, 9, 9)
+
+
+def delivered(number, offset, index=0):
+    return [
+        Sent("p", number, "t", b"v%d" % number),
+        Delivered("p", number, ("t", index), offset, b"v%d" % number),
+    ]
+
+
+def produced(values, visible=None, second=()):
+    """What both partitions of the topic have, and what of the first is committed."""
+    return [
+        TOPICS,
+        AllRead((IDS["t"][0], 0), values),
+        AllRead((IDS["t"][0], 1), dict(second)),
+        committed(values if visible is None else visible),
+        committed(dict(second), index=1),
+    ]
+
+
+def copied(at, copies, source=(0, 1)):
+    return [
+        CopyGroup("g", "t", "c"),
+        GroupAt("g", PART, at),
+        *log(*source),
+        committed(dict(enumerate(copies)), "c"),
+    ]
+
+
+V = Sent("p", 1, "t", b"v1")
+
+
+@pytest.mark.parametrize(
+    ("checker", "facts"),
+    [
+        # a record of what is not there to be handed out
+        (HandedOut, [gets(0)]),
+        (HandedOut, [has(), ends(), gets(0)]),
+        (HandedOut, [has(), ends(lost=True), gets(0)]),
+        (HandedOut, [has(), Paused("a", PART, on=True), gets(0)]),
+        (HandedOut, [has(), gets(0), *log(1)]),
+        (HandedOut, [has(), gets(0, value=b"other"), *log(0)]),
+        (HandedOut, [has(committed=True), gets(0), TOPICS, committed({})]),
+        (HandedOut, [has(), gets(0), has("b"), gets(0, "b", value=b"other")]),
+        # its order
+        (HandedOut, [has(), gets(1), gets(0), *log(0, 1)]),
+        (HandedOut, [has(), gets(1), gets(1), *log(0, 1)]),
+        (HandedOut, [has(), gets(0), gets(2), *log(0, 1, 2)]),
+        (HandedOut, [has(), gets(2), Sought("a", PART, 0), gets(1), *log(0, 1, 2)]),
+        # two at a time
+        (HandedOut, [has(), gets(0), has("b", 1), gets(0, "b", 1), gets(1, at=LONG)]),
+        (HandedOut, [has(), gets(0), Disowned("a", 1), gets(1, at=KNOWS_BETTER_US + 2)]),
+        (
+            HandedOut,
+            [
+                *(has(), gets(0), has("b", 1), gets(0, "b", 1)),
+                Thawed("a", LONG - THAW_US - 1),
+                gets(1, at=LONG),
+            ],
+        ),
+        (Processed, [has(), Finished("g", PART, 0), GroupAt("g", PART, 2), *log(0, 1)]),
+        (Processed, [has(), GroupAt("g", PART, 1), *log(0)]),
+        (Processed, [has(), AtRest("a", "g", ("t",), {PART: 1}), *log(0, 1)]),
+        (Processed, [has(), AtRest("a", "g", ("t",), {}), *log(0, 1)]),
+        (Processed, [has(), AtRest("a", "g", ("t",), {PART: 2}, inside=False), *log(0, 1)]),
+        (Deliveries, [V, Undelivered("p", b"v1")]),
+        (Deliveries, [*delivered(1, 0), *produced({})]),
+        (Deliveries, [*delivered(1, 0), *produced({0: b"x", 1: b"v1"})]),
+        (Deliveries, [*delivered(1, 0), *produced({}, second={0: b"v1"})]),
+        (Deliveries, [*delivered(1, -1), *produced({}, second={0: b"v1"})]),
+        (Deliveries, [*delivered(1, 0), *produced({0: b"v1", 1: b"v1"})]),
+        (Deliveries, [*delivered(1, 0), *produced({0: b"v1"}, second={0: b"v1"})]),
+        (Deliveries, [*delivered(1, 1), *delivered(2, 0), *produced({1: b"v1", 0: b"v2"})]),
+        (Deliveries, [V, NotDelivered("p", b"v1", maybe=False), *produced({0: b"v1"})]),
+        (Deliveries, [V, Concluded((b"v1",), committed=True), *produced({0: b"v1"}, {})]),
+        (Deliveries, [V, Concluded((b"v1",), committed=False), *produced({0: b"v1"})]),
+        (Copied, copied(2, [b"t:0:0"])),
+        (Copied, copied(2, [b"t:0:0", b"t:0:1", b"t:0:0"])),
+        (Copied, copied(1, [b"t:0:0", b"t:0:1"])),
+        (Copied, copied(1, [b"t:0:0"])),  # it has not come to the end
+    ],
+)
+def test_what_must_not_be_is_seen(checker, facts):
+    said = alarms(checker, *facts)
+    assert said
+    assert all(one.startswith(f"{checker.name}: ") for one in said)
+
+
+@pytest.mark.parametrize(
+    ("checker", "facts"),
+    [
+        (HandedOut, [has(), gets(0), gets(1), *log(0, 1)]),
+        (HandedOut, [has(), gets(0), gets(2), *log(0, 2)]),  # there is none between them
+        (HandedOut, [has(committed=True), gets(0), gets(2), TOPICS, committed({0: b"0", 2: b"2"})]),
+        (HandedOut, [has(), gets(1), Sought("a", PART, 0), gets(0), *log(0, 1)]),
+        (HandedOut, [has(), gets(1), ends(), has(), gets(0), *log(0, 1)]),
+        (HandedOut, [has(), gets(1), has("b"), gets(0, "b"), *log(0, 1)]),
+        (HandedOut, [has(), Paused("a", PART, on=True), Paused("a", PART, on=False), gets(0)]),
+        (HandedOut, [has(), Paused("a", PART, on=True), ends(), has(), gets(0), *log(0)]),
+        (HandedOut, [has(), gets(0), BitFlipped("t-0"), *log(1)]),
+        (HandedOut, [has(), gets(0), has("b", 1), gets(0, "b", 1), gets(1, at=SESSION + SLACK_US)]),
+        (HandedOut, [has(), gets(0), ends(), has("b", 1), gets(0, "b", 1), gets(1, "b", LONG)]),
+        (
+            HandedOut,
+            [has(), gets(0), ClientGone("a"), has("b", 1), gets(0, "b", 1), gets(1, "b", LONG)],
+        ),
+        (HandedOut, [has(), gets(0), Disowned("a", 1), gets(1, at=KNOWS_BETTER_US)]),
+        (HandedOut, [has(), gets(0), Disowned("a", 1), ends(), has(), gets(1, at=LONG)]),
+        (
+            HandedOut,
+            [
+                *(has(), gets(0), has("b", 1), gets(0, "b", 1)),
+                Thawed("a", LONG - 1),
+                gets(1, at=LONG),
+            ],
+        ),
+        (
+            Processed,
+            [has(), Finished("g", PART, 0), GroupAt("g", PART, 2), TOPICS, *log(0)],
+        ),
+        (Processed, [has(), GroupAt("g", PART, -1), *log(0)]),
+        (Processed, [has(), BitFlipped("__consumer_offsets-0"), GroupAt("g", PART, 1), *log(0)]),
+        (
+            Processed,
+            [
+                has(),
+                AtRest("a", "g", ("t",), {PART: 0}),
+                AtRest("b", "g", ("t",), {PART: 2}),
+                *log(0, 1),
+            ],
+        ),
+        (Deliveries, [*delivered(1, 0), *produced({0: b"v1"})]),
+        (Deliveries, [*delivered(1, -1), *produced({0: b"v1"})]),
+        (
+            Deliveries,
+            [*delivered(1, 0), *delivered(2, 0, index=1), *produced({0: b"v1"}, second={0: b"v2"})],
+        ),
+        (Deliveries, [V, NotDelivered("p", b"v1", maybe=True), *produced({0: b"v1"})]),
+        (Deliveries, [V, NotDelivered("p", b"v1", maybe=True), *produced({})]),
+        (Deliveries, [V, *produced({0: b"v1"})]),  # its program has died
+        (Deliveries, [*delivered(1, 0), BitFlipped("t-0"), *produced({})]),
+        (Deliveries, [V, Concluded((b"v1",), committed=None), *produced({0: b"v1"}, {})]),
+        (Deliveries, [V, Concluded((b"v1",), committed=False), *produced({0: b"v1"}, {})]),
+        (Copied, copied(2, [b"t:0:0", b"t:0:1"])),
+        (Copied, copied(9, [b"t:0:0"], source=[0])),
+        (Copied, [BitFlipped("__transaction_state-0"), *copied(2, [])]),
+    ],
+)
+def test_what_may_be_is_not(checker, facts):
+    assert not alarms(checker, *facts)
