@@ -22,4 +22,5 @@ class Stage:
     failed_inside: Callable[[str], None]  # an answer says that the broker itself has failed
     calm: bool = False
     over: bool = False
+    offsets_retention_us: int = 7 * 24 * 3600 * 1_000_000  # of groups without members
     topics: dict[str, int] = field(default_factory=dict)  # those that every run has: partitions
