@@ -7,7 +7,17 @@ lasts.
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from kohort.sim.plants import answers, client_side, groups, logs, migration, topics, transactions
+from kohort.sim.plants import (
+    answers,
+    client_side,
+    early,
+    groups,
+    lifetimes,
+    logs,
+    migration,
+    topics,
+    transactions,
+)
 from kohort.sim.plants.instead import Plant
 
 PLANTS: dict[str, Plant] = {
@@ -40,6 +50,27 @@ PLANTS: dict[str, Plant] = {
     "marker offset": transactions.marker_offset,
     "fenced producer": transactions.fenced_producer,
     "past open": transactions.past_open,
+    "early end": early.early_end,
+    "early assignment": early.early_assignment,
+    "early join": early.early_join,
+    "early producer": early.early_producer,
+    "early deletion": early.early_deletion,
+    "unsynced catalog": early.unsynced_catalog,
+    "living group": lifetimes.living_group,
+    "half lifetime": lifetimes.half_lifetime,
+    "no expiry": lifetimes.no_expiry,
+    "young records": lifetimes.young_records,
+    "clean open": lifetimes.clean_open,
+    "id in use": lifetimes.id_in_use,
+    "leave unheard": groups.leave_unheard,
+    "hasty rebalance": groups.hasty_rebalance,
+    "lost offsets": migration.lost_offsets,
+    "refused stands": topics.refused_stands,
+    "deleted lives": topics.deleted_lives,
+    "growth unwritten": topics.growth_unwritten,
+    "client control": logs.client_control,
+    "any count": logs.any_count,
+    "starts of all": logs.starts_of_all,
 }
 
 
