@@ -14,7 +14,7 @@ from kohort.sim.checkers.checker import Alarm, Checker
 from kohort.sim.network import Line
 from kohort.wire.frames import FrameReader, decode_request_header
 
-BOUND_US = 1_000_000
+BOUND_US = 500_000
 """The bound of now: whatever one connection sends at once is worked off before anybody else is
 served (server/broker.py, `_flush`). With a slice of time for each turn it can be 100 ms."""
 
