@@ -234,6 +234,7 @@ TWO = TopicsAtEnd({"t": (ID, 2)})
             [
                 ChangeLost("x", "1", SECOND),
                 ChangeDone("x", "2"),
+                StateRead("x", "2", 95 * SECOND),
                 StateRead("x", "1", 100 * SECOND),
             ],
         ),
@@ -339,7 +340,7 @@ def test_what_must_not_be_is_seen(checker, facts):
             [
                 ChangeDone("x", "1"),
                 ChangeLost("x", "2", SECOND),
-                StateRead("x", "2", 9 * SECOND),
+                StateRead("x", "2", 100 * SECOND),
                 StateRead("x", "2", 200 * SECOND),
             ],
         ),

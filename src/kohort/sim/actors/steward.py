@@ -54,7 +54,7 @@ from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, T
 TOPIC, BROKER = 2, 4  # types of resources
 ALLOW, READ, LITERAL = 3, 3, 3  # of a rule
 SHA_256 = 1
-LOOKS = 20
+LOOKS = 10
 PATIENCE_MS = 20_000
 PARTITIONS_MAX = 4
 SETTINGS = ("log.segment.delete.delay.ms", "log.index.size.max.bytes")  # have no effect here

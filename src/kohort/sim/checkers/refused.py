@@ -17,7 +17,9 @@ from kohort.sim.lasting_facts import (
 
 
 class Refused(Checker):
-    """A change without an answer may be carried out later, behind others, but only for a while."""
+    """A change without an answer may be carried out later, behind others, but only for a while: a
+    look after that while tells whether it was.
+    """
 
     name: ClassVar[str] = "refused"
     hears: ClassVar = {
@@ -30,7 +32,7 @@ class Refused(Checker):
     def __init__(self, alarm: Alarm) -> None:
         super().__init__(alarm)
         self._now: dict[str, str] = {}  # before the first change anything may be there
-        self._lost: dict[str, dict[str, int]] = {}  # thing: value: until when it may come
+        self._lost: dict[str, dict[str, int]] = {}  # thing: value: until when it may be made
         self._refused: dict[str, str] = {}  # the last one
 
     def done(self, fact: ChangeDone) -> None:
@@ -44,12 +46,13 @@ class Refused(Checker):
 
     def read(self, fact: StateRead) -> None:
         expected = self._now.setdefault(fact.thing, fact.value)
-        if fact.value == expected:
-            return
-        if self._lost.get(fact.thing, {}).get(fact.value, -1) < fact.sent:
+        lost = self._lost.get(fact.thing, {})
+        if fact.value != expected and fact.value not in lost:
             refused = self._refused.get(fact.thing) == fact.value
             self.alarm(
                 f"{fact.thing} is {fact.value!r}, {'which was refused, ' if refused else ''}"
                 f"expected {expected!r}"
             )
         self._now[fact.thing] = fact.value
+        for value in [value for value, until in lost.items() if until < fact.sent]:
+            del lost[value]  # it was carried out before this look, or never will be

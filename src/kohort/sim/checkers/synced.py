@@ -32,6 +32,10 @@ class Written(NamedTuple):
     producer_epoch: int
 
 
+def _place(record: Written) -> tuple[int, int]:
+    return record.offset, record.number
+
+
 class Mark(NamedTuple):
     """How much had been read at an instant."""
 
@@ -79,7 +83,14 @@ class Synced:
     def live(self, *key: Any) -> Any | None:
         """The value of a key that counts after a restart, None where there is none."""
         known = self._history.get(key)
-        return None if not known else max(known).value
+        return None if not known else max(known, key=_place).value
+
+    def values(self, since: Mark, *key: Any) -> list[Any]:
+        """The values of a key that have counted since a mark, that of the mark among them."""
+        known = self._history.get(key, [])
+        before = [record for record in known if record.number < since.records]
+        later = [record for record in known if record.number >= since.records]
+        return [record.value for record in [*sorted(before, key=_place)[-1:], *later]]
 
     def superseded(self, since: Mark, *key: Any) -> bool:
         """Whether a record of this key has come after a mark: it may replace what is asked for."""

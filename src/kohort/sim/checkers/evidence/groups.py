@@ -106,11 +106,11 @@ def _partitions(topics: Any) -> frozenset[tuple[bytes, int]]:
 
 def join_group(disk: Synced, said: Exchange) -> Iterator[str]:
     """A member that comes into a generation which is on the disk must be a member there."""
-    answer, group = said.answer, said.request.group_id
+    answer = said.answer
     if answer.error_code:
         return
     disk.look(GROUPS)
-    yield from _classic_member(disk, group, answer.member_id, answer.generation_id, None)
+    yield from _classic_member(disk, said, answer.member_id, answer.generation_id, None)
 
 
 def sync_group(disk: Synced, said: Exchange) -> Iterator[str]:
@@ -125,23 +125,29 @@ def sync_group(disk: Synced, said: Exchange) -> Iterator[str]:
         there = value is not None and value.generation >= generation
         if not there and not disk.superseded(said.since, GroupMetadataKey, group):
             yield f"{group} has synced generation {generation}, on the disk it is not"
-    yield from _classic_member(disk, group, request.member_id, generation, answer.assignment)
+    yield from _classic_member(disk, said, request.member_id, generation, answer.assignment)
 
 
 def _classic_member(
-    disk: Synced, group: str, member: str, generation: int, assignment: bytes | None
+    disk: Synced, said: Exchange, member: str, generation: int, assignment: bytes | None
 ) -> Iterator[str]:
+    group = said.request.group_id
     if disk.live(ConsumerGroupMetadataKey, group) is not None:
         key = ConsumerGroupMemberMetadataKey, group, member
         if not disk.history(*key):
             yield f"{member} is in {group}, on the disk it is no member"
         return
-    value = disk.live(GroupMetadataKey, group)
-    if value is None or value.generation != generation:
+    found = [
+        value
+        for value in disk.values(said.since, GroupMetadataKey, group)
+        if value is not None and value.generation == generation
+    ]
+    if not found:
         return  # nothing is written before the leader has assigned
-    for known in value.members:
-        if known.member_id == member and assignment in (None, known.assignment):
-            return
+    for value in found:  # a static member may have been replaced since
+        for known in value.members:
+            if known.member_id == member and assignment in (None, known.assignment):
+                return
     yield (
         f"{member} is in generation {generation} of {group}, on the disk it is not a member of it"
         f"{'' if assignment is None else ' with what it is given'}"
