@@ -1,4 +1,6 @@
-"""Many seeds of the simulator, other ones each time. Set KOHORT_SIM_STATE to resume."""
+"""Many seeds of the simulator, other ones each time. KOHORT_SEEDS says how many, and with
+KOHORT_SIM_STATE a run goes on where the one before was stopped.
+"""
 
 import os
 import subprocess
@@ -7,7 +9,7 @@ from random import SystemRandom
 
 import pytest
 
-SEEDS = int(os.environ.get("KOHORT_SIM_SEEDS", "10000"))
+SEEDS = int(os.environ.get("KOHORT_SEEDS", "10000"))
 MINUTES = os.environ.get("KOHORT_SIM_MINUTES", "1")
 
 pytestmark = [pytest.mark.prove, pytest.mark.timeout(6 * 3600)]

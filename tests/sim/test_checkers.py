@@ -4,15 +4,20 @@ import pytest
 
 from kohort.runtime.driver import INTERNAL
 from kohort.sim.checkers.commits import Commits
+from kohort.sim.checkers.compacted import Compacted
 from kohort.sim.checkers.convergence import Convergence
 from kohort.sim.checkers.deletion import Deletion
+from kohort.sim.checkers.departed import DepartedMembers
 from kohort.sim.checkers.epochs import Epochs
 from kohort.sim.checkers.fenced_producers import FencedProducers
 from kohort.sim.checkers.fencing import Fencing
+from kohort.sim.checkers.forged import Forged
 from kohort.sim.checkers.instances import Instances
+from kohort.sim.checkers.lifetimes import Lifetimes
 from kohort.sim.checkers.owners import Owners
 from kohort.sim.checkers.producer_ids import ProducerIds
 from kohort.sim.checkers.records import Records
+from kohort.sim.checkers.refused import Refused
 from kohort.sim.checkers.served import Served
 from kohort.sim.checkers.settings import Settings
 from kohort.sim.checkers.transactions import Transactions
@@ -21,6 +26,7 @@ from kohort.sim.facts import (
     Accepted,
     AllCommittedRead,
     AllRead,
+    Believes,
     BitFlipped,
     CommitLost,
     CommitRead,
@@ -56,6 +62,20 @@ from kohort.sim.facts import (
     TransactionEnded,
     TransactionEnding,
 )
+from kohort.sim.lasting_facts import (
+    ChangeDone,
+    ChangeLost,
+    ChangeRefused,
+    CompactedRead,
+    Departed,
+    EndSeen,
+    ForgedAnswered,
+    HeldRead,
+    LifetimeSeen,
+    MembersSeen,
+    Started,
+    StateRead,
+)
 from kohort.sim.process import Said
 
 ID, OTHER = b"i" * 16, b"o" * 16
@@ -89,6 +109,15 @@ def named(member, sent, *, new=False, instance="i"):
 
 def at_end(member, epoch, *indexes):
     return MemberAtEnd("g", member, epoch, frozenset((ID, one) for one in indexes), ("t",))
+
+
+def believes(member, sent, place=PLACE, session=0):
+    """Answered at once."""
+    return Believes("g", member, frozenset({place}), session, sent * SECOND, sent * SECOND)
+
+
+def lives(*, there, at, until=50, gone_by=90):
+    return LifetimeSeen("x", there, at * SECOND, at * SECOND, until * SECOND, gone_by * SECOND)
 
 
 def taken(epoch, at, producer_id=1, name="x"):
@@ -196,6 +225,31 @@ TWO = TopicsAtEnd({"t": (ID, 2)})
         ),
         (Owners, [accepted("a", 1, 0, 100), accepted("b", 2, 50, 120)]),
         (Owners, [accepted("b", 2, 50, 120), accepted("a", 1, 0, 100)]),
+        (Owners, [believes("a", 1), believes("b", 5)]),
+        (Owners, [believes("a", 1, session=9 * SECOND), believes("b", 9)]),
+        (Refused, [StateRead("x", "1", 1), ChangeRefused("x", "2"), StateRead("x", "2", 9)]),
+        (Refused, [ChangeDone("x", "1"), StateRead("x", "", 9)]),
+        (
+            Refused,
+            [
+                ChangeLost("x", "1", SECOND),
+                ChangeDone("x", "2"),
+                StateRead("x", "2", 95 * SECOND),
+                StateRead("x", "1", 100 * SECOND),
+            ],
+        ),
+        (Compacted, [CompactedRead(PLACE, {b"k": 7}, {5: b"v:k;", 8: b"v:l;"})]),
+        (Compacted, [HeldRead(PLACE, {5: b"v:k;"}, {}, 5)]),
+        (Compacted, [HeldRead(PLACE, {5: b"v:k;"}, {5: b"v:k;"}, 6)]),
+        (Lifetimes, [lives(there=False, at=49)]),
+        (Lifetimes, [lives(there=True, at=90)]),
+        (DepartedMembers, [Departed("g", "m", 5, for_good=True), MembersSeen("g", ("m",), 6)]),
+        (
+            DepartedMembers,
+            [Departed("g", "m", 5, for_good=True), Started(6), MembersSeen("g", ("m",), 7)],
+        ),
+        (Forged, [ForgedAnswered("control batch", 0, 0)]),
+        (Forged, [EndSeen(PLACE, 7, 6)]),
         (Epochs, [accepted("a", 3, 0, 1), accepted("a", 2, 0, 2)]),
         (Instances, [named("a", 0, new=True), named("b", 2, new=True), named("a", 4)]),
         (Convergence, [TWO, at_end("a", 1, 0)]),
@@ -276,6 +330,30 @@ def test_what_must_not_be_is_seen(checker, facts):
             for epochs in ((0, 1), (1, 0), (0, 1, 2, 2))
         ),
         (Owners, [accepted("a", 1, 0, 100), accepted("b", 2, 110, 120)]),
+        (Owners, [believes("a", 1), believes("b", 7)]),
+        (Owners, [believes("a", 1), Left("g", "a"), believes("b", 2)]),
+        (Owners, [believes("a", 1), Expelled("g", "a", 2), believes("b", 2)]),
+        (Owners, [believes("a", 1), believes("b", 2, place=(ID, 1))]),
+        (Refused, [ChangeDone("x", "1"), ChangeRefused("x", "2"), StateRead("x", "1", 9)]),
+        (
+            Refused,
+            [
+                ChangeDone("x", "1"),
+                ChangeLost("x", "2", SECOND),
+                StateRead("x", "2", 100 * SECOND),
+                StateRead("x", "2", 200 * SECOND),
+            ],
+        ),
+        (Compacted, [CompactedRead(PLACE, {b"k": 7}, {8: b"v:k;"})]),
+        (Compacted, [HeldRead(PLACE, {5: b"v:k;"}, {5: b"v:k;"}, 5)]),
+        (Lifetimes, [lives(there=False, at=50), lives(there=True, at=89)]),
+        (DepartedMembers, [Departed("g", "m", 5, for_good=True), MembersSeen("g", ("m",), 4)]),
+        (
+            DepartedMembers,
+            [Departed("g", "m", 5, for_good=False), Started(6), MembersSeen("g", ("m",), 7)],
+        ),
+        (Forged, [ForgedAnswered("honest", 0, 3), ForgedAnswered("wrong crc", 2, 0)]),
+        (Forged, [EndSeen(PLACE, 6, 6)]),
         (Epochs, [accepted("a", 3, 0, 1), Left("g", "a"), accepted("a", 2, 0, 2)]),
         (Instances, [named("a", 0, new=True), named("a", 4), named("b", 6, new=True)]),
         (  # sent before the other one had heard of its place

@@ -49,7 +49,9 @@ def test_what_is_acknowledged_is_on_the_disk():
     world.acknowledge(0)
     assert world.alarms == []
     world.acknowledge(1)
-    assert world.alarms == ["durable: offset 1 of t-0 is acknowledged, on the disk it ends at 1"]
+    assert world.alarms == [
+        "durable: Produce: offset 1 of t-0 is acknowledged, on the disk it ends at 1"
+    ]
 
 
 def test_a_torn_batch_is_not_on_the_disk():

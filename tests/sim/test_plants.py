@@ -16,10 +16,10 @@ FINDS = {  # the seed, its minutes, and the checker that says so
     "reply before sync": (1, 2.0, "durable"),
     "overtake": (41, 1.0, "answers"),
     "keep bytes": (1, 2.0, "bounds"),
-    "endless stop": (3, 6.0, "broker"),
+    "endless stop": (9, 3.0, "end"),
     "skip revocation": (1, 2.0, "owners"),
     "forget timer": (1, 2.0, "convergence"),
-    "session once": (1, 1.0, "fencing"),
+    "session once": (2, 1.0, "fencing"),
     "epoch before": (1, 1.0, "epochs"),
     "answer leader": (5, 1.0, "end"),
     "instance is enough": (6, 2.0, "instances"),
@@ -31,17 +31,38 @@ FINDS = {  # the seed, its minutes, and the checker that says so
     "forgotten member": (5, 2.0, "migrated"),
     "drop tombstone": (12, 2.0, "replayed"),
     "unchecked crc": (19, 2.0, "reader"),
-    "forget producers": (1, 2.0, "records"),
-    "last offset": (1, 1.0, "audit"),
+    "forget producers": (77, 1.0, "records"),
+    "last offset": (7, 1.0, "audit"),
     "shard by index": (81, 2.0, "commits"),
     "delete by name": (14, 2.0, "durable"),
-    "delete unwritten": (6, 2.0, "deletion"),
-    "unnoticed topic": (3, 2.0, "convergence"),
+    "delete unwritten": (6, 2.0, "durable"),
+    "unnoticed topic": (155, 1.0, "convergence"),
     "open once": (43, 2.0, "served"),
     "producer id twice": (1, 2.0, "producer ids"),
-    "marker offset": (2, 2.0, "transactions"),
-    "fenced producer": (3, 1.0, "fenced producers"),
-    "past open": (4, 2.0, "transactions"),
+    "marker offset": (4, 1.0, "transactions"),
+    "fenced producer": (9, 1.0, "fenced producers"),
+    "past open": (4, 2.0, "compacted"),
+    "early end": (1, 1.0, "durable"),
+    "early assignment": (10, 1.0, "durable"),
+    "early join": (5, 1.0, "durable"),
+    "early producer": (1, 1.0, "durable"),
+    "early deletion": (1, 1.0, "durable"),
+    "unsynced catalog": (1, 1.0, "durable"),
+    "living group": (2, 1.0, "lifetimes"),
+    "half lifetime": (2, 1.0, "lifetimes"),
+    "no expiry": (2, 1.0, "lifetimes"),
+    "young records": (2, 1.0, "lifetimes"),
+    "clean open": (1, 1.0, "compacted"),
+    "id in use": (5, 1.0, "holder"),
+    "leave unheard": (4, 1.0, "departed"),
+    "hasty rebalance": (4, 1.0, "owners"),
+    "lost offsets": (1, 1.0, "migrated"),
+    "refused stands": (14, 1.0, "refused"),
+    "deleted lives": (143, 1.0, "deletion"),
+    "growth unwritten": (1, 1.0, "durable"),
+    "client control": (2, 1.0, "forged"),
+    "any count": (3, 1.0, "forged"),
+    "starts of all": (1, 1.0, "patience"),
 }
 
 FINDS_OF_PROGRAMS = {  # the same of bugs in our clients, in worlds with nothing but programs
@@ -60,7 +81,9 @@ FINDS_OF_PROGRAMS = {  # the same of bugs in our clients, in worlds with nothing
 
 NO_PROGRAMS = frozenset(KINDS) - PROGRAMS
 
-ELSEWHERE = {"durable", "bounds", "replayed", "broker", "answers", "end", "audit", "left"}
+ELSEWHERE = {
+    *("durable", "bounds", "replayed", "broker", "answers", "end", "audit", "left", "patience"),
+}
 """Checkers that are not in the table: they hear no facts."""
 
 

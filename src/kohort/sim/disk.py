@@ -102,6 +102,7 @@ class MemoryFile:
         self._disk.crash_or_go()
         if self._disk.refuses_sync:
             raise self._disk.refusal(errno.EIO, self._path)
+        self._disk.spends_sync()
         content = self._content
         before, content.synced = content.synced, bytes(content.now)
         content.replaced += not content.synced.startswith(before)
@@ -135,6 +136,8 @@ class MemoryFiles:
             tuple[str, str], int
         ] = {}  # an operation and the beginning of a path: errno
         self.told_refusal: Callable[[], None] = _nobody
+        self.directory_synced: Callable[[], None] = _nobody
+        self.spends_sync: Callable[[], None] = _nobody
 
     @property
     def files(self) -> dict[str, Content]:
@@ -157,7 +160,11 @@ class MemoryFiles:
 
     def refuse(self, operation: str, path: str) -> None:
         for (refused, beginning), number in self.faults.items():
-            if refused == operation and path.startswith(beginning):
+            # A directory is synced by itself: what is below it is another one's.
+            exact = operation == "sync_directory"
+            if refused == operation and (
+                path == beginning if exact else path.startswith(beginning)
+            ):
                 raise self.refusal(number, path)
         if operation in ("open", "rename"):
             for beginning, number in self.refused.items():
@@ -290,6 +297,8 @@ class MemoryFiles:
         self.crash_or_go()
         directory = self._directory(path)
         directory.synced = dict(directory.now)
+        self.spends_sync()
+        self.directory_synced()
 
     def lock(self, path: str) -> MemoryFile:
         if path in self.locked:
@@ -354,6 +363,8 @@ class MemoryFiles:
         disk.immovable.update(self.immovable)
         disk.room_bytes = self.room_bytes
         disk.told_refusal = self.told_refusal
+        disk.directory_synced = self.directory_synced
+        disk.spends_sync = self.spends_sync
         return disk
 
 

@@ -53,6 +53,20 @@ RARE = {"assigner": 0.15}  # part of the runs that have them at all
 PROGRAMS = frozenset({"reading program", "writing program", "copying program"})
 WITH_PROGRAMS = 0.12  # part of the runs that have any of these: they have them together
 
+SHORT_TIMES = 0.25
+"""The part of the runs in which offsets expire after a minute. Nobody sets the clock there, or all
+would expire at once; and of these kinds of clients there are none, which take for granted that
+nothing of theirs expires while they cannot reach a broker."""
+NOT_IN_SHORT_TIMES = frozenset({"clock jump", "worker", "tuner", "migrating member"})
+ONLY_IN_SHORT_TIMES = frozenset({"lodger"})
+
+
+UNSYNCED = 0.08
+"""The part of the runs with log.sync=none. There a process that is killed loses nothing, and a
+machine that loses its power anything: so none does, and no answer need wait for the disk.
+"""
+MANY_NODES = 0.1  # the part of the runs that have more nodes than three
+
 
 def stream(seed: int, name: str) -> Random:
     """A stream of chance that belongs to one part of the world."""
@@ -82,6 +96,11 @@ def draw(
     and kinds of actors by name.
     """
     random = stream(seed, "draw")
+    short = stream(seed, "short times").random() < SHORT_TIMES
+    without |= NOT_IN_SHORT_TIMES if short else ONLY_IN_SHORT_TIMES
+    unsynced = stream(seed, "log.sync").random() < UNSYNCED
+    if unsynced:
+        without |= {"power"}
     faults = {}
     for name, tenths in FAULTS.items():
         there, pause = random.random() * 10 < tenths, random.choice([15.0, 40.0, 90.0])
@@ -97,6 +116,23 @@ def draw(
             number = 0
         if number and name not in without:
             actors[name] = number
+    settings = _settings(seed, random, short=short, unsynced=unsynced)
+    nodes = random.choice([1, 2, 3])
+    many = stream(seed, "many nodes")
+    if many.random() < MANY_NODES:
+        nodes = many.choice([4, 5, 7])
+    return Draw(
+        seed,
+        minutes,
+        nodes=nodes,
+        shards=random.choice([1, 2, 4]),
+        faults=faults,
+        actors=actors,
+        settings=settings,
+    )
+
+
+def _settings(seed: int, random: Random, *, short: bool, unsynced: bool) -> dict[str, str]:
     transactions = stream(seed, "transactions")
     settings = {
         "group.initial.rebalance.delay.ms": random.choice(["0", "500", "3000"]),
@@ -117,12 +153,14 @@ def draw(
         "transaction.state.log.num.partitions": transactions.choice(["1", "3"]),
         "transactional.id.expiration.ms": transactions.choice(["20000", "604800000", "604800000"]),
     }
-    return Draw(
-        seed,
-        minutes,
-        nodes=random.choice([1, 2, 3]),
-        shards=random.choice([1, 2, 4]),
-        faults=faults,
-        actors=actors,
-        settings=settings,
-    )
+    if short:
+        times = stream(seed, "length of short times")
+        settings |= {
+            "offsets.retention.minutes": "1",
+            "offsets.retention.check.interval.ms": times.choice(["1000", "5000"]),
+            "log.retention.check.interval.ms": times.choice(["1000", "5000"]),
+            "log.initial.task.delay.ms": "1000",
+        }
+    if unsynced:
+        settings["log.sync"] = "none"
+    return settings

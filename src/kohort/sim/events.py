@@ -77,6 +77,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self.events = events
         self.alive = True
         self.busy_until = 0  # the process stands still until then
+        self.beside = False  # what happens now is a thread's work
         self.post_late_us = 0  # what threads tell the loop now is heard so much later
         self._failed = failed
         self._network = network
@@ -91,6 +92,11 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         stands still already does not stand still any longer than the longer of the two.
         """
         self.busy_until = max(self.busy_until, self.events.now + duration_us)
+
+    def spend(self, duration_us: int) -> None:
+        """What happens now takes so long, unless a thread does it beside the loop."""
+        if not self.beside:
+            self.busy_until = self.now + duration_us
 
     def run_one(self, handle: asyncio.Handle) -> None:
         asyncio_events._set_running_loop(self)  # noqa: SLF001  (the documented way for a loop)

@@ -6,10 +6,22 @@ tells the fact, `at` an instant of the fact itself; both in microseconds.
 
 from typing import NamedTuple
 
+from kohort.sim.lasting_facts import (
+    ChangeDone,
+    ChangeLost,
+    ChangeRefused,
+    CompactedRead,
+    Departed,
+    EndSeen,
+    ForgedAnswered,
+    HeldRead,
+    LifetimeSeen,
+    MembersSeen,
+    Started,
+    StateRead,
+)
+from kohort.sim.places import Place as Place  # noqa: PLC0414  (whoever takes facts takes it from here)
 from kohort.sim.programs.facts import ProgramFact
-
-Place = tuple[bytes, int]
-"""A partition: the id of its topic, and its index."""
 
 
 class CommitSent(NamedTuple):
@@ -285,6 +297,20 @@ class Accepted(NamedTuple):
     at: int
 
 
+class Believes(NamedTuple):
+    """A member has been answered, and has reason to believe that it owns these partitions until its
+    session ends, counted from when it asked; `session_us` is 0 for the shortest of the run. What it
+    is to give up is not among them.
+    """
+
+    group: str
+    member: str
+    owned: frozenset[Place]
+    session_us: int
+    sent: int
+    at: int
+
+
 class Named(NamedTuple):
     """A heartbeat of a static member was accepted. `anew`: it is the first since it has joined."""
 
@@ -410,8 +436,21 @@ Fact = (
     | SettingSent
     | SettingLost
     | SettingRead
+    | ChangeDone
+    | ChangeRefused
+    | ChangeLost
+    | StateRead
+    | CompactedRead
+    | HeldRead
+    | LifetimeSeen
+    | Departed
+    | Started
+    | MembersSeen
+    | ForgedAnswered
+    | EndSeen
     | Joined
     | Accepted
+    | Believes
     | Named
     | NotTaken
     | Left

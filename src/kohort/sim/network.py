@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol
 
+from kohort.sim import costs
 from kohort.sim.events import VirtualLoop
 
 Address = tuple[str, int]
@@ -234,6 +235,7 @@ class ServerEnd(asyncio.Transport):
             self.line.end()
             self.loop.call_soon(self.lost)
         else:
+            self.loop.spend(costs.of_bytes(len(data)))
             self._protocol.data_received(data)
 
     def lost(self) -> None:
@@ -264,6 +266,7 @@ class ServerEnd(asyncio.Transport):
     def write(self, data: Any) -> None:
         if self._closing or not data:
             return
+        self.loop.spend(costs.of_bytes(len(data)))
         for tell in self.line.network.leaving:
             tell(self.line, bytes(data))
         self._unsent.append(bytes(data))

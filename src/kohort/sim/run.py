@@ -63,20 +63,26 @@ def simulate(
     without: frozenset[str] = frozenset(),
     plant: str | None = None,
     witness: Witness | None = None,
+    prepare: Callable[[World], None] | None = None,
 ) -> Outcome:
     """Play a seed: faults for so many minutes, then calm, then a last look at everything. A witness
-    is told what happens, and changes nothing.
+    is told what happens, and changes nothing. `prepare` gets the world before it begins: it may put
+    files on the disk that an older broker has left.
     """
     try:
         with planted(plant):
-            return _simulate(seed, minutes, without, witness)
+            return _simulate(seed, minutes, without, witness, prepare)
     except Exception as error:
         error.add_note(f"seed {seed}, {minutes:g} minutes, plant {plant}")
         raise
 
 
 def _simulate(
-    seed: int, minutes: float, without: frozenset[str], witness: Witness | None
+    seed: int,
+    minutes: float,
+    without: frozenset[str],
+    witness: Witness | None,
+    prepare: Callable[[World], None] | None,
 ) -> Outcome:
     most = {name: number for name, (_, number) in KINDS.items()}
     world = World(draw(seed, minutes, most, without))
@@ -84,6 +90,8 @@ def _simulate(
     world.network.watchers.append(digest)
     if witness is not None:
         world.call_witness(witness)
+    if prepare is not None:
+        prepare(world)
     world.begin(lambda: _begin_faults(world))
     _run(world, minutes * 60)
     if not world.alarms:

@@ -44,9 +44,11 @@ class VirtualPool(Executor):
         self._in_hand.remove(work)
         loop = self._loop
         late = loop.post_late_us = self._pause()
+        loop.beside = True
         try:
             work()
         finally:
+            loop.beside = False
             loop.post_late_us = 0
         loop.call_at_us(loop.now + late, self._end)
 

@@ -20,12 +20,22 @@ from kohort.sim.checkers.bounds import Bounds
 from kohort.sim.checkers.durable import Durable
 from kohort.sim.checkers.fencing import Fencing
 from kohort.sim.checkers.handed import HandedOut
+from kohort.sim.checkers.owners import Owners
+from kohort.sim.checkers.patience import Patience
 from kohort.sim.checkers.replayed import Replayed
 from kohort.sim.checkers.table import CHECKERS
+from kohort.sim.costs import SYNC_US
 from kohort.sim.disk import Crashed, MemoryFiles
 from kohort.sim.draw import SESSIONS_MS, Draw
 from kohort.sim.events import MICROS, Events, virtual_loop
-from kohort.sim.facts import BitFlipped, Fact, TopicsSeen
+from kohort.sim.facts import (
+    BitFlipped,
+    Fact,
+    TopicsSeen,
+)
+from kohort.sim.lasting_facts import (
+    Started,
+)
 from kohort.sim.network import Network, Watcher, Weather
 from kohort.sim.process import HOST, PORT, Process, Said
 from kohort.sim.stage import Stage
@@ -95,21 +105,13 @@ class World:
             {
                 **draw.settings,
                 "offsets.topic.num.partitions": str(draw.shards),
-                "max.partitions": "60",
+                "max.partitions": "80",
+                "authorizer.class.name": "rules are kept",  # and not enforced
             }
         )
         self.checkers = [checker(self.alarm) for checker in CHECKERS]
-        for checker in self.checkers:
-            if isinstance(checker, Fencing):
-                checker.session_us = _session_us(draw, min)
-            if isinstance(checker, HandedOut):
-                checker.session_us = _session_us(draw, max)
-        durable = Durable(self.alarm, lambda: self.disk, self._name_of)
-        self.network.watchers += [
-            checker for checker in self.checkers if isinstance(checker, Fencing)
-        ]
-        self.network.watchers.append(durable)
-        self.network.leaving.append(durable.leaves)
+        self._patience = Patience(self.alarm)
+        self._let_watch()
         self._ears: dict[type[Any], list[Callable[[Any], None]]] = {}
         for checker in self.checkers:
             for kind, hear in checker.ears():
@@ -125,11 +127,35 @@ class World:
             self.alarm,
             failed_inside=self.failed_inside,
             topics=dict(TOPICS),
+            offsets_retention_us=self.config.offsets_retention_minutes * 60 * MICROS,
         )
         self._random: Random = draw.stream("world")
         self._refused = 0
         self._lives: dict[str, asyncio.Task[None]] = {}  # of actors, by name
         self._witnesses: list[Witness] = []
+
+    def _let_watch(self) -> None:
+        """Show the checkers what they look at beside facts: the wire, and the disk."""
+        for checker in self.checkers:
+            if isinstance(checker, Fencing | Owners):
+                checker.session_us = _session_us(self.draw, min)
+            if isinstance(checker, HandedOut):
+                checker.session_us = _session_us(self.draw, max)
+        durable = Durable(
+            self.alarm,
+            lambda: self.disk,
+            self._name_of,
+            logs_are_synced=self.config.log_sync == "group",
+        )
+        self.network.watchers += [
+            checker for checker in self.checkers if isinstance(checker, Fencing)
+        ]
+        self.network.watchers.append(durable)
+        self.network.leaving.append(durable.leaves)
+        self.disk.directory_synced = durable.directory_synced
+        self.disk.spends_sync = self._sync_takes_time
+        self.network.watchers.append(self._patience)
+        self.network.leaving.append(self._patience.leaves)
 
     @property
     def now(self) -> int:
@@ -137,6 +163,10 @@ class World:
 
     def alarm(self, text: str) -> None:
         self.alarms.append(text)
+
+    def _sync_takes_time(self) -> None:
+        if self.process is not None:
+            self.process.loop.spend(SYNC_US)
 
     def _disk_has_refused(self) -> None:
         self._refused_at = self.now
@@ -217,6 +247,7 @@ class World:
         """Begin the next life of the broker."""
         self.lives += 1
         self.happens("restart")
+        self.tell(Started(self.now))
         self._errors_before = len(self.said.errors)
         # a copy of its own: a broker may change its settings while it runs
         process = self.process = Process(
@@ -237,7 +268,7 @@ class World:
         if process is not self.process:
             return
         if isinstance(error, Crashed):
-            if self._random.random() < 0.5:
+            if self._random.random() < 0.5 or self.config.log_sync == "none":
                 self.crash()
             else:
                 self.lose_power()
@@ -328,6 +359,7 @@ class World:
     def stand_still(self, ms: int) -> None:
         if self.process is not None:
             self.process.stand_still(ms)
+            self._patience.stands_still(self.process.loop.busy_until)
 
     @property
     def stands_still_seconds(self) -> float:

@@ -31,11 +31,11 @@ class Assigner(RawConsumer):
     """`former` is what it has prepared before."""
 
     kind: ClassVar[str] = "assigner"
+    prefix = "assigner"
 
     def __init__(self, stage: Stage, number: int) -> None:
         super().__init__(stage, number)
         self.group = f"assigning-{number % GROUPS}"
-        self.member = f"assigner-{number}"
         self.reason = 0
         self.asked = False
         self.former: ConsumerGroupPrepareAssignmentResponse | None = None
@@ -44,7 +44,6 @@ class Assigner(RawConsumer):
         super().start_over()
         self.asked = False
         self.former = None
-        self.member = f"assigner-{self.number}-{self.lives}"
 
     def _request(self, owned: Any) -> ConsumerGroupHeartbeatRequest:
         request = super()._request(owned)

@@ -11,7 +11,17 @@ from kohort.records.consumer_protocol import (
 )
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.topics import topics_of
-from kohort.sim.facts import Accepted, Joined, Left, MemberAtEnd, Place
+from kohort.sim.facts import (
+    Accepted,
+    Believes,
+    Joined,
+    Left,
+    MemberAtEnd,
+    Place,
+)
+from kohort.sim.lasting_facts import (
+    Departed,
+)
 from kohort.sim.stage import Stage
 from kohort.wire.messages.heartbeat import HeartbeatRequest
 from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -114,6 +124,7 @@ class ClassicConsumer(Actor):
             protocol_name="range",
             assignments=given,
         )
+        sent = self.stage.loop.now
         answer = await self.ask_coordinator(self.group, request, 5, patience_ms=PATIENCE_MS)
         if answer is None:
             return
@@ -127,6 +138,11 @@ class ClassicConsumer(Actor):
             for topic in consumer_protocol.decode_assignment(answer.assignment).assigned_partitions:
                 for index in topic.partitions:
                     self.owned[self.known[topic.topic], index] = now
+            self._believe(sent)
+
+    def _believe(self, sent: int) -> None:
+        owned, now = frozenset(self.owned), self.stage.loop.now
+        self.tell(Believes(self.group, self.member, owned, SESSION_MS * 1000, sent, now))
 
     def _part(self, at: int, members: list[str]) -> bytes:
         mine = [index for index in range(self.partitions) if index % len(members) == at]
@@ -150,10 +166,15 @@ class ClassicConsumer(Actor):
             self.start_over(self.member)
         elif code == ErrorCode.UNKNOWN_MEMBER_ID:
             self.start_over("")
+        elif not code:
+            self._believe(sent)
 
     async def leave(self) -> None:
         request = LeaveGroupRequest(
             group_id=self.group, members=[MemberIdentity(member_id=self.member)]
         )
+        member = self.member
         self.start_over("")
-        await self.ask_coordinator(self.group, request, 4)
+        answer = await self.ask_coordinator(self.group, request, 4)
+        if answer is not None and not answer.error_code and not answer.members[0].error_code:
+            self.tell(Departed(self.group, member, self.stage.loop.now, for_good=False))

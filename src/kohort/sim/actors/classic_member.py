@@ -32,6 +32,7 @@ class ClassicMember(Member):
     kind: ClassVar[str] = "classic member"
     patience_ms = REBALANCE_MS + 5000  # joins and syncs are parked
     machine: ClassicMembership
+    session_us = SESSION_MS * 1000
 
     def __init__(self, stage: Stage, number: int) -> None:
         super().__init__(stage, number)
@@ -53,6 +54,10 @@ class ClassicMember(Member):
         )
         pauses = Pauses(jitter_permille=random.randrange(-200, 201))
         return ClassicMembership(GroupId(self.group), profile, pauses, instance_id=self.instance_id)
+
+    def believes(self) -> bool:
+        """Another process takes the place of a static member at once (KIP-345)."""
+        return super().believes() and self.instance_id is None
 
     def member_id(self) -> str:
         """The last one that it had: it is told of when the coordinator has forgotten it."""

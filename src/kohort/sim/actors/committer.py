@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from kohort.sim.actors.actor import Actor
-from kohort.sim.facts import CommitLost, CommitRead, CommitSent
+from kohort.sim.facts import CommitLost, CommitRead, CommitsDeleted, CommitSent
 from kohort.sim.stage import Stage
 from kohort.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -29,6 +29,7 @@ class Committer(Actor):
         self.group = f"committed-{number}"
         self.next = 0
         self.acknowledged = [-1] * stage.topics[TOPIC]
+        self.committed_at = [0] * stage.topics[TOPIC]  # when the last acknowledged one was sent
 
     async def live(self) -> None:
         random = self.random
@@ -77,6 +78,7 @@ class Committer(Actor):
                 )
             ],
         )
+        sent = self.stage.loop.now
         newest = 9 if retention_ms == -1 else 4
         answer = await self.ask_coordinator(self.group, request, self.random.randint(2, newest))
         if answer is None:
@@ -88,6 +90,7 @@ class Committer(Actor):
             if not place.error_code:
                 index = place.partition_index
                 self.acknowledged[index] = max(self.acknowledged[index], offset)
+                self.committed_at[index] = sent
         return True
 
     def saw(self, partition: int, offset: int) -> None:
@@ -111,8 +114,11 @@ class Committer(Actor):
         for place in group.topics[0].partitions:
             if not place.error_code:
                 index = place.partition_index
-                self.tell(
-                    CommitRead(self.group, index, place.committed_offset, floors[index], sent)
-                )
+                floor = floors[index]
+                age_us = self.stage.loop.now - self.committed_at[index]
+                if place.committed_offset < 0 and age_us >= self.stage.offsets_retention_us:
+                    floor = -1  # it has expired: it may go, and never comes back
+                    self.tell(CommitsDeleted(self.group, index))
+                self.tell(CommitRead(self.group, index, place.committed_offset, floor, sent))
                 self.saw(index, place.committed_offset)
         return True

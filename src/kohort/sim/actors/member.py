@@ -20,7 +20,7 @@ from kohort.client.members.events import (
 )
 from kohort.errors import ErrorCode
 from kohort.sim.actors.actor import Actor
-from kohort.sim.facts import Accepted, Expelled, Joined, Left, MemberAtEnd, Named, Place
+from kohort.sim.facts import Accepted, Believes, Expelled, Joined, Left, MemberAtEnd, Named, Place
 from kohort.sim.stage import Stage
 from kohort.terms import Millis
 
@@ -53,6 +53,8 @@ class Member(Actor):
         self.failed = False
         self.leaving = False  # it was told to leave while it waited for an answer
         self.instance_id: str | None = None
+        self.kept: set[Place] = set()  # of what it owns, what it need not give up
+        self.heard_at = 0  # when it asked for the last answer that counted it as a member
         self.machine: Any = None
         self._wants_coordinator = False
         self._poked: asyncio.Future[None] | None = None
@@ -66,6 +68,12 @@ class Member(Actor):
         return f"i-{name}" if static else None
 
     # What a subclass knows
+
+    session_us = 0  # of its group; 0 for the shortest of the run
+
+    def believes(self) -> bool:
+        """Whether nobody may take its partitions before it is told, or its session has ended."""
+        return not self.overdue
 
     def new_machine(self) -> Any:
         """A machine that has not joined yet."""
@@ -141,7 +149,7 @@ class Member(Actor):
     def _begin(self) -> None:
         self.lives += 1
         self._wants_coordinator = False
-        self.owned = {}
+        self.owned, self.kept = {}, set()
         self.inside = self.overdue = self.failed = self.leaving = False
         self.machine = self.new_machine()
         self.take(self.machine.join())
@@ -208,6 +216,8 @@ class Member(Actor):
         elif was_at > self.epoch():
             self._is_out()
         self.take(events)
+        if self.inside:
+            self._tell_belief()
         for event in events:
             if isinstance(event, TopicsWanted):
                 await self.look_at(event.topics)
@@ -229,6 +239,16 @@ class Member(Actor):
         if self.instance_id is not None:
             self.tell(Named(self.group, self.instance_id, self.member_id(), anew, sent, at))
         self.tell(Accepted(self.group, self.member_id(), self.epoch(), owned, sent, at))
+        self.heard_at = sent
+
+    def _tell_belief(self) -> None:
+        kept = frozenset(self.kept) if self.believes() else frozenset()
+        self.tell(
+            Believes(
+                self.group, self.member_id(), kept, self.session_us, self.heard_at,
+                self.stage.loop.now,
+            )
+        )  # fmt: skip
 
     def _is_out(self) -> None:
         if self.inside:
@@ -258,7 +278,9 @@ class Member(Actor):
                 case Assigned(partitions):
                     for partition in partitions:
                         self.owned[self.place(partition)] = self.stage.loop.now
+                        self.kept.add(self.place(partition))
                 case Revoked(partitions) | Lost(partitions):
+                    self.kept.difference_update(map(self.place, partitions))
                     self._release_later(frozenset(partitions))
                 case CoordinatorWanted():
                     self._wants_coordinator = True

@@ -52,6 +52,10 @@ class MigratingMember(ClassicMember):
             self.instance_id = self.instance_of("migrating member")
         self.heard = 0  # when the last heartbeat was sent that was accepted
 
+    def believes(self) -> bool:
+        """A conversion has rules of its own for what is given up when."""
+        return False
+
     @property
     def is_new(self) -> bool:
         """Whether it speaks the new protocol in this life."""

@@ -4,7 +4,19 @@ from typing import Any, ClassVar
 
 from kohort.errors import ErrorCode
 from kohort.sim.actors.actor import Actor
-from kohort.sim.facts import Accepted, Expelled, Joined, Left, MemberAtEnd, NotTaken, Place
+from kohort.sim.facts import (
+    Accepted,
+    Believes,
+    Expelled,
+    Joined,
+    Left,
+    MemberAtEnd,
+    NotTaken,
+    Place,
+)
+from kohort.sim.lasting_facts import (
+    Departed,
+)
 from kohort.sim.stage import Stage
 from kohort.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -27,11 +39,12 @@ class RawConsumer(Actor):
     """Takes its time to let go of a partition, and then says so with its next heartbeat."""
 
     kind: ClassVar[str] = "raw consumer"
+    prefix = "member"  # of its member ids
 
     def __init__(self, stage: Stage, number: int) -> None:
         super().__init__(stage, number)
         self.group = f"consumers-{number % GROUPS}"
-        self.member = f"member-{number}"
+        self.member = f"{self.prefix}-{number}"
         self.epoch = 0
         self.topics = tuple(topic for topic in TOPICS if self.random.random() < 0.6) or TOPICS[:1]
         self.owned: dict[Place, int] = {}
@@ -41,6 +54,7 @@ class RawConsumer(Actor):
         self.interval_ms = 1000
         self.let_go_at = 0  # what it is to give up it still works on until then
         self.lives = 0
+        self.in_doubt = False  # a join without an answer may be carried out later
 
     async def live(self) -> None:
         random = self.random
@@ -53,8 +67,7 @@ class RawConsumer(Actor):
             elif self.epoch and chance > 0.985:  # dies without a word, and comes back as another
                 self.start_over()
                 self.caller.hang_up()
-                self.lives += 1
-                self.member = f"member-{self.number}-{self.lives}"
+                self.begin_anew()
                 await self.pause(random.randrange(20_000))
             elif self.epoch and chance > 0.98:
                 self.topics = (
@@ -90,6 +103,7 @@ class RawConsumer(Actor):
         answer = await self.ask_coordinator(self.group, request, 1, patience_ms=4000)
         if answer is None:
             self.tells_all = True
+            self.in_doubt = self.in_doubt or joins
             return
         self.coordinator_moved(self.group, answer.error_code)
         if answer.error_code:
@@ -104,6 +118,8 @@ class RawConsumer(Actor):
         self.tell(Accepted(self.group, self.member, self.epoch, owned, now, at))
         if answer.assignment is not None:
             self._take(answer.assignment, at)
+        keeps = frozenset(self.owned.keys() & self.assigned)
+        self.tell(Believes(self.group, self.member, keeps, 0, now, at))
 
     def _request(self, owned: dict[Place, int]) -> ConsumerGroupHeartbeatRequest:
         request = ConsumerGroupHeartbeatRequest(
@@ -144,7 +160,16 @@ class RawConsumer(Actor):
             group_id=self.group, member_id=self.member, member_epoch=-1
         )
         self.start_over()
-        await self.ask_coordinator(self.group, request, 1)
+        answer = await self.ask_coordinator(self.group, request, 1)
+        if answer is not None and not answer.error_code and not self.in_doubt:
+            self.tell(Departed(self.group, request.member_id, self.stage.loop.now, for_good=True))
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """The next time it joins it is somebody else."""
+        self.lives += 1
+        self.in_doubt = False
+        self.member = f"{self.prefix}-{self.number}-{self.lives}"
 
 
 def _grouped(owned: dict[Place, int]) -> list[TopicPartitions]:

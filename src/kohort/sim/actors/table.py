@@ -3,19 +3,26 @@
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.admin import Admin
 from kohort.sim.actors.assigner import Assigner
+from kohort.sim.actors.bystander import Bystander
 from kohort.sim.actors.classic import ClassicConsumer
 from kohort.sim.actors.classic_member import ClassicMember
 from kohort.sim.actors.committed_reader import CommittedReader
 from kohort.sim.actors.committer import Committer
 from kohort.sim.actors.consumer import Consumer
+from kohort.sim.actors.crowder import Crowder
 from kohort.sim.actors.double import ClassicDouble, ConsumerDouble
+from kohort.sim.actors.forger import Forger
 from kohort.sim.actors.forgetter import Forgetter
+from kohort.sim.actors.holder import Holder
 from kohort.sim.actors.hostile import Hostile
+from kohort.sim.actors.lodger import Lodger
 from kohort.sim.actors.migrating import MigratingMember
+from kohort.sim.actors.observer import Observer
 from kohort.sim.actors.producer import Producer
 from kohort.sim.actors.raw_consumer import RawConsumer
 from kohort.sim.actors.reader import Reader
 from kohort.sim.actors.remover import Remover
+from kohort.sim.actors.steward import Steward
 from kohort.sim.actors.tuner import Tuner
 from kohort.sim.actors.worker import Worker
 from kohort.sim.programs.copying import Copier
@@ -44,6 +51,13 @@ _MOST: tuple[tuple[type[Actor], int], ...] = (
     (ReadingProgram, 4),
     (Writer, 2),
     (Copier, 2),
+    (Steward, 2),
+    (Holder, 2),
+    (Observer, 1),
+    (Lodger, 2),
+    (Forger, 1),
+    (Bystander, 1),
+    (Crowder, 1),
 )
 
 KINDS: dict[str, tuple[type[Actor], int]] = {actor.kind: (actor, most) for actor, most in _MOST}

@@ -36,6 +36,7 @@ class Worker(TransactionalProducer):
     """
 
     kind: ClassVar[str] = "worker"
+    timeouts_ms: tuple[int, ...] = TIMEOUTS_MS
 
     def __init__(self, stage: Stage, number: int) -> None:
         super().__init__(stage, number, f"work-{number // 2}")
@@ -80,7 +81,7 @@ class Worker(TransactionalProducer):
 
     async def _begin(self, *, same: bool = False) -> None:
         """Take the id, and look how far the group has come."""
-        code = await self.init(self.random.choice(TIMEOUTS_MS), same=same)
+        code = await self.init(self.random.choice(self.timeouts_ms), same=same)
         self.version = self.random.choice([FIRST, SECOND])
         if code != 0 or not await self._look(at_rest=False):
             self._forget()

@@ -3,23 +3,33 @@
 A member owns a partition from the answer that gives it to it. That the coordinator still counted it
 as a member at some later instant is proven by a heartbeat that left at that instant and was
 accepted. Two such spans of two members must not overlap.
+
+And a member that was told nothing else goes on as an owner until its session ends, counted from the
+last heartbeat that was accepted. Until then nobody may be given what it need not give up.
 """
 
 from collections import defaultdict
 from typing import ClassVar
 
 from kohort.sim.checkers.checker import Alarm, Checker
-from kohort.sim.facts import Accepted, Place
+from kohort.sim.facts import Accepted, Believes, Expelled, Left, Place
 
 KEPT = 6  # spans of a partition that are looked at: older ones have ended long ago
 
 
 class Owners(Checker):
     name: ClassVar[str] = "owners"
-    hears: ClassVar = {Accepted: "accepted"}
+    hears: ClassVar = {
+        Accepted: "accepted",
+        Believes: "believes",
+        Left: "ended",
+        Expelled: "ended",
+    }
 
-    def __init__(self, alarm: Alarm) -> None:
+    def __init__(self, alarm: Alarm, session_us: int = 6_000_000) -> None:
         super().__init__(alarm)
+        self.session_us = session_us  # the shortest of the run
+        self._beliefs: dict[tuple[str, str], Believes] = {}
         self._spans: dict[tuple[str, Place], dict[tuple[str, int], int]] = defaultdict(dict)
 
     def accepted(self, fact: Accepted) -> None:
@@ -35,3 +45,19 @@ class Owners(Checker):
                     )
             while len(spans) > KEPT:
                 del spans[next(iter(spans))]
+
+    def believes(self, fact: Believes) -> None:
+        for (group, other), belief in self._beliefs.items():
+            if group != fact.group or other == fact.member:
+                continue
+            until = belief.sent + (belief.session_us or self.session_us)
+            for place in sorted(fact.owned & belief.owned) if fact.at < until else ():
+                self.alarm(
+                    f"{place[0].hex()[:8]}-{place[1]} of {group} is given to {fact.member} by"
+                    f" {fact.at}, and {other} was accepted with it at {belief.sent} and told"
+                    " nothing since"
+                )
+        self._beliefs[fact.group, fact.member] = fact
+
+    def ended(self, fact: Left | Expelled) -> None:
+        self._beliefs.pop((fact.group, fact.member), None)

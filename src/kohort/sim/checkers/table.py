@@ -2,20 +2,25 @@
 
 from kohort.sim.checkers.checker import Checker
 from kohort.sim.checkers.commits import Commits
+from kohort.sim.checkers.compacted import Compacted
 from kohort.sim.checkers.convergence import Convergence
 from kohort.sim.checkers.copied import Copied
 from kohort.sim.checkers.deletion import Deletion
 from kohort.sim.checkers.delivered import Deliveries
+from kohort.sim.checkers.departed import DepartedMembers
 from kohort.sim.checkers.epochs import Epochs
 from kohort.sim.checkers.fenced_producers import FencedProducers
 from kohort.sim.checkers.fencing import Fencing
+from kohort.sim.checkers.forged import Forged
 from kohort.sim.checkers.handed import HandedOut
 from kohort.sim.checkers.instances import Instances
+from kohort.sim.checkers.lifetimes import Lifetimes
 from kohort.sim.checkers.migrated import Migrated
 from kohort.sim.checkers.owners import Owners
 from kohort.sim.checkers.processed import Processed
 from kohort.sim.checkers.producer_ids import ProducerIds
 from kohort.sim.checkers.records import Records
+from kohort.sim.checkers.refused import Refused
 from kohort.sim.checkers.served import Served
 from kohort.sim.checkers.settings import Settings
 from kohort.sim.checkers.transactions import Transactions
@@ -39,4 +44,9 @@ CHECKERS: tuple[type[Checker], ...] = (
     Processed,
     Deliveries,
     Copied,
+    Refused,
+    Compacted,
+    Lifetimes,
+    DepartedMembers,
+    Forged,
 )

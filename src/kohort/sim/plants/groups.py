@@ -6,7 +6,7 @@ from typing import Any
 
 from kohort import expressions
 from kohort.coordinator import shard
-from kohort.coordinator.classic import sync
+from kohort.coordinator.classic import leave, sync
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.member import ClassicMember
 from kohort.coordinator.consumer import fencing, reconcile
@@ -14,6 +14,7 @@ from kohort.coordinator.consumer.member import Member, MemberState
 from kohort.coordinator.deadlines import Deadlines, Session
 from kohort.coordinator.effects import Call, Effects
 from kohort.coordinator.offsets import expiry
+from kohort.errors import ErrorCode
 from kohort.records.schemas import GroupSettingsKey, OffsetCommitKey
 from kohort.sim.plants.instead import instead
 from kohort.terms import GroupId, MemberId, Millis
@@ -145,3 +146,17 @@ def unheard_setting() -> Iterator[None]:
         yield
     finally:
         shard.REPLAYS[GroupSettingsKey] = replay
+
+
+def leave_unheard() -> Iterator[None]:
+    """A member of a classic group that leaves is answered, and stays until its session ends."""
+    with instead(leave, "_take_out", lambda *_: ErrorCode.NONE):
+        yield
+
+
+def hasty_rebalance() -> Iterator[None]:
+    """A classic group waits half a second for its members to join again, whatever they have said
+    that they need.
+    """
+    with instead(ClassicGroup, "rebalance_timeout_ms", property(lambda _: 500)):
+        yield

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
+from kohort.server import incoming
 from kohort.server.partitions import Partition
 from kohort.server.producers import Producers
 from kohort.sim.plants.instead import instead
 from kohort.storage import compaction
+from kohort.storage.segments import SegmentLog
 from kohort.terms import Millis, Offset
 from kohort.wire import batch as batches
 
@@ -62,4 +64,29 @@ def last_offset() -> Iterator[None]:
         return read(self, offset, limit_bytes, Offset(end - 1))
 
     with instead(Partition, "read", before):
+        yield
+
+
+def client_control() -> Iterator[None]:
+    """What a batch says that it is, nobody looks at."""
+    with instead(incoming, "_check_shape", lambda _header, _where: None):
+        yield
+
+
+def any_count() -> Iterator[None]:
+    """Nobody looks whether a batch has as many records as it says."""
+    with instead(batches, "check_contents", lambda _batch, _header: None):
+        yield
+
+
+def starts_of_all() -> Iterator[None]:
+    """Each start of a log that moves has many more synced, on the loop."""
+    move = SegmentLog._move_start  # noqa: SLF001
+
+    def many(self: Any, start: Offset) -> None:
+        move(self, start)
+        for _ in range(40):
+            self._files.sync_directory(self.directory)
+
+    with instead(SegmentLog, "_move_start", many):
         yield

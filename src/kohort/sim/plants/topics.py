@@ -1,10 +1,14 @@
 """Bugs in what is known of topics, and of where each of them is served."""
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
+
+import msgspec
 
 from kohort.coordinator.consumer import metadata
 from kohort.coordinator.topics import Topics
+from kohort.errors import StorageError
 from kohort.server import catalog, cluster, partition_table, placement
 from kohort.server.disk_work import Place
 from kohort.sim.plants.instead import instead
@@ -99,4 +103,46 @@ def unnoticed_topic() -> Iterator[None]:
         return [name for name in changed if name in before.by_name], deleted
 
     with instead(metadata, "changes", of_known):
+        yield
+
+
+def refused_stands() -> Iterator[None]:
+    """Every fifth change of the catalog is on the disk, and is refused all the same."""
+    save = catalog.Catalog.save
+    numbers = count(1)
+
+    def refusing(self: catalog.Catalog, draft: catalog.Draft) -> None:
+        save(self, draft)
+        if not next(numbers) % 5:
+            raise StorageError("the name cannot be synced")
+
+    with instead(catalog.Catalog, "save", refusing):
+        yield
+
+
+def growth_unwritten() -> Iterator[None]:
+    """The catalog has of each topic the number of partitions that it was made with."""
+    entry = catalog._entry  # noqa: SLF001
+    first: dict[bytes, int] = {}
+
+    def small(topic: catalog.Topic) -> Any:
+        partitions = first.setdefault(topic.topic_id, topic.partitions)
+        return entry(msgspec.structs.replace(topic, partitions=partitions))
+
+    with instead(catalog, "_entry", small):
+        yield
+
+
+def deleted_lives() -> Iterator[None]:
+    """After a start a topic whose logs are still being removed is there again."""
+    read = catalog.Catalog._read  # noqa: SLF001
+
+    def with_leaving(self: Any, copy: Any) -> None:
+        read(self, copy)
+        for topic in self.deleting:
+            if self.by_name.setdefault(topic.name, topic) is topic:
+                self.by_id[topic.topic_id] = topic
+        self.deleting = []
+
+    with instead(catalog.Catalog, "_read", with_leaving):
         yield

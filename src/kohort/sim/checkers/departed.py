@@ -1,0 +1,37 @@
+"""A member that has left is none, as soon as it is told so."""
+
+from typing import ClassVar
+
+from kohort.sim.checkers.checker import Alarm, Checker
+from kohort.sim.lasting_facts import (
+    Departed,
+    MembersSeen,
+    Started,
+)
+
+
+class DepartedMembers(Checker):
+    """Judged by descriptions that were asked for after the leave was acknowledged. Nobody comes
+    back under the same member id.
+    """
+
+    name: ClassVar[str] = "departed"
+    hears: ClassVar = {Departed: "departed", MembersSeen: "seen", Started: "started"}
+
+    def __init__(self, alarm: Alarm) -> None:
+        super().__init__(alarm)
+        self._departed: dict[tuple[str, str], Departed] = {}
+
+    def departed(self, fact: Departed) -> None:
+        self._departed[fact.group, fact.member] = fact
+
+    def started(self, _fact: Started) -> None:
+        self._departed = {member: fact for member, fact in self._departed.items() if fact.for_good}
+
+    def seen(self, fact: MembersSeen) -> None:
+        for member in fact.members:
+            left = self._departed.get((fact.group, member))
+            if left is not None and left.at < fact.sent:
+                self.alarm(
+                    f"{member} has left {fact.group} at {left.at}, and is a member at {fact.sent}"
+                )

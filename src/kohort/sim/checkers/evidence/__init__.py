@@ -1,0 +1,1 @@
+"""What must be on the disk when an answer leaves, a file for each kind of log."""

@@ -1,0 +1,165 @@
+"""Evidence in the catalog: topics, settings, rules and credentials. Settings of groups stand in the
+logs of groups.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from kohort.records.schemas import GroupSettingsKey
+from kohort.sim.checkers.evidence.exchange import Exchange
+from kohort.sim.checkers.synced import GROUPS, Synced
+from kohort.terms import uuid_text
+
+GROUP, TOPIC, BROKER = 32, 2, 4  # types of resources
+SET, DELETE = 0, 1
+NO_ID = bytes(16)
+HAS_TOPIC_ID = 7  # the version of CreateTopics
+
+
+ABOUT_A_RULE = ("resource_name", "principal", "host", "operation", "permission_type")
+
+
+def _topics(catalog: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {topic["name"]: topic for topic in catalog.get("topics", [])}
+
+
+def create_topics(disk: Synced, said: Exchange) -> Iterator[str]:
+    disk.look_at_catalog()
+    for made in said.answer.topics:
+        if made.error_code or said.request.validate_only:
+            continue
+        if not disk.in_a_catalog(said.since, _has_topic, made, said.version >= HAS_TOPIC_ID):
+            yield f"topic {made.name} is made, on the disk it is not"
+
+
+def _has_topic(catalog: dict[str, Any], made: Any, has_id: bool) -> bool:  # noqa: FBT001
+    topic = _topics(catalog).get(made.name)
+    return topic is not None and (not has_id or topic["topic_id"] == uuid_text(made.topic_id))
+
+
+def delete_topics(disk: Synced, said: Exchange) -> Iterator[str]:
+    """A topic whose logs are still being removed may be named as one that goes."""
+    disk.look_at_catalog()
+    for deleted in said.answer.responses:
+        if not deleted.error_code and not disk.in_a_catalog(said.since, _has_not, deleted):
+            yield f"topic {deleted.name} is deleted, on the disk it is there"
+
+
+def _has_not(catalog: dict[str, Any], deleted: Any) -> bool:
+    topics = _topics(catalog)
+    if deleted.topic_id == NO_ID:
+        return deleted.name not in topics
+    return uuid_text(deleted.topic_id) not in {topic["topic_id"] for topic in topics.values()}
+
+
+def create_partitions(disk: Synced, said: Exchange) -> Iterator[str]:
+    counts = {topic.name: topic.count for topic in said.request.topics}
+    disk.look_at_catalog()
+    for result in said.answer.results:
+        if result.error_code or said.request.validate_only:
+            continue
+        count = counts[result.name]
+        if not disk.in_a_catalog(said.since, _has_partitions, result.name, count):
+            yield f"{result.name} has {count} partitions, on the disk it has not"
+
+
+def _has_partitions(catalog: dict[str, Any], name: str, count: int) -> bool:
+    topic = _topics(catalog).get(name)
+    return topic is not None and topic["partitions"] >= count
+
+
+def alter_configs(disk: Synced, said: Exchange) -> Iterator[str]:
+    if said.request.validate_only:
+        return
+    disk.look_at_catalog()
+    disk.look(GROUPS)
+    for resource, done in zip(said.request.resources, said.answer.responses, strict=True):
+        if done.error_code:
+            continue
+        wanted = {
+            config.name: None if _is_deletion(config) else config.value
+            for config in resource.configs
+            if getattr(config, "config_operation", SET) in (SET, DELETE)
+        }
+        kind, name = resource.resource_type, resource.resource_name
+        if kind == GROUP:
+            key = GroupSettingsKey, name
+            known = _group_settings(disk.live(*key))
+            if not _agree(known, wanted) and not disk.superseded(said.since, *key):
+                yield f"{wanted} is set for group {name}, on the disk is {known}"
+        elif not disk.in_a_catalog(said.since, _has_configs, kind, name, wanted):
+            yield f"{wanted} is set for {name or 'all brokers'}, on the disk it is not"
+
+
+def _is_deletion(config: Any) -> bool:
+    return config.value is None or getattr(config, "config_operation", SET) == DELETE
+
+
+def _group_settings(value: Any) -> dict[str, str]:
+    return {} if value is None else {entry.name: entry.value for entry in value.settings}
+
+
+def _has_configs(
+    catalog: dict[str, Any], kind: int, name: str, wanted: dict[str, str | None]
+) -> bool:
+    if kind == BROKER:
+        return _agree(catalog.get("broker_configs", {}).get(name, {}), wanted)
+    return _agree(_topics(catalog).get(name, {}).get("configs", {}), wanted)
+
+
+def _agree(known: dict[str, str], wanted: dict[str, str | None]) -> bool:
+    """Texts are kept as their setting spells them: of one that is set only its presence counts,
+    unless it is a number.
+    """
+    return all(
+        (known.get(name) is None) == (text is None)
+        and (text is None or not text.isdigit() or known[name] == text)
+        for name, text in wanted.items()
+    )
+
+
+def create_acls(disk: Synced, said: Exchange) -> Iterator[str]:
+    disk.look_at_catalog()
+    for asked, done in zip(said.request.creations, said.answer.results, strict=True):
+        if not done.error_code and not disk.in_a_catalog(said.since, _has_rule, asked):
+            yield f"a rule for {asked.principal} is made, on the disk it is not"
+
+
+def delete_acls(disk: Synced, said: Exchange) -> Iterator[str]:
+    disk.look_at_catalog()
+    for result in said.answer.filter_results:
+        for rule in result.matching_acls:
+            if not rule.error_code and not disk.in_a_catalog(said.since, _has_no_rule, rule):
+                yield f"a rule for {rule.principal} is deleted, on the disk it is there"
+
+
+def _has_rule(catalog: dict[str, Any], rule: Any) -> bool:
+    return any(
+        all(acl[name] == getattr(rule, name) for name in ABOUT_A_RULE)
+        for acl in catalog.get("acls", [])
+    )
+
+
+def _has_no_rule(catalog: dict[str, Any], rule: Any) -> bool:
+    return not _has_rule(catalog, rule)
+
+
+def alter_scram(disk: Synced, said: Exchange) -> Iterator[str]:
+    disk.look_at_catalog()
+    failed = {result.user for result in said.answer.results if result.error_code}
+    for change in [*said.request.deletions, *said.request.upsertions]:
+        iterations = getattr(change, "iterations", None)
+        if change.name not in failed and not disk.in_a_catalog(
+            said.since, _has_credential, change, iterations
+        ):
+            yield f"the credential of {change.name} is changed, on the disk it is not"
+
+
+def _has_credential(catalog: dict[str, Any], change: Any, iterations: int | None) -> bool:
+    """Without iterations: that there is none."""
+    found = [
+        entry["iterations"]
+        for entry in catalog.get("scram_credentials", [])
+        if entry["user"] == change.name and entry["mechanism"] == change.mechanism
+    ]
+    return found == ([] if iterations is None else [iterations])

@@ -1,0 +1,20 @@
+"""A request, its answer, and what a function of evidence is."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from kohort.sim.checkers.synced import Mark, Synced
+
+
+class Exchange(NamedTuple):
+    """A request with its answer. `since` is where the disk was when the request arrived."""
+
+    request: Any
+    answer: Any
+    version: int
+    since: Mark
+    name_of: Callable[[bytes], str | None]
+
+
+Evidence = Callable[[Synced, Exchange], Iterator[str]]
+"""Yields what an answer acknowledges and the disk has not, in words."""

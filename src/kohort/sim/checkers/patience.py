@@ -1,0 +1,59 @@
+"""No request of a bystander lies at the broker for long, whatever others send.
+
+This checker watches the wire: from the instant at which the request had reached the machine to the
+one at which its answer left. Time passes for the broker as `sim/costs.py` says. A process that
+stands still is excused.
+"""
+
+from collections import deque
+from typing import ClassVar
+
+from kohort.errors import WireError
+from kohort.sim.actors.bystander import Bystander
+from kohort.sim.checkers.checker import Alarm, Checker
+from kohort.sim.network import Line
+from kohort.wire.frames import FrameReader, decode_request_header
+
+BOUND_US = 500_000
+"""The bound of now: whatever one connection sends at once is worked off before anybody else is
+served (server/broker.py, `_flush`). With a slice of time for each turn it can be 100 ms."""
+
+
+class Patience(Checker):
+    name: ClassVar[str] = "patience"
+
+    def __init__(self, alarm: Alarm) -> None:
+        super().__init__(alarm)
+        self._waiting: dict[Line, deque[int]] = {}
+        self._readers: dict[Line, FrameReader] = {}
+        self._others: set[Line] = set()
+        self._still_until = 0  # the process has stood still until then
+
+    def stands_still(self, until: int) -> None:
+        """The process does nothing until an instant."""
+        self._still_until = max(self._still_until, until)
+
+    def arrived(self, line: Line, data: bytes, *, to_broker: bool) -> None:
+        if not to_broker or line in self._others:
+            return
+        reader = self._readers.setdefault(line, FrameReader(1 << 20))
+        try:
+            for frame in reader.feed(data):
+                client = decode_request_header(frame, flexible=True)[0].client_id or ""
+                if not client.startswith(f"{Bystander.kind}-"):
+                    self._others.add(line)
+                    return
+                self._waiting.setdefault(line, deque()).append(line.arrived_at)
+        except (WireError, UnicodeDecodeError):
+            self._others.add(line)
+
+    def leaves(self, line: Line, _data: bytes) -> None:
+        """Each answer is written by itself: a bystander has one request under way."""
+        waiting = self._waiting.get(line)
+        if not waiting or line.server is None:
+            return
+        at = waiting.popleft()
+        now = line.server.loop.now
+        waited = now - max(at, self._still_until)
+        if waited > BOUND_US:
+            self.alarm(f"a bystander has waited for {waited / 1e6:.2f} s at {now}")
