@@ -24,10 +24,6 @@ OPERATIONS = ("open", "read", "write", "truncate", "sync", "rename", "unlink", "
 CHANGING = tuple(f"/data/{name}-" for name in NAMES)
 NEWER_KEY = 77  # a kind of record that no version has yet
 ERRORS = (errno.EIO, errno.EACCES, errno.ENOSPC)
-NOT_YET = frozenset({("sync_directory", DATA)})
-"""What the broker does not bear yet: a catalog that was renamed, and whose name could not be synced
-then, is refused and counts after the next start. Without this line `refused` finds it (seed 35).
-"""
 
 Fault = Callable[[World, Random], Awaitable[None]]
 
@@ -294,7 +290,7 @@ async def keep_happening(world: World, name: str, pause_s: float) -> None:
 
 
 async def _refuse(world: World, random: Random, operation: str, path: str, number: int) -> None:
-    if path and (operation, path) not in NOT_YET:
+    if path:
         world.disk.faults[operation, path] = number
         await world.pause(random.choice([50, 3000, 30_000]) * random.random())
         world.disk.faults.pop((operation, path), None)  # crashes lie between: another disk object

@@ -309,8 +309,7 @@ class Steward(Actor):
         if answer is None:
             return None
         code: int = answer.topics[0].partitions[0].error_code
-        # A start that has moved, and whose name the disk has refused, may be there all the same.
-        return None if code == ErrorCode.KAFKA_STORAGE_ERROR else code
+        return code
 
     async def look_at_start(self) -> str | None:
         leader = await self._leader()
