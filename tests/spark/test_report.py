@@ -546,6 +546,17 @@ def test_each_group_has_a_fold(tmp_path):
         assert sum(map(int, counts)) == len(now) > 0
 
 
+def test_a_chart_of_one_moment_is_a_line_of_text_that_says_what_to_do(tmp_path):
+    tables = report_tables.day()
+    newest = pc.max(tables["lag"]["at"])
+    tables["lag"] = tables["lag"].filter(pc.equal(tables["lag"]["at"], newest))
+    tables["lag_history"] = tables["lag_history"].slice(0, 0)
+    text = written(tmp_path, tables)
+    assert not [one for one in figures(text) if one.startswith("lag-")]
+    assert f"Lag in records is known of one moment only, {picks.when(newest.as_py())}." in text
+    assert "kohort pipeline snapshot --every 30s" in text
+
+
 def test_partitions_in_a_row_are_told_as_a_range():
     assert groups._ranges([7, 0, 1, 2, 9, 10]) == "0-2, 7, 9-10"
 

@@ -15,6 +15,10 @@ from kohort.spark.report.picks import Groups, Read
 from kohort.spark.tables.arrow_reader import all_of
 
 _GROUPS = 8
+_SAMPLES = (
+    "A line takes two: `kohort pipeline snapshot --every 30s` takes samples, and each run adds "
+    "what they tell."
+)
 _POINTS = 240
 _PLACE = ("group_id", "at")
 _NOW = ("lag_records", "lag_seconds")
@@ -78,7 +82,12 @@ def _content(table: pa.Table, groups: Groups) -> list[Html]:
         ("lag-seconds", "Lag in seconds", "seconds", "Lag in seconds is not known."),
     ):
         known = [row for row in rows if row[field] is not None]
-        if known:
+        moments = {row["when"] for row in known}
+        if len(moments) == 1:
+            content.append(
+                page.empty(f"{caption} is known of one moment only, {moments.pop()}. {_SAMPLES}")
+            )
+        elif known:
             content.append(page.figure(key, caption, _chart(rows, shown, field)))
         else:
             content.append(page.empty(f"{nothing} {_reasons(table)}"))
