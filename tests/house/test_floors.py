@@ -25,6 +25,7 @@ FLOORS = {
     "kohort.terms": 0,
     "kohort.config": 0,
     "kohort.expressions": 0,
+    "kohort.escaping": 0,
     "kohort.figures": 0,
     "kohort.wire": 1,
     "kohort.records": 2,

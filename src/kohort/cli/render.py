@@ -203,13 +203,12 @@ _STYLES = {
 
 
 def printable(text: str) -> str:
-    """The text with control characters escaped: a group id must not move the cursor."""
-    if text.isprintable():
+    """The text with escapes for what would not be seen: a group id must not move the cursor."""
+    if text.isascii() and text.isprintable():
         return text
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
-    )
+    from kohort.escaping import visible
+
+    return visible(text)
 
 
 def partitions_text(assignment: Mapping[str, Sequence[int]] | None) -> str | None:

@@ -3,39 +3,10 @@
 import logging
 from typing import Any
 
-# What is taken for printable and has no width: joiners, fillers, selectors of variants.
-_IGNORABLE = (
-    range(0x34F, 0x350),
-    range(0x115F, 0x1161),
-    range(0x17B4, 0x17B6),
-    range(0x180B, 0x1810),
-    range(0x3164, 0x3165),
-    range(0xFE00, 0xFE10),
-    range(0xFFA0, 0xFFA1),
-    range(0xE0100, 0xE01F0),
-)
+from kohort.escaping import visible
 
-
-class _Codes:
-    """A table for `str.translate`. What cannot be printed becomes its code: what ends a line, has
-    no width, or turns the direction of what follows. It keeps nothing: names are chosen by clients.
-    """
-
-    def __getitem__(self, code: int) -> int | str:
-        seen = chr(code).isprintable() and not any(code in part for part in _IGNORABLE)
-        return code if seen else f"\\x{code:02x}"
-
-
-_CODES = _Codes()
 _TRACEBACK = "\nTraceback (most recent call last):\n"
 _INDENT = "    "
-
-
-def visible(line: str) -> str:
-    """A line in which every character is seen, and where it stands: others are escaped."""
-    if line.isascii() and line.isprintable():
-        return line
-    return line.translate(_CODES)
 
 
 def one_line(text: str) -> str:

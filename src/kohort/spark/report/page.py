@@ -7,11 +7,11 @@ Both show what has no shape of its own: a name must not turn the order of the le
 
 import html
 import json
-import unicodedata
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from kohort.escaping import visible
 from kohort.spark.report.library import library
 
 _RANGE = """<form id="range" hidden aria-label="time shown in the charts">
@@ -23,9 +23,6 @@ _RANGE = """<form id="range" hidden aria-label="time shown in the charts">
 <label>from <input type="datetime-local" step="1" name="from"></label>
 <label>to <input type="datetime-local" step="1" name="to"></label> UTC</form>"""
 
-
-_SHAPELESS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Categories of Unicode: controls, formats (bidirectional, zero width), surrogates, line ends."""
 
 HATCHED = "url(#hatched)"
 """What charts may fill something with, beside colours."""
@@ -66,19 +63,7 @@ class Section(NamedTuple):
 
 def escape(text: str) -> str:
     """A text as HTML that shows every character of it."""
-    return html.escape(visible(text))
-
-
-def visible(text: str) -> str:
-    """The text with a code in place of each character that nobody would see."""
-    if text.isprintable():
-        return text
-    return "".join(
-        character.encode("unicode_escape").decode()
-        if unicodedata.category(character) in _SHAPELESS
-        else character
-        for character in text
-    )
+    return html.escape(visible(text, spaces=True))
 
 
 def document(
@@ -204,7 +189,7 @@ def json_of(value: Any) -> str:
 def _shown(value: Any) -> Any:
     match value:
         case str():
-            return visible(value)
+            return visible(value, spaces=True)
         case dict():
             return {key: _shown(one) for key, one in value.items()}
         case list() | tuple():
