@@ -6,7 +6,7 @@ and coordinators: a caller that gets NOT_COORDINATOR asks again, and gets today'
 
 import asyncio
 import logging
-from asyncio.tasks import sleep  # by no name that tests patch
+from asyncio.tasks import sleep  # the kit asks by this class, whatever a test patches
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -22,7 +22,7 @@ from kohort.client.connection import (
 )
 from kohort.client.environment import environment
 from kohort.client.racing import PATIENCE_S, Attempt, first_of
-from kohort.errors import ApiError, ErrorCode, WireError, api_error
+from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
 from kohort.terms import TopicId
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kohort.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -248,12 +248,14 @@ class Cluster:
 
         async def ask_at(address: Address) -> Answer:
             before = self._connections.get(address)
+            was_open = before is not None and before.is_open
+            connection = await self.connection(address, deadline)
             try:
-                answer = await ask(await self.connection(address, deadline), deadline)
+                answer = await ask(connection, deadline)
             except ConnectionFailedError:
-                if self._connections.get(address) is not before:
+                if not was_open:  # a new one that breaks is no accident
                     raise
-                # It may have died since its last use; a new one that breaks is no accident.
+                # It may have died since its last use.
                 answer = await ask(await self.connection(address, deadline), deadline)
             self._silent.discard(address)
             return answer
@@ -274,13 +276,15 @@ class Cluster:
             return await first_of(
                 attempts,
                 min(PATIENCE_S, max(0.0, left_s / 2)),
-                (ConnectionFailedError, RequestTimeoutError),
+                (ConnectionFailedError, RequestTimeoutError, UnsupportedVersionError, WireError),
                 lambda number: self._silent.add(addresses[number]),
             )
         except ExceptionGroup as group:
             for address, error in zip(addresses, group.exceptions, strict=True):
                 if isinstance(error, RequestTimeoutError):
                     self._silent.add(address)
+                elif not isinstance(error, ConnectionFailedError):
+                    raise error from None  # somebody has answered, and waiting changes nothing
             failure = failure_of(group)
         raise failure
 
