@@ -16,6 +16,7 @@ STANDARD = {
     *("operator", "re", "reprlib", "types", "typing", "warnings", "importlib", "runpy", "math"),
     *("datetime", "ipaddress", "json", "ntpath", "pathlib", "urllib"),
     *("base64", "binascii"),  # topic ids as text
+    "encodings",  # of terms: looked up at import, since no request may import one
     *("annotationlib", "ast", "compression", "dis", "glob", "inspect", "io", "linecache", "opcode"),
     *("copy", "dataclasses", "fcntl", "weakref"),
     *("grp", "pwd", "string", "token", "tokenize"),  # newer versions of Python

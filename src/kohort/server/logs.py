@@ -188,7 +188,8 @@ class DirectoryStore:
                 raise UnsettledError(
                     f"{self._path}/{CATALOG_FILE} is written, and may not be durable: {unsynced}"
                 ) from unsynced
-            self._observe.warning(f"{self._path}/{CATALOG_COPY} is older now: {error}")
+            state = "may not be durable" if isinstance(error, UnsyncedError) else "is older now"
+            self._observe.warning(f"{self._path}/{CATALOG_COPY} {state}: {error}")
 
     def set_aside(self, copy: Copy) -> None:
         try:

@@ -14,7 +14,8 @@ except ImportError:  # Windows: a broker in memory needs no lock
     fcntl = None  # type: ignore[assignment]
 
 DAMAGED_SUFFIX = ".damaged"
-_TO_WRITE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
+_TO_WRITE = os.O_RDWR | os.O_CREAT | _NO_LINK
 _PRIVATE = 0o600
 _sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
 
@@ -207,7 +208,7 @@ class DiskFiles:
 
     def make_private(self, path: str) -> None:
         with suppress(OSError):  # the next one who opens it is told
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | _NO_LINK)
             try:
                 os.fchmod(descriptor, _PRIVATE)
             finally:
