@@ -72,9 +72,9 @@ def unsynced_catalog() -> Iterator[None]:
         def sync_directory(self, _path: str) -> None:
             return
 
-    def unsynced(disk: Any, directory: str, name: str, content: bytes) -> None:
+    def unsynced(disk: Any, directory: str, name: str, content: bytes, **how: bool) -> None:
         unsyncing: Any = Unsynced(disk)
-        replace(unsyncing, directory, name, content)
+        replace(unsyncing, directory, name, content, **how)
 
     with instead(logs, "replace_whole", unsynced):
         yield

@@ -1,7 +1,7 @@
 """All bugs by name: a simulator that finds none may be blind.
 
-Each is a small change of the broker, as somebody might make it by mistake, for as long as a run
-lasts.
+Each is a small change of the broker or of our clients, as somebody might make it by mistake, for as
+long as a run lasts.
 """
 
 from contextlib import ExitStack, contextmanager

@@ -1,4 +1,4 @@
-"""AlterClientQuotas (49): set and remove quotas of users, clients and addresses (KIP-546).
+"""AlterClientQuotas (49): refuse new quotas of users, clients and addresses (KIP-546).
 
 v1 is flexible.
 """

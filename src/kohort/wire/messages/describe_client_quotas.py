@@ -1,4 +1,4 @@
-"""DescribeClientQuotas (48): the quotas of users, clients and addresses (KIP-546).
+"""DescribeClientQuotas (48): that there are no quotas of users, clients and addresses (KIP-546).
 
 v1 is flexible.
 """
