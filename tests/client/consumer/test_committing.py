@@ -57,6 +57,22 @@ async def test_what_was_lost_in_work_is_told_with_what_can_be_committed() -> Non
     assert world.told({T1: 9}).refusal is None
 
 
+@asynchronous
+async def test_what_was_lost_is_not_committed_by_its_offset_either() -> None:
+    """Others may have it, and go on from what it was given: until this one has it again."""
+    world = World()
+    world.ownership.hurry = True
+    await world.ownership.revoked([T0], lambda: True)
+    for _ in range(2):
+        what = world.told({T0: 4, T1: 9})
+        assert what.offsets == {T1: CommittedOffset(9)}
+        assert what.refusal is not None
+        assert what.refusal.code is ErrorCode.UNKNOWN_MEMBER_ID
+        world.ownership.came_back()  # which a program does that hands its records to workers
+    world.ownership.gone -= {T0}
+    assert world.told({T0: 4}).refusal is None
+
+
 def test_what_was_in_work_of_a_topic_that_is_gone_is_refused() -> None:
     world = World()
     world.fetcher.on_anew(T0)

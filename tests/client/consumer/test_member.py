@@ -196,7 +196,7 @@ class Owner:
     ) -> None:
         await self._tell("revoked", [one.partition for one in partitions], still_ours())
 
-    def unwanted(self, partitions: Collection[TopicPartition]) -> None:
+    def unwanted(self, partitions: Collection[TopicPartition], *, lost: bool) -> None:
         self.heard_before += [one.partition for one in partitions]
 
     async def lost(self, partitions: Collection[TopicPartition], error: ApiError) -> None:

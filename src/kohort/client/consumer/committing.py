@@ -30,16 +30,19 @@ def to_commit(
     for partition, committed in whole.items():
         check_offset(partition, committed.offset)
     void = ownership.void_in_work & (ownership.owned if offsets is None else whole.keys())
-    whole = {partition: offset for partition, offset in whole.items() if partition not in void}
+    lost = ownership.lost_in_work
+    if offsets is not None:
+        lost = (lost | ownership.gone) & whole.keys()
+    refused = void | lost
+    whole = {partition: offset for partition, offset in whole.items() if partition not in refused}
     ids = {partition: fetcher.topic_id(partition) for partition in whole}
     refusal: ApiError | None = None
     if void:
         text = "their records in work are of a topic that was deleted and made anew"
         refusal = ApiError(ErrorCode.UNKNOWN_TOPIC_ID, f"{_shown(void)}: {text}")
-    elif offsets is None and ownership.lost_in_work:
+    elif lost:
         text = "lost while their records were in work, which others may see again"
-        shown = _shown(ownership.lost_in_work)
-        refusal = ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"{shown}: {text}")
+        refusal = ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"{_shown(lost)}: {text}")
     return ToCommit(whole, ids, refusal)
 
 

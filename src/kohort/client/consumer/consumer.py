@@ -438,10 +438,12 @@ class Consumer(Client):
         return await self._group_offsets().fetch(places, self._deadline())
 
     def group_metadata(self) -> GroupMetadata:
-        """For `Producer.send_offsets_to_transaction`. Raises ValueError without a group."""
+        """For `Producer.send_offsets_to_transaction`, which is refused where records in work were
+        lost meanwhile. Raises ValueError without a group.
+        """
         self._group_offsets()
-        nobody = Identity(instance_id=self.settings.group_instance_id)
-        who = self._group.identity() or nobody
+        who = self._group.identity() or Identity(instance_id=self.settings.group_instance_id)
+        who = who.outdated() if self._ownership.lost_in_work else who
         return group_metadata(self.settings.group_id or "", who, self._told_elsewhere)
 
     # Inside

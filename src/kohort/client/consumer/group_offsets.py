@@ -67,6 +67,10 @@ class Identity:
         self.instance_id = instance_id
         self.is_modern = is_modern
 
+    def outdated(self) -> "Identity":
+        """One of an earlier epoch, which no coordinator takes for the member of now."""
+        return Identity(self.member_id, max(self.epoch - 1, 0), is_modern=self.is_modern)
+
 
 NOBODY = Identity()  # a consumer that chose its partitions by itself
 

@@ -63,7 +63,7 @@ class Owner(Protocol):
 
     async def lost(self, partitions: Collection[TopicPartition], error: ApiError) -> None: ...
 
-    def unwanted(self, partitions: Collection[TopicPartition]) -> None: ...
+    def unwanted(self, partitions: Collection[TopicPartition], *, lost: bool) -> None: ...
 
 
 class Computer(Protocol):
@@ -186,7 +186,8 @@ class Member:
                     self.outside.set()
                 case _:
                     if isinstance(event, Revoked | Lost):
-                        self._owner.unwanted(self._names_of(event.partitions))
+                        partitions = self._names_of(event.partitions)
+                        self._owner.unwanted(partitions, lost=isinstance(event, Lost))
                     self._events.put_nowait(event)
         self._news.set()
 

@@ -59,8 +59,9 @@ class Ownership:
 
     `trouble` is what the next call for records raises, and `final` what each of them does.
     `hurry` means that nobody waits for the application any more: it is too slow, or the consumer
-    closes. `lost_in_work` is what others got while the application worked on records of it, until
-    it comes back, and `void_in_work` what it works on of a topic that was deleted and made anew.
+    closes. `gone` is what others got, until this one has it again, and `lost_in_work` what they got
+    while the application worked on records of it, until it comes back; `void_in_work` is what it
+    works on of a topic that was deleted and made anew.
     `telling` is the task in which the listener is told something.
     """
 
@@ -79,6 +80,7 @@ class Ownership:
         self.listener = RebalanceListener()
         self.hurry = False
         self.lost_in_work: frozenset[TopicPartition] = frozenset()
+        self.gone: frozenset[TopicPartition] = frozenset()
         self.void_in_work: frozenset[TopicPartition] = frozenset()
         self._fetcher = fetcher
         fetcher.on_anew = self._made_anew
@@ -176,6 +178,7 @@ class Ownership:
         self._fetcher.pause(places)  # until the listener knows of them
         self._beginning.update(places)
         self.owned |= frozenset(places)
+        self.gone -= self.owned
         self.paused |= paused.intersection(places)
         try:
             await self._tell(self.listener.on_assigned, partitions)
@@ -186,13 +189,16 @@ class Ownership:
             self._beginning.difference_update(places)
         self._fetcher.resume(self._free(places))
 
-    def unwanted(self, partitions: Collection[TopicPartition]) -> None:
-        """These will be revoked, or are lost: none of their records is handed out from now on.
+    def unwanted(self, partitions: Collection[TopicPartition], *, lost: bool = False) -> None:
+        """These will be revoked, or are lost: none of their records is handed out from now on, and
+        what is lost is committed by nobody, though its turn to be forgotten comes later.
 
         Whoever still waits to begin with them stops that, as the group waits for it. An open
         transaction may keep their offsets for long.
         """
         self._unwanted.update(partitions)
+        if lost:
+            self._note_lost(self.owned.intersection(partitions))
         self._stop(self.owned.intersection(partitions))
 
     def _stop(self, partitions: Collection[TopicPartition]) -> None:
@@ -390,6 +396,7 @@ class Ownership:
             self._offsets.lost(partitions)
         gone = (partition for partition in partitions if self._handing.works_on([partition]))
         self.lost_in_work = self.lost_in_work.union(gone)
+        self.gone = self.gone.union(partitions)
 
     def _forget(self, partitions: Collection[TopicPartition]) -> None:
         gone = frozenset(partitions)
