@@ -129,4 +129,4 @@ def test_the_lag(kohort_broker, kohort_topic, kohort_group, billing):
 
     group = kohort_broker.groups[kohort_group]
     assert group.wait_committed(kohort_topic, 3)
-    assert group.lag() == {(kohort_topic, 0): 2}
+    assert group.lag() == {(kohort_topic, 0): 2, (kohort_topic, 1): 0}

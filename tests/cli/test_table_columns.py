@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from kohort.cli.render import Output
-from kohort.cli.show import cell
+from kohort.cli.show import _cell_of, cell
 from kohort.cli.table_columns import SHOWN
 from kohort.spark.schemas import END_OFFSETS, GOLD, PAST
 from kohort.spark.tables.catalog import known_tables
@@ -21,8 +21,9 @@ NAMES = {
     "client_id": "checkout-7",
     "client_host": "/10.11.12.13",
     "member_id": "checkout-7-2ff3b4c5-1b1c-4cf4-9a5e-8a1be36ddf42",
-    "trigger": "subscription",
+    "trigger": "subscription change",
     "likely": "went silent",
+    "unread_seconds": "unknown (no partition lost its owner)",
     "evidence": "checkout-7 at /10.11.12.13 is gone: last heartbeat 55 s before, last commit 43 s",
     "status": "UNKNOWN",
     "rule": "lag_allowed",
@@ -93,8 +94,14 @@ def test_what_a_table_is_for_stays_in_eighty_columns(name, monkeypatch):
     left_out = set(missing[1].lower().split(", ")) if missing else set()
     assert left_out.isdisjoint(SHOWN[name].purpose)
     assert any("─" in line for line in lines), "it is a table, not a list of fields"
-    for one in SHOWN[name].purpose & {"group_id", "topic", "trigger", "likely", "status"}:
+    for one in SHOWN[name].purpose & {"group_id", "topic", "likely", "status"}:
         assert str(row[one]) in text
+
+
+def test_of_members_that_are_gone_only_what_is_likely_is_shown():
+    gone = [{"client_id": "a", "likely": "went silent", "silent_seconds": 95.0}, {"likely": None}]
+    assert _cell_of("rebalances", "likely", {"likely": [*gone, gone[0]]}) == "went silent"
+    assert _cell_of("rebalances", "likely", {"likely": None}) == ""
 
 
 def test_a_bound_and_its_reason_stay_beside_their_figure(monkeypatch):

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 
 from kohort.figures import FIGURES
 
-FIGURE_HEADERS = frozenset(name.upper() for columns in FIGURES.values() for name in columns)
-"""Headers of columns that may take a line for each word: `at least 82.0 (before_samples)`."""
+_FIGURES = (name.upper() for columns in FIGURES.values() for name in columns)
+PHRASES = frozenset([*_FIGURES, "TRIGGER", "POSSIBLE", "LIKELY"])
+"""Headers of columns of few words that may take several lines: `at least 82.0 (no_end)`."""
+NARROWEST_PHRASE = 12
 IDS = frozenset({"MEMBER_ID"})  # headers of columns whose values may lose their middle
 NARROWEST_ID = 17
 ID_ENDS = 4  # letters of an id that tell it from others like it
@@ -43,10 +45,9 @@ class Column:
         self.least = max(head, longest)
         if self.header in IDS and all(map(str.isascii, self.cells)):
             self.least = max(head, min(longest, NARROWEST_ID))
-        elif self.header in FIGURE_HEADERS:
-            self.least = max(
-                [head, *(cell_len(word) for one in self.cells for word in one.split())]
-            )
+        elif self.header in PHRASES:
+            words = [cell_len(word) for cell in self.cells for word in cell.split()]
+            self.least = max([head, min(longest, NARROWEST_PHRASE), *words])
         elif any(map(TIME.fullmatch, self.cells)):
             self.least = max([head, *(cell_len(_in_seconds(cell)) for cell in self.cells)])
         elif any(

@@ -369,6 +369,11 @@ def _address_text(host: str, port: int) -> str:
 def _address(text: str) -> tuple[str, int]:
     from kohort.config.listeners import host_and_port
 
+    if "://" in text:
+        raise ArgumentTypeError(
+            f"{text!r} is not HOST:PORT; a listener of SSL or SASL cannot be had yet, and one of "
+            "plain text needs no name"
+        )
     try:
         return host_and_port(text)
     except KohortError as error:

@@ -182,7 +182,12 @@ def _rows(
 
 
 def _cell_of(table: str, column: str, row: dict[str, Any]) -> Cell:
-    """A value in a terminal; a figure with its bound and its reason."""
+    """A value in a terminal; a figure with its bound and its reason, and of members only what is
+    likely of them.
+    """
+    if column == "likely":
+        words = (one["likely"] for one in row[column] or ())
+        return ", ".join(dict.fromkeys(word for word in words if word))
     if column not in FIGURES.get(table, {}):
         name = row[column]
         return name_text(name) if name == "" and column in WHERE else cell(name)

@@ -37,7 +37,7 @@ SHOWN = {
         "group_id topic topic_partition member_id valid_from",
     ),
     "members": _shown(
-        "group_id client_id valid_from valid_to member_id group_instance_id client_host is_leader "
+        "group_id client_id valid_from valid_to client_host member_id group_instance_id is_leader "
         "subscribed_topics",
         "group_id client_id valid_from valid_to",
     ),
