@@ -5,7 +5,7 @@ from tests.sim.test_checkers import alarms
 
 from kohort.sim.checkers.copied import Copied
 from kohort.sim.checkers.delivered import Deliveries
-from kohort.sim.checkers.handed import KNOWS_BETTER_US, SLACK_US, THAW_US, HandedOut
+from kohort.sim.checkers.handed import SLACK_US, HandedOut
 from kohort.sim.checkers.processed import Processed
 from kohort.sim.facts import AllCommittedRead, AllRead, BitFlipped, TopicsAtEnd
 from kohort.sim.programs.facts import (
@@ -23,7 +23,6 @@ from kohort.sim.programs.facts import (
     Paused,
     Sent,
     Sought,
-    Thawed,
     Unassigned,
     Undelivered,
 )
@@ -107,15 +106,7 @@ V = Sent("p", 1, "t", b"v1")
         (HandedOut, [has(), gets(2), Sought("a", PART, 0), gets(1), *log(0, 1, 2)]),
         # two at a time
         (HandedOut, [has(), gets(0), has("b", 1), gets(0, "b", 1), gets(1, at=LONG)]),
-        (HandedOut, [has(), gets(0), Disowned("a", 1), gets(1, at=KNOWS_BETTER_US + 2)]),
-        (
-            HandedOut,
-            [
-                *(has(), gets(0), has("b", 1), gets(0, "b", 1)),
-                Thawed("a", LONG - THAW_US - 1),
-                gets(1, at=LONG),
-            ],
-        ),
+        (HandedOut, [has(), gets(0), Disowned("a", 1), gets(1, at=2)]),
         (Processed, [has(), Finished("g", PART, 0), GroupAt("g", PART, 2), *log(0, 1)]),
         (Processed, [has(), GroupAt("g", PART, 1), *log(0)]),
         (Processed, [has(), AtRest("a", "g", ("t",), {PART: 1}), *log(0, 1)]),
@@ -162,16 +153,8 @@ def test_what_must_not_be_is_seen(checker, facts):
             HandedOut,
             [has(), gets(0), ClientGone("a"), has("b", 1), gets(0, "b", 1), gets(1, "b", LONG)],
         ),
-        (HandedOut, [has(), gets(0), Disowned("a", 1), gets(1, at=KNOWS_BETTER_US)]),
+        (HandedOut, [has(), gets(0), Disowned("a", 1), gets(1, at=1)]),
         (HandedOut, [has(), gets(0), Disowned("a", 1), ends(), has(), gets(1, at=LONG)]),
-        (
-            HandedOut,
-            [
-                *(has(), gets(0), has("b", 1), gets(0, "b", 1)),
-                Thawed("a", LONG - 1),
-                gets(1, at=LONG),
-            ],
-        ),
         (
             Processed,
             [has(), Finished("g", PART, 0), GroupAt("g", PART, 2), TOPICS, *log(0)],

@@ -24,5 +24,6 @@ class Stage:
     calm: bool = False
     over: bool = False
     programs: list[Any] = field(default_factory=list)  # that were started in this run
+    session_ms: int = 45_000  # the longest of a member by KIP-848; clients are told it
     offsets_retention_us: int = 7 * 24 * 3600 * 1_000_000  # of groups without members
     topics: dict[str, int] = field(default_factory=dict)  # those that every run has: partitions

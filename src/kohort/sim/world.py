@@ -127,6 +127,7 @@ class World:
             self.alarm,
             failed_inside=self.failed_inside,
             topics=dict(TOPICS),
+            session_ms=_session_us(draw, max) // 1000,
             offsets_retention_us=self.config.offsets_retention_minutes * 60 * MICROS,
         )
         self._random: Random = draw.stream("world")

@@ -21,7 +21,6 @@ from kohort.sim.programs.facts import (
     Part,
     Paused,
     Sought,
-    Thawed,
     Unassigned,
 )
 
@@ -29,10 +28,6 @@ HEARTBEAT_US = 3_000_000  # the longest
 SLACK_US = (
     12_000_000  # an answer on its way when the network is at its worst, and a new coordinator
 )
-# Today's consumer hears of its end at its next heartbeat only: as it does after a refused commit,
-# and after its process was frozen. Both bounds are to go down to 0 once it stops at the first sign.
-KNOWS_BETTER_US = HEARTBEAT_US + SLACK_US
-THAW_US = HEARTBEAT_US + SLACK_US
 
 
 class Span:
@@ -59,7 +54,6 @@ class HandedOut(AtEnd):
         Sought: "sought",
         Paused: "paused",
         Disowned: "disowned",
-        Thawed: "thawed",
         ClientGone: "gone",
     }
 
@@ -68,7 +62,6 @@ class HandedOut(AtEnd):
         self.session_us = 45_000_000  # of members whose broker decides: the longest of the run
         self._spans: dict[tuple[str, Part], dict[str, Span]] = defaultdict(dict)
         self._of: dict[str, dict[Part, Span]] = defaultdict(dict)  # by client
-        self._thawed: dict[str, int] = {}
         self._given: dict[tuple[Part, bool], dict[int, bytes]] = defaultdict(dict)
         self._left_out: dict[tuple[Part, bool], dict[tuple[int, int], str]] = defaultdict(dict)
 
@@ -117,9 +110,7 @@ class HandedOut(AtEnd):
         self._judge_time(span, fact, shown)
 
     def _judge_time(self, span: Span, fact: Handed, shown: str) -> None:
-        if fact.at < self._thawed.get(fact.client, -THAW_US) + THAW_US:
-            return
-        if span.disowned is not None and fact.at > span.disowned + KNOWS_BETTER_US:
+        if span.disowned is not None and fact.at > span.disowned:
             late_s = (fact.at - span.disowned) / 1e6
             self.alarm(f"{shown}, {late_s:.1f} s after its group has refused a commit of it")
         if span.rival is not None:
@@ -143,9 +134,6 @@ class HandedOut(AtEnd):
         for span in self._of[fact.client].values():
             if span.disowned is None:
                 span.disowned = fact.at
-
-    def thawed(self, fact: Thawed) -> None:
-        self._thawed[fact.client] = fact.at
 
     def at_the_end(self) -> None:
         """What was handed out is there, and between two of its records there is no other one."""

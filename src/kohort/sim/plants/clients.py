@@ -25,7 +25,10 @@ def deaf_owner() -> Iterator[None]:
     async def lost(_self: Ownership, _partitions: Any, _error: ApiError) -> None:
         return
 
-    with instead(Ownership, "lost", lost):
+    def unwanted(_self: Ownership, _partitions: Any, **_: bool) -> None:
+        return
+
+    with instead(Ownership, "lost", lost), instead(Ownership, "unwanted", unwanted):
         yield
 
 

@@ -44,7 +44,10 @@ class Copier(Operator):
             "metadata_max_age_ms": 20_000,
             "request_timeout_ms": 4000,
         }
-        by: dict[str, Any] = {"group_protocol": "consumer"}
+        by: dict[str, Any] = {
+            "group_protocol": "consumer",
+            "group_consumer_session_timeout_ms": self.stage.session_ms,
+        }
         if self.classic:
             by = {"group_protocol": "classic", "session_timeout_ms": SESSION_MS}
         self.consumer = Consumer(

@@ -74,13 +74,6 @@ class Disowned(NamedTuple):
     at: int
 
 
-class Thawed(NamedTuple):
-    """The process was frozen until now."""
-
-    client: str
-    at: int
-
-
 class ClientGone(NamedTuple):
     """The process has ended, or is gone."""
 
@@ -164,7 +157,6 @@ ProgramFact = (
     | Sought
     | Paused
     | Disowned
-    | Thawed
     | ClientGone
     | GroupAt
     | AtRest

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from kohort.sim.actors.actor import Actor
 from kohort.sim.process import HOST, PORT
-from kohort.sim.programs.facts import ClientGone, GroupAt, Part, Thawed
+from kohort.sim.programs.facts import ClientGone, GroupAt, Part
 from kohort.sim.programs.program import Program
 from kohort.sim.programs.topics import TOPICS
 from kohort.sim.stage import Stage
@@ -104,7 +104,6 @@ class Operator(Actor):
         until = self.stage.loop.now + ms * 1000
         while not program.ended and self.stage.loop.now < until:
             await self.pause(min(1000, (until - self.stage.loop.now) // 1000 + 1))
-        self.tell(Thawed(self.client, until))
 
     async def _make_topics(self) -> None:
         wanted = [

@@ -107,7 +107,9 @@ class Reader(Operator):
             "fetch_max_wait_ms": random.choice([1000, 3000]),
             "group_protocol": "classic" if self.classic else random.choice(["auto", "consumer"]),
         }
-        if self.classic:
+        if not self.classic:
+            found["group_consumer_session_timeout_ms"] = self.stage.session_ms
+        else:
             found["partition_assignment_strategy"] = self._strategy()
             found["session_timeout_ms"] = SESSION_MS
             found["heartbeat_interval_ms"] = 1500
@@ -197,6 +199,8 @@ class Reader(Operator):
         await self.consumer.close()
 
     async def _refused(self, error: ApiError) -> None:
+        if error.code in (ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNRELEASED_INSTANCE_ID):
+            raise error  # it ends, and whoever looks after it starts it anew
         if error.code in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.OFFSET_OUT_OF_RANGE):
             logger.info("%s cannot go on with a partition: %s", self.client, error)
         await asyncio.sleep(1)

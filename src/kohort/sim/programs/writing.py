@@ -126,6 +126,13 @@ class Writer(Operator):
 
         return told
 
+    async def _dawdle(self, seconds: float) -> None:
+        """Do nothing for a while, but not once all is calm."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while loop.time() < until and not self.calm:  # noqa: ASYNC110  (nobody tells)
+            await asyncio.sleep(min(0.5, until - loop.time()))
+
     # Transactions
 
     async def _transaction(self) -> None:
@@ -141,7 +148,7 @@ class Writer(Operator):
                     if value is not None:
                         values.append(value)
                     if random.random() < 0.03 and not self.calm:
-                        await asyncio.sleep(random.uniform(0, 20))  # may be too long
+                        await self._dawdle(random.uniform(0, 20))  # may be too long
                 if random.random() < 0.25:
                     await producer.abort_transaction()
                 else:
