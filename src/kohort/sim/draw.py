@@ -57,7 +57,7 @@ SHORT_TIMES = 0.25
 """The part of the runs in which offsets expire after a minute. Nobody sets the clock there, or all
 would expire at once; and of these kinds of clients there are none, which take for granted that
 nothing of theirs expires while they cannot reach a broker."""
-NOT_IN_SHORT_TIMES = frozenset({"clock jump", "worker", "tuner", "migrating member"})
+NOT_IN_SHORT_TIMES = PROGRAMS | {"clock jump", "worker", "tuner", "migrating member"}
 ONLY_IN_SHORT_TIMES = frozenset({"lodger"})
 
 
