@@ -97,6 +97,7 @@ def draw(
     """
     random = stream(seed, "draw")
     short = stream(seed, "short times").random() < SHORT_TIMES
+    short = short and ONLY_IN_SHORT_TIMES.isdisjoint(without)  # else nobody looks at what expires
     without |= NOT_IN_SHORT_TIMES if short else ONLY_IN_SHORT_TIMES
     unsynced = stream(seed, "log.sync").random() < UNSYNCED
     if unsynced:
