@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 MICROS = 1_000_000  # in a second
+AT_ONCE_MAX = 100_000  # entries of one instant; the most that a seed has needed are some hundreds
 
 
 class Listening(Protocol):
@@ -35,6 +36,7 @@ class Events:
     def __init__(self) -> None:
         self.now = 0
         self.taken = 0  # entries that have happened
+        self._taken_before = 0  # this instant
         self._heap: list[tuple[int, int, VirtualLoop, asyncio.Handle]] = []
         self._numbers = count()
 
@@ -43,7 +45,9 @@ class Events:
         heapq.heappush(self._heap, (max(when, self.now), next(self._numbers), loop, handle))
 
     def run(self, until: int) -> None:
-        """Let everything happen that is to happen before an instant."""
+        """Let everything happen that is to happen before an instant. Raises RuntimeError where time
+        does not pass, since somebody goes on without waiting for anything.
+        """
         heap = self._heap
         while heap and heap[0][0] < until:
             when, _, loop, handle = heapq.heappop(heap)
@@ -52,7 +56,11 @@ class Events:
             if loop.busy_until > when:
                 self.add(loop.busy_until, loop, handle)
                 continue
-            self.now = when
+            if when > self.now:
+                self.now = when
+                self._taken_before = self.taken
+            elif self.taken - self._taken_before > AT_ONCE_MAX:
+                raise RuntimeError(f"time stands still at {when} us: {handle!r}")
             self.taken += 1
             loop.run_one(handle)
         self.now = max(self.now, until)
@@ -161,7 +169,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        return self.call_at_us(self.now + round(delay * MICROS), callback, *args, context=context)
+        # Whoever goes on to wait for the rest of a microsecond would do so for ever without the 1.
+        duration_us = max(round(delay * MICROS), 1) if delay > 0 else 0
+        return self.call_at_us(self.now + duration_us, callback, *args, context=context)
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
