@@ -163,6 +163,10 @@ def test_what_must_not_be_is_seen(checker, facts):
         (Processed, [has(), BitFlipped("__consumer_offsets-0"), GroupAt("g", PART, 1), *log(0)]),
         (
             Processed,
+            [BitFlipped("__consumer_offsets-0"), AtRest("a", "g", ("t",), {}, inside=False)],
+        ),
+        (
+            Processed,
             [
                 has(),
                 AtRest("a", "g", ("t",), {PART: 0}),

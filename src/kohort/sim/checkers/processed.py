@@ -41,7 +41,7 @@ class Processed(AtEnd):
         self._at[fact.group, fact.part] = fact.offset
 
     def at_rest(self, fact: AtRest) -> None:
-        if not fact.inside:
+        if not fact.inside and not self.coordinators_damaged:
             self.alarm(f"all is calm, and {fact.client} is no member of {fact.group}")
         self._reads[fact.group].update(dict.fromkeys(fact.topics))
         for part, position in fact.positions.items():
