@@ -266,7 +266,7 @@ def test_a_name_with_a_line_break_stays_in_its_line(process):
         )
         assert client.ask(join).error_code == 0
         (line,) = [one for one in broker.log().splitlines() if "all is lost" in one]
-    assert " INFO group a\\x0a2026" in line
+    assert " INFO group a\\n2026" in line
 
 
 def test_lower_versions_are_offered():

@@ -19,7 +19,7 @@ def test_lines_are_kept_and_passed_on(caplog):
     with caplog.at_level(logging.WARNING, "kohort"):
         log.info("one\ntwo")
         log.warning("three")
-    assert texts(lines) == ["one\\x0atwo", "three"]
+    assert texts(lines) == ["one\\ntwo", "three"]
     assert [record.message for record in caplog.records] == ["three"]
     assert caplog.records[0].levelname == "WARNING"
     for _ in range(LINES_MAX + 5):
