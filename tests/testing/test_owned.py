@@ -146,3 +146,59 @@ def has_ended(pid):
             return file.read().rpartition(")")[2].split()[0] == "Z"
     except FileNotFoundError:
         return True
+
+
+PROGRAM = """
+import multiprocessing, os, sys, threading
+from kohort.testing import Broker
+
+def fork():
+    pid = os.fork()
+    if not pid:
+        sys.exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+
+def start(method="fork"):
+    process = multiprocessing.get_context(method).Process(target=len, args=("",))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+
+def pool():
+    with multiprocessing.get_context("fork").Pool(1) as workers:
+        assert workers.map(abs, [-1]) == [1]
+        workers.close()
+        workers.join()
+
+def ask():
+    while not over:
+        broker.topics
+        broker.produce("t", "x")
+
+over = False
+with Broker(process=sys.argv[1] == "process") as broker:
+    broker.create_topic("t")
+    broker.groups["g"].commit("t", 0)
+    asking = threading.Thread(target=ask)
+    if sys.argv[3] == "busy":
+        asking.start()
+    for _ in range(5):
+        {"fork": fork, "start": start, "pool": pool}[sys.argv[2]]()
+    over = True
+    if sys.argv[3] == "busy":
+        asking.join()
+"""
+
+
+@pytest.mark.parametrize("work", ["idle", "busy"])
+@pytest.mark.parametrize("how", ["fork", "start", "pool"])
+@pytest.mark.parametrize("where", ["thread", "process"])
+def test_a_forked_process_says_nothing_of_the_broker_at_its_end(where, how, work):
+    done = subprocess.run(
+        [sys.executable, "-W", "always", "-c", PROGRAM, where, how, work],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SOON_S,
+    )
+    assert (done.stderr, done.returncode) == ("", 0)

@@ -10,6 +10,7 @@ import os
 from asyncio import all_tasks, current_task, gather, run_coroutine_threadsafe
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from contextlib import suppress
 from contextvars import Context
 from selectors import DefaultSelector
 from threading import get_ident
@@ -66,6 +67,12 @@ class OwnLoop(asyncio.SelectorEventLoop):
         self._internal_fds: int = getattr(self, "_internal_fds", 0) + 1
         self._add_reader(mine.fileno(), self._read_from_self)  # type: ignore[attr-defined]
 
+    def _make_socket_transport(self, *arguments: Any, **named: Any) -> asyncio.Transport:
+        """As the base class makes it, and without a word where it ends in a forked process."""
+        make: Any = super()._make_socket_transport  # type: ignore[misc]
+        transport: asyncio.Transport = owned(make(*arguments, **named), _forget_socket)
+        return transport
+
     async def create_server(  # type: ignore[override]
         self, factory: Any, host: str, port: int, *, backlog: int = 100, **options: Any
     ) -> asyncio.Server:
@@ -98,6 +105,10 @@ class OwnLoop(asyncio.SelectorEventLoop):
         return made
 
 
+def _forget_socket(transport: Any) -> None:
+    transport._sock = None  # noqa: SLF001  (its `__del__` goes by that; the socket is closed itself)
+
+
 def _new_socket(host: str) -> OwnSocket:
     sock = OwnSocket(_socket.AF_INET6 if ":" in host else _socket.AF_INET, _socket.SOCK_STREAM, 0)
     sock.setblocking(False)
@@ -111,8 +122,10 @@ class LoopThread:
         self._loop = Context().run(OwnLoop)
         self._thread = start_thread(self._run, "kohort-testing")
 
-    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Wait for the result. Raises what the coroutine raises."""
+    def run(self, work: Coroutine[Any, Any, Result], *, cancel: bool = True) -> Result:
+        """Wait for the result. Raises what the coroutine raises. Where the wait is interrupted, the
+        coroutine is cancelled; without `cancel` it goes on to its end.
+        """
         if get_ident() == self._thread.ident:
             work.close()
             raise RuntimeError("called in the thread of the broker, expected the test's")
@@ -124,12 +137,16 @@ class LoopThread:
         except KohortError as error:  # where it was raised says nothing to a test
             raise error.with_traceback(None) from None
         except BaseException:
-            future.cancel()
+            if cancel:
+                future.cancel()
             raise
 
     def close(self) -> None:
-        """End the thread; what still runs in it is cancelled."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        """End the thread; what still runs in it is cancelled. It may be called again where it was
+        interrupted.
+        """
+        with suppress(RuntimeError):  # it has ended
+            self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
     def _run(self) -> None:

@@ -6,34 +6,40 @@ copies at once. A process that is executed gets none: Python marks what it opens
 """
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol, TypeVar
-from weakref import WeakSet
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+Thing = TypeVar("Thing", bound=Any)
 
 
-class Closable(Protocol):
-    """`close` gives a descriptor back, and leaves what others have of the same thing alone."""
-
-    def close(self) -> None: ...
-
-
-Thing = TypeVar("Thing", bound=Closable)
-_owned: "WeakSet[Closable]" = WeakSet()
+def _close(thing: Any) -> None:
+    """Give a descriptor back, and leave what others have of the same thing alone."""
+    thing.close()
 
 
-def owned(thing: Thing) -> Thing:
-    """The thing itself, for as long as it lives closed in each process that is forked."""
-    _owned.add(thing)
+_owned: "WeakKeyDictionary[Any, Callable[[Any], None]]" = WeakKeyDictionary()
+
+
+def owned(thing: Thing, forget: Callable[[Any], None] = _close) -> Thing:
+    """The thing itself, for as long as it lives closed in each process that is forked.
+
+    `forget` does what is to be done there instead of closing it: the thing must not say at its end
+    that it was not closed.
+    """
+    _owned[thing] = forget
     return thing
 
 
-def _close_all() -> None:
+def _forget_all() -> None:
     """In the new process: nothing here is its own."""
-    for thing in tuple(_owned):
+    things = tuple(_owned.items())  # none ends before all are done: one may refer to another
+    for thing, forget in things:
         with suppress(Exception):  # a fork may come at any moment of the broker's thread
-            thing.close()
+            forget(thing)
     _owned.clear()
 
 
 if hasattr(os, "register_at_fork"):  # there is no fork on Windows
-    os.register_at_fork(after_in_child=_close_all)
+    os.register_at_fork(after_in_child=_forget_all)
