@@ -561,3 +561,20 @@ def test_only_committed_records_are_read_unless_all_are_asked_for(process):
         ended = ["committed", "open", "behind the open one"]
         assert [record.text for record in broker.read(topic, 3)] == ended, "waits for the marker"
         assert [record.text for record in broker.read(topic, partition=0)] == ended
+
+
+@both
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")  # nor has it begun
+def test_close_can_be_repeated_where_an_alarm_interrupts_it(process, alarm, tmp_path):
+    threads, struck = threading.active_count(), 0
+    for milliseconds in (2, 20, 100, 400):
+        broker = Broker(process=process, data_dir=tmp_path / "data")
+        struck += alarm(broker.start, 1_000 * milliseconds)
+        broker.close()
+        broker.start()
+        assert broker.topics == []
+        struck += alarm(broker.close, 100 * milliseconds)
+        broker.close()
+        assert not broker.is_running
+        assert threading.active_count() == threads
+    assert struck, "no alarm came while it began or ended"

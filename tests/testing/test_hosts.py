@@ -2,6 +2,7 @@
 
 import os
 import signal
+from functools import partial
 
 import pytest
 from tests.testing.test_stage import plan
@@ -71,24 +72,6 @@ def test_an_answer_that_nobody_waits_for_any_more(monkeypatch):
     host.close()
 
 
-def test_a_message_that_is_cut_in_the_middle_ends_the_process(monkeypatch):
-    host = ProcessHost()
-    host.start(plan())
-
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(type(host._pipe), "recv", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            host.ask("time_ms")
-    assert not host.is_running
-    host.start(plan())
-    assert host.ask("time_ms") == 1_000
-    host.kill()
-    host.close()
-
-
 def test_an_error_is_of_the_same_kind_wherever_the_broker_is(host):
     host.start(plan(nodes=2))
     with pytest.raises(TypeError):
@@ -131,7 +114,7 @@ def test_a_process_that_is_silent_is_named(monkeypatch):
     monkeypatch.setattr("kohort.testing.hosts.ASK_SECONDS", 0.3)
     host = ProcessHost()
     host.start(plan())
-    monkeypatch.setattr("kohort.testing.hosts._is_readable", lambda *_: False)
+    monkeypatch.setattr(host._pipe, "receive", lambda *_: None)
     with pytest.raises(KohortError, match=f"its process {host.pid} is silent for 0.3 s"):
         host.ask("time_ms")
     host.kill()
@@ -150,3 +133,36 @@ def test_a_broker_whose_process_is_stopped_can_be_closed(monkeypatch):
         with pytest.raises(KohortError, match=f"its process {pid} is stopped"):
             broker.create_topic("u")
     assert not os.path.exists(f"/proc/{pid}")  # noqa: PTH110
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")  # nor has it begun
+def test_a_command_that_an_alarm_interrupts_at_any_moment_spoils_none_after_it(host, alarm):
+    host.start(plan())
+    pid = host.pid if isinstance(host, ProcessHost) else None
+    struck = 0
+    for microseconds in range(5, 1_505, 3):
+        struck += alarm(lambda: host.ask("time_ms"), microseconds)
+        assert host.is_running, f"after {microseconds} microseconds"
+        assert host.ask("coordinator", "g") == 0, "and not the time, which nobody waits for"
+    assert struck, "no alarm came while a command ran"
+    if pid is not None:
+        assert host.pid == pid
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")  # nor has it begun
+def test_a_start_or_an_end_that_an_alarm_interrupts_can_be_repeated(host, alarm, tmp_path):
+    """As often as it is: there is one broker or none, and nothing holds its directory or port."""
+    struck = 0
+    wanted = plan(data_dir=str(tmp_path / "data"))
+    for milliseconds in (1, 5, 20, 80, 160, 320):
+        struck += alarm(partial(host.start, wanted), 1_000 * milliseconds)
+        if not host.is_running:
+            bootstrap = host.start(wanted)
+            wanted = plan(data_dir=wanted.data_dir, port=int(bootstrap.rpartition(":")[2]))
+        assert host.ask("time_ms") == 1_000
+        pid = host.pid if isinstance(host, ProcessHost) else None
+        struck += alarm(host.stop, 20 * milliseconds**2)
+        host.stop()
+        assert not host.is_running
+        assert pid is None or not os.path.exists(f"/proc/{pid}")  # noqa: PTH110
+    assert struck, "no alarm came while one began or ended"

@@ -4,17 +4,17 @@ Both take the same commands, those of a `Stage`.
 """
 
 import _socket
+import asyncio
 import os
 import signal
 import sys
 from itertools import count
 from multiprocessing.connection import Connection
 from pathlib import Path
-from selectors import EVENT_READ, DefaultSelector
 from subprocess import DEVNULL, Popen
 from tempfile import TemporaryFile
 from threading import Lock
-from typing import IO, Any, Protocol
+from typing import IO, Any, Literal, Protocol
 
 import kohort
 from kohort.errors import KohortError
@@ -23,6 +23,7 @@ from kohort.testing.disk import MemoryDisk, RealDisk
 from kohort.testing.lines import Lines
 from kohort.testing.loop import LoopThread
 from kohort.testing.owned import owned
+from kohort.testing.pipe import CommandPipe
 from kohort.testing.stage import Plan, Stage
 
 __tracebackhide__ = True
@@ -79,11 +80,16 @@ class Host(Protocol):
 
 
 class ThreadHost:
-    """In this process: any client may be in any thread but the broker's own."""
+    """In this process: any client may be in any thread but the broker's own.
+
+    A start and an end are never left half done: where the test is interrupted, they go on in the
+    loop, and what comes next waits for them.
+    """
 
     def __init__(self, loop: LoopThread) -> None:
         self._loop = loop
         self._stage: Stage | None = None
+        self._changing = asyncio.Lock()
         self._lines: list[str] = []
         self._memory = MemoryDisk()
 
@@ -96,11 +102,11 @@ class ThreadHost:
         raise KohortError("the broker is a thread of this process, use Broker(process=True)")
 
     def start(self, plan: Plan) -> str:
-        disk = self._memory if plan.data_dir == IN_MEMORY else RealDisk(synced=False)
-        stage = Stage(plan, Lines(self._lines), disk)
-        bootstrap = self._loop.run(stage.start())
-        self._stage = stage
-        return bootstrap
+        try:
+            return self._loop.run(self._start(plan), cancel=False)
+        except BaseException:
+            self.stop()
+            raise
 
     def ask(self, command: str, *arguments: Any, **named: Any) -> Any:
         if self._stage is None:
@@ -108,14 +114,24 @@ class ThreadHost:
         return self._loop.run(getattr(self._stage, command)(*arguments, **named))
 
     def stop(self) -> None:
-        stage, self._stage = self._stage, None
-        if stage is not None:
-            self._loop.run(stage.stop())
+        self._loop.run(self._end("stop"), cancel=False)
 
     def abandon(self) -> None:
-        stage, self._stage = self._stage, None
-        if stage is not None:
-            self._loop.run(stage.abandon())
+        self._loop.run(self._end("abandon"), cancel=False)
+
+    async def _start(self, plan: Plan) -> str:
+        async with self._changing:
+            disk = self._memory if plan.data_dir == IN_MEMORY else RealDisk(synced=False)
+            stage = Stage(plan, Lines(self._lines), disk)
+            bootstrap = await stage.start()
+            self._stage = stage
+            return bootstrap
+
+    async def _end(self, how: Literal["stop", "abandon"]) -> None:
+        async with self._changing:
+            stage, self._stage = self._stage, None
+            if stage is not None:
+                await getattr(stage, how)()
 
     def check(self) -> None:
         """A thread that does not answer does not say why."""
@@ -139,7 +155,7 @@ class ProcessHost:
 
     def __init__(self) -> None:
         self._process: Popen[bytes] | None = None
-        self._pipe: Connection[Any, Any] | None = None
+        self._pipe: CommandPipe | None = None
         self._said: IO[bytes] | None = None  # a file without a name: no test can remove it
         self._asking = Lock()
         self._numbers = count(1)
@@ -160,10 +176,11 @@ class ProcessHost:
         self._end()  # reap a process that died by itself
         if self._said is None:
             self._said = owned(TemporaryFile(prefix="kohort-"))  # noqa: SIM115
-        self._pipe, theirs = _pipe()
+        mine, theirs = _pipe()
+        self._pipe = CommandPipe(mine)
         with theirs:
             number = theirs.fileno()
-            self._process = Popen(  # noqa: S603  (our own command)
+            process = Popen(  # noqa: S603  (our own command)
                 [_PYTHON, "-P", "-c", _PROGRAM, _ROOT, str(number)],
                 stdin=DEVNULL,
                 stdout=self._said,
@@ -172,6 +189,7 @@ class ProcessHost:
                 umask=_UMASK,
                 pass_fds=(number,),
             )
+            self._process = owned(process, _forget_process)
         try:
             self._pipe.send(plan)
             bootstrap: str = self._answer(0, START_SECONDS)
@@ -185,13 +203,7 @@ class ProcessHost:
             if self._pipe is None or not self.is_running:
                 raise KohortError("the broker does not run, start it first")
             number = next(self._numbers)
-            try:
-                self._pipe.send((number, command, arguments, named))
-            except OSError:
-                raise self._ended() from None
-            except BaseException:
-                self.kill()  # it may have got half a message
-                raise
+            self._pipe.send((number, command, arguments, named))
             return self._answer(number, ASK_SECONDS)
 
     def _answer(self, number: int, seconds: float) -> Any:
@@ -209,9 +221,13 @@ class ProcessHost:
     def _next_answer(self, deadline: float, seconds: float) -> tuple[int, Any, Exception | None]:
         assert self._pipe is not None
         stopped = 0
-        while not _is_readable(self._pipe, LOOK_SECONDS):
-            if not self.is_running:
-                raise self._ended()
+        while True:
+            try:
+                answer: tuple[int, Any, Exception | None] | None = self._pipe.receive(LOOK_SECONDS)
+            except EOFError:
+                raise self._ended() from None
+            if answer is not None:
+                return answer
             stopped = stopped + 1 if self.is_stopped else 0
             if stopped * LOOK_SECONDS > STOPPED_SECONDS:
                 self.check()
@@ -220,14 +236,6 @@ class ProcessHost:
                     f"the broker has not answered: its process {self.pid} is silent for"
                     f" {seconds:g} s:\n{self.log()}"
                 )
-        try:
-            answer: tuple[int, Any, Exception | None] = self._pipe.recv()
-        except (EOFError, OSError):
-            raise self._ended() from None
-        except BaseException:
-            self.kill()  # the rest of the message would be taken for the next one
-            raise
-        return answer
 
     @property
     def is_stopped(self) -> bool:
@@ -282,30 +290,28 @@ class ProcessHost:
         return KohortError(f"the broker has ended:\n{self.log()}")
 
     def _end(self) -> None:
-        """Let the process end in order, also one that is stopped."""
-        process, self._process = self._process, None
-        pipe, self._pipe = self._pipe, None
-        if process is not None and process.poll() is None:
-            process.terminate()
-            process.send_signal(signal.SIGCONT)
+        """Let the process end in order, also one that is stopped. It is forgotten last: who
+        interrupts this can call it again.
+        """
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            self._process.send_signal(signal.SIGCONT)
             deadline = monotonic() + STOP_SECONDS
-            while process.poll() is None and monotonic() < deadline:
+            while self._process.poll() is None and monotonic() < deadline:
                 sleep(WAIT_SECONDS)
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-        if pipe is not None:
-            pipe.close()
+            if self._process.poll() is None:
+                self._process.kill()
+            self._process.wait()
+        if self._pipe is not None:
+            self._pipe.close()
+        self._process = self._pipe = None
+
+
+def _forget_process(process: "Popen[bytes]") -> None:
+    process.returncode = 0  # who is not its parent cannot ask, and needs no warning that it runs
 
 
 def _pipe() -> tuple["Connection[Any, Any]", "Connection[Any, Any]"]:
     """As `multiprocessing.Pipe` makes them, which asks `socket.socketpair`."""
     mine, theirs = (owned(Connection(end.detach())) for end in _socket.socketpair())
     return mine, theirs
-
-
-def _is_readable(pipe: "Connection[Any, Any]", seconds: float) -> bool:
-    """As its `poll` does, which asks `time.monotonic`."""
-    with DefaultSelector() as selector:
-        selector.register(pipe, EVENT_READ)
-        return bool(selector.select(seconds))

@@ -58,10 +58,9 @@ class Threads(ThreadPoolExecutor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002, ARG002  (its base class has them)
-        if not self._over:
-            self._over = True
-            for _ in self._workers:
-                self._tasks.put(None)
+        self._over = True
+        for _ in self._workers:  # again, where an earlier call was interrupted
+            self._tasks.put(None)
         if wait:
             for worker in self._workers:
                 worker.join()
