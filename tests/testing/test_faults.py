@@ -1,5 +1,7 @@
 """Faults on demand: what a client sees of each."""
 
+import re
+
 import pytest
 from tests.serve.talk import Talk, frame
 from tests.testing.members import beat, join
@@ -7,7 +9,14 @@ from tests.testing.members import beat, join
 from kohort.errors import ErrorCode, KohortError
 from kohort.server.intake import FRAMES_MAX
 from kohort.testing import Broker, WaitTimeoutError
+from kohort.wire.apis import APIS
 from kohort.wire.messages.api_versions import ApiVersionsRequest
+from kohort.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
 from kohort.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -280,9 +289,60 @@ def test_a_fault_that_would_never_strike_is_refused(broker, client, whose, told)
     assert client.commit("g", "t", 1) == 0
 
 
+OF_GROUPS = {
+    *("OffsetCommit", "OffsetFetch", "FindCoordinator", "JoinGroup", "Heartbeat", "LeaveGroup"),
+    *("SyncGroup", "DescribeGroups", "AddOffsetsToTxn", "TxnOffsetCommit", "DeleteGroups"),
+    *("OffsetDelete", "ConsumerGroupHeartbeat", "ConsumerGroupDescribe"),
+    *("ConsumerGroupPrepareAssignment", "ConsumerGroupInstallAssignment"),
+}
+OF_TOPICS = {
+    *("Produce", "Fetch", "ListOffsets", "Metadata", "OffsetCommit", "OffsetFetch"),
+    *("CreateTopics", "DeleteTopics", "DeleteRecords", "OffsetForLeaderEpoch"),
+    *("AddPartitionsToTxn", "WriteTxnMarkers", "TxnOffsetCommit", "AlterReplicaLogDirs"),
+    *("DescribeLogDirs", "CreatePartitions", "ElectLeaders", "AlterPartitionReassignments"),
+    *("ListPartitionReassignments", "OffsetDelete", "DescribeProducers", "DescribeTopicPartitions"),
+    *("ConsumerGroupHeartbeat", "ConsumerGroupInstallAssignment"),
+}
+KINDS = {
+    "drop": lambda faults, api, **whose: faults.drop(api, **whose),
+    "delay": lambda faults, api, **whose: faults.delay(api, 1, **whose),
+    "close": lambda faults, api, **whose: faults.close(api, **whose),
+    "error": lambda faults, api, **whose: faults.error(api, "UNKNOWN_SERVER_ERROR", **whose),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("what", "apis"), [("group", OF_GROUPS), ("topic", OF_TOPICS)])
+def test_a_group_or_topic_is_refused_where_no_request_of_the_api_names_one(kind, what, apis):
+    with Broker(in_memory=True) as broker:
+        for api in APIS.values():
+            if api.name in apis:
+                KINDS[kind](broker.faults, api.name, **{what: "x"})
+            else:
+                line = f"{what} is 'x', expected None: {api.name} names no {what}"
+                with pytest.raises(KohortError, match=re.escape(line)):
+                    KINDS[kind](broker.faults, api.name, **{what: "x"})
+        assert len(list(broker.faults)) == len(apis)
+
+
+def test_what_has_the_name_of_a_topic_and_is_none_is_no_topic(broker, client):
+    """The protocol of a member, or the setting of a topic."""
+    broker.faults.drop("CreateTopics", topic="cleanup.policy")
+    config = CreatableTopicConfig(name="cleanup.policy", value="compact")
+    topic = CreatableTopic(name="v", num_partitions=1, replication_factor=1, configs=[config])
+    assert client.ask(CreateTopicsRequest(topics=[topic])).topics[0].error_code == 0
+
+
+def test_a_transaction_is_no_group_though_it_has_the_name_of_one(broker, client):
+    fault = broker.faults.error("FindCoordinator", "NOT_COORDINATOR", group="g", times=None)
+    for key_type, hits in ((1, 0), (0, 1)):
+        client.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["g"]), 4)
+        assert fault.hits == hits
+
+
 def test_a_delay_and_an_error_have_to_be_some(broker):
     for seconds in (-1, float("nan"), float("inf"), "1"):
-        with pytest.raises(KohortError, match="expected 0 or more"):
+        with pytest.raises(KohortError, match="expected seconds, 0 to"):
             broker.faults.delay("Fetch", seconds)
     for none in (0, "NONE"):
         with pytest.raises(KohortError, match="no error"):

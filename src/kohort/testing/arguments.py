@@ -9,6 +9,7 @@ from typing import Any
 from kohort.errors import KohortError
 
 __tracebackhide__ = True
+SECONDS_MAX = 10 * 365 * 86_400  # as far as the clock can be moved
 
 
 def check_names(what: str, names: Iterable[str], known: Iterable[str]) -> None:
@@ -29,6 +30,13 @@ def check_bool(name: str, value: object) -> None:
 def check_whole(name: str, value: object, least: int = 0) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise KohortError(f"{name} is {value!r}, expected a whole number, {least} or more")
+
+
+def check_seconds(name: str, value: object) -> None:
+    """A wait of nan seconds would never end, and one of inf is none that a test should have."""
+    whole = isinstance(value, int | float) and not isinstance(value, bool)
+    if not whole or not 0 <= value <= SECONDS_MAX:  # type: ignore[operator]  (a number)
+        raise KohortError(f"{name} is {value!r}, expected seconds, 0 to {SECONDS_MAX}")
 
 
 def check_text(name: str, value: object) -> None:

@@ -6,19 +6,19 @@
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from itertools import count
-from math import inf
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from kohort.errors import ErrorCode, KohortError
 from kohort.runtime.clocks import monotonic, sleep
-from kohort.testing.gate import Fault
+from kohort.testing.arguments import check_seconds, check_whole
+from kohort.testing.gate import Fault, names_a_group, names_a_topic
 from kohort.testing.groups import LOOK_S, WAIT_S, WaitTimeoutError
 from kohort.wire.apis import APIS
 
 __tracebackhide__ = True
 _WHOSE = ("times", "client_id", "group", "topic", "node")
-_KEYS = {api.name: api.key for api in APIS.values()}
+_APIS = {api.name: api for api in APIS.values()}
 
 
 class Commands(Protocol):
@@ -83,7 +83,11 @@ class FaultHandle(ActiveFault):
         return found
 
     def wait(self, hits: int = 1, *, timeout: float = WAIT_S) -> None:
-        """Wait until it has struck so often. Raises WaitTimeoutError."""
+        """Wait until it has struck so often. Raises WaitTimeoutError, and KohortError for what is no
+        count and no time.
+        """
+        check_whole("hits", hits)
+        check_seconds("timeout", timeout)
         deadline = monotonic() + timeout
         while (found := self.hits) < hits:
             if monotonic() > deadline:
@@ -99,7 +103,8 @@ class Faults:
     `times` is for how many requests, one by default, None for all until it is cleared. `client_id`,
     `group` and `topic` say whose: a request counts when it names that group or topic, alone or
     among others. `node` is the index of a node. Each call returns a FaultHandle, and raises
-    KohortError for an API that is not served. Of several faults that match, the oldest strikes.
+    KohortError for an API that is not served, and for a group or topic where the requests of the
+    API name none, as Fetch names no group. Of several faults that match, the oldest strikes.
     """
 
     def __init__(self, broker: Commands) -> None:
@@ -121,8 +126,7 @@ class Faults:
         """Handle the request so many real seconds later, and after it what is behind it on its
         connection.
         """
-        if not isinstance(seconds, int | float) or not 0 <= seconds < inf:
-            raise KohortError(f"delay is {seconds!r} seconds, expected 0 or more")
+        check_seconds("delay", seconds)
         return self._add(
             api, f"delay of {api}", {"kind": "delay", "seconds": seconds}, times=times, **whose
         )
@@ -195,13 +199,20 @@ class Faults:
             near = get_close_matches(name, _WHOSE, n=1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_WHOSE)}"
             raise KohortError(f"no argument of this fault is called {name}; {hint}")
-        if api not in _KEYS:
-            near = get_close_matches(str(api), _KEYS, n=1)
+        if api not in _APIS:
+            near = get_close_matches(str(api), _APIS, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise KohortError(f"no API is called {api}{hint}")
         _check("client_id", client_id, str)
         _check("group", group, str)
         _check("topic", topic, str)
+        request = _APIS[api].request
+        for name, value, can_match in (
+            ("group", group, names_a_group),
+            ("topic", topic, names_a_topic),
+        ):
+            if value is not None and not can_match(request):
+                raise KohortError(f"{name} is {value!r}, expected None: {api} names no {name}")
         _check("node", node, int)
         if node is not None and not 0 <= node < self._broker.nodes:
             raise KohortError(f"there is no node {node}, expected 0 to {self._broker.nodes - 1}")
@@ -211,7 +222,7 @@ class Faults:
         number = next(self._numbers)
         handle = FaultHandle(self._broker, number, what, lambda: self._end(handle))
         made = Fault(
-            api=_KEYS[api],
+            api=_APIS[api].key,
             client_id=client_id,
             group=group,
             topic=topic,

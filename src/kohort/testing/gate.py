@@ -7,10 +7,8 @@ The first fault that matches decides. Requests of `kohort.testing` itself always
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, Literal
-
-import msgspec
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode, WireError
@@ -22,10 +20,14 @@ from kohort.terms import NO_TOPIC_ID, Millis, TopicId
 from kohort.wire.messages.fetch import FetchRequest
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
 from kohort.wire.messages.produce import ProduceRequest
+from kohort.wire.schema import Primitive, fields_of
 
 OWN_CLIENT_ID = "kohort.testing"
-_GROUPS = ("group_id", "group_ids", "groups_names", "groups", "group")
-_TOPICS = ("topic", "topics", "name", "topic_name", "topic_names", "subscribed_topic_names")
+_GROUPS = frozenset({"group_id", "group_ids", "groups_names", "groups"})
+_TOPICS = frozenset(
+    {"topic", "name", "topic_name", "topic_names", "topic_id", "subscribed_topic_names"}
+)
+_OF_GROUPS = 0  # the type of FindCoordinator's keys
 
 Kind = Literal["delay", "drop", "close", "lose", "error"]
 
@@ -145,19 +147,37 @@ def _refuse(call: Call[Any], code: ErrorCode) -> None:
     call.token.answer(call.request.refused(error))
 
 
+def names_a_group(request: type[Any]) -> bool:
+    """Whether requests of this class name groups."""
+    return request is FindCoordinatorRequest or bool(_paths(request, _GROUPS))
+
+
+def names_a_topic(request: type[Any]) -> bool:
+    """Whether requests of this class name topics."""
+    return bool(_paths(request, _TOPICS))
+
+
 def _groups(request: Any) -> Iterator[str]:
     """The groups that a request names."""
     if isinstance(request, FindCoordinatorRequest):
-        yield request.key
-        yield from request.coordinator_keys
-    yield from _texts(request, _GROUPS)
+        if request.key_type == _OF_GROUPS:
+            yield request.key
+            yield from request.coordinator_keys
+        return
+    for path in _paths(type(request), _GROUPS):
+        yield from _values(request, path)
 
 
 def _topics(node: Node, request: Any) -> Iterator[str]:
     """The topics that a request names, by name or id, or the fetch session of which it is."""
-    yield from _texts(request, _TOPICS)
     catalog = node.cluster.catalog
-    ids = [TopicId(value) for value in _values(request, ("topic_id",))]
+    ids: list[TopicId] = []
+    for path in _paths(type(request), _TOPICS):
+        for value in _values(request, path):
+            if isinstance(value, bytes):
+                ids.append(TopicId(value))
+            else:
+                yield value
     if isinstance(request, FetchRequest):
         session = node.cluster.fetch_sessions.known(request.session_id)
         for name, topic_id in () if session is None else session.partitions:
@@ -168,16 +188,26 @@ def _topics(node: Node, request: Any) -> Iterator[str]:
             yield catalog.by_id[topic_id].name
 
 
-def _texts(message: Any, names: tuple[str, ...]) -> Iterator[str]:
-    return (value for value in _values(message, names) if isinstance(value, str))
+@cache
+def _paths(message: type[Any], names: frozenset[str]) -> tuple[tuple[str, ...], ...]:
+    """The way to each field of these names, at any depth. What is called `name` counts where it is
+    that of a topic: configs, protocols and users have names, too.
+    """
+    found: list[tuple[str, ...]] = []
+    for field in fields_of(message):
+        if not isinstance(field.of, Primitive):
+            below = _paths(field.of, names)
+            found += (
+                (field.name, *path) for path in below if path != ("name",) or "topic" in field.name
+            )
+        elif field.name in names:
+            found.append((field.name,))
+    return tuple(found)
 
 
-def _values(message: Any, names: tuple[str, ...]) -> Iterator[Any]:
-    """The values of all fields of these names, at any depth, lists element by element."""
-    for name in message.__struct_fields__:
-        value = getattr(message, name)
-        for item in value if isinstance(value, list) else (value,):
-            if isinstance(item, msgspec.Struct):
-                yield from _values(item, names)
-            elif name in names:
-                yield item
+def _values(message: Any, path: tuple[str, ...]) -> Iterator[Any]:
+    """What stands at the end of the path, lists element by element, but for null."""
+    value = getattr(message, path[0])
+    for item in value if isinstance(value, list) else (value,):
+        if item is not None:
+            yield from _values(item, path[1:]) if path[1:] else (item,)
