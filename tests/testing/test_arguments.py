@@ -1,9 +1,16 @@
 """Wrong arguments are told of in one line, by everything of the kit that takes some."""
 
+import re
+from inspect import signature
+from math import inf, nan
+
 import pytest
 
 from kohort.errors import KohortError
-from kohort.testing import Broker, arguments
+from kohort.testing import Broker, WaitTimeoutError, arguments
+from kohort.testing.faults import FaultHandle, Faults
+from kohort.testing.groups import GroupHandle, Groups
+from kohort.testing.handles import ClockHandle, NodeHandle
 
 
 @pytest.mark.parametrize(
@@ -82,6 +89,49 @@ def test_it_is_one_line_of_a_broker_that_runs(call, line, broker):
     with pytest.raises(KohortError, match=line) as raised:
         call(broker)
     assert "\n" not in str(raised.value)
+
+
+NO_TIMES = (nan, inf, -inf, -1, -0.001, 10**400, "1", None, True, [1])
+WAITS = {
+    "Broker.read": lambda b, s: b.read("t", 1, timeout=s),
+    "GroupHandle.wait": lambda b, s: b.groups["g"].wait("Stable", timeout=s),
+    "GroupHandle.wait_committed": lambda b, s: b.groups["g"].wait_committed("t", 5, timeout=s),
+    "FaultHandle.wait": lambda b, s: b.faults.drop("Fetch").wait(timeout=s),
+    "Faults.delay": lambda b, s: b.faults.delay("Fetch", s),
+    "ClockHandle.advance": lambda b, s: b.clock.advance(s),
+}
+
+
+@pytest.mark.parametrize("seconds", NO_TIMES, ids=repr)
+@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
+def test_a_time_that_is_none_is_one_line_and_nobody_waits(wait, seconds, broker):
+    with pytest.raises((KohortError, TypeError, ValueError)) as raised:
+        wait(broker, seconds)
+    assert re.match(
+        rf"(timeout|delay|advance) is {re.escape(repr(seconds))}( seconds)?, expected .",
+        str(raised.value),
+    )
+    assert "\n" not in str(raised.value)
+    broker.faults.clear()
+
+
+@pytest.mark.parametrize("wait", [WAITS["Broker.read"], WAITS["GroupHandle.wait"]])
+def test_to_wait_no_time_at_all_is_fine(wait, broker):
+    with pytest.raises(WaitTimeoutError):
+        wait(broker, 0)
+
+
+def test_the_table_has_whatever_waits():
+    """Every public method with a number of seconds among its arguments."""
+    kinds = (Broker, GroupHandle, Groups, Faults, FaultHandle, ClockHandle, NodeHandle)
+    found = {
+        f"{kind.__name__}.{name}"
+        for kind in kinds
+        for name, method in vars(kind).items()
+        if not name.startswith("_") and callable(method)
+        if {"timeout", "seconds"} & set(signature(method).parameters)
+    }
+    assert found == set(WAITS)
 
 
 def test_what_a_report_shows_of_them_never_fails():

@@ -19,6 +19,7 @@ from kohort.testing.arguments import (
     check_bool,
     check_choice,
     check_mapping,
+    check_seconds,
     check_text,
     check_whole,
 )
@@ -347,6 +348,7 @@ class Broker:
         if partition is not None:
             check_whole("partition", partition)
         check_choice("isolation_level", isolation_level, ("read_committed", "read_uncommitted"))
+        check_seconds("timeout", timeout)
         deadline = monotonic() + timeout
         while True:
             found: list[Record] = self.ask("read", topic, partition, isolation_level)

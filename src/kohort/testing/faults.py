@@ -83,8 +83,8 @@ class FaultHandle(ActiveFault):
         return found
 
     def wait(self, hits: int = 1, *, timeout: float = WAIT_S) -> None:
-        """Wait until it has struck so often. Raises WaitTimeoutError, and KohortError for what is no
-        count and no time.
+        """Wait until it has struck so often. Raises WaitTimeoutError, and KohortError for no count
+        or time.
         """
         check_whole("hits", hits)
         check_seconds("timeout", timeout)

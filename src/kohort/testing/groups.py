@@ -11,7 +11,7 @@ from kohort.client.admin.views import GroupDescription, MemberDescription
 from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.runtime.clocks import monotonic, sleep
 from kohort.terms import GroupState, TopicPartition
-from kohort.testing.arguments import check_text, check_whole
+from kohort.testing.arguments import check_seconds, check_text, check_whole
 from kohort.testing.history import (
     Commit,
     GroupRecord,
@@ -155,6 +155,7 @@ class GroupHandle:
         KohortError for a state that does not exist.
         """
         _check(state, members, where)
+        check_seconds("timeout", timeout)
         deadline = monotonic() + timeout
         while True:
             found = self.describe()
@@ -186,6 +187,7 @@ class GroupHandle:
         check_text("topic", topic)
         if offset is not None:
             check_whole("offset", offset)
+        check_seconds("timeout", timeout)
         deadline = monotonic() + timeout
         ends = self._broker.ask("topic_ends", topic)
         if partition is not None and TopicPartition(topic, partition) not in ends:
