@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from itertools import count
 
 import pytest
 from tests.serve.talk import Talk
@@ -337,3 +338,57 @@ def test_lag_begins_where_the_log_begins():
         broker.produce("t", "c")
         join(client, "g")
         assert broker.groups["g"].lag() == {("t", 0): 1}
+
+
+def damage(data_dir, shard):
+    """Flip a bit of the log of a shard."""
+    (log,) = data_dir.rglob(f"{shard.topic}-{shard.partition}/*.log")
+    data = bytearray(log.read_bytes())
+    data[100] ^= 1
+    log.write_bytes(data)
+
+
+@pytest.mark.parametrize("process", [False, True], ids=["thread", "process"])
+def test_the_groups_of_other_shards_are_listed_though_one_is_damaged(process, tmp_path):
+    settings = {"offsets.topic.num.partitions": 4}
+    with Broker(settings, data_dir=tmp_path, process=process) as broker:
+        broker.create_topic("t")
+        shards = {}
+        for name in map("g{}".format, range(12)):
+            broker.groups[name].commit("t")
+            shards[name] = broker.ask("shard_of", name)
+        assert sorted(broker.groups) == sorted(shards)
+        assert broker.groups.missing == {}
+        gone = shards["g0"]
+        broker.stop()
+        damage(tmp_path, gone)
+        broker.start()
+        there = [name for name, shard in shards.items() if shard != gone]
+        with pytest.warns(RuntimeWarning, match="groups are missing: ") as warned:
+            assert sorted(broker.groups) == sorted(there)
+        (line,) = {str(warning.message) for warning in warned}
+        assert f"those of {gone} (COORDINATOR_NOT_AVAILABLE" in line
+        assert "\n" not in line
+        assert list(broker.groups.missing) == [gone]
+        with pytest.warns(RuntimeWarning, match=f"groups are missing: those of {gone}"):
+            assert len(broker.groups) == len(there)
+        assert there[0] in broker.groups
+        unknown = next(
+            name for name in map("u{}".format, count()) if broker.ask("shard_of", name) != gone
+        )
+        assert unknown not in broker.groups, "its shard is there, and does not have it"
+        with pytest.raises(ApiError, match="nobody leads partition"):
+            _ = "g0" in broker.groups
+
+
+def test_a_node_that_is_away_hides_no_groups_of_others():
+    with Broker({"offsets.topic.num.partitions": 4}, nodes=2, in_memory=True) as broker:
+        broker.create_topic("t", replication_factor=2)
+        names = [f"g{index}" for index in range(8)]
+        for name in names:
+            broker.groups[name].commit("t")
+        there = [name for name in names if broker.groups[name].coordinator() == 0]
+        assert 0 < len(there) < len(names)
+        broker.node(1).stop(takeover=False)
+        with pytest.warns(RuntimeWarning, match="groups are missing: those of __consumer_offsets:"):
+            assert list(broker.groups) == there

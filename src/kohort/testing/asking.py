@@ -212,13 +212,19 @@ class Asker:
         there = set(await self.topic_names()) if names else set()
         return [place for name in names if name in there for place in await self._partitions(name)]
 
-    async def group_names(self) -> list[str]:
+    async def group_names(self) -> tuple[list[str], dict[int | TopicPartition, ApiError]]:
+        """The groups that there are, and whose groups are missing among them, with the reason; see
+        `Listings`.
+        """
         found = await listings.list_groups(
             self._cluster, states=None, types=None, deadline=_deadline()
         )
-        for error in found.errors.values():
-            raise error
-        return [group.group_id for group in found]
+        return [group.group_id for group in found], dict(found.errors)
+
+    async def shard_of(self, group: str) -> TopicPartition:
+        """The partition that holds the log of a group."""
+        partitions = await self._partitions(OFFSETS_TOPIC)
+        return partitions[coordinator_partition(group, len(partitions))]
 
     async def describe(self, group: str) -> GroupDescription | None:
         """A group with its members; None when there is none."""
@@ -302,8 +308,8 @@ class Asker:
         return list(found)
 
     async def _group_log(self, group: str) -> list[Record]:
-        partitions = await self._partitions(OFFSETS_TOPIC)
-        return await self.read(OFFSETS_TOPIC, coordinator_partition(group, len(partitions)))
+        shard = await self.shard_of(group)
+        return await self.read(OFFSETS_TOPIC, shard.partition)
 
     async def delete_group(self, group: str) -> None:
         (await groups.delete_groups(self._cluster, [group], deadline=_deadline())).all()

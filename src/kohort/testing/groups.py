@@ -3,6 +3,7 @@ be. Everything here blocks; in an asyncio test, call it by `asyncio.to_thread`.
 """
 
 import asyncio
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Protocol
@@ -355,12 +356,45 @@ class Groups(Mapping[str, GroupHandle]):
         self.asked_for[group_id] = None
         return GroupHandle(self._broker, group_id)
 
+    @property
+    def missing(self) -> dict[int | TopicPartition, ApiError]:
+        """Whose groups are in no list now, and why: the index of a node, or the partition of
+        `__consumer_offsets` of a coordinator that cannot be asked, as one whose log is damaged.
+        """
+        return self._list()[1]
+
     def __contains__(self, group_id: object) -> bool:
-        return any(known == group_id for known in self)
+        """Raises ApiError where the group would be among those that are missing."""
+        names, missing = self._list()
+        if group_id in names or not missing or not isinstance(group_id, str):
+            return group_id in names
+        shard = self._broker.ask("shard_of", group_id)
+        for part, error in missing.items():
+            if isinstance(part, int) or part == shard:
+                raise error
+        return False
 
     def __iter__(self) -> Iterator[str]:
-        """The ids of those that exist now. Raises ApiError while some have no coordinator."""
-        return iter(self._broker.ask("group_names"))
+        """The ids of those that exist now. Where some are missing, a RuntimeWarning says which."""
+        return iter(self._names())
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)  # list() would ask for the length first
+        """How many exist now, with the same warning."""
+        return len(self._names())
+
+    def _names(self) -> list[str]:
+        names, missing = self._list()
+        if missing:
+            text = "; ".join(f"{_shown(part)} ({error})" for part, error in missing.items())
+            warnings.warn(f"groups are missing: {text}", RuntimeWarning, stacklevel=3)
+        return names
+
+    def _list(self) -> tuple[list[str], dict[int | TopicPartition, ApiError]]:
+        found: tuple[list[str], dict[int | TopicPartition, ApiError]] = self._broker.ask(
+            "group_names"
+        )
+        return found
+
+
+def _shown(part: int | TopicPartition) -> str:
+    return f"those of node {part}" if isinstance(part, int) else f"those of {part}"
