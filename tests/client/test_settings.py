@@ -1,12 +1,16 @@
 """Settings of clients: names, bounds and errors."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pytest
 
+from kohort import AdminClient, Consumer, Producer
 from kohort.client.address import Address
+from kohort.client.admin.settings import AdminSettings
+from kohort.client.consumer.settings import ConsumerSettings
+from kohort.client.producer.settings import ProducerSettings
 from kohort.client.settings import (
     DEFAULT_SERVER,
     addresses_of,
@@ -98,3 +102,62 @@ def test_servers_stand_in_a_dict_of_settings_or_by_themselves() -> None:
     for given in ({}, {"group.id": "g"}):
         settings, servers = taken(Some, given, {})
         assert (settings.group_id, servers) == (given.get("group.id"), addresses_of(DEFAULT_SERVER))
+
+
+ODD = [
+    *(None, True, -1, 0, 1, 1.5, float("nan"), float("inf"), 10**30, 10**5000),
+    *("", " ", "x", "\u0665", "+5", " 5", "5.0", "--5", "-", "5_0", "1" * 5000, "nan"),
+    *("\ud800", "a\x1b[2Jb", "x" * 40_000, b"5", [], [1], [None], {}, {1: 2}, object(), print, int),
+]
+
+
+def made(client: type[Any], name: str, value: Any) -> None:
+    """Read the setting as the client does, and what follows from all of them together."""
+    settings = settings_of(client, {name.replace("_", "."): value}, {})
+    if hasattr(settings, "check"):
+        settings.check()
+
+
+@pytest.mark.parametrize("value", ODD, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("client", [AdminSettings, ConsumerSettings, ProducerSettings])
+def test_an_odd_value_of_any_setting_is_taken_or_refused_in_one_clear_line(
+    client: type[Any], value: Any
+) -> None:
+    for field in fields(client):
+        try:
+            made(client, field.name, value)
+        except ValueError as error:
+            line = str(error)
+            assert field.name in line.replace(".", "_"), line
+            assert line.isprintable(), line
+            assert len(line) < 300, line
+
+
+@pytest.mark.parametrize("client", [AdminSettings, ConsumerSettings, ProducerSettings])
+def test_digits_are_those_of_ascii_in_every_setting_that_is_a_number(client: type[Any]) -> None:
+    numbers = [field.name for field in fields(client) if type(field.default) is int]
+    assert numbers
+    for name in numbers:
+        with pytest.raises(ValueError, match=f"{name.replace('_', '.')} is '\u0665', expected"):
+            made(client, name, "\u0665")
+
+
+@pytest.mark.parametrize("make", [AdminClient, Consumer, Producer])
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({1: 2}, "settings have the name 1, expected a text"),
+        ({"client.idd": "x"}, "unknown setting 'client.idd', did you mean 'client.id'?"),
+        ({"client.id": ""}, "client.id is '', expected a text that is not empty"),
+        ({"client.id": "\ud800"}, r"client.id is '\ud800', expected text in UTF-8"),
+        ({"security.protocol": "SSL"}, "security.protocol is 'SSL', expected PLAINTEXT: Kohort"),
+        ({"socket.connection.setup.timeout.ms": "\u0665"}, "is '\u0665', expected a whole number"),
+        ({"socket.connection.setup.timeout.ms": 10**400}, ", expected a whole number from 1 to 2"),
+    ],
+)
+def test_every_client_reads_its_dict_by_the_same_rules(
+    make: Any, given: dict[Any, Any], line: str
+) -> None:
+    with pytest.raises(ValueError, match=r"expected|unknown") as caught:
+        make(bootstrap_servers=given)
+    assert line in str(caught.value)

@@ -42,7 +42,7 @@ def days(text: str) -> float:
         days = float(text.removesuffix("d"))
     except ValueError:
         days = 0.0
-    if not 0 < days < 100_000:
+    if not text.isascii() or not 0 < days < 100_000:
         raise ArgumentTypeError(f"{text!r} is not a number of days, expected one above 0")
     return days
 

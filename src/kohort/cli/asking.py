@@ -222,6 +222,6 @@ def _seconds(text: str) -> float:
         seconds = float(text)
     except ValueError:
         seconds = 0.0
-    if not 0 < seconds < 86_400:
+    if not text.isascii() or not 0 < seconds < 86_400:
         raise ArgumentTypeError(f"{text!r} is not a timeout, expected seconds above 0")
     return seconds

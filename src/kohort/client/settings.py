@@ -5,15 +5,20 @@ A setting is named as upstream names it, with underscores for the dots: `session
 is refused: a client that was told to use TLS must not silently use plain text.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, field, fields
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from kohort.client.address import Address
+from kohort.escaping import visible
 
 DEFAULT_SERVER = "127.0.0.1:9092"
 INT32_MAX = 2**31 - 1
+TEXT_BYTES_MAX = 2**15 - 1  # older versions write two bytes of length
+_SHOWN_MAX = 100
+_DIGITS = re.compile(r"-?[0-9]{1,19}")  # those of ASCII: others are read as numbers by no broker
 
 SomeSettings = TypeVar("SomeSettings")
 Check = Callable[[str, Any], Any]
@@ -43,10 +48,11 @@ def whole(default: int, low: int = 0, high: int = INT32_MAX) -> Any:
     """A field that is a whole number from `low` to `high`; digits in a text will do."""
 
     def check(name: str, value: Any) -> int:
-        number = int(value) if isinstance(value, str) and value.lstrip("-").isdecimal() else value
+        number = int(value) if isinstance(value, str) and _DIGITS.fullmatch(value) else value
         if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
-            raise ValueError(f"{name} is {value!r}, expected a whole number from {low} to {high}")
-        return number
+            expected = f"a whole number from {low} to {high}"
+            raise ValueError(f"{name} is {shown(value)}, expected {expected}")
+        return int(number)
 
     return checked(default, check)
 
@@ -57,7 +63,7 @@ def flag(*, default: bool) -> Any:
     def check(name: str, value: Any) -> bool:
         found = _FLAGS.get(value.lower()) if isinstance(value, str) else value
         if not isinstance(found, bool):
-            raise ValueError(f"{name} is {value!r}, expected true or false")  # noqa: TRY004  (a value, as all)
+            raise ValueError(f"{name} is {shown(value)}, expected true or false")  # noqa: TRY004  (a value, as all)
         return found
 
     return checked(default, check)
@@ -68,8 +74,8 @@ def choice(default: str, options: Iterable[str]) -> Any:
     words = tuple(options)
 
     def check(name: str, value: Any) -> str:
-        if value not in words:
-            raise ValueError(f"{name} is {value!r}, expected one of {', '.join(words)}")
+        if not isinstance(value, str) or value not in words:
+            raise ValueError(f"{name} is {shown(value)}, expected one of {', '.join(words)}")
         return str(value)
 
     return checked(default, check)
@@ -79,13 +85,45 @@ def text(default: str | None = None) -> Any:
     """A field that is a text which is not empty, or None where that is the default."""
 
     def check(name: str, value: Any) -> str | None:
-        if value is None and default is None:
-            return None
-        if not isinstance(value, str) or not value:
-            raise ValueError(f"{name} is {value!r}, expected a text that is not empty")
-        return value
+        return None if value is None and default is None else check_text(name, value)
 
     return checked(default, check)
+
+
+def check_text(name: str, value: Any) -> str:
+    """A text that can be sent and is not empty. Raises ValueError."""
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{name} is {shown(value)}, expected a text that is not empty")
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} is {shown(value)}, expected text in UTF-8") from None
+    if size > TEXT_BYTES_MAX:
+        raise ValueError(
+            f"{name} is a text of {size} bytes in UTF-8, expected {TEXT_BYTES_MAX} at most"
+        )
+    return value
+
+
+def check_time(name: str, value: Any, unit: str, *, least: int = 0) -> float:
+    """An argument that is a time in this unit: nan would never end, and inf is no deadline. Raises
+    TypeError, and ValueError for one that is out of bounds; `least` 1 asks for more than 0.
+    """
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"{name} is {shown(value)}, expected a number of {unit}")
+    if not 0 <= value <= INT32_MAX or (least and not value):
+        expected = f"more than 0 {unit}" if least else f"0 {unit} or more"
+        raise ValueError(f"{name} is {shown(value)}, expected {expected}, {INT32_MAX} at most")
+    return value
+
+
+def shown(value: Any) -> str:
+    """A value in an error, in one short line whatever it is."""
+    try:
+        found = visible(repr(value))
+    except Exception:  # noqa: BLE001  (each class fails in its own way)
+        return f"a value of type {type(value).__name__}"
+    return found if len(found) <= _SHOWN_MAX else f"{found[: _SHOWN_MAX - 3]}..."
 
 
 def function() -> Any:
@@ -93,7 +131,7 @@ def function() -> Any:
 
     def check(name: str, value: Any) -> Any:
         if value is not None and not callable(value):
-            raise ValueError(f"{name} is {value!r}, expected a callable")
+            raise ValueError(f"{name} is {shown(value)}, expected a callable")
         return value
 
     return checked(None, check)
@@ -103,8 +141,8 @@ def plain_text() -> Any:
     """`security_protocol`: there is one, until Kohort speaks TLS and SASL."""
 
     def check(name: str, value: Any) -> str:
-        if str(value).upper() != "PLAINTEXT":
-            raise ValueError(f"{name} is {value!r}, expected PLAINTEXT: {NO_SECURITY}")
+        if not isinstance(value, str) or value.upper() != "PLAINTEXT":
+            raise ValueError(f"{name} is {shown(value)}, expected PLAINTEXT: {NO_SECURITY}")
         return "PLAINTEXT"
 
     return checked("PLAINTEXT", check)
@@ -120,23 +158,29 @@ def settings_of(
     """
     known: dict[str, Field[Any]] = {field.name: field for field in fields(cls)}  # type: ignore[arg-type]
     found = dict(keywords)
-    shown = {name: name for name in keywords}
+    spelled = {name: name for name in keywords}
     for dotted, value in given.items():
+        if not isinstance(dotted, str):
+            raise ValueError(f"settings have the name {shown(dotted)}, expected a text")  # noqa: TRY004  (as all)
         name = dotted.replace(".", "_")
         if name in keywords:
-            raise ValueError(f"{dotted} is given twice, as {keywords[name]!r} and {value!r}")
+            raise ValueError(
+                f"{dotted} is given twice, as {shown(keywords[name])} and {shown(value)}"
+            )
         found[name] = value
-        shown[name] = dotted
+        spelled[name] = dotted
     for name in found:
         if name not in known:
-            raise ValueError(f"unknown setting {shown[name]!r}{hint_for(shown[name], known)}")
+            raise ValueError(
+                f"unknown setting {shown(spelled[name])}{hint_for(spelled[name], known)}"
+            )
     values = {}
     for name, known_field in known.items():
         value = found.get(name, known_field.default)
         if value is MISSING:
             raise ValueError(f"{name} is missing")
         check: Check | None = known_field.metadata.get("check")
-        values[name] = value if check is None else check(shown.get(name, name), value)
+        values[name] = value if check is None else check(spelled.get(name, name), value)
     made = cls(**values)
     # An attribute of its own, as this is no setting: the class is frozen, and compares its fields.
     object.__setattr__(made, _GIVEN, frozenset(name for name in found if found[name] is not None))
@@ -170,11 +214,13 @@ def addresses_of(servers: str | Iterable[str]) -> list[Address]:
     """
     texts: Any = servers.split(",") if isinstance(servers, str) else servers
     if not isinstance(texts, Iterable) or isinstance(texts, bytes):
-        raise TypeError(f"bootstrap_servers is {servers!r}, expected a text or a list of texts")
+        raise TypeError(
+            f"bootstrap_servers is {shown(servers)}, expected a text or a list of texts"
+        )
     given = list(texts)
     for text in given:
         if not isinstance(text, str):
-            raise TypeError(f"bootstrap_servers has {text!r}, expected texts")
+            raise TypeError(f"bootstrap_servers has {shown(text)}, expected texts")
     return [Address.of(text.strip()) for text in given if text.strip()]
 
 

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
 from kohort.client.admin import arguments, configs, groups, listings, offsets, topics
+from kohort.client.admin.settings import AdminSettings
 from kohort.client.admin.views import (
     CreatedTopic,
     FoundOffset,
@@ -21,14 +23,11 @@ from kohort.client.admin.views import (
     TopicListing,
     TypeName,
 )
-from kohort.client.cluster import SETUP_S, Cluster
+from kohort.client.cluster import Cluster
 from kohort.client.lifetime import Client
 from kohort.client.places import ByPartition, Partition
-from kohort.client.properties import read_properties
-from kohort.client.settings import DEFAULT_SERVER, addresses_of
+from kohort.client.settings import DEFAULT_SERVER, check_text, check_time, shown, taken
 from kohort.terms import TopicPartition
-
-DEFAULT_TIMEOUT_S = 30.0
 
 
 class AdminClient(Client):
@@ -63,27 +62,19 @@ class AdminClient(Client):
         client_id: str | None = None,
         timeout: float | None = None,
     ) -> None:
-        setup_s = None
-        if isinstance(bootstrap_servers, Mapping):
-            given = read_properties(bootstrap_servers)
-            bootstrap_servers = DEFAULT_SERVER if given.servers is None else given.servers
-            client_id = given.client_id if client_id is None else client_id
-            timeout = given.timeout_s if timeout is None else timeout
-            setup_s = given.setup_s
-        timeout = DEFAULT_TIMEOUT_S if timeout is None else timeout
-        if not isinstance(timeout, int | float):
-            raise TypeError(f"timeout is {timeout!r}, expected a number of seconds")
-        if client_id is not None and not isinstance(client_id, str):
-            raise TypeError(f"client_id is {client_id!r}, expected a text")
-        if not timeout > 0:
-            raise ValueError(f"timeout is {timeout}, expected more than 0 seconds")
-        self._addresses = addresses_of(bootstrap_servers)
+        settings, self._addresses = taken(AdminSettings, bootstrap_servers, {})
+        if client_id is not None:
+            if not isinstance(client_id, str):
+                raise TypeError(f"client_id is {shown(client_id)}, expected a text")
+            settings = replace(settings, client_id=check_text("client_id", client_id))
+        self._timeout_s = settings.default_api_timeout_ms / 1000
+        if timeout is not None:
+            self._timeout_s = check_time("timeout", timeout, "seconds", least=1)
         self._cluster = Cluster(
             self._addresses,
-            client_id="kohort-admin" if client_id is None else client_id,
-            setup_s=SETUP_S if setup_s is None else setup_s,
+            client_id=settings.client_id,
+            setup_s=settings.socket_connection_setup_timeout_ms / 1000,
         )
-        self._timeout_s = timeout
 
     async def __aenter__(self) -> Self:
         self._check_open()

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from kohort.client.fetching import FetchOptions, FetchSettings
 from kohort.client.members.classic_assigning import PROTOCOLS
-from kohort.client.settings import checked, choice, flag, is_given, plain_text, text, whole
+from kohort.client.settings import checked, choice, flag, is_given, plain_text, shown, text, whole
 
 GROUP_PROTOCOLS = ("auto", "consumer", "classic")
 FALLBACKS = ("none", "uniform")
@@ -15,10 +15,13 @@ DEFAULT_STRATEGY = ("range", "cooperative-sticky")
 
 
 def _strategy(name: str, value: Any) -> tuple[str, ...]:
-    names = tuple(value.split(",")) if isinstance(value, str) else tuple(value)
-    names = tuple(name.strip() for name in names)
+    given = value.split(",") if isinstance(value, str) else value
+    names = tuple(given) if isinstance(given, Iterable) else ()
+    names = tuple(word.strip() if isinstance(word, str) else "" for word in names)
     if not names or len(set(names)) < len(names) or not set(names) <= set(PROTOCOLS):
-        raise ValueError(f"{name} is {value!r}, expected some of {', '.join(PROTOCOLS)}, each once")
+        raise ValueError(
+            f"{name} is {shown(value)}, expected some of {', '.join(PROTOCOLS)}, each once"
+        )
     return names
 
 

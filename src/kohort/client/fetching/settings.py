@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal, TypedDict
 
-from kohort.client.settings import checked, choice, flag, function, text, whole
+from kohort.client.settings import checked, choice, flag, function, shown, text, whole
 
 ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 RESETS = ("earliest", "latest", "none")
@@ -19,16 +19,16 @@ _SPELLED = re.compile(
 
 
 def _reset(name: str, value: Any) -> str:
-    if value in RESETS:
-        return str(value)
+    if isinstance(value, str) and value in RESETS:
+        return value
     if isinstance(value, str) and value.startswith(DURATION):
         try:
             duration_of(value)
         except ValueError as error:
-            raise ValueError(f"{name} is {value!r}: {error}") from None
+            raise ValueError(f"{name} is {shown(value)}: {error}") from None
         return value
     raise ValueError(
-        f"{name} is {value!r}, expected {', '.join(RESETS)} or {DURATION} with a duration"
+        f"{name} is {shown(value)}, expected {', '.join(RESETS)} or {DURATION} with a duration"
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
-from kohort.client.settings import checked, choice, flag, function, plain_text, text, whole
+from kohort.client.settings import checked, choice, flag, function, plain_text, shown, text, whole
 from kohort.wire.compression import Compression
 
 CODECS = {codec.name.lower(): int(codec) for codec in Compression}
@@ -14,15 +14,15 @@ _FLAGS = {"true": True, "false": False}
 
 
 def _acks(name: str, value: Any) -> int:
-    if isinstance(value, bool) or value not in _ACKS:
-        raise ValueError(f"{name} is {value!r}, expected all, 0 or 1")
+    if isinstance(value, bool) or not isinstance(value, int | str) or value not in _ACKS:
+        raise ValueError(f"{name} is {shown(value)}, expected all, 0 or 1")
     return _ACKS[value]
 
 
 def _idempotence(name: str, value: Any) -> bool | None:
     found = _FLAGS.get(value.lower(), value) if isinstance(value, str) else value
     if found is not None and not isinstance(found, bool):
-        raise ValueError(f"{name} is {value!r}, expected true or false")
+        raise ValueError(f"{name} is {shown(value)}, expected true or false")
     return found
 
 
