@@ -1,6 +1,7 @@
 """The words of the protocol as types: two bare ints in a row are a bug waiting for a caller."""
 
 import codecs
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -53,6 +54,26 @@ class GroupState(StrEnum):
     ASSIGNING = "Assigning"
     RECONCILING = "Reconciling"
     NOT_READY = "NotReady"
+
+
+TOPIC_NAME_MAX = 249  # characters: the partition behind it makes a folder's name of 255
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def topic_name_fault(name: str) -> str | None:
+    """Why no topic can have this name, as upstream says it; None where one can."""
+    if not name:
+        return "the empty string is not allowed"
+    if name in (".", ".."):
+        return f"'{name}' is not allowed"
+    if len(name) > TOPIC_NAME_MAX:
+        return f"the length of '{name}' is longer than the max allowed length {TOPIC_NAME_MAX}"
+    if not _TOPIC_NAME.fullmatch(name):
+        return (
+            f"'{name}' contains one or more characters other than "
+            "ASCII alphanumerics, '.', '_' and '-'"
+        )
+    return None
 
 
 def uuid_text(value: bytes) -> str:

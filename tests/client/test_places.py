@@ -1,8 +1,11 @@
 """Partitions as applications name them."""
 
+import asyncio
+
 import pytest
 
-from kohort.client.places import by_place, place_of, places_of
+from kohort import Consumer
+from kohort.client.places import by_place, check_topic, place_of, places_of
 from kohort.terms import TopicPartition
 
 
@@ -59,3 +62,22 @@ def test_values_are_by_partition() -> None:
         by_place("times", 0)  # type: ignore[arg-type]  (the same)
     with pytest.raises(TypeError, match="'orders' is no partition"):
         by_place("times", {"orders": 0})
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a b", "a/b", "\u00e9", "a\n", "x" * 250])
+def test_a_name_that_no_topic_can_have_is_refused_at_once(name: str) -> None:
+    """It would be waited for in vain: no cluster has such a topic, nor ever will."""
+    with pytest.raises(ValueError, match=r"topics has .*, expected the name of a topic: ") as why:
+        check_topic("topics", name)
+    assert str(why.value).isprintable()
+    with pytest.raises(ValueError, match="topics has"):
+        Consumer("orders", name, group_id="g")
+    with pytest.raises(ValueError, match="topics has"):
+        Consumer(group_id="g").subscribe(name)
+    with pytest.raises(ValueError, match="partitions has"):
+        asyncio.run(Consumer().assign([("orders", 0), (name, 0)]))
+
+
+def test_any_name_of_a_topic_will_do() -> None:
+    for name in ("a", "A.b_c-9", "...", "x" * 249, "__consumer_offsets"):
+        check_topic("topics", name)

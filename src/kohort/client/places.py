@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from operator import index
 from typing import Any, TypeAlias, TypeVar
 
-from kohort.terms import TopicPartition
+from kohort.escaping import visible
+from kohort.terms import TopicPartition, topic_name_fault
 
 Value = TypeVar("Value")
 
@@ -37,6 +38,13 @@ def places_of(given: Iterable[object]) -> list[TopicPartition]:
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise TypeError(f"{given!r} holds no partitions, expected some, such as [('orders', 0)]")
     return [place_of(place) for place in given]
+
+
+def check_topic(what: str, name: str) -> None:
+    """Raises ValueError for a name that no topic can have: it would be waited for in vain."""
+    fault = topic_name_fault(name)
+    if fault is not None:
+        raise ValueError(f"{what} has {name!r}, expected the name of a topic: {visible(fault)}")
 
 
 def by_place(name: str, given: Mapping[Any, Value]) -> dict[TopicPartition, Value]:

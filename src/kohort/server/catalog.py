@@ -8,7 +8,6 @@ The file has a checksum, and a copy beside it. A catalog that is lost without be
 give producer ids out again and take all settings away.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
@@ -23,14 +22,12 @@ from kohort.errors import ApiError, Broken, ErrorCode, StorageError
 from kohort.runtime.observers import Observer
 from kohort.server.scram import ScramCredential
 from kohort.storage.directory import KAFKA_METADATA
-from kohort.terms import TopicId, uuid_bytes, uuid_text
+from kohort.terms import TopicId, topic_name_fault, uuid_bytes, uuid_text
 
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state"})
 
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
-_LONGEST_NAME = 249
 PARTITIONS_MAX = 10_000  # of one topic; upstream takes as many in one request
 _PRODUCER_ID_BLOCK = 1000
 # Raised with every field that is added: a broker that does not know it must not take the file for
@@ -495,22 +492,11 @@ def _is_of_version(version: int, text: bytes) -> bool:
 
 def check_topic_name(name: str) -> None:
     """Raises ApiError for a name that no topic can have."""
-    if not name:
-        reason = "the empty string is not allowed"
-    elif name in (".", ".."):
-        reason = f"'{name}' is not allowed"
-    elif len(name) > _LONGEST_NAME:
-        reason = f"the length of '{name}' is longer than the max allowed length {_LONGEST_NAME}"
-    elif not _LEGAL_NAME.fullmatch(name):
-        reason = (
-            f"'{name}' contains one or more characters other than "
-            "ASCII alphanumerics, '.', '_' and '-'"
-        )
-    elif name == KAFKA_METADATA:
+    reason = topic_name_fault(name)
+    if reason is None and name == KAFKA_METADATA:
         reason = f"'{name}' is the log of a Kafka controller"
-    else:
-        return
-    raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
+    if reason is not None:
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
 
 
 def _checksum(content: _Content) -> str:

@@ -439,6 +439,20 @@ async def test_a_commit_for_a_topic_that_is_not_there_says_so(broker: Broker) ->
             await reader.commit({TopicPartition("nowhere", 0): 1})
 
 
+@pytest.mark.parametrize(
+    "wrong", [float("nan"), float("inf"), -1, 10**400, True, "1", None], ids=lambda it: repr(it)[:9]
+)
+@asynchronous
+async def test_a_time_that_is_none_is_refused_and_nobody_waits(broker: Broker, wrong: Any) -> None:
+    fill(broker, 1, partitions=1)
+    async with within(), consumer(broker, "t") as reader:
+        with pytest.raises((TypeError, ValueError), match=r"timeout_ms is .*, expected"):
+            await reader.getmany(timeout_ms=wrong)
+        with pytest.raises(ValueError, match="max_records is '1', expected 1 or more"):
+            await reader.getmany(max_records="1")  # type: ignore[arg-type]
+        assert (await reader.getone()).offset == 0
+
+
 @asynchronous
 async def test_partitions_that_are_none_are_named(broker: Broker) -> None:
     """A text would fall apart into a topic and a number, and nobody would ever read it."""

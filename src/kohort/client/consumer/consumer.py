@@ -27,8 +27,8 @@ from kohort.client.environment import environment
 from kohort.client.fetching import AnyRecord, Fetcher, Place
 from kohort.client.lifetime import Client
 from kohort.client.metadata import Metadata
-from kohort.client.places import ByPartition, Partition, by_place, place_of, places_of
-from kohort.client.settings import DEFAULT_SERVER, taken
+from kohort.client.places import ByPartition, Partition, by_place, check_topic, place_of, places_of
+from kohort.client.settings import DEFAULT_SERVER, check_time, shown, taken
 from kohort.errors import ApiError
 from kohort.terms import TopicPartition
 
@@ -208,7 +208,8 @@ class Consumer(Client):
     ) -> None:
         """Share these topics with the group from now on, in place of those before.
 
-        Raises ValueError without a group, without a topic, and after `assign`; TypeError for a
+        Raises ValueError without a group, without a topic, for a name that no topic can have, and
+        after `assign`; TypeError for a
         listener that is none.
         """
         self._check_open()
@@ -237,15 +238,18 @@ class Consumer(Client):
         """Read these partitions and no others, whatever members of the group have. With a group
         they begin at its committed offsets.
 
-        Raises ValueError after `subscribe`, and ApiError where the offsets cannot be read.
+        Raises ValueError after `subscribe` and for a name that no topic can have, and ApiError
+        where the offsets cannot be read.
         """
         self._check_open()
         self._check_outside("assign")
         if self._group.wanted is not None:
             raise ValueError(f"the consumer subscribes to {self._group.wanted}: unsubscribe first")
+        wanted = frozenset(places_of(partitions))
+        for topic in {place.topic for place in wanted}:
+            check_topic("partitions", topic)
         self._chosen = True
         self._begin()
-        wanted = frozenset(places_of(partitions))
         async with self._without_waiting():
             gone = self._ownership.owned - wanted
             if gone:
@@ -323,8 +327,9 @@ class Consumer(Client):
     async def _many(
         self, task: Asker, timeout_ms: int, max_records: int | None
     ) -> dict[TopicPartition, list[AnyRecord]]:
-        if max_records is not None and max_records < 1:
-            raise ValueError(f"max_records is {max_records}, expected 1 or more")
+        check_time("timeout_ms", timeout_ms, "milliseconds")
+        if max_records is not None and (not isinstance(max_records, int) or max_records < 1):
+            raise ValueError(f"max_records is {shown(max_records)}, expected 1 or more")
         self._check_asks()
         return await self._reading.many(max_records, timeout_ms / 1000, task)
 

@@ -23,6 +23,7 @@ from kohort.client.members.heartbeat import Offer, Profile
 from kohort.client.members.membership import Membership
 from kohort.client.members.pauses import Pauses
 from kohort.client.metadata import Metadata
+from kohort.client.places import check_topic
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import GroupId, MemberId, Millis, TopicId, TopicPartition
 from kohort.wire.messages.join_group import JoinGroupRequest
@@ -61,6 +62,7 @@ class Subscribed(NamedTuple):
                 )
             if not isinstance(name, str):
                 raise TypeError(f"topics has {name!r}, expected a text for each")
+            check_topic("topics", name)
         if not names and not pattern:
             raise ValueError("nothing to subscribe to, expected a topic or a pattern")
         if pattern is not None and not isinstance(pattern, str):
