@@ -6,8 +6,11 @@ import socket
 import pytest
 from tests.client.scripted import Scripted, asynchronous
 
+from kohort import AdminClient, Consumer, Producer
 from kohort.client.address import Address
 from kohort.client.connection import Connection, ConnectionFailedError, RequestTimeoutError
+from kohort.errors import ApiError
+from kohort.escaping import visible
 
 
 @pytest.mark.parametrize(
@@ -115,3 +118,24 @@ async def test_one_that_refuses_and_one_that_is_silent_are_a_timeout(monkeypatch
     with pytest.raises(RequestTimeoutError, match=r"did not answer ApiVersions in time.*refused"):
         await Connection.open(Address("brokers.test", port), client_id="test", deadline=deadline)
     server.close()
+
+
+STRANGE = ["a\x1b[2Jb", "a\nb", "a\rb", "a\u202eb", "a\u200bb", "a\u3164b", "\x00"]
+
+
+@pytest.mark.parametrize("host", STRANGE, ids=ascii)
+@asynchronous
+async def test_a_host_with_characters_that_nobody_sees_is_shown_with_escapes(host):
+    """In the repr of each client, in the refusal and in the error of a failed connection."""
+    texts = [str(Address(host, 1)), repr(Consumer(bootstrap_servers=f"{host}:1"))]
+    texts += [repr(make(bootstrap_servers=f"{host}:1")) for make in (AdminClient, Producer)]
+    async with AdminClient(f"{host}:9092", timeout=0.5) as admin:
+        with pytest.raises(ApiError) as raised:
+            await admin.describe_cluster()
+    texts.append(str(raised.value))
+    for port in ("x", "0", "9" * 5000):
+        with pytest.raises(ValueError, match=r"expected|port") as refused:
+            AdminClient(f"{host}:{port}")
+        texts.append(str(refused.value))
+    for text in texts:
+        assert text == visible(text), ascii(text)

@@ -3,11 +3,14 @@
 import asyncio
 from typing import NamedTuple
 
+from kohort.escaping import visible
+
 DEFAULT_PORT = 9092
 PORT_MAX = 65_535
 
 
 _TCP = 6  # as IANA has it
+_DIGITS_MAX = 100  # no port has leading zeros without end
 
 
 class Address(NamedTuple):
@@ -26,19 +29,21 @@ class Address(NamedTuple):
         if bracketed:
             host = host.removeprefix("[").removesuffix("]")
         if not host or (":" in host and not bracketed) or not (port.isascii() and port.isdigit()):
-            raise ValueError(f"{text!r} is not an address, expected host:port")
-        if not 0 < int(port) <= PORT_MAX:
-            raise ValueError(f"{text!r} has port {port}, expected 1 to {PORT_MAX}")
+            raise ValueError(f"{visible(repr(text))} is not an address, expected host:port")
+        if len(port) > _DIGITS_MAX or not 0 < int(port) <= PORT_MAX:
+            raise ValueError(f"{visible(repr(text))} has port {port}, expected 1 to {PORT_MAX}")
         return cls(host, int(port))
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        """For people: somebody else may have chosen the host, as the brokers of a cluster do."""
+        host = visible(self.host)
+        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
 
     async def hosts(self) -> list[str]:
         """The numeric addresses of the host, as many as its name has. Raises OSError and
         ValueError.
         """
-        if ":" in self.host or self.host.replace(".", "").isdecimal():
+        if ":" in self.host or (self.host.isascii() and self.host.replace(".", "").isdigit()):
             return [self.host]
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(self.host, self.port, proto=_TCP)
