@@ -13,7 +13,7 @@ from kohort.errors import ApiError, Broken, ErrorCode, StorageError, UnsettledEr
 from kohort.server import incoming
 from kohort.server.catalog import Topic
 from kohort.server.partition_transactions import EVERY_BATCH, Aborted, PartitionTransactions
-from kohort.server.producers import Active, Producers
+from kohort.server.producers import Active, Producers, nobody
 from kohort.storage.log import Log
 from kohort.terms import Millis, Offset, PartitionIndex
 from kohort.wire import batch as batches
@@ -44,10 +44,6 @@ class Found(NamedTuple):
     offset: int
     timestamp: int
     leader_epoch: int
-
-
-def _nobody(_producer_id: int) -> None:
-    """No broker gives ids."""
 
 
 def _unheard(_partition: "Partition", _damage: str) -> None:
@@ -82,7 +78,7 @@ class Partition:
         index: PartitionIndex,
         log: Log,
         broker: BrokerConfig,
-        note_producer_id: Callable[[int], None] = _nobody,
+        note_producer_id: Callable[[int], None] = nobody,
     ) -> None:
         self.topic = topic
         self.index = index

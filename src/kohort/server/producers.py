@@ -55,8 +55,8 @@ class _Producer:
         self.used_at = Millis(0)
 
 
-def _nobody(_producer_id: int) -> None:
-    """Whoever does not ask is told nothing."""
+def nobody(_producer_id: int) -> None:
+    """The note of a producer id that nobody takes."""
 
 
 class Producers:
@@ -67,7 +67,7 @@ class Producers:
     comes up: nobody else may be given it.
     """
 
-    def __init__(self, *, whole: bool = True, note: Callable[[int], None] = _nobody) -> None:
+    def __init__(self, *, whole: bool = True, note: Callable[[int], None] = nobody) -> None:
         self._whole = whole
         self._note = note
         self._producers: dict[int, _Producer] = {}
