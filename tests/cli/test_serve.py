@@ -128,6 +128,21 @@ def test_a_directory_that_is_not_writable(tmp_path):
         (["--in-memory", "--config", "/"], "cannot read --config /: Is a directory"),
         (["--in-memory", "-X", "listeners=SSL://:9093"], "expected PLAINTEXT://HOST:PORT"),
         (
+            ["--in-memory", "-X", "listeners=PLAINTEXT://:9092,PLAINTEXT://127.0.0.1:9093"],
+            "listeners has 'PLAINTEXT://127.0.0.1:9093' beside 'PLAINTEXT://:9092': Kohort has one",
+        ),
+        (
+            [
+                *("--in-memory", "-X", "listener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT"),
+                *("-X", "listeners=A://:9092,B://:9093"),
+            ],
+            "listeners has 'B://:9093' beside 'A://:9092'",
+        ),
+        (
+            ["--in-memory", "-X", "advertised.listeners=PLAINTEXT://a:1,PLAINTEXT://b:1"],
+            "advertised.listeners has 'PLAINTEXT://b:1' beside 'PLAINTEXT://a:1'",
+        ),
+        (
             ["--in-memory", "-X", "listeners=PLAINTEXT://h:x"],
             "listeners has 'PLAINTEXT://h:x': 'h:x'",
         ),

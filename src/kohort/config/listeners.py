@@ -1,5 +1,6 @@
 """Addresses in settings: which listener is for clients, and where it is."""
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from kohort.config.settings import ConfigError
@@ -79,38 +80,43 @@ def _is_controllers(name: str, config: Listeners) -> bool:
 
 
 def listening_address(config: Listeners) -> tuple[str, int]:
-    """The first of `listeners` that is not a controller's. Raises ConfigError when there is none,
-    or when it is none of plain text.
+    """The one of `listeners` that is not a controller's. Raises ConfigError when there is none or a
+    second one, which nobody would serve, or when it is none of plain text.
     """
     check_listeners(config)
-    for listener in config.listeners:
-        name, found, address = listener.partition("://")
-        if _is_controllers(name, config):
-            continue
-        if not found:
-            raise ConfigError(f"listeners has {listener!r}, expected PLAINTEXT://HOST:PORT")
-        try:
-            return host_and_port(f"{ANY_ADDRESS}{address}" if address[:1] == ":" else address)
-        except ConfigError as error:
-            raise ConfigError(f"listeners has {listener!r}: {error}") from None
-    raise ConfigError(f"listeners is {','.join(config.listeners)!r}, expected one for clients")
+    listener = _only_one("listeners", config.listeners, config)
+    if listener is None:
+        raise ConfigError(f"listeners is {','.join(config.listeners)!r}, expected one for clients")
+    return _address_in("listeners", listener, no_host=ANY_ADDRESS)
 
 
 def advertised_address(config: Listeners) -> tuple[str, int] | None:
-    """The address to tell clients: the first of `advertised.listeners` that is not a controller's.
-    None: where the broker listens. Raises ConfigError.
+    """The address to tell clients: the one of `advertised.listeners` that is not a controller's.
+    None: where the broker listens. Raises ConfigError, as for a second one.
     """
     check_listeners(config)
-    for listener in config.advertised_listeners:
-        name, found, address = listener.partition("://")
-        if _is_controllers(name, config):
-            continue
-        if not found:
-            raise ConfigError(
-                f"advertised.listeners has {listener!r}, expected PLAINTEXT://HOST:PORT"
-            )
-        try:
-            return host_and_port(address)
-        except ConfigError as error:
-            raise ConfigError(f"advertised.listeners has {listener!r}: {error}") from None
-    return None
+    listener = _only_one("advertised.listeners", config.advertised_listeners, config)
+    return None if listener is None else _address_in("advertised.listeners", listener)
+
+
+def _only_one(setting: str, entries: Iterable[str], config: Listeners) -> str | None:
+    """The entry for clients. Raises ConfigError for a second one: it must not be dropped in
+    silence.
+    """
+    ours = [entry for entry in entries if not _is_controllers(entry.partition("://")[0], config)]
+    if len(ours) > 1:
+        raise ConfigError(
+            f"{setting} has {ours[1]!r} beside {ours[0]!r}: Kohort has one listener for clients,"
+            " expected one"
+        )
+    return ours[0] if ours else None
+
+
+def _address_in(setting: str, listener: str, no_host: str = "") -> tuple[str, int]:
+    _, found, address = listener.partition("://")
+    if not found:
+        raise ConfigError(f"{setting} has {listener!r}, expected PLAINTEXT://HOST:PORT")
+    try:
+        return host_and_port(f"{no_host}{address}" if address[:1] == ":" else address)
+    except ConfigError as error:
+        raise ConfigError(f"{setting} has {listener!r}: {error}") from None
