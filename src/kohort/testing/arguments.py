@@ -34,8 +34,8 @@ def check_whole(name: str, value: object, least: int = 0) -> None:
 
 def check_seconds(name: str, value: object) -> None:
     """A wait of nan seconds would never end, and one of inf is none that a test should have."""
-    whole = isinstance(value, int | float) and not isinstance(value, bool)
-    if not whole or not 0 <= value <= SECONDS_MAX:  # type: ignore[operator]  (a number)
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else -1
+    if not 0 <= number <= SECONDS_MAX:
         raise KohortError(f"{name} is {value!r}, expected seconds, 0 to {SECONDS_MAX}")
 
 

@@ -147,12 +147,12 @@ def _refuse(call: Call[Any], code: ErrorCode) -> None:
     call.token.answer(call.request.refused(error))
 
 
-def names_a_group(request: type[Any]) -> bool:
+def names_a_group(request: Any) -> bool:
     """Whether requests of this class name groups."""
     return request is FindCoordinatorRequest or bool(_paths(request, _GROUPS))
 
 
-def names_a_topic(request: type[Any]) -> bool:
+def names_a_topic(request: Any) -> bool:
     """Whether requests of this class name topics."""
     return bool(_paths(request, _TOPICS))
 
@@ -164,7 +164,8 @@ def _groups(request: Any) -> Iterator[str]:
             yield request.key
             yield from request.coordinator_keys
         return
-    for path in _paths(type(request), _GROUPS):
+    kind: Any = type(request)
+    for path in _paths(kind, _GROUPS):
         yield from _values(request, path)
 
 
@@ -172,7 +173,8 @@ def _topics(node: Node, request: Any) -> Iterator[str]:
     """The topics that a request names, by name or id, or the fetch session of which it is."""
     catalog = node.cluster.catalog
     ids: list[TopicId] = []
-    for path in _paths(type(request), _TOPICS):
+    kind: Any = type(request)
+    for path in _paths(kind, _TOPICS):
         for value in _values(request, path):
             if isinstance(value, bytes):
                 ids.append(TopicId(value))
@@ -189,7 +191,7 @@ def _topics(node: Node, request: Any) -> Iterator[str]:
 
 
 @cache
-def _paths(message: type[Any], names: frozenset[str]) -> tuple[tuple[str, ...], ...]:
+def _paths(message: Any, names: frozenset[str]) -> tuple[tuple[str, ...], ...]:
     """The way to each field of these names, at any depth. What is called `name` counts where it is
     that of a topic: configs, protocols and users have names, too.
     """
