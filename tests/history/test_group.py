@@ -10,6 +10,7 @@ from tests.history import log as logs
 from tests.history.log import Log, at, end_of, epoch, has, has_nothing, member, tables, told
 
 from kohort.history import Commits, History
+from kohort.history.backlog import section
 from kohort.history.events import AWAY, GIVES_UP, Computation
 
 MEMBERS = ["a", "b", "c"]
@@ -123,16 +124,33 @@ def test_a_silence_that_is_too_long_is_over_wherever_the_log_is_cut():
         assert fed([log.events[:place], log.events[place:]]) == whole, place
 
 
+def test_an_offset_that_is_set_after_so_long_ends_no_silence_wherever_the_log_is_cut():
+    """Its rebalance was final before, and gone where the log was cut in between."""
+    log = Log()
+    log.write(logs.generation(1, logs.classic("a", 0)))
+    log.commits(1, 4)
+    log.at(5).write(logs.generation(2, logs.classic("b")))
+    log.at(6).write(logs.generation(3, logs.classic("b", 0)))
+    log.at(7).write(logs.generation(4, logs.classic("b")))
+    log.at(1900).commit(1, 1)
+    log.at(1901).commit(1, 0)
+    whole = fed([log.events])
+    for place in range(len(log.events)):
+        assert fed([log.events[:place], log.events[place:]]) == whole, place
+
+
 def folded(events):
-    """Commits of a partition between two records, as one."""
-    found, run = [], {}
+    """Commits of a partition between two records, as one for each section."""
+    found, run, firsts = [], {}, {}
     for event in events:
         if not isinstance(event, Commits):
             found += sorted(run.values(), key=lambda one: one.offset)
             found.append(event)
-            run = {}
+            run, firsts = {}, {}
             continue
-        key = (event.topic, event.topic_partition, event.plain)
+        partition = (event.topic, event.topic_partition)
+        first_at = firsts.setdefault(partition, event.first_at)
+        key = (*partition, event.plain, section(event.at, first_at))
         last = run.get(key)
         if last is None:
             run[key] = deepcopy(event)

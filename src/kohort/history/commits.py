@@ -4,10 +4,19 @@ The rhythm of an owner is how far its commits are apart. Commits come folded, so
 mean. Fewer than three commits have no rhythm.
 """
 
-from kohort.history import outages
+from kohort.history import backlog, outages
 from kohort.history.events import Commits
 from kohort.history.rows import WENT_SILENT, seconds
-from kohort.history.state import Holding, NamedPlace, Progress, Rebalance, Removal, Rhythm, Silence
+from kohort.history.state import (
+    Backlog,
+    Holding,
+    NamedPlace,
+    Progress,
+    Rebalance,
+    Removal,
+    Rhythm,
+    Silence,
+)
 from kohort.history.story import Story
 
 FEWEST = 3
@@ -19,8 +28,6 @@ LATE_US = 10_000_000
 """How long after it has lost a partition a member commits it at most: it hears of the loss with its
 next heartbeat.
 """
-HALF = 0.5
-"""There was work if this share of what a rhythm would have committed was waiting."""
 
 NO_NAME = "the name of the topic is not known"
 NO_COMMITS = "no commit before"
@@ -71,6 +78,7 @@ def on_commits(story: Story, event: Commits) -> None:
         progress.rhythm = Rhythm()  # over a hole there is none
     waited_us = outages.waited_us(story, event)
     _add(progress, event, waited_us)
+    _judge_so_far(story, progress)
     outages.on_commit(state, event.leader_epoch, event.first_at)
     if event.plain and event.at is not None:
         for group_type, member_id, place in state.held.get(named, ()):
@@ -102,19 +110,46 @@ def _add(progress: Progress, event: Commits, waited_us: int) -> None:
 
 def _end_silences(story: Story, progress: Progress, event: Commits) -> None:
     is_owned = (event.topic, event.topic_partition) in story.state.held
-    ongoing = []
-    for offset, number in progress.silences:
-        rebalance = story.state.rebalances.get(offset)
-        if rebalance is None or not rebalance.silences[number].ongoing:
-            continue
-        silence = rebalance.silences[number]
-        if is_owned:
+    for silence in _silences(story, progress):
+        if silence.backlog is not None:
+            _go_on_with(silence, silence.backlog, progress, event)
+        elif is_owned:
             _end_silence(silence, event)
         else:
             _note_ownerless(silence, event)
-        if silence.ongoing:
-            ongoing.append((offset, number))
-    progress.silences = ongoing
+    progress.silences = [
+        (offset, number)
+        for offset, number in progress.silences
+        if offset in story.state.rebalances
+        and story.state.rebalances[offset].silences[number].ongoing
+    ]
+
+
+def _silences(story: Story, progress: Progress) -> list[Silence]:
+    """Those about which commits may still tell more."""
+    rebalances = story.state.rebalances
+    found = (
+        rebalances[offset].silences[number]
+        for offset, number in progress.silences
+        if offset in rebalances
+    )
+    return [silence for silence in found if silence.ongoing]
+
+
+def _go_on_with(silence: Silence, waits: Backlog, progress: Progress, event: Commits) -> None:
+    verdict = backlog.judge(waits, progress, event)
+    if verdict is not None:
+        silence.unknown, silence.ongoing = None if verdict else IDLE, False
+
+
+def _judge_so_far(story: Story, progress: Progress) -> None:
+    """What the last commit shows counts until a later one decides."""
+    for silence in _silences(story, progress):
+        if silence.backlog is not None:
+            silence.unknown = None if backlog.shows(silence.backlog, progress) else IDLE
+    for removal in _removals(story, progress):
+        if removal.backlog is not None:
+            _guess_silent(removal, is_so=backlog.shows(removal.backlog, progress))
 
 
 def _note_ownerless(silence: Silence, event: Commits) -> None:
@@ -123,7 +158,8 @@ def _note_ownerless(silence: Silence, event: Commits) -> None:
     else, who sets the offsets: then nobody knows what there was to read.
     """
     if silence.lost_at is None or event.at is None or event.at > silence.lost_at + LATE_US:
-        silence.ongoing, silence.unknown = False, SET
+        too_late = not _waits(silence, event.first_at)
+        silence.ongoing, silence.unknown = False, NO_COMMIT_SINCE if too_late else SET
     elif silence.last_at is None or event.at >= silence.last_at:
         silence.last_at, silence.committed = event.at, event.last_committed
 
@@ -144,13 +180,16 @@ def _end_silence(silence: Silence, event: Commits) -> None:
         silence.unknown = NO_COMMIT_SINCE
         return
     since = silence.last_at + round(silence.usual_us)
+    silence.since, silence.until = min(since, event.first_at), event.first_at
     silent = event.first_at > since
     if silent and silence.committed is not None and event.first_committed is not None:
         ahead = event.first_committed - silence.committed
-        if ahead <= 0 or ahead < (silence.per_us or 0.0) * silence.usual_us * HALF:
+        if ahead <= 0 or ahead < (silence.per_us or 0.0) * silence.usual_us * backlog.HALF:
+            before = (silence.last_at, silence.committed)
+            latest = silence.lost_at + LONGEST_US
             silence.unknown = IDLE
-            return
-    silence.since, silence.until = min(since, event.first_at), event.first_at
+            silence.backlog = backlog.begin(before, silence.per_us, event, latest)
+            silence.ongoing = silence.backlog is not None
 
 
 def add_removal(story: Story, rebalance: Rebalance, removal: Removal) -> None:
@@ -164,28 +203,57 @@ def add_removal(story: Story, rebalance: Rebalance, removal: Removal) -> None:
 
 
 def _judge_removals(story: Story, progress: Progress, event: Commits) -> None:
-    for offset, number in progress.removals:
-        rebalance = story.state.rebalances.get(offset)
-        if rebalance is not None and rebalance.removals[number].waits_for is not None:
-            _judge_removal(rebalance.removals[number], progress, event)
-    progress.removals = []
+    for removal in _removals(story, progress):
+        if removal.backlog is None:
+            _judge_removal(removal, progress, event)
+        else:
+            verdict = backlog.judge(removal.backlog, progress, event)
+            if verdict is not None:
+                removal.waits_for = None
+                _guess_silent(removal, is_so=verdict)
+    progress.removals = [
+        (offset, number)
+        for offset, number in progress.removals
+        if offset in story.state.rebalances
+        and story.state.rebalances[offset].removals[number].waits_for is not None
+    ]
+
+
+def _removals(story: Story, progress: Progress) -> list[Removal]:
+    """Those that commits may still help to judge."""
+    rebalances = story.state.rebalances
+    found = (
+        rebalances[offset].removals[number]
+        for offset, number in progress.removals
+        if offset in rebalances
+    )
+    return [removal for removal in found if removal.waits_for is not None]
 
 
 def _judge_removal(removal: Removal, progress: Progress, event: Commits) -> None:
     """Silence counts only where there was work all the while: the records that have been waiting
     since the last commit must be about as many as the member would have read.
     """
-    removal.waits_for = None
+    waits_for, removal.waits_for = removal.waits_for, None
     before, rate = removal.last_commit, removal.per_us
     late = seconds(removal.removed_at, event.first_at)
     if before is None or rate is None or late is None or late > LONGEST_US / 1e6:
         return
     at, committed = before
     assert event.first_at is not None
+    assert removal.removed_at is not None
     if progress.last_at != at or event.first_committed is None:
         return
-    if event.first_committed - committed >= max(1.0, HALF * rate * (event.first_at - at)):
-        removal.likely = removal.likely._replace(likely=WENT_SILENT)
+    ahead = event.first_committed - committed
+    if ahead >= max(1.0, backlog.HALF * rate * (event.first_at - at)):
+        _guess_silent(removal, is_so=True)
+        return
+    removal.backlog = backlog.begin(before, rate, event, removal.removed_at + LONGEST_US)
+    removal.waits_for = None if removal.backlog is None else waits_for
+
+
+def _guess_silent(removal: Removal, *, is_so: bool) -> None:
+    removal.likely = removal.likely._replace(likely=WENT_SILENT if is_so else None)
 
 
 def begin_silence(
@@ -200,12 +268,10 @@ def begin_silence(
     if progress is None or progress.last_at is None:
         silence.unknown = NO_COMMITS
         return
-    open_before = any(
-        other is not None and _waits(other.silences[index], state.now)
-        for other, index in (
-            (state.rebalances.get(earlier), index) for earlier, index in progress.silences
-        )
-    )
+    earlier = _silences(story, progress)
+    for one in earlier:  # who has read up to here reads no more
+        one.ongoing = one.backlog is None
+    open_before = any(_waits(one, state.now) for one in earlier)
     silence.usual_us, silence.per_us = usual_us(progress.rhythm), per_us(progress.rhythm)
     silence.last_at, silence.committed = progress.last_at, progress.last_committed
     if open_before:

@@ -292,11 +292,9 @@ def _unowned(rebalance: Rebalance) -> list[Unowned]:
 
 
 def _unread(silence: Silence) -> Unread:
-    unknown = silence.unknown
-    if silence.since is None and unknown is None:
-        unknown = NO_COMMIT_SINCE
-    lasted = seconds(silence.since, silence.until)
     of_partition = (silence.topic_id, silence.topic, silence.topic_partition)
-    usual = None if lasted is None else silence.usual_us
-    error = None if usual is None else usual / 1e6
-    return Unread(*of_partition, lasted, silence.since, silence.until, unknown, error)
+    lasted = seconds(silence.since, silence.until)
+    if silence.unknown is not None or lasted is None:
+        return Unread(*of_partition, None, None, None, silence.unknown or NO_COMMIT_SINCE, None)
+    error = None if silence.usual_us is None else silence.usual_us / 1e6
+    return Unread(*of_partition, lasted, silence.since, silence.until, None, error)

@@ -10,7 +10,7 @@ from kohort.history.events import Event, Expression, Generation, Member
 from kohort.history.rows import AssignmentRow, Computed, Likely, MemberRow, Move, Who
 from kohort.records.causes import Because
 
-VERSION = 7
+VERSION = 8
 """The version of the state's layout and of the rules behind it: a state of another version is
 useless.
 """
@@ -19,6 +19,22 @@ Place = tuple[str, int]
 """A partition: the id of the topic where that is known, else its name, and the number."""
 NamedPlace = tuple[str, int]
 """A partition by the name of its topic, as commits have it."""
+
+
+class Backlog(Struct, array_like=True):
+    """Records that may have waited while nobody read a partition, which later commits may show."""
+
+    committed: int
+    """By the last commit before the silence."""
+    per_us: float
+    """How fast records were read then."""
+    silent_us: int
+    """From that commit to the first one behind the silence."""
+    first_at: int
+    first_committed: int
+    """Of the first commit behind the silence."""
+    until: int
+    """Up to when commits are looked at."""
 
 
 class Removal(Struct, array_like=True):
@@ -37,6 +53,8 @@ class Removal(Struct, array_like=True):
     """The time of its last commit of that partition, and the offset."""
     per_us: float | None = None
     """How fast it had read."""
+    backlog: Backlog | None = None
+    """The next commit was there and has shown nothing: later ones may."""
     settled: bool = False
     """Its cause is written somewhere, so nothing has to be concluded."""
 
@@ -70,8 +88,12 @@ class Silence(Struct, array_like=True):
     """How far its commits went ahead."""
     unknown: str | None = None
     ongoing: bool = False
+    """A commit may still tell more."""
     since: int | None = None
     until: int | None = None
+    """When it ended, whether or not anything waited."""
+    backlog: Backlog | None = None
+    """It has ended with a commit that has shown no work: later ones may."""
 
 
 class Resolution(Struct, array_like=True):

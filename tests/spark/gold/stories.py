@@ -226,7 +226,48 @@ def cooperative():
     return desk
 
 
-STORIES = (lives, stalls, changes, overtaken, classic_lives, classic_changes, cooperative)
+def backlog():
+    """A member falls silent amid work; who has its partition then commits after each record that
+    has waited.
+    """
+    desk = Story(**classics.QUICK)
+    offer = {"protocols": {"range": subscribed("orders")}}
+    a, _ = classics.newcomer(desk, **offer)
+    share(desk, {a: orders(0)})
+    b, _ = classics.newcomer(desk, **offer)
+    classics.join(desk, a, **offer)
+    share(desk, {a: orders(0), b: orders(1)})  # generation 2 at 0 s
+
+    def commit(member_id, partition, committed):
+        epoch = desk.shard.groups.classic("g").generation
+        given = {"member_id": member_id, "generation_id_or_member_epoch": epoch}
+        classics.commit(desk, {("orders", partition): committed}, **given)
+
+    for second in range(1, 20):  # a is silent from 10 s on and goes at 20 s
+        desk.wait(1000)
+        for member_id, partition in ((a, 0), (b, 1)):
+            if member_id == b or second <= 10:
+                commit(member_id, partition, 10 * second)
+    desk.wait(1000)
+    classics.join(desk, b, **offer)
+    share(desk, {b: orders(0, 1)})  # generation 3
+    for number in range(400):
+        desk.wait(10 * (number % 2))  # some have the same time
+        commit(b, 0, 101 + number)
+    desk.names = {a: "a", b: "b"}
+    return desk
+
+
+STORIES = (
+    lives,
+    stalls,
+    changes,
+    overtaken,
+    classic_lives,
+    classic_changes,
+    cooperative,
+    backlog,
+)
 
 
 @cache

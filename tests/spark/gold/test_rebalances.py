@@ -1,11 +1,20 @@
 """What rebalances were about and what they cost, held against the script that caused them."""
 
+from collections import Counter
+from copy import deepcopy
+
 import pytest
 
 pytest.importorskip("pyspark")
 
+from tests.spark import rows
 from tests.spark.gold import stories
 from tests.spark.gold.stories import named, seconds
+
+from kohort.history import Commits, History, Names, Record, Told
+from kohort.history.backlog import section
+from kohort.spark.columns.events import events
+from kohort.spark.gold.replayed import events_of, groups_with_members
 
 
 def of_story(told, script):
@@ -172,3 +181,42 @@ def test_what_differs_between_generations_is_named(told):
     assert [one["to_member_id"] for one in rows[3]["moves"]] == [
         member for member, name in stories.story(stories.cooperative).names.items() if name == "b"
     ]
+
+
+def test_a_backlog_that_is_read_record_by_record_is_one(told):
+    """The first commit behind the silence is of one record of a hundred that wait."""
+    row = of_story(told, stories.backlog)[3]
+    assert [(one["topic_partition"], one["seconds"]) for one in row["unread"]] == [(0, 9.0)]
+    assert [one["likely"] for one in row["likely"]] == ["went silent"]
+
+
+def test_commits_come_in_few_rows_that_tell_the_same(spark):
+    """As Spark folds them and as they stand in the log: each section as one."""
+    raw = stories.story(stories.backlog).rows(0)
+    decoded = rows.decoded_frame(spark, raw)
+    alone = events(decoded.toArrow())
+    folded = events(events_of(decoded, groups_with_members(decoded), {0: 0}).toArrow())
+
+    assert sum(one.count for one in commits(folded)) == len(commits(alone)) == 429
+    assert len(commits(folded)) < 20
+    first_at: dict = {}
+    expected = Counter()
+    for one in alone:
+        if isinstance(one, Record):
+            first_at = {}
+            mark = one.offset
+            continue
+        begun = first_at.setdefault(one.topic_partition, one.at)
+        expected[mark, one.topic_partition, section(one.at, begun)] += 1
+    assert sorted(one.count for one in commits(folded)) == sorted(expected.values())
+    assert history(folded) == history(alone)
+
+
+def commits(found):
+    return [one for one in found if isinstance(one, Commits)]
+
+
+def history(found):
+    replayed = History(Told(Names({}), None, 0))
+    replayed.feed(deepcopy(found))
+    return [*map(repr, replayed.closed), *map(repr, replayed.open_rows())]

@@ -27,6 +27,7 @@ from kohort.history import (
     Row,
     Told,
 )
+from kohort.history.backlog import SCALES_S, STEPS
 from kohort.history.events import CLASSIC, ClassicMember
 from kohort.history.logged import Line, Lines, by_member
 from kohort.history.outages import SHORTEST_REST_US
@@ -319,10 +320,20 @@ def _rest() -> Expression:
     return F.when(lasted > SHORTEST_REST_US, rest)
 
 
+def _section() -> Expression:
+    """`kohort.history.backlog.section` of a commit, among those between two records."""
+    together = Window.partitionBy(*GROUP, "interval", "topic", "topic_partition")
+    at, first_at = F.unix_seconds("timestamp"), F.unix_seconds(F.min("timestamp").over(together))
+    passed = (
+        F.shiftright(at, power) - F.shiftright(first_at, power) for power in range(len(SCALES_S))
+    )
+    return reduce(Expression.__add__, (F.least(steps, F.lit(STEPS)) for steps in passed))
+
+
 def _folded(
     commits: DataFrame, records: DataFrame, complete: Mapping[int, int | None]
 ) -> DataFrame:
-    """The commits of a partition between two records of its group as one row."""
+    """The commits of a partition between two records of its group as a row for each section."""
     columns = (
         "topic",
         "topic_partition",
@@ -343,10 +354,11 @@ def _folded(
         .where(F.col("is_mark").isNull())
         .withColumn("plain", F.col("producer_id") == -1)
         .withColumn("is_complete", _is_complete(complete))
+        .withColumn("section", _section())
     )
     return (
         numbered.groupBy(
-            *(*GROUP, "interval", "topic", "topic_partition", "plain", "is_complete"),
+            *(*GROUP, "interval", "topic", "topic_partition", "plain", "is_complete", "section"),
             "partition_leader_epoch",  # a change of it tells that the coordinator was away
         )
         .agg(
@@ -359,6 +371,6 @@ def _folded(
             F.max_by("rest.since", "offset").alias("rest_since"),
             F.max_by("rest.until", "offset").alias("rest_until"),
         )
-        .drop("interval", "is_complete")
+        .drop("interval", "is_complete", "section")
         .withColumns({"kind": F.lit(COMMITS[1]), "type": F.lit(1)})
     )

@@ -370,7 +370,8 @@ REBALANCES = Table(
             "right to plus or minus it, and both ends may have been earlier by as much. Null where "
             "that cannot be known, and `unknown` says why: too few commits before, none since, an "
             "idle topic, an offset that somebody else has set, a coordinator that may have been "
-            "away, another clock, or commits that may be missing",
+            "away, another clock, or commits that may be missing. Where the first commit after is "
+            "of few records, it is `idle` until later ones go ahead further than the rate promises",
         ),
         Column(
             "unread_seconds",
@@ -405,8 +406,8 @@ REBALANCES = Table(
     "its last two thirds count. Where nobody tells, 45 s (the least that a broker allows by "
     "default) only say which cause is likelier. A member is put out by its "
     "rebalance timeout if it had partitions to give up for just that long. Who committed nothing "
-    "for more than three times the usual distance of its commits, while what the next commit "
-    "covers shows that there was work and others went on, is likely to have gone silent; who "
+    "for more than three times the usual distance of its commits, while what the next commits "
+    "cover shows that there was work and others went on, is likely to have gone silent; who "
     "committed until just before has left at work; where all members are put out at once, and none "
     "was heard of since the leader epoch of the log's partition changed, the coordinator was away.",
     unknown=f"{_HOLES} Why a member was removed, where neither applies: the same tombstones are "
