@@ -1,5 +1,7 @@
 """Every figure of a table has a bound and a reason, and its text says both."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from kohort.figures import (
@@ -12,7 +14,6 @@ from kohort.figures import (
     longest_unowned,
     of_partition,
 )
-from kohort.history.rows import JOIN, METADATA_CHANGE
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,7 @@ from kohort.history.rows import JOIN, METADATA_CHANGE
             (None, None),
         ),
         (Figure(None, Bound.UNKNOWN), "unknown", (None, None)),
+        (Figure(None, Bound.NONE, None, "nothing moved"), "none (nothing moved)", (None, None)),
     ],
 )
 def test_a_figure_says_its_bound_and_its_reason(told, text, bounds):
@@ -69,7 +71,7 @@ NEVER = {"partitions_unknown": 1, "reason": "never_committed"}
 def unread(*of_partitions):
     names = ("seconds", "error_seconds", "unknown")
     found = [dict(zip(names, one, strict=True)) for one in of_partitions]
-    return {"unread": found, "moves": None, "trigger": "leave"}
+    return {"unread": found}
 
 
 CASES = [  # table, column, row, text
@@ -178,7 +180,7 @@ CASES = [  # table, column, row, text
         "rebalances",
         "unread_seconds",
         {"unread_seconds": None} | unread(),
-        "unknown (no partition lost its owner)",
+        "none (no partition lost its owner)",
     ),
 ]
 
@@ -225,17 +227,28 @@ def test_every_column_that_may_be_a_bound_is_looked_at():
             assert {column, *beside(table, [column])} <= {*names}, (table, column)
 
 
-def test_new_partitions_of_a_grown_topic_make_a_lower_bound():
-    row = {"unread_seconds": 3} | unread((3, 1, None))
-    new, moved = {"from_member_id": None}, {"from_member_id": "m"}
+def test_a_new_partition_makes_a_lower_bound_whatever_the_rebalance_was_about():
+    began = datetime(2026, 11, 28, tzinfo=UTC)
+    new = {
+        "seconds": None,
+        "error_seconds": None,
+        "unknown": "new",
+        "since": began,
+        "until": began + timedelta(seconds=4),
+    }
 
-    def said(trigger, *moves):
-        told = row | {"trigger": trigger, "moves": [*moves]}
-        return figure("rebalances", "unread_seconds", told).text(str)
+    def said(total, *partitions):
+        row = {"unread_seconds": total, "unread": [*partitions]}
+        return figure("rebalances", "unread_seconds", row).text(str)
 
-    assert said(METADATA_CHANGE, new, moved) == "at least 3 (new partitions are not counted)"
-    assert said(METADATA_CHANGE, moved) == "3 \u00b1 1"
-    assert said(JOIN, new) == "3 \u00b1 1"
+    (moved,) = unread((3, 1, None))["unread"]
+    assert said(7, moved, new) == "at least 7 (new)"
+    assert said(4, new) == "at least 4 (new)"
+    assert said(None, new | {"until": began}) == "unknown (new)"
+    assert said(3, moved) == "3 \u00b1 1"
+    assert of_partition(new).text(duration) == "at least 4 s (new)"
+    assert of_partition(new | {"until": began}).text(duration) == "unknown (new)"
+    assert of_partition(moved).text(duration) == "3 s \u00b1 1 s"
 
 
 def test_a_partition_that_has_no_owner_yet_is_a_lower_bound():

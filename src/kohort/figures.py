@@ -17,8 +17,6 @@ Number = Callable[[float], str]
 BEFORE_SAMPLES = "before_samples"
 """The reason of `lag` that is about seconds only: the records are exact all the same."""
 _LOOKED_AT_TIMES = "between runs nobody looks"
-_GROWN = "new partitions are not counted"
-_METADATA_CHANGE = "metadata change"
 _SEVERAL = "some moments are unknown, and so are some partitions"
 
 
@@ -31,6 +29,8 @@ class Bound(StrEnum):
     ABOUT = "about"
     RANGE = "from"
     UNKNOWN = "unknown"
+    NONE = "none"
+    """There is no value, and that is known."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Figure:
         """
         why = f" ({self.reason})" if self.reason else ""
         if self.value is None:
-            return f"{Bound.UNKNOWN}{why}"
+            return f"{self.bound or Bound.UNKNOWN}{why}"
         if self.bound is Bound.RANGE:
             return f"{number(self.value)} to {number(self.value + (self.error or 0.0))}{after}{why}"
         word = f"{self.bound} " if self.bound else ""
@@ -192,38 +192,33 @@ def _took(row: Row) -> Figure:
 
 
 def _unread(name: str) -> Column:
-    """The sum, or the longest, of the partitions that moved and whose commits tell it."""
+    """The sum, or the longest, of the partitions that lost their owner, and of new ones."""
 
     def read(row: Row) -> Figure:
         partitions = row["unread"] or ()
         whys = sorted({one["unknown"] or "" for one in partitions if one["seconds"] is None})
-        whys += [_GROWN] if _has_grown(row) else []
         reason = ", ".join(why for why in whys if why) or None
+        if not partitions and row[name] is None:
+            return Figure(None, Bound.NONE, None, "no partition lost its owner")
         if row[name] is None:
-            return Figure(None, Bound.UNKNOWN, None, reason or "no partition lost its owner")
+            return Figure(None, Bound.UNKNOWN, None, reason)
         if whys:
             return Figure(row[name], Bound.AT_LEAST, None, reason)
         errors = [of_partition(one).error or 0.0 for one in partitions]
         error = sum(errors) if name == "unread_seconds" else max(errors, default=0.0)
         return Figure(row[name], Bound.EXACT, error)
 
-    return Column(read, ("unread", "moves", "trigger"))
-
-
-def _has_grown(rebalance: Row) -> bool:
-    """Whether a topic got partitions: nobody had them before, so no commit tells since when they
-    have waited.
-    """
-    moves = rebalance["moves"] or ()
-    is_change = rebalance["trigger"] == _METADATA_CHANGE
-    return is_change and any(move["from_member_id"] is None for move in moves)
+    return Column(read, ("unread",))
 
 
 def of_partition(unread: Row) -> Figure:
     """For how long one partition was unread, out of the list `unread` of a rebalance."""
-    if unread["seconds"] is None:
-        return Figure(None, Bound.UNKNOWN, None, unread["unknown"])
-    return Figure(unread["seconds"], Bound.EXACT, unread.get("error_seconds") or 0.0)
+    if unread["seconds"] is not None:
+        return Figure(unread["seconds"], Bound.EXACT, unread.get("error_seconds") or 0.0)
+    since, until = unread.get("since"), unread.get("until")
+    if since is not None and until is not None and until > since:
+        return Figure((until - since).total_seconds(), Bound.AT_LEAST, None, unread["unknown"])
+    return Figure(None, Bound.UNKNOWN, None, unread["unknown"])
 
 
 def longest_unowned(rebalance: Row) -> Figure | None:

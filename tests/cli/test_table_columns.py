@@ -23,7 +23,7 @@ NAMES = {
     "member_id": "checkout-7-2ff3b4c5-1b1c-4cf4-9a5e-8a1be36ddf42",
     "trigger": "subscription change",
     "likely": "went silent",
-    "unread_seconds": "unknown (no partition lost its owner)",
+    "unread_seconds": "none (no partition lost its owner)",
     "evidence": "checkout-7 at /10.11.12.13 is gone: last heartbeat 55 s before, last commit 43 s",
     "status": "UNKNOWN",
     "rule": "lag_allowed",

@@ -41,6 +41,7 @@ SET = "somebody else has committed meanwhile"
 OTHER_CLOCK = "the clock has gone back"
 MISSING = "commits may be missing"
 NO_COMMIT_SINCE = "no commit since"
+FIRST_OWNER = "since when it was there is not known, nobody had it before"
 
 
 def usual_us(rhythm: Rhythm) -> float | None:

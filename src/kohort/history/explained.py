@@ -7,7 +7,7 @@ unknown, and all causes are listed that nothing rules out.
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from kohort.history.commits import NO_COMMIT_SINCE
+from kohort.history.commits import FIRST_OWNER, NO_COMMIT_SINCE
 from kohort.history.removals import would_be_decided
 from kohort.history.rows import (
     ASSIGNOR_CHANGE,
@@ -232,7 +232,7 @@ def _row(rebalance: Rebalance, found: Explained, told: Told) -> RebalanceRow:
     uncertain = [removal.possible for removal in found.removals if len(removal.possible) > 1]
     moves = sorted(rebalance.moves, key=null_first)
     unread = sorted((_unread(silence) for silence in rebalance.silences), key=null_first)
-    known = [silence.seconds for silence in unread if silence.seconds is not None]
+    known = [lasted for lasted in map(_least, unread) if lasted is not None]
     return RebalanceRow(
         rebalance.group_type,
         found.epoch,
@@ -294,7 +294,15 @@ def _unowned(rebalance: Rebalance) -> list[Unowned]:
 def _unread(silence: Silence) -> Unread:
     of_partition = (silence.topic_id, silence.topic, silence.topic_partition)
     lasted = seconds(silence.since, silence.until)
+    if silence.unknown == FIRST_OWNER:
+        return Unread(*of_partition, None, silence.since, silence.until, FIRST_OWNER, None)
     if silence.unknown is not None or lasted is None:
         return Unread(*of_partition, None, None, None, silence.unknown or NO_COMMIT_SINCE, None)
     error = None if silence.usual_us is None else silence.usual_us / 1e6
     return Unread(*of_partition, lasted, silence.since, silence.until, None, error)
+
+
+def _least(unread: Unread) -> float | None:
+    """For how long nobody read a partition at least; null where that says nothing."""
+    least = seconds(unread.since, unread.until) if unread.seconds is None else unread.seconds
+    return least or unread.seconds

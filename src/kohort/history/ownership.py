@@ -7,7 +7,7 @@ A partition that is being revoked still has its owner: two owners would be worse
 from copy import copy
 from typing import NamedTuple
 
-from kohort.history.commits import LONGEST_US, begin_silence
+from kohort.history.commits import FIRST_OWNER, LONGEST_US, MISSING, begin_silence
 from kohort.history.rows import AssignmentRow, Move, seconds
 from kohort.history.state import (
     Gap,
@@ -16,6 +16,7 @@ from kohort.history.state import (
     Parted,
     Place,
     Progress,
+    Rebalance,
     Rhythm,
     Silence,
     State,
@@ -127,6 +128,25 @@ def _open(story: Story, moment: Moment, holds: Holds, place: Place, *, revoking:
         rebalance.involved[holds.member_id] = True
         from_member = None if before is None else before.member_id
         rebalance.moves.append(Move(topic_id, name, index, from_member, holds.member_id))
+        if before is None and state.topics.get(key[0], moment.offset) < rebalance.offset:
+            rebalance.silences.append(_before_first_owner(story, moment, rebalance, row))
+    state.topics.setdefault(key[0], moment.offset)
+
+
+def _before_first_owner(
+    story: Story, moment: Moment, rebalance: Rebalance, row: AssignmentRow
+) -> Silence:
+    """A partition of a topic that the group has had before, while nobody had this one: as a topic
+    grows. It was there when the rebalance began, and nobody can have read it before it had an
+    owner; since when records wait in it no group's log tells.
+    """
+    silence = Silence(row.topic_id, row.topic, row.topic_partition, None, unknown=FIRST_OWNER)
+    began = moment.at if rebalance.number is None else rebalance.number.at
+    if not story.told.is_complete(rebalance.offset):
+        silence.unknown = MISSING  # an owner before may be
+    elif began is not None and moment.at is not None:
+        silence.since, silence.until = min(began, moment.at), moment.at
+    return silence
 
 
 def _key(row: AssignmentRow) -> Place:
@@ -185,6 +205,7 @@ def end_life(state: State) -> None:
         if rebalance is not None and owner.gap is not None:
             rebalance.gaps[owner.gap[1]].ongoing = False
     state.owners.clear()
+    state.topics.clear()
 
 
 def forget(story: Story) -> None:

@@ -74,7 +74,9 @@ class Gap(Struct, array_like=True):
 
 
 class Silence(Struct, array_like=True):
-    """A partition that lost its owner by a rebalance, from the last commit before on."""
+    """A partition that lost its owner by a rebalance, from the last commit before on; or one that
+    has got its first owner, until then.
+    """
 
     topic_id: str | None
     topic: str | None
@@ -364,6 +366,8 @@ class State(Struct, array_like=True):
     holdings: dict[str, dict[Place, Holding]] = field(default_factory=dict)
     classic_holdings: dict[str, dict[Place, Holding]] = field(default_factory=dict)
     owners: dict[Place, Owner] = field(default_factory=dict)
+    topics: dict[str, int] = field(default_factory=dict)
+    """The topics of which somebody has had a partition: where in the log the first one got it."""
     held: dict[NamedPlace, list[tuple[str, str, Place]]] = field(default_factory=dict)
     """The holder of a partition of that name: type of the group, member, partition as it holds it.
     """

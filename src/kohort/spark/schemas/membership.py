@@ -371,14 +371,16 @@ REBALANCES = Table(
             "that cannot be known, and `unknown` says why: too few commits before, none since, an "
             "idle topic, an offset that somebody else has set, a coordinator that may have been "
             "away, another clock, or commits that may be missing. Where the first commit after is "
-            "of few records, it is `idle` until later ones go ahead further than the rate promises",
+            "of few records, it is `idle` until later ones go ahead further than the rate promises"
+            ". A new partition of a topic that the group has had before has no `seconds` either: it "
+            "was there `since` the rebalance began, and had its first owner from `until` on, so it "
+            "was unread at least for the time between",
         ),
         Column(
             "unread_seconds",
             pa.float64(),
-            "their sum, of those that are known: a lower bound where one of `unread` has none, and "
-            "where a topic has grown, since its new partitions are not in it; null where none is "
-            "known",
+            "their sum, of those that are known, and of the least time of new partitions: a lower "
+            "bound where one of `unread` has null `seconds`; null where none is known",
         ),
         Column(
             "longest_unread_seconds",
