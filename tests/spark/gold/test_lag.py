@@ -26,7 +26,9 @@ from kohort.spark.gold.rates import held_back, rates
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.membership import MEMBERS
 from kohort.spark.schemas.zones import Zone
+from kohort.spark.sources import sampling
 from kohort.spark.tables.thin_samples import thinned
+from kohort.wire.batch import build
 
 BEGIN_US = micros(at(0))
 NEW_ID, OLD_ID = "A" * 22, "B" * 22
@@ -388,3 +390,29 @@ def test_a_commit_of_minus_one_is_none(spark):
     }
     assert {row.state for row in kept if row.committed_offset is None} == {"removed"}
     assert -1 not in {row.committed_offset for row in kept}
+
+
+def test_a_clock_that_ran_ahead_in_the_past_gives_a_lag_with_a_bound(spark, tmp_path):
+    """One record of an hour ahead, and a thousand of then behind it: up to that hour nobody knows
+    when they came, so who has read none of them is not told to be level with them.
+    """
+    begin_ms = BEGIN_US // 1000
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    times = [0, 3600, *(number / 10 for number in range(1, 1001))]
+    batches = [
+        build([(None, b"x")], begin_ms + int(1000 * second), base_offset=number)
+        for number, second in enumerate(times)
+    ]
+    (folder / f"{0:020d}.log").write_bytes(b"".join(batches))
+    samples = sampling.sample_folders(str(tmp_path))
+    frames = {
+        "commits": commits_frame(spark, [commit("g", 1, 1)]),
+        "end_offsets": spark.createDataFrame(samples),
+    }
+    later = (1800, 3599, 3601)
+    rows = lag_at(frames, map(at, later)).where("level = 'partition'").orderBy("at").collect()
+    for row, second in zip(rows, later, strict=True):
+        low, high = (row["lag_seconds"] + sign * row["lag_seconds_error"] for sign in (-1, 1))
+        assert low <= second <= high  # since the record ahead had come, right behind the first
+    assert [row["lag_records"] for row in rows] == [0, 0, 1001]

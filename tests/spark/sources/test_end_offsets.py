@@ -203,6 +203,31 @@ def test_a_clock_that_runs_ahead_hides_no_later_batch(ahead, with_id, tmp_path):
     assert ends(again)["orders-0"] == [(begin + 1000, 1002), (begin + 2000, 1007)]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "stand_for"),
+    [
+        ([0, 3600, 1, 2, 3], {0: 1, 3600: 2}),  # one batch of a clock that ran ahead
+        ([0, 1, 3600, 3610, 2, 3], {0: 1, 1: 1, 3600: 2, 3610: 2}),
+        ([0, 3600, 3700, 10, 3710, 20], {0: 1, 3600: 2, 3700: 2, 3710: 2}),
+        ([0, 10, 9.5, 20], {0: 1, 10: 1, 20: 1}),  # clocks of two producers that are right
+        ([0, 100, 50, 200, 150, 300], {0: 1, 100: 2, 200: 2, 300: 1}),
+        ([0, 10, 20, 30], {0: 1, 10: 1, 20: 1, 30: 1}),
+    ],
+)
+def test_times_that_contradict_the_order_of_batches_tell_of_none_exactly(
+    seconds, stand_for, tmp_path
+):
+    """In a past that is long over: one of two clocks was wrong, and nobody knows which."""
+    begin = now_ms(-600)
+    times = [begin + int(1000 * second) for second in seconds]
+    partition(tmp_path, *((number, 1, at) for number, at in enumerate(times)))
+
+    found = sampling.sample_folders(str(tmp_path))
+
+    at = [(ms - begin) // 1000 for ms, _ in ends(found)["orders-0"]]
+    assert dict(zip(at, found["samples"].to_pylist(), strict=True)) == stand_for
+
+
 def test_the_end_is_known_now_although_the_last_batches_have_no_time(tmp_path):
     """Their file tells when it was written, and does not tell of each of them."""
     begin, written = now_ms(-10), now_ms(-5)

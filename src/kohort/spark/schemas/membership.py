@@ -372,7 +372,7 @@ REBALANCES = Table(
             "idle topic, an offset that somebody else has set, a coordinator that may have been "
             "away, another clock, or commits that may be missing. Where the first commit after is "
             "of few records, it is `idle` until later ones go ahead further than the rate promises"
-            ". A new partition of a topic that the group has had before has no `seconds` either: it "
+            ". A new partition of a topic that the group had before has no `seconds` either: it "
             "was there `since` the rebalance began, and had its first owner from `until` on, so it "
             "was unread at least for the time between",
         ),

@@ -218,7 +218,9 @@ LAG = Table(
     "committed for, or that a member subscribes to by name, every partition has a row.",
     unknown="What was appended, or committed, after the last that was read: of a copy read long "
     "after it was made, ask for a moment before that with `--as-of`. Times of batches are those of "
-    "the producers where the topic has CreateTime, and they may be wrong. Markers of transactions "
+    "the producers where the topic has CreateTime, and they may be wrong: where a batch is of an "
+    "earlier time than one before it, `lag_seconds_error` is never 0 up to that time, and within a "
+    "stretch of several batches whose clock ran ahead it is too small. Markers of transactions "
     "and compacted records count as lag. A partition without samples has no lag at all.",
 )
 

@@ -9,6 +9,7 @@ is what bounds their number.
 import logging
 import os
 import time
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import zip_longest
@@ -30,6 +31,10 @@ from kohort.terms import uuid_text
 _LOG = logging.getLogger("kohort.spark")
 
 MOST_SAMPLES = 10_000
+SKEW_MS = 1_000
+"""By so much the times of two batches may contradict their order, as those of two producers do
+whose clocks are right.
+"""
 
 
 _FILES = ReadOnlyFiles()
@@ -91,7 +96,7 @@ def sample(
     last = since.get((folder.topic, folder.partition, topic_id))
     walk = _Walk(segments, last, is_same=topic_id is not None)
     samples = thinned(walk.ends(now_ms), most)
-    stands_for = [1] * len(samples)
+    stands_for = [2 if walk.is_doubtful(taken.at_ms) else 1 for taken in samples]
     if walk.untimed or (not samples and last is None):
         samples += _end_by_file_time(segments, now_ms if planned_ms is None else planned_ms, walk)
         # It stands for batches without a time, so it does not tell when each was written.
@@ -137,6 +142,8 @@ class _Walk:
         """The newest timestamp so far."""
         self.untimed = False
         """Whether no batch from the last that told one on has a time."""
+        self._doubtful: list[tuple[int, int]] = []
+        """Stretches from the time of a batch to a later time of a batch before it, in order."""
 
     def ends(self, now_ms: int) -> Iterator[Sample]:
         """The newest timestamp so far and the offset behind each batch, up to the last that has a
@@ -161,10 +168,23 @@ class _Walk:
                 if has_time:
                     if self.untimed and self.newest >= 0:
                         yield Sample(self.newest, before)
+                    if head.max_timestamp < self.newest - SKEW_MS:
+                        self._doubt(head.max_timestamp)
                     self.newest = max(self.newest, head.max_timestamp)
                     yield Sample(self.newest, self.end)
                 self.untimed = not has_time
             position = 0
+
+    def _doubt(self, since: int) -> None:
+        """A batch is of an earlier time than one before it."""
+        while self._doubtful and self._doubtful[-1][1] >= since:
+            since = min(since, self._doubtful.pop()[0])
+        self._doubtful.append((since, self.newest))
+
+    def is_doubtful(self, at_ms: int) -> bool:
+        """Whether a clock contradicts that the end was reached at this time, once all is walked."""
+        index = bisect_left(self._doubtful, at_ms, key=lambda stretch: stretch[1])
+        return index < len(self._doubtful) and self._doubtful[index][0] < at_ms
 
 
 def _behind(
