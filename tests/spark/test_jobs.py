@@ -192,11 +192,16 @@ def test_an_older_copy_hides_nothing_from_a_run_that_ends_before_it_does(spark, 
     assert "ends at offset 8 and was read to 10 before" in summary.notes[0].text
 
 
-def test_increments_that_were_cut_become_one_that_ends_where_the_log_does(spark, tmp_path):
+def test_increments_that_were_cut_become_one_that_ends_where_the_log_does(
+    spark, tmp_path, monkeypatch
+):
+    """Each by itself at the end of a run, and where they are merged."""
     log = Fed({0: keyed(10), 1: keyed(3, partition=1)})
     jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
     log.cut, log.rows[0] = {0: 6}, joined(keyed(6), keyed(2, start=6, ms=FIRST + 1))
-    jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
+    with monkeypatch.context() as patch:
+        patch.setattr(jobs, "tidy", lambda *_: None)
+        jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
 
     with Writer(tmp_path) as writer:
         (first, second) = writer.manifest.increments
@@ -208,6 +213,11 @@ def test_increments_that_were_cut_become_one_that_ends_where_the_log_does(spark,
     assert (one.ranges, one.cuts, one.planned) == ({0: (0, 8), 1: (0, 3)}, {}, True)
     assert sum(one.counts.values()) == 11
     assert alone.increments[0].ranges == {0: (0, 6), 1: (0, 3)}
+    log.cut = {}
+    jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
+    ranges = [increment.ranges for increment in load(tmp_path).increments]
+    assert sorted(map(repr, ranges)) == ["{0: (0, 6), 1: (0, 3)}", "{0: (6, 8)}"]
+    assert not any(increment.cuts for increment in load(tmp_path).increments)
 
 
 def test_a_name_of_a_directory_is_no_pattern(spark, tmp_path):

@@ -255,7 +255,7 @@ def stream(
             writer.publish(writer.manifest)
             if plan.cut or plan.notes or logged.parts or not plan.ranges:
                 first = Batch(None, _without_rows(plan), late=missed, server_log=logged.parts)
-                add(active, writer, log, first, options, progress)
+                _added(active, writer, log, first, options, progress)
             rows = log.stream(active, plan, max_records=max_records)
             follow(rows, MicroBatch(writer, log, options, progress, after_each), writer, every_s)
         after = load(writer.directory)

@@ -194,12 +194,13 @@ def tidy(
     keep_days: float | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Merge small increments and small files of samples, and drop history that is older than
-    `keep_days` before `as_of`.
+    """Write increments anew that hold rows behind a cut, merge small increments and small files of
+    samples, and drop history that is older than `keep_days` before `as_of`.
 
     A merge changes no row and no table. Dropping history changes gold.
     """
     keep_ms = None if keep_days is None else int(keep_days * DAY_MS)
+    _drop_cut_rows(spark, writer, progress)
     manifest = writer.manifest
     merging = increments.to_merge(manifest.increments, keep_ms)
     if merging:
@@ -218,6 +219,18 @@ def tidy(
         flip(spark, writer, manifest, touched, context, progress)
 
 
+def _drop_cut_rows(spark: SparkSession, writer: Writer, progress: Progress | None) -> None:
+    """From here on each file of rows counts as a whole, and in their Delta log as well."""
+    manifest = writer.manifest
+    cut = [increment for increment in manifest.increments if increment.cuts]
+    if not cut:
+        return
+    with telling(spark, progress, "merging", sum(increment.rows for increment in cut)):
+        for increment in cut:
+            manifest = increments.merge(spark, writer, manifest, [increment])
+        writer.publish(manifest)
+
+
 def _end_offsets(
     spark: SparkSession, writer: Writer, manifest: Manifest, ends: Ends
 ) -> tuple[Part, ...]:
@@ -231,7 +244,7 @@ def _end_offsets(
     fresh = END_OFFSETS.conform(samples).dropDuplicates(SAMPLE)
     if manifest.end_offsets:
         fresh = fresh.join(there, SAMPLE, "left_anti").select(*END_OFFSETS.names)
-    part = write_part(writer, fresh.coalesce(1), END, None)
+    part = write_part(writer, fresh.coalesce(1), END)
     return (part,) if part.rows else ()
 
 

@@ -150,6 +150,6 @@ def _one(
         last = before.parts[0] if before is not None else None
         part = delta.write_part(spark, writer, computed, f"{GOLD}/{table.name}", only, last)
         return Gold(columns=columns_of(table), parts=(part,))
-    new = write_part(writer, computed, f"{GOLD}/{table.name}", only)
-    kept = () if before is None else without(before.parts, changed, writer.directory)
+    new = write_part(writer, computed, f"{GOLD}/{table.name}")
+    kept = () if before is None else without(writer, table, before.parts, changed)
     return Gold(columns=columns_of(table), parts=(*kept, new))

@@ -295,21 +295,21 @@ def _table(
     anew, touched = run.news.anew, run.news.touched
     before = () if anew is None else run.manifest.gold[table.name].parts
     over = [part for part in before if not part.is_open]
-    parts = [*without(over, anew or (), run.writer.directory)]
+    parts = [*without(run.writer, table, over, anew or ())]
     if counts.get((table.name, False)):
         closed = _told(run, replayed.where(~F.col("is_open")), table)
-        parts.append(_write(run, closed, table, None, counts[table.name, False]))
+        parts.append(_write(run, closed, table, counts[table.name, False]))
     parts = _merged(run, table, parts)
     rows = _told(run, replayed.where("is_open"), table)
     still = [part for part in before if part.is_open]
     if touched is not None:
         rows = rows.unionByName(_others(run, run.parts(table, still), replayed))
     expected = counts.get((table.name, True), 0) + sum(part.rows for part in still)
-    partitions = None if touched is None else tuple(sorted(touched))
     if expected:
-        opened = _write(run, rows, table, partitions, expected, is_open=True)
+        opened = _write(run, rows, table, expected, is_open=True)
         parts += [opened] if opened.rows else []
-    parts += without(still, touched or (), run.writer.directory)
+    if touched is not None:
+        parts += without(run.writer, table, still, touched)
     return Gold(columns=columns_of(table), parts=tuple(parts))
 
 
@@ -327,14 +327,13 @@ def _write(
     run: _Run,
     rows: DataFrame,
     table: Table,
-    partitions: tuple[int, ...] | None,
     expected: int,
     *,
     is_open: bool = False,
 ) -> Part:
     few = expected <= (FEW_REBALANCES if table == REBALANCES else FEW_ROWS)
     where = f"{GOLD}/{table.name}"
-    return write_part(run.writer, rows, where, partitions, is_open=is_open, few=few)
+    return write_part(run.writer, rows, where, is_open=is_open, few=few)
 
 
 def _merged(run: _Run, table: Table, parts: list[Part]) -> list[Part]:
@@ -343,18 +342,17 @@ def _merged(run: _Run, table: Table, parts: list[Part]) -> list[Part]:
     if not small:
         return parts
     rows = sum(part.rows for part in small)
-    merged = _write(run, run.parts(table, small), table, None, rows)
+    merged = _write(run, run.parts(table, small), table, rows)
     return [*(part for part in parts if part not in small), merged]
 
 
 def _states(run: _Run, replayed: DataFrame) -> tuple[Part, ...]:
-    """The states of all groups, as parts of the log's partitions."""
+    """The states of all groups: those of partitions of the log with news in a new part."""
     touched = run.news.touched
     rows = replayed.where(F.col("table") == STATES.name).select(*STATES.names)
     before: tuple[Part, ...] = ()
     if touched is not None and run.manifest.histories is not None:
         before = run.manifest.histories.states
         rows = rows.unionByName(_others(run, run.parts(STATES, before), replayed))
-    partitions = None if touched is None else tuple(sorted(touched))
-    fresh = write_part(run.writer, rows.coalesce(1), HISTORIES, partitions)
-    return (*without(before, touched or (), run.writer.directory), fresh)
+    fresh = write_part(run.writer, rows.coalesce(1), HISTORIES)
+    return (*without(run.writer, STATES, before, touched or ()), fresh)

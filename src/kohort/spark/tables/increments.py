@@ -165,7 +165,9 @@ def merge(
     spark: SparkSession, writer: Writer, manifest: Manifest, merging: Iterable[Increment]
 ) -> Manifest:
     """The manifest with one increment in place of these; rows that were cut go for good."""
-    return _replace(spark, writer, manifest, list(merging), None, compacted=False)
+    replaced = list(merging)
+    compacted = all(increment.compacted for increment in replaced)
+    return _replace(spark, writer, manifest, replaced, None, compacted=compacted)
 
 
 def too_old(manifest: Manifest, before_ms: int) -> list[Increment]:

@@ -51,7 +51,7 @@ class Increment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     newest_ms: int | None = None
     cuts: dict[int, int] = msgspec.field(default_factory=dict)
     """Partition -> offset from which on the rows of this increment no longer count: the log was cut
-    there, and its offsets were used again.
+    there, and its offsets were used again. `adding.tidy` writes it anew without them.
     """
     compacted: bool = False
     """The history was dropped as too old: only the rows that tell the state of groups are left."""
@@ -72,7 +72,9 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     path: str
     rows: int
     partitions: tuple[int, ...] | None = None
-    """Partitions of the log whose rows in here count; None for all."""
+    """Partitions of the log whose rows in here count; None for all, as in whatever is written now.
+    Kohort 0.1 left files as they were and named what still counted in them.
+    """
     version: int | None = None
     """The version of a Delta table."""
     is_open: bool = False

@@ -58,7 +58,7 @@ def _fresh_commits(run: Run) -> Rows:
 
 def _known(run: Run) -> Rows:
     places = (
-        Place([str(file) for file in parquet.files_of(run.directory / part.path)], part.partitions)
+        Place([str(file) for file in parquet.files_of(run.directory / part.path)])
         for part in run.before(GROUP_STATE)
     )
     return Rows(GROUP_STATE.arrow, [place for place in places if place.files])

@@ -1,9 +1,12 @@
-"""Parts of tables: directories of Parquet files, whose rows count as the manifest says."""
+"""Parts of tables: directories of Parquet files. Each file counts with all of its rows, so that
+whoever has the list of files (see `delta_logs`) has the rows.
+"""
 
-from collections import Counter
 from collections.abc import Collection, Iterable
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 
 from kohort.spark.engine import shortcuts
@@ -16,12 +19,13 @@ from kohort.spark.tables.few_rows import here
 from kohort.spark.tables.manifest import Part
 from kohort.spark.tables.writer import Writer
 
+_ROW_GROUP = 1 << 20
+
 
 def write_part(
     writer: Writer,
     frame: DataFrame,
     where: str,
-    partitions: tuple[int, ...] | None,
     *,
     is_open: bool = False,
     few: bool = False,
@@ -30,10 +34,10 @@ def write_part(
     name = f"{where}/{writer.new_name('')}"
     path = writer.directory / name
     if few and shortcuts.are_open():
-        return Part(path=name, rows=here(path, frame), partitions=partitions, is_open=is_open)
+        return Part(path=name, rows=here(path, frame), is_open=is_open)
     told = spark_writer.write(frame, path)
     rows = rows_of(path) if told is None else told
-    return Part(path=name, rows=rows, partitions=partitions, is_open=is_open)
+    return Part(path=name, rows=rows, is_open=is_open)
 
 
 def rows_of(path: Folder) -> int:
@@ -55,29 +59,42 @@ def is_whole(directory: Folder, part: Part) -> bool:
 
 
 def without(
-    parts: Iterable[Part], partitions: Collection[int], directory: Folder
+    writer: Writer, table: Table, parts: Iterable[Part], partitions: Collection[int]
 ) -> tuple[Part, ...]:
-    """The parts with the rows of all other partitions."""
+    """The parts with the rows of all other partitions of the log: what stays of a part that has
+    both is written anew.
+    """
     if not partitions:
         return tuple(parts)
     kept = []
     for part in parts:
-        counts = _counts(directory / part.path)
-        there = counts if part.partitions is None else part.partitions
-        left = tuple(index for index in sorted(there) if index not in partitions)
-        if left:
-            rows = sum(counts[index] for index in left)
-            kept.append(Part(path=part.path, rows=rows, partitions=left, is_open=part.is_open))
+        there = partitions_of(writer.directory, part)
+        if there.isdisjoint(partitions):
+            kept.append(part)
+        elif there - {*partitions}:
+            rows = parquet.folder_dataset(writer.directory / part.path, table.arrow)
+            kept.append(_rest(writer, part, rows, pc.field("partition").isin([*partitions])))
     return tuple(kept)
 
 
-def _counts(path: Folder) -> Counter[int]:
-    """Partition of the log -> how many rows of it the files have."""
-    counts: Counter[int] = Counter()
-    for batch in parquet.folder_dataset(path).to_batches(columns=["partition"]):
-        for pair in batch.column("partition").value_counts().to_pylist():
-            counts[pair["values"]] += pair["counts"]
-    return counts
+def partitions_of(directory: Folder, part: Part) -> set[int]:
+    """The partitions of the log that a part has rows of."""
+    found: set[int] = set()
+    for batch in parquet.folder_dataset(directory / part.path).to_batches(columns=["partition"]):
+        found.update(batch.column("partition").unique().to_pylist())
+    return found
+
+
+def _rest(writer: Writer, part: Part, rows: ds.Dataset, gone: pc.Expression) -> Part:
+    """A part with the other rows of this one; memory has some of them at a time."""
+    name = f"{part.path.rpartition('/')[0]}/{writer.new_name('')}"
+    count = 0
+    with parquet.Growing(writer.directory / name / "part-0.parquet", rows.schema) as file:
+        for batch in rows.to_batches(filter=~gone):
+            if batch.num_rows:
+                file.write(pa.Table.from_batches([batch]), _ROW_GROUP)
+                count += batch.num_rows
+    return Part(path=name, rows=count, is_open=part.is_open)
 
 
 def columns_of(table: Table) -> str:

@@ -163,7 +163,7 @@ def _origins(writer: Writer, lag: Origin, fresh: Sequence[int], lag_at: LagAt) -
     found = [lag._replace(where=_is_at(fresh), shape=of_moments)]
     others = [moment for moment in fresh if moment not in there]
     if others:
-        part = write_part(writer, lag_at(others), _SEEN, None)
+        part = write_part(writer, lag_at(others), _SEEN)
         files = _files(writer.directory, [part])
         found.append(Origin(files, LAG.arrow, shape=of_moments))
     return found

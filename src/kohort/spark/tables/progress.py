@@ -52,7 +52,7 @@ from kohort.spark.tables.now import (
     moments_or_none,
     status_now,
 )
-from kohort.spark.tables.parts import columns_of, is_whole, without
+from kohort.spark.tables.parts import columns_of, is_whole, partitions_of
 from kohort.spark.tables.progress_run import TABLES, Fresh, Parts, Run
 from kohort.spark.tables.rates import Rated, rates
 from kohort.spark.tables.reach import fresh_increments
@@ -165,8 +165,8 @@ def _commits(run: Run, gold: dict[str, Parts]) -> Fresh:
     marked = mark(rows, run.frames)
     touched = run.standing.touched
     old = run.before(COMMITS)
-    over = without([part for part in old if not part.is_open], run.anew(), run.directory)
-    left = without([part for part in old if part.is_open], touched, run.directory)
+    over = run.without(COMMITS, tuple(part for part in old if not part.is_open), run.anew())
+    left = run.without(COMMITS, tuple(part for part in old if part.is_open), touched)
     if not transactions:
         new = run.write(COMMITS.conform(marked), COMMITS)
         still: Parts = ()
@@ -178,7 +178,7 @@ def _commits(run: Run, gold: dict[str, Parts]) -> Fresh:
         final = F.col("settled_at").isNotNull()
         new = run.write(COMMITS.conform(marked.where(final)), COMMITS)
         opened = COMMITS.conform(marked.where(~final))
-        still = run.write(opened, COMMITS, touched, is_open=True)
+        still = run.write(opened, COMMITS, is_open=True)
     gold[COMMITS.name] = (*run.merged(COMMITS, (*over, *new)), *left, *still)
     opened_from = {index: at for index, at in open_from.items() if index not in touched}
     return Fresh(new, still, opened_from | _first_offsets(run, still))
@@ -252,11 +252,12 @@ def _replaced(run: Run, rows: DataFrame, table: Table) -> Parts:
     """A table whose rows of the partitions with news are these."""
     if run.standing.before is None:
         return run.write(rows, table)
-    touched = run.standing.touched
-    left = without(run.before(table), touched, run.directory)
+    touched, before = run.standing.touched, run.before(table)
     if run.are_few():
-        return run.write(rows.unionByName(run.parts(table, left)) if left else rows, table)
-    return (*left, *run.write(rows, table, touched))
+        left = [part for part in before if partitions_of(run.directory, part) - touched]
+        others = run.parts(table, left).where(~F.col("partition").isin(sorted(touched)))
+        return run.write(rows.unionByName(others) if left else rows, table)
+    return (*run.without(table, before, touched), *run.write(rows, table))
 
 
 def _group_state(run: Run, gold: dict[str, Parts]) -> Parts:

@@ -1,6 +1,6 @@
 """What a run knows that brings the tables of progress up to date, and what its steps hand on."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
@@ -88,7 +88,6 @@ class Run(NamedTuple):
         self,
         rows: DataFrame,
         table: Table,
-        partitions: Iterable[int] | None = None,
         *,
         is_open: bool = False,
         few: bool | None = None,
@@ -97,9 +96,8 @@ class Run(NamedTuple):
         the run has few.
         """
         where = f"{GOLD}/{table.name}" if table in TABLES else PROGRESS
-        in_order = None if partitions is None else tuple(sorted(partitions))
         few = self.are_few() if few is None else few
-        part = write_part(self.writer, self._near(rows), where, in_order, is_open=is_open, few=few)
+        part = write_part(self.writer, self._near(rows), where, is_open=is_open, few=few)
         return (part,) if part.rows else ()
 
     def known(self, table: Table, before: Parts) -> DataFrame:
@@ -112,6 +110,10 @@ class Run(NamedTuple):
         anew = sorted(self.anew())
         return rows.where(~F.col("partition").isin(anew)) if anew else rows
 
+    def without(self, table: Table, parts: Parts, partitions: Collection[int]) -> Parts:
+        """Parts of a table with the rows of all other partitions of the log."""
+        return without(self.writer, table, parts, partitions)
+
     def rewritten(self, rows: DataFrame, table: Table, before: Parts) -> Parts:
         """A state, when `rows` have been built on what is `known`. Few rows become one part: a plan
         over several is as many plans.
@@ -119,7 +121,7 @@ class Run(NamedTuple):
         if self.are_few():
             return self.write(rows, table)
         touched = self.standing.touched
-        return (*without(before, touched, self.directory), *self.write(rows, table, touched))
+        return (*self.without(table, before, touched), *self.write(rows, table))
 
     def merged(self, table: Table, parts: Parts) -> Parts:
         """The parts, small ones as one where there are many."""

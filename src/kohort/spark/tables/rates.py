@@ -25,7 +25,6 @@ from kohort.spark.schemas.zones import ZONES
 from kohort.spark.stores import parquet
 from kohort.spark.tables.footers import largest
 from kohort.spark.tables.manifest import Part
-from kohort.spark.tables.parts import without
 from kohort.spark.tables.progress_run import Fresh, Parts, Run
 
 _FINE, _COARSE = ZONES
@@ -88,7 +87,7 @@ def rates(run: Run, fresh: Fresh, commits: Parts) -> tuple[Parts, Rated]:
     for index, span in passed.items():
         if index not in begun_anew:
             spans[index] = span.plus(spans.get(index))
-    parts = without(run.before(COMMIT_RATES), begun_anew, run.directory)
+    parts = run.without(COMMIT_RATES, run.before(COMMIT_RATES), begun_anew)
     until = {index: at for index, at in rated.items() if index not in begun_anew}
     newest = until | {
         index: max(span.last_us, until.get(index, span.last_us)) for index, span in spans.items()
@@ -118,14 +117,14 @@ def _with_old(
     run: Run, parts: Parts, rows: DataFrame, ripe: dict[int, int], newest: dict[int, int]
 ) -> Parts:
     """The parts with the new rows, and what has become old merged."""
-    open_ones = [part for part in parts if _last(run, part) >= min(ripe.values())]
+    open_ones = tuple(part for part in parts if _last(run, part) >= min(ripe.values()))
     known = run.here(run.parts(COMMIT_RATES, open_ones), ripe)
     merged = kept(coarser(known.unionByName(rows), _as_newest(run, newest)))
     over_us = min(_COARSE.reaches(newest[index]) for index in ripe)
     is_over = F.coalesce(F.unix_micros("effective_at") < over_us, F.lit(False))
     return (
         *(part for part in parts if part not in open_ones),
-        *without(open_ones, ripe, run.directory),
+        *run.without(COMMIT_RATES, open_ones, ripe),
         *run.write(merged.where(is_over), COMMIT_RATES),
         *run.write(merged.where(~is_over), COMMIT_RATES),
     )
@@ -165,11 +164,8 @@ def _passed(run: Run, now_us: int) -> dict[int, _Span]:
     taken = (at > _time(before_ms * 1000)) & (at <= _time(now_us))
     for part in run.before(COMMIT_RATES):
         if _last(run, part) > before_ms * 1000:
-            of_part = taken
-            if part.partitions is not None:
-                of_part &= ds.field("partition").isin(part.partitions)
             rows = parquet.folder_dataset(run.directory / part.path, COMMIT_RATES.arrow)
-            _add_spans(found, rows, of_part)
+            _add_spans(found, rows, taken)
     return found
 
 
