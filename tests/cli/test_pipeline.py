@@ -220,7 +220,7 @@ def test_run_tells_which_tables_are_of_a_later_moment_than_lag(kohort, out, monk
     command = ("pipeline", "run", "--source", "log:/d", "--out", out)
     with Writer(Path(out)) as writer:
         ends = [increment(AT - timedelta(days=1)), increment(AT + timedelta(hours=2))]
-        (Path(out) / "rows").mkdir()
+        (Path(out) / "rows").mkdir(exist_ok=True)
         moment = int(AT.timestamp() * 1000)
         writer.publish(writer.manifest.with_(increments=tuple(ends), as_of_ms=moment))
 
@@ -319,7 +319,7 @@ def test_run_hands_its_options_on_and_tells_what_it_did(kohort, out, monkeypatch
             "2026-11-21T08:00+01:00",
         ),
         *("--to", "1795248000000", "--master", "local[1]", "-X", "a.b=c=d", "--retention", "7d"),
-        *("--as-of", "2026-11-22", "--keep", "90", "--format", "delta", "--cluster", "west"),
+        *("--as-of", "2026-11-22", "--keep", "90", "--cluster", "west"),
         *("--server-log", "a.log", "b*", "--server-log", "c", "--spark-only"),
     )
 
@@ -337,7 +337,6 @@ def test_run_hands_its_options_on_and_tells_what_it_did(kohort, out, monkeypatch
         "as_of": datetime(2026, 11, 22, tzinfo=UTC),
         "retention_ms": 604_800_000,
         "session_timeout_ms": None,
-        "format": "delta",
         "keep_days": 90.0,
         "server_logs": ["a.log", "b*", "c"],
         "alone": True,

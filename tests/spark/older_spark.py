@@ -17,8 +17,7 @@ from pyspark.sql import SparkSession
 import kohort.spark
 from kohort.spark import jobs
 from kohort.spark.engine.session import session
-from kohort.spark.gold import MEASURES
-from kohort.spark.schemas import SILVER
+from kohort.spark.schemas import GOLD, SILVER
 from kohort.spark.sources.named import source
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.catalog import known_tables
@@ -31,17 +30,14 @@ def main() -> None:
     conf = {
         "spark.jars": jars,
         "spark.sql.shuffle.partitions": "1",
-        # As on Databricks. Tables that have them only Spark can read.
-        "spark.databricks.delta.properties.defaults.enableDeletionVectors": "true",
     }
-    spark = session("local[2]", {**conf, **kohort.spark.tables.delta.SETTINGS}, quick=True)
+    spark = session("local[2]", conf, quick=True)
     found = {"version": pyspark.__version__}
-    for kind in ("parquet", "delta"):
-        out = Path(directory) / kind
-        for _ in range(2):  # the second one finds nothing new
-            jobs.run(f"log:{log}", out, spark=spark, format=kind, as_of=AS_OF)
-        found[kind] = contents(lambda name, out=out: by_spark(spark, out, name))
-    found["delta, by Arrow alone"] = contents(Tables(out).table)
+    out = Path(directory) / "out"
+    for _ in range(2):  # the second one finds nothing new
+        jobs.run(f"log:{log}", out, spark=spark, as_of=AS_OF)
+    found["tables"] = contents(lambda name: by_spark(spark, out, name))
+    found["by Arrow alone"] = contents(Tables(out).table)
     found["report"] = jobs.report(out).name
     for kind in ("cluster", "connector"):
         one = source(f"{kind}:{bootstrap}")
@@ -55,7 +51,7 @@ def main() -> None:
 
 
 def contents(read: Callable[[str], pa.Table]) -> dict[str, list[str]]:
-    names = [table.name for table in SILVER] + [measure.table.name for measure in MEASURES]
+    names = [table.name for table in (*SILVER, *GOLD)]
     return {name: sorted(map(repr, read(name).to_pylist())) for name in names}
 
 

@@ -460,7 +460,7 @@ def load_number(directory):
         return writer.manifest.number
 
 
-def test_another_log_or_format_is_refused(spark, tmp_path):
+def test_another_log_is_refused(spark, tmp_path):
     jobs.run(Fed({}, identity=Identity("c-1", None)), tmp_path, spark=spark)
     jobs.run(Fed({}), tmp_path, spark=spark)
     assert load(tmp_path).identity == Identity("c-1", "t-1")
@@ -472,10 +472,6 @@ def test_another_log_or_format_is_refused(spark, tmp_path):
     ):
         with pytest.raises(TablesError, match=words):
             jobs.run(Fed({}, identity=identity), tmp_path, spark=spark)
-    with pytest.raises(TablesError, match="has tables in the format parquet, not delta"):
-        jobs.run(Fed({}), tmp_path, spark=spark, format="delta")
-    with pytest.raises(TablesError, match="'csv' is no format of tables, expected one of parquet"):
-        jobs.run(Fed({}), tmp_path, spark=spark, format="csv")
 
 
 def test_merging_changes_no_row_and_old_history_goes_but_not_the_state(

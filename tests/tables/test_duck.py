@@ -15,10 +15,10 @@ from tests.tables.published import add_log, grow_old, publish, write
 import kohort.tables
 from kohort.errors import KohortError
 from kohort.spark.schemas.membership import REBALANCES
-from kohort.spark.schemas.progress import LAG, OFFSETS
+from kohort.spark.schemas.progress import OFFSETS
 from kohort.spark.tables import increments
 from kohort.spark.tables.arrow_reader import GoneError
-from kohort.spark.tables.manifest import Gold, Part
+from kohort.spark.tables.manifest import Gold
 from kohort.spark.tables.writer import Writer
 from kohort.tables.duck import Session
 from kohort.tables.moment import Snapshots
@@ -170,21 +170,6 @@ def test_a_query_that_meets_a_flip_is_asked_anew_or_says_so(out, monkeypatch):
         session.ask("select * from lag").read_all()
     session.__exit__(None, None, None)
     assert len(rows(out, "select * from lag")) == 1
-
-
-def test_delta_tables_are_asked_likewise(tmp_path):
-    """Of the version that the manifest names, whatever came after it."""
-    deltalake = pytest.importorskip("deltalake")
-    table = pa.Table.from_pylist(LAGS, schema=LAG.arrow)
-    with Writer(tmp_path) as writer:
-        for rows in (table, table.slice(0, 1)):
-            deltalake.write_deltalake(tmp_path / "gold" / "lag", rows, mode="overwrite")
-        part = Part(path="gold/lag", rows=2, version=0)
-        gold = {"lag": Gold(columns="", parts=(part,))}
-        writer.publish(writer.manifest.with_(format="delta", gold=gold))
-
-    assert rows_of_lag(tmp_path) == ["a", "b"]
-    assert kohort.tables.read(tmp_path, "lag", group="b").num_rows == 1
 
 
 def rows_of_lag(directory):

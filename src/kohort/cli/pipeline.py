@@ -78,12 +78,6 @@ class Run(Command):
         _add_server_logs(parser)
         _add_spark(parser)
         parser.add_argument(
-            "--format",
-            choices=("parquet", "delta"),
-            default="parquet",
-            help="how the tables are kept (default parquet)",
-        )
-        parser.add_argument(
             "--as-of",
             type=moment,
             metavar="TIME",
@@ -174,7 +168,6 @@ def _run(args: Namespace, output: Output) -> int:
         "as_of": args.as_of,
         "retention_ms": args.retention,
         "session_timeout_ms": args.session_timeout,
-        "format": args.format,
         "keep_days": args.keep,
         "cluster": args.cluster,
     }

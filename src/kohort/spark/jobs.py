@@ -44,7 +44,7 @@ from kohort.spark.sources.standing import WHOLE_LOG, Plan, Position, Settings
 from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.streaming import MicroBatch, follow
 from kohort.spark.tables import cluster as clusters
-from kohort.spark.tables import delta, delta_files, older_copy, unchanged
+from kohort.spark.tables import older_copy, unchanged
 from kohort.spark.tables.adding import Batch, Options, add, ends_now, flip, tidy
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.code import code
@@ -72,7 +72,6 @@ from kohort.spark.tables.verifying import (
 )
 from kohort.spark.tables.writer import Writer, claim
 
-FORMATS = ("parquet", "delta")
 FEW_ROWS = 1_000_000
 """For so many rows the JVM needs no second compiler; see also `FEW_HERE`."""
 INTERPRETED_ROWS = 35_000
@@ -94,7 +93,6 @@ def run(
     as_of: datetime | None = None,
     retention_ms: int | None = None,
     session_timeout_ms: int | None = None,
-    format: str = "parquet",  # noqa: A002  (what Spark calls it)
     keep_days: float | None = None,
     cluster: str | None = None,
     server_logs: Sequence[str | Path] = (),
@@ -115,7 +113,6 @@ def run(
     began = time.monotonic()
     told = unchanged.asked(
         source,
-        format=format,
         from_time=from_time,
         to_time=to_time,
         as_of=as_of,
@@ -126,7 +123,7 @@ def run(
     )
     if not server_logs and (same := unchanged.summary_or_none(out, told)) is not None:
         return same
-    with _opened(source, out, format, cluster, spark_only) as (log, writer):
+    with _opened(source, out, cluster, spark_only) as (log, writer):
         seen = unchanged.seen(told)
         logged = keep_server_logs(writer, server_logs)
         plan = log.plan(writer.manifest.positions, from_time=from_time, to_time=to_time)
@@ -224,7 +221,6 @@ def stream(
     as_of: datetime | None = None,
     retention_ms: int | None = None,
     session_timeout_ms: int | None = None,
-    format: str = "parquet",  # noqa: A002  (what Spark calls it)
     keep_days: float | None = None,
     cluster: str | None = None,
     server_logs: Sequence[str | Path] = (),
@@ -241,7 +237,7 @@ def stream(
     """
     began = time.monotonic()
     options = Options(as_of, Settings(retention_ms, session_timeout_ms), keep_days)
-    with _opened(source, out, format, cluster, spark_only) as (log, writer):
+    with _opened(source, out, cluster, spark_only) as (log, writer):
         before = writer.manifest
         plan = log.plan(before.positions, from_time=from_time)
         with _session(Given(spark, master, conf), writer, progress) as active:
@@ -389,10 +385,9 @@ def _session(
     want is set back, and in the JVM itself it is set only when nothing comes after.
     """
     quick = size is not None and size.rows <= FEW_ROWS
-    as_delta = writer.manifest.format == "delta"
     if given.spark is None and progress is not None:
         progress(Doing("starting Spark"))
-    chosen = {**(delta.SETTINGS if as_delta else {}), **(given.conf or {})}
+    chosen = dict(given.conf or {})
     is_new = given.spark is None and not is_running()
     with asked_to_end() as asked:  # a JVM that nobody has heard of yet would outlive its starter
         active = given.spark or session(
@@ -410,8 +405,6 @@ def _session(
         with settings(
             active, {name: value for name, value in wanted.items() if name not in chosen}
         ):
-            if as_delta:
-                delta.check(active, writer.directory)
             yield active
             if given.alone and given.spark is None:
                 class_archive.make_later(active)
@@ -436,26 +429,17 @@ def _session(
 def _opened(
     source: str | Source,
     out: str | Folder,
-    form: str,
     cluster: str | None,
     spark_only: bool,  # noqa: FBT001  (named by its callers)
 ) -> Iterator[tuple[Source, Writer]]:
-    """A log and the writer of its tables, if they are of this log and in this format."""
-    if form not in FORMATS:
-        raise TablesError(f"{form!r} is no format of tables, expected one of {', '.join(FORMATS)}")
-    if form == "delta":
-        delta_files.on_disk(place_of(out))
-        delta_files.require()
+    """A log and the writer of its tables, if they are of this log."""
     log = source_of(source) if isinstance(source, str) else source
     identity = log.identity()
     with shortcuts.spark_only(spark_only), Writer(out) as writer:
-        before = writer.manifest
-        if before.source and before.format != form:
-            raise TablesError(f"{out} has tables in the format {before.format}, not {form}")
         claim(writer, out, identity)
         clusters.name(writer, out, cluster)
         name = source if isinstance(source, str) else type(source).__name__
-        writer.manifest = writer.manifest.with_(format=form, source=name)
+        writer.manifest = writer.manifest.with_(source=name)
         try:
             yield log, writer
         except KohortError:

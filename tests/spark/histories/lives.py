@@ -26,7 +26,7 @@ from kohort.spark.columns.decode import decode
 from kohort.spark.columns.located import InColumns
 from kohort.spark.gold import Context, membership
 from kohort.spark.gold.measure import Frames
-from kohort.spark.gold.replayed import with_histories
+from kohort.spark.gold.replayed import HISTORIES, histories
 from kohort.spark.schemas import DECODED, END_OFFSETS
 from kohort.spark.tables.silver import views
 
@@ -72,7 +72,7 @@ def told(frames: Frames) -> Iterator[str]:
     """Every row of the tables, as it is written down."""
     for session_ms, tables in SESSIONS.items():
         context = Context(replay.AS_OF, session_timeout_ms=session_ms)
-        replayed = with_histories(frames, context)
+        replayed = {**frames, HISTORIES: histories(frames, context).cache()}
         for name in tables:
             table = getattr(membership, name)(replayed, context).toArrow()
             yield from (_line(name, session_ms, row) for row in table.to_pylist())

@@ -91,15 +91,13 @@ def test_pyspark_is_not_imported():
         {"retention_ms": 1000},
         {"session_timeout_ms": 1000},
         {"keep_days": 900.0},
-        {"format": "delta"},
     ],
 )
 def test_another_order_is_another_run(out, source, other, tmp_path):
     assert summary_or_none(out, asked(source, **other)) is None
-    if "format" not in other:
-        made(tmp_path / "other", asked(source, **other))
-        assert summary_or_none(tmp_path / "other", asked(source, **other)) is not None
-        assert summary_or_none(tmp_path / "other", asked(source)) is None
+    made(tmp_path / "other", asked(source, **other))
+    assert summary_or_none(tmp_path / "other", asked(source, **other)) is not None
+    assert summary_or_none(tmp_path / "other", asked(source)) is None
 
 
 @pytest.mark.parametrize("which", ["gold/counts", "rows"])
@@ -166,11 +164,6 @@ def test_no_tables_yet(tmp_path, source):
 def test_of_other_sources_nothing_is_known(source, tmp_path):
     assert seen(asked(source)) is None
     made(tmp_path / "other", asked(source))
-    assert load(tmp_path / "other").basis is None
-
-
-def test_delta_keeps_files_of_its_own(source, tmp_path):
-    made(tmp_path / "other", asked(source, format="delta"), format="delta")
     assert load(tmp_path / "other").basis is None
 
 

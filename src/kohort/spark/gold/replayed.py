@@ -36,7 +36,7 @@ from kohort.spark.columns.events import COMMITS, VALUES, events
 from kohort.spark.engine.frames import empty
 from kohort.spark.gold.completeness import complete_from
 from kohort.spark.gold.history import GROUP, so_far
-from kohort.spark.gold.measure import Context, Frames, kept
+from kohort.spark.gold.measure import Context, Frames
 from kohort.spark.gold.names import topic_names
 from kohort.spark.schemas import DECODED, KINDS, TOMBSTONE, Column, Table
 from kohort.spark.schemas.membership import ASSIGNMENTS, MEMBERS, REBALANCES
@@ -72,11 +72,6 @@ _REPLAYED = pa.schema(
 LINES = "lines"
 """The column with the lines of log files of brokers about a group."""
 _NESTED = ("likely", "joined", "gone", "changed", "moves", "unowned", "unread")
-
-
-def with_histories(frames: Frames, context: Context) -> Frames:
-    """The frames with what several tables need of the histories: they are replayed once."""
-    return {**frames, HISTORIES: kept(histories(frames, context))}
 
 
 class Known(NamedTuple):

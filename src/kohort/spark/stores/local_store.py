@@ -1,6 +1,5 @@
 """Tables in a directory: files are synced, the manifest is renamed into its place, a lock held."""
 
-import contextlib
 import fcntl
 import os
 import shutil
@@ -79,23 +78,14 @@ class LocalStore:
         for name in {path.partition("/")[0] for path in paths}:
             _FILES.sync_directory(str(self._directory / name))
 
-    def settle_delta(self) -> None:
-        """The same for all of Delta's tables: what has come since the last manifest, of a writer
-        that crashed as well, since the next commit builds on its own.
-        """
-        manifest = self._directory / MANIFEST
-        since = _changed_ns(manifest) if manifest.exists() else 0
-        for name in (ROWS, GOLD):
-            sync_all(self._directory / name, since)
-
     def files(self, paths: Iterable[str]) -> Files:
         """A folder tells its files itself."""
         del paths
         return {}
 
-    def clean(self, named: Iterable[str], *, deltas: bool) -> None:
+    def clean(self, named: Iterable[str]) -> None:
         kept = set(named)
-        for path in _candidates(self._directory, deltas=deltas):
+        for path in _candidates(self._directory):
             name = str(path.relative_to(self._directory))
             if name not in kept and is_made(name):
                 _remove(path)
@@ -119,13 +109,11 @@ class LocalStore:
         return digest.hexdigest()
 
 
-def _candidates(directory: Path, *, deltas: bool) -> Iterator[Path]:
-    """Every directory of rows, of those that count and of those that do not. What is in a Delta
-    table its own log knows.
-    """
-    ours = () if deltas else (directory / ROWS, *_inside(directory / GOLD))
-    others = (directory / name for name in (END, CHECKPOINTS, HISTORIES, PROGRESS, SERVER_LOGS))
-    for parent in (*others, *ours, *_inside(directory / PAST)):
+def _candidates(directory: Path) -> Iterator[Path]:
+    """Every directory of rows, of those that count and of those that do not."""
+    names = (ROWS, END, CHECKPOINTS, HISTORIES, PROGRESS, SERVER_LOGS)
+    of_tables = (*_inside(directory / GOLD), *_inside(directory / PAST))
+    for parent in (*(directory / name for name in names), *of_tables):
         yield from _inside(parent)
 
 
@@ -140,18 +128,11 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def sync_all(path: Path, since_ns: int = 0) -> None:
-    """Sync the files and directories in and below one that have changed since then."""
+def sync_all(path: Path) -> None:
+    """Sync the files and directories in and below one."""
     for parent, _, names in os.walk(path):
         for found in (Path(parent), *(Path(parent) / name for name in names)):
-            with contextlib.suppress(FileNotFoundError):  # a VACUUM may be taking it
-                if _changed_ns(found) >= since_ns:
-                    sync(found)
-
-
-def _changed_ns(path: Path) -> int:
-    """When something was last written there, or renamed to there."""
-    return path.stat().st_ctime_ns
+            sync(found)
 
 
 def sync(path: Path) -> None:

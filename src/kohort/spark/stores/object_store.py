@@ -59,8 +59,7 @@ class ObjectStore:
             }
         return found
 
-    def clean(self, named: Iterable[str], *, deltas: bool) -> None:
-        del deltas  # these are kept on disks only
+    def clean(self, named: Iterable[str]) -> None:
         wanted = self._keys(named)
         there = {key for name in FOLDERS for key in self._listed(name)}
         self._root.gone = frozenset(wanted - there)

@@ -43,7 +43,7 @@ class Store(Protocol):
     def files(self, paths: Iterable[str]) -> Files:
         """The files of folders, where a manifest has to name them."""
 
-    def clean(self, named: Iterable[str], *, deltas: bool) -> None:
+    def clean(self, named: Iterable[str]) -> None:
         """Remove every folder of rows that a writer has made but these."""
 
     def remove(self, paths: Iterable[str]) -> None:

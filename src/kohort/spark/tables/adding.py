@@ -84,7 +84,6 @@ def add(
     if written is not None:
         manifest = manifest.with_(
             increments=(*manifest.increments, written.increment),
-            rows_version=written.rows_version,
             added={kind: manifest.added.get(kind, 0) + counts.get(kind, 0) for kind in ALL_KINDS},
         )
     positions = plan.positions if batch.whole else _moved(manifest, log, following)

@@ -1,13 +1,13 @@
 """Reading a directory of tables without Spark: for the terminal, the report, and scripts.
 
 It reads the same tables as `spark_reader`, through the same manifest, by Arrow alone: no JVM has to
-start. Of a Delta table it reads the files of the version that the manifest names.
+start.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property, reduce
+from functools import reduce
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -20,7 +20,6 @@ from kohort.spark.stores import parquet
 from kohort.spark.stores.layout import ROWS
 from kohort.spark.stores.object_path import ObjectPath
 from kohort.spark.stores.places import Folder, place_of
-from kohort.spark.tables import delta_files
 from kohort.spark.tables.catalog import did_you_mean, table_of
 from kohort.spark.tables.manifest import Increment, Manifest, Part, TablesError, load
 from kohort.terms import uuid_text
@@ -41,7 +40,7 @@ class Place(NamedTuple):
 
     files: list[str]
     partitions: tuple[int, ...] | None = None
-    """Partitions of the log whose rows in here count; None for all."""
+    """Partitions of the log whose rows in here count; None for all. See `manifest.Part`."""
     cuts: Mapping[int, int] = MappingProxyType({})
     """Partition -> offset from which on its rows in here no longer count."""
 
@@ -227,28 +226,19 @@ class Tables:
 
     def _files(self, part: Part) -> list[str]:
         path = self.directory / part.path
-        if part.version is None:
-            found = _files(path)
-            self._check_rows(path, found, part.rows, least=part.partitions is not None)
-            return found
-        return [file.path for file in delta_files.files(path, part.version)]
+        found = _files(path)
+        self._check_rows(path, found, part.rows, least=part.partitions is not None)
+        return found
 
     def _rows(self, increment: Increment, kind: str | None) -> list[str]:
         """The files of an increment, of one kind or of all."""
-        if self.manifest.rows_version is None:
-            _check_there(self.directory / ROWS / increment.name)
-            folders = parquet.inside(self.directory / ROWS / increment.name, "kind=*")
-            chosen = (folder for folder in folders if kind in (None, folder.name[len("kind=") :]))
-            found = [file for folder in chosen for file in _files(folder)]
-            rows = increment.rows if kind is None else increment.counts.get(kind, 0)
-            self._check_rows(self.directory / ROWS / increment.name, found, rows)
-            return found
-        name = increment.name.partition("=")[2]
-        return [
-            file.path
-            for file in self._version
-            if file.values["increment"] == name and kind in (None, file.values["kind"])
-        ]
+        _check_there(self.directory / ROWS / increment.name)
+        folders = parquet.inside(self.directory / ROWS / increment.name, "kind=*")
+        chosen = (folder for folder in folders if kind in (None, folder.name[len("kind=") :]))
+        found = [file for folder in chosen for file in _files(folder)]
+        rows = increment.rows if kind is None else increment.counts.get(kind, 0)
+        self._check_rows(self.directory / ROWS / increment.name, found, rows)
+        return found
 
     def _check_rows(
         self, folder: Folder, files: Sequence[str], rows: int, *, least: bool = False
@@ -270,10 +260,6 @@ class Tables:
                 f"{folder} has {there:,} rows and not {rows:,}, as it was written: `kohort "
                 "pipeline verify` says what is damaged"
             )
-
-    @cached_property
-    def _version(self) -> list[delta_files.DataFile]:
-        return delta_files.files(self.directory / ROWS, self.manifest.rows_version or 0)
 
 
 def rows_of(table: Table, places: Iterable[Place]) -> Rows:

@@ -1,5 +1,5 @@
-"""Computing gold into new files: by what the histories and the progress of groups go on from, or,
-in Delta's format, whole tables and the rows of the log partitions with new rows.
+"""Computing gold into new files: by what the histories and the progress of groups go on from, and
+other tables for the log partitions with new rows.
 
 A group lives in one partition of the log, so where nothing was added nothing can change, unless a
 measure depends on the moment. Those are marked `whole`.
@@ -15,12 +15,12 @@ from kohort.spark.gold import MEASURES, Context, Measure
 from kohort.spark.gold.completeness import COMPLETENESS, as_frame
 from kohort.spark.gold.lag import lag_of
 from kohort.spark.gold.on_demand import OnDemand
-from kohort.spark.gold.replayed import TABLES, Known, with_histories
+from kohort.spark.gold.replayed import TABLES, Known
 from kohort.spark.schemas import END_OFFSETS, LAG_HISTORY, Table
 from kohort.spark.schemas.server_log import SERVER_LOG
 from kohort.spark.stores.layout import GOLD
 from kohort.spark.stores.places import Folder
-from kohort.spark.tables import delta, progress, spark_reader, told_names
+from kohort.spark.tables import progress, spark_reader, told_names
 from kohort.spark.tables.code import code
 from kohort.spark.tables.histories import bring_up
 from kohort.spark.tables.manifest import Gold, Histories, Manifest, Progress
@@ -65,7 +65,7 @@ def compute(
     if manifest.server_log:
         lines = spark_reader.parts(spark, directory, SERVER_LOG, manifest.server_log)
         frames |= {SERVER_LOG.name: lines}
-    goes_on = _has_all(PROGRESS_TABLES) and manifest.format != "delta"
+    goes_on = _has_all(PROGRESS_TABLES)
     there = goes_on and progress.are_whole(directory, manifest)
     found = standing(writer, manifest if there else manifest.with_(progress=None), frames)
     frames |= OnDemand({COMPLETENESS: partial(as_frame, spark, found.reaches)})
@@ -73,10 +73,7 @@ def compute(
     pairs: told_names.Pairs = frozenset()
     done: dict[str, Gold] = {}
     ways = None
-    if manifest.format == "delta":  # it has no parts that could be added to
-        if _has_all(TABLES.values()):
-            frames |= with_histories(frames, context)
-    elif goes_on or _has_all(TABLES.values()):
+    if goes_on or _has_all(TABLES.values()):
         pairs = told_names.told(writer, manifest, frames, found)
         complete = {index: reach.complete_offset for index, reach in found.reaches.items()}
         besides = Known(told_names.named(pairs), complete, context.session_timeout_ms)
@@ -96,7 +93,7 @@ def compute(
         if table.name not in done:
             doing(table.name)
             before = _reusable(measure, manifest, writer.directory)
-            done[table.name] = _one(spark, writer, frames, measure, before, changed, context)
+            done[table.name] = _one(writer, frames, measure, before, changed, context)
         frames |= _read(spark, writer, {table.name: done[table.name]})
     ordered = {measure.table.name: done[measure.table.name] for measure in MEASURES}
     doing(LAG_HISTORY.name)
@@ -132,7 +129,6 @@ def _reusable(measure: Measure, manifest: Manifest, directory: Folder) -> Gold |
 
 
 def _one(
-    spark: SparkSession,
     writer: Writer,
     frames: Mapping[str, DataFrame],
     measure: Measure,
@@ -145,11 +141,6 @@ def _one(
     table = measure.table
     inputs = frames if before is None else spark_reader.in_partitions(frames, changed)
     computed = measure.compute(inputs, context)
-    only = None if before is None else changed
-    if writer.manifest.format == "delta":
-        last = before.parts[0] if before is not None else None
-        part = delta.write_part(spark, writer, computed, f"{GOLD}/{table.name}", only, last)
-        return Gold(columns=columns_of(table), parts=(part,))
     new = write_part(writer, computed, f"{GOLD}/{table.name}")
     kept = () if before is None else without(writer, table, before.parts, changed)
     return Gold(columns=columns_of(table), parts=(*kept, new))

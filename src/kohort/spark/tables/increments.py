@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kohort.spark.schemas import DECODED
 from kohort.spark.stores.layout import ROWS
-from kohort.spark.tables import counting, delta, few_rows, spark_reader, spark_writer
+from kohort.spark.tables import counting, few_rows, spark_reader, spark_writer
 from kohort.spark.tables.counting import Counted, Ranges
 from kohort.spark.tables.manifest import Increment, Manifest
 from kohort.spark.tables.retention import kept
@@ -31,8 +31,6 @@ class Written(NamedTuple):
     increment: Increment
     following: dict[int, int]
     """Partition -> the offset after its last row."""
-    rows_version: int | None
-    """The version of the Delta table that has it."""
 
 
 def write(
@@ -44,15 +42,14 @@ def write(
     compacted: bool = False,
 ) -> Written | None:
     """Write decoded rows and count what was written; None when there was no row. A table is written
-    without Spark, unless Delta is to have it.
+    without Spark.
 
     `ranges` is what was planned; without it, what the rows themselves cover. Raises Broken when a
     row is there twice, lies outside of its range, or belongs to no table.
     """
     name = writer.new_name(f"{spark_reader.INCREMENT}=")
-    version = _save(spark, writer, rows, name, ranges)
-    is_few = isinstance(rows, pa.Table) and version is None
-    counted = _count(None if is_few else spark, writer, name, version, ranges)
+    _save(spark, writer, rows, name, ranges)
+    counted = _count(None if isinstance(rows, pa.Table) else spark, writer, name, ranges)
     if not counted.counts:
         return None
     increment = Increment(
@@ -65,7 +62,7 @@ def write(
         planned=ranges is not None,
     )
     following = {index: end for index, (_, end) in counted.covered.items()}
-    return Written(increment, following, version)
+    return Written(increment, following)
 
 
 def _save(
@@ -74,16 +71,11 @@ def _save(
     rows: DataFrame | pa.Table,
     name: str,
     ranges: Ranges | None,
-) -> int | None:
-    is_delta = writer.manifest.format == "delta"
+) -> None:
     if isinstance(rows, pa.Table):
-        if not is_delta:
-            few_rows.write(writer.directory / ROWS / name, rows)
-            return None
-        rows = few_rows.frame(spark, rows)
+        few_rows.write(writer.directory / ROWS / name, rows)
+        return
     frame = rows.select(*DECODED.names)
-    if is_delta:
-        return delta.append_rows(writer, frame, name)
     expected = None if ranges is None else sum(end - start for start, end in ranges.values())
     few = expected is not None and expected <= FEW_ROWS
     tasks = spark.conf.get("spark.sql.shuffle.partitions", "1") or "1"
@@ -92,23 +84,21 @@ def _save(
     # A file for each kind and task: so few tasks, and within one in the order of the log.
     ordered = frame.coalesce(files).sortWithinPartitions("kind", "partition", "offset")
     spark_writer.write(ordered, writer.directory / ROWS / name, by="kind")
-    return None
 
 
 def _count(
     spark: SparkSession | None,
     writer: Writer,
     name: str,
-    version: int | None,
     ranges: Ranges | None,
 ) -> Counted:
     """What the files of an increment hold. Without a session (None), Arrow counts them."""
     if spark is None:
         columns = ("kind", "partition", "offset", "timestamp")
         return counting.of_table(few_rows.read(writer.directory / ROWS / name, *columns), ranges)
-    manifest = writer.manifest.with_(rows_version=version)
     probe = Increment(name=name, ranges={}, counts={})
-    return counting.of_frame(spark_reader.rows(spark, writer.directory, manifest, [probe]), ranges)
+    rows = spark_reader.rows(spark, writer.directory, writer.manifest, [probe])
+    return counting.of_frame(rows, ranges)
 
 
 def cut(increments: Iterable[Increment], cuts: Mapping[int, int]) -> tuple[Increment, ...]:
@@ -236,4 +226,4 @@ def _replace(
         ranges=ranges,
         planned=all(increment.planned for increment in replaced),
     )
-    return manifest.with_(increments=(merged, *left), rows_version=written.rows_version)
+    return manifest.with_(increments=(merged, *left))

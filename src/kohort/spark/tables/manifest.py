@@ -75,8 +75,6 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Partitions of the log whose rows in here count; None for all, as in whatever is written now.
     Kohort 0.1 left files as they were and named what still counted in them.
     """
-    version: int | None = None
-    """The version of a Delta table."""
     is_open: bool = False
     """Its rows may still change: the next run replaces them."""
     step_us: int = 0
@@ -194,7 +192,6 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """The arguments of a run, as far as its tables depend on them."""
 
     source: str
-    format: str = "parquet"
     from_us: int | None = None
     to_us: int | None = None
     as_of_us: int | None = None
@@ -223,7 +220,6 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     schema_version: int = SCHEMA_VERSION
     number: int = 0
     """How many manifests there were before."""
-    format: str = "parquet"
     written_ms: int = 0
     source: str = ""
     identity: Identity = Identity()
@@ -237,7 +233,6 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     increments: tuple[Increment, ...] = ()
     added: dict[str, int] = msgspec.field(default_factory=dict)
     """Table of silver -> rows that were ever added to it."""
-    rows_version: int | None = None
     end_offsets: tuple[Part, ...] = ()
     server_log: tuple[Part, ...] = ()
     """What brokers have said in their log files (see `tables.server_logs`)."""
@@ -269,13 +264,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     def paths(self) -> Iterator[str]:
         """Every directory of Parquet files that count, relative to the directory of tables."""
-        if self.format == "parquet":
-            yield from (f"{ROWS}/{increment.name}" for increment in self.increments)
+        yield from (f"{ROWS}/{increment.name}" for increment in self.increments)
         gold = (part for table in self.gold.values() for part in table.parts)
         past = (*self.past.parts("lag_history"), *self.past.status)
         for part in (*self.end_offsets, *self.server_log, *gold, *self._states(), *past):
-            if part.version is None:
-                yield part.path
+            yield part.path
 
     def _states(self) -> Iterator[Part]:
         if self.histories is not None:
@@ -328,7 +321,8 @@ def decode(directory: Folder, data: bytes) -> Manifest:
     """A manifest from its file. Raises TablesError for what is none, or one that we do not know."""
     path = directory / MANIFEST
     try:
-        version = json.loads(data)["schema_version"]
+        found_json = json.loads(data)
+        version, form = found_json["schema_version"], found_json.get("format", "parquet")
     except (ValueError, KeyError, TypeError) as error:
         raise TablesError(f"{path} is not a manifest of tables: {error!r}") from error
     if version not in _READABLE:
@@ -337,6 +331,11 @@ def decode(directory: Folder, data: bytes) -> Manifest:
         raise TablesError(
             f"{directory} has tables of schema version {version}, this Kohort has "
             f"{SCHEMA_VERSION}: {what}"
+        )
+    if form != "parquet":
+        raise TablesError(
+            f"{directory} has tables in the format {form}, which Kohort 0.1 has written: write the "
+            "tables anew into another directory, where each has a Delta log"
         )
     try:
         found = msgspec.json.decode(data, type=Manifest)

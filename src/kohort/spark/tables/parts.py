@@ -46,9 +46,7 @@ def rows_of(path: Folder) -> int:
 
 
 def is_whole(directory: Folder, part: Part) -> bool:
-    """Whether the files of a part have as many rows as they should. Delta checks its own."""
-    if part.version is not None:
-        return True
+    """Whether the files of a part have as many rows as they should."""
     if isinstance(directory, ObjectPath):  # a file there is whole or not at all
         return (directory / part.path).is_whole()
     try:

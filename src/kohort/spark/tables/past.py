@@ -23,7 +23,7 @@ from kohort.spark.sources.standing import Note
 from kohort.spark.stores import parquet
 from kohort.spark.stores.layout import PAST
 from kohort.spark.stores.places import Folder
-from kohort.spark.tables import delta_files, lag_past
+from kohort.spark.tables import lag_past
 from kohort.spark.tables.episodes import Worst
 from kohort.spark.tables.folding import folded
 from kohort.spark.tables.lag_past import Origin
@@ -191,15 +191,8 @@ def _statuses(directory: Folder, parts: Iterable[Part]) -> pa.Table:
 
 
 def _files(directory: Folder, parts: Iterable[Part]) -> list[str]:
-    """The files of parts of any table, also of Delta's."""
-    found: list[str] = []
-    for part in parts:
-        path = directory / part.path
-        if part.version is None:
-            found += [str(file) for file in parquet.files_of(path)]
-        else:
-            found += [file.path for file in delta_files.files(path, part.version)]
-    return found
+    """The files of parts of any table."""
+    return [str(file) for part in parts for file in parquet.files_of(directory / part.path)]
 
 
 def _is_at(moments: Sequence[int]) -> Any:

@@ -109,7 +109,7 @@ def are_few(manifest: Manifest) -> bool:
     """Whether there are few rows, and all rows in the files count: then the driver may read some of
     their columns by itself.
     """
-    if manifest.format == "delta" or any(increment.cuts for increment in manifest.increments):
+    if any(increment.cuts for increment in manifest.increments):
         return False
     return is_few(sum(increment.rows for increment in manifest.increments), FEW_ROWS)
 
@@ -117,7 +117,7 @@ def are_few(manifest: Manifest) -> bool:
 def usable(directory: Folder, manifest: Manifest) -> Progress | None:
     """What earlier runs have left, if its files are there."""
     before = manifest.progress
-    if before is None or not before.code or manifest.format == "delta":
+    if before is None or not before.code:
         return None
     return before if all(is_whole(directory, part) for part in before.parts) else None
 

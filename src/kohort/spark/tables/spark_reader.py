@@ -21,7 +21,7 @@ from kohort.spark.schemas import DECODED, END_OFFSETS, Table
 from kohort.spark.stores.layout import ROWS
 from kohort.spark.stores.object_path import ObjectPath
 from kohort.spark.stores.places import Folder, place_of
-from kohort.spark.tables import delta, object_reader
+from kohort.spark.tables import object_reader
 from kohort.spark.tables.catalog import table_of, there
 from kohort.spark.tables.cluster import CLUSTER, check_apart, cluster_of
 from kohort.spark.tables.manifest import Increment, Manifest, Part, TablesError, load
@@ -83,8 +83,6 @@ def _of_all(
 def _frames(
     spark: SparkSession, directory: Folder, manifest: Manifest, tables: Iterable[Table]
 ) -> dict[str, DataFrame]:
-    if manifest.format == "delta":
-        delta.check(spark, directory)
     looks: Mapping[str, DataFrame] = {}
     found = {}
     for table in tables:
@@ -111,8 +109,6 @@ def rows(
     chosen = list(manifest.increments if increments is None else increments)
     if not chosen:
         frame = empty(spark, LAYOUT)
-    elif manifest.format == "delta":
-        frame = delta.rows(spark, directory, manifest.rows_version, chosen)
     elif isinstance(directory, ObjectPath):
         frame = object_reader.rows(
             spark, directory, [increment.name for increment in chosen], _COLUMNS
@@ -144,10 +140,7 @@ def parts(
     frames = []
     by_partitions: dict[tuple[int, ...] | None, list[str]] = {}
     for part in chosen:
-        if part.version is not None:
-            frames.append(table.conform(delta.part(spark, directory, part)))
-        else:
-            by_partitions.setdefault(part.partitions, []).append(part.path)
+        by_partitions.setdefault(part.partitions, []).append(part.path)
     for partitions, places in by_partitions.items():
         if isinstance(directory, ObjectPath):
             frame = object_reader.parts(spark, directory, places, table.arrow)

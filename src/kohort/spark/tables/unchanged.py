@@ -23,7 +23,6 @@ _LOG = "log:"
 def asked(
     source: object,
     *,
-    format: str = "parquet",  # noqa: A002  (what a run calls it)
     from_time: datetime | None = None,
     to_time: datetime | None = None,
     as_of: datetime | None = None,
@@ -35,7 +34,6 @@ def asked(
     """The arguments of a run. A source that is an object is never the same again."""
     return Asked(
         source=source if isinstance(source, str) else "",
-        format=format,
         from_us=_microseconds(from_time),
         to_us=_microseconds(to_time),
         as_of_us=_microseconds(as_of),
@@ -84,7 +82,7 @@ def remember(writer: Writer, told: Asked, before: Look | None) -> None:
     """
     maker = code()
     log = settled_or_none(told.source[len(_LOG) :], before)
-    if log is None or maker is None or writer.manifest.format != "parquet":
+    if log is None or maker is None:
         return
     files = files_of(writer.directory, writer.manifest)
     if files is not None:

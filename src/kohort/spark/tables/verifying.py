@@ -58,7 +58,7 @@ def can_be_recomputed(tables: Tables) -> bool:
     """Whether gold is this Kohort's, in a directory."""
     manifest = tables.manifest
     is_here = isinstance(tables.directory, Path)
-    return manifest.code == code() and manifest.format != "delta" and is_here
+    return manifest.code == code() and is_here
 
 
 def why_not(tables: Tables, found: list[Finding]) -> str:
@@ -67,8 +67,6 @@ def why_not(tables: Tables, found: list[Finding]) -> str:
         return "there is damage"
     if found:
         return "another Kohort has computed it"
-    if tables.manifest.format == "delta":
-        return "tables of Delta are not"
     if not isinstance(tables.directory, Path):
         return "only that in a directory is: `kohort pipeline rebuild` computes it anew in any case"
     return "gold was not computed yet"

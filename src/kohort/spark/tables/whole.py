@@ -55,13 +55,12 @@ def damage(directory: Folder, manifest: Manifest) -> Iterator[Finding]:
     gold = (part for table in manifest.gold.values() for part in table.parts)
     past = (*manifest.past.parts(LAG_HISTORY.name), *manifest.past.status)
     for part in (*past, *gold, *_states(manifest)):
-        if part.version is None:
-            yield from _of_part(directory, part)
+        yield from _of_part(directory, part)
 
 
 def damage_of_inputs(directory: Folder, manifest: Manifest) -> Iterator[Finding]:
     """What is wrong with the files that gold is computed from."""
-    for increment in manifest.increments if manifest.format == "parquet" else ():
+    for increment in manifest.increments:
         yield from _of_increment(directory, increment)
     for part in (*manifest.end_offsets, *manifest.server_log):
         yield from _of_part(directory, part)
@@ -168,9 +167,8 @@ def strangers(directory: Folder, manifest: Manifest) -> Iterator[Finding]:
     if isinstance(directory, ObjectPath):
         yield from _strange_objects(directory, known)
         return
-    is_parquet = manifest.format == "parquet"
-    folders = list(_FOLDERS if is_parquet else _FOLDERS[1:])
-    for parent in (GOLD, PAST) if is_parquet else (PAST,):
+    folders = list(_FOLDERS)
+    for parent in (GOLD, PAST):
         for child in _inside(directory / parent):
             name = f"{parent}/{child.name}"
             if child.is_dir():

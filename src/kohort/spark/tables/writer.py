@@ -12,7 +12,6 @@ import msgspec
 from kohort.spark.sources.standing import Identity
 from kohort.spark.stores import layout
 from kohort.spark.stores.failures import ConflictError, HeldError
-from kohort.spark.stores.local_store import LocalStore
 from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.stores.store import Store, Tag, store_of
 from kohort.spark.tables.manifest import Basis, Manifest, Retired, TablesError, decode
@@ -109,8 +108,6 @@ class Writer:
         now_ms = time.time_ns() // 1_000_000
         known, paths = set(self.manifest.paths()), set(manifest.paths())
         self._store.settle([path for path in manifest.paths() if path not in known], paths)
-        if manifest.format == "delta" and isinstance(self._store, LocalStore):
-            self._store.settle_delta()
         retired = (
             *(left for left in self.manifest.retired if left.path not in paths),
             *(Retired(path, now_ms) for path in sorted(known - paths)),
@@ -159,7 +156,7 @@ class Writer:
     def _tidy(self) -> None:
         """Remove what no manifest names: a crashed writer left it."""
         named = {*self.manifest.paths(), *(left.path for left in self.manifest.retired)}
-        self._store.clean(named, deltas=self.manifest.format == "delta")
+        self._store.clean(named)
 
 
 def claim(writer: Writer, out: str | Folder, identity: Identity) -> None:
