@@ -129,6 +129,9 @@ class Cloud:
         mode = "create" if tag is None else {"e_tag": tag, "version": tag}
         return done_or_refused(self, key, data, lambda: self._tag(self._put(key, data, mode)))
 
+    def create(self, key: str, data: bytes) -> None:
+        self.swap(key, data, None)
+
     def listed(self, folder: str) -> Iterator[Listed]:
         def pages(client: Any) -> list[Any]:
             return [one for page in client.list(folder) for one in page]

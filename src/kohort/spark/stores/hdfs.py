@@ -75,6 +75,14 @@ class Hdfs:
             self._tidy(key, following)
         return following
 
+    def create(self, key: str, data: bytes) -> None:
+        """A rename comes to nothing where something is; whose that is, its bytes tell."""
+        aside = self.node.write(f"{key}.", data)
+        if self._moved(aside, key) and self.read(key) == data:
+            return
+        self.node.delete(aside)
+        raise self._conflict(key)
+
     def listed(self, folder: str) -> Iterator[Listed]:
         try:
             there = self.node.listing(folder).entries

@@ -1,5 +1,6 @@
 """Tables in a directory: files are synced, the manifest is renamed into its place, a lock held."""
 
+import errno
 import fcntl
 import os
 import shutil
@@ -9,7 +10,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 
-from kohort.spark.stores.failures import HeldError
+from kohort.spark.stores.failures import ConflictError, HeldError
 from kohort.spark.stores.layout import (
     CHECKPOINTS,
     END,
@@ -94,6 +95,28 @@ class LocalStore:
         for path in paths:
             _remove(self._directory / path)
 
+    def names(self, folder: str) -> list[str]:
+        there = self._directory / folder
+        return [path.name for path in _inside(there) if path.is_file()]
+
+    def load(self, path: str) -> bytes:
+        return (self._directory / path).read_bytes()
+
+    def create(self, path: str, data: bytes) -> None:
+        """The lock keeps others from writing meanwhile."""
+        if (self._directory / path).exists():
+            text = "it was written meanwhile"
+            raise ConflictError(text, str(self._directory / path), errno.EEXIST)
+        self.replace(path, data)
+
+    def replace(self, path: str, data: bytes) -> None:
+        folder, _, name = path.rpartition("/")
+        _make_durably(self._directory / folder)
+        replace_whole(_FILES, str(self._directory / folder), name, data)
+
+    def drop(self, files: Iterable[str]) -> None:
+        self.remove(files)
+
     def looks(self, paths: Iterable[str]) -> str | None:
         digest = blake2b(digest_size=16)
         try:
@@ -115,6 +138,14 @@ def _candidates(directory: Path) -> Iterator[Path]:
     of_tables = (*_inside(directory / GOLD), *_inside(directory / PAST))
     for parent in (*(directory / name for name in names), *of_tables):
         yield from _inside(parent)
+
+
+def _make_durably(directory: Path) -> None:
+    """Make a directory and those above it, of which a power cut takes none."""
+    if not directory.is_dir():
+        _make_durably(directory.parent)
+        directory.mkdir(exist_ok=True)
+        _FILES.sync_directory(str(directory.parent))
 
 
 def _inside(directory: Path) -> Iterable[Path]:

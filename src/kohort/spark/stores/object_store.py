@@ -70,6 +70,23 @@ class ObjectStore:
     def remove(self, paths: Iterable[str]) -> None:
         self._objects.delete(self._keys(paths), self._root.prefix)
 
+    def names(self, folder: str) -> list[str]:
+        begin = len(self._root.key(f"{folder}/x")) - 1
+        names = (listed.key[begin:] for listed in self._objects.listed(self._root.key(folder)))
+        return sorted(name for name in names if "/" not in name)
+
+    def load(self, path: str) -> bytes:
+        return self._objects.read(self._root.key(path))
+
+    def create(self, path: str, data: bytes) -> None:
+        self._objects.create(self._root.key(path), data)
+
+    def replace(self, path: str, data: bytes) -> None:
+        self._objects.put(self._root.key(path), data)
+
+    def drop(self, files: Iterable[str]) -> None:
+        self._objects.delete([self._root.key(path) for path in files], self._root.prefix)
+
     def looks(self, paths: Iterable[str]) -> str | None:
         try:
             there = {key: one for name in FOLDERS for key, one in self._listed(name).items()}

@@ -78,6 +78,11 @@ class Objects(Protocol):
         `data` is to be unlike anything that was ever written there (see `done_or_refused`).
         """
 
+    def create(self, key: str, data: bytes) -> None:
+        """Write an object that is never changed, as a plain file. Raises ConflictError where there
+        is one. `data` is to be unlike what anybody else writes there.
+        """
+
     def listed(self, folder: str) -> Iterator[Listed]:
         """Every object at any depth of a folder."""
 

@@ -67,6 +67,9 @@ class Bucket:
 
         return done_or_refused(self, key, data, put)
 
+    def create(self, key: str, data: bytes) -> None:
+        self.swap(key, data, None)
+
     def listed(self, folder: str) -> Iterator[Listed]:
         with self._told(folder):
             lists = _client().get_paginator("list_objects_v2")

@@ -49,6 +49,23 @@ class Store(Protocol):
     def remove(self, paths: Iterable[str]) -> None:
         """Remove folders that nobody needs."""
 
+    def names(self, folder: str) -> list[str]:
+        """The names of all files right in a folder; none where there is no such folder."""
+
+    def load(self, path: str) -> bytes:
+        """A file as a whole."""
+
+    def create(self, path: str, data: bytes) -> None:
+        """A new file, durably, in one step. Raises ConflictError where there is one of that name.
+        `data` is to be unlike what anybody else writes there.
+        """
+
+    def replace(self, path: str, data: bytes) -> None:
+        """The same in the place of what is there."""
+
+    def drop(self, files: Iterable[str]) -> None:
+        """Remove files that nobody needs."""
+
     def looks(self, paths: Iterable[str]) -> str | None:
         """A digest of how the files of folders look; None where one of them is missing."""
 
