@@ -160,7 +160,7 @@ def test_a_snapshot_that_is_too_old_says_so_and_gives_no_fewer_rows(out, monkeyp
 
 
 def test_a_file_that_is_gone_is_told_and_not_left_out(out):
-    place = next((out / "gold" / "lag").iterdir())
+    place = next((out / "gold" / "lag").glob("0*"))
     shutil.rmtree(place)
 
     with pytest.raises(GoneError, match=f"{place} is gone, which the tables are made of"):

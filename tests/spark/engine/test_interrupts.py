@@ -33,7 +33,9 @@ def test_a_run_ends_with_one_line(how, tmp_path):
         start_new_session=True,
     )
     try:
-        eventually(lambda: [*(out / "rows").glob("*")], "rows are written, and gold is not")
+        eventually(
+            lambda: [*(out / "rows").glob("increment=*")], "rows are written, and gold is not"
+        )
         os.killpg(stream.pid, signal.SIGINT)
         said, complaints = stream.communicate(timeout=200)
     finally:

@@ -95,7 +95,9 @@ def test_a_run_whose_jvm_is_killed_leaves_the_tables_as_they_were(tmp_path):
     command = [sys.executable, "-m", "kohort", "pipeline", "run", "--source", f"log:{log}"]
     command += ["--out", str(out), "--master=local[2]"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:
-        eventually(lambda: [*(out / "rows").glob("*")], "rows are written, and gold is not")
+        eventually(
+            lambda: [*(out / "rows").glob("increment=*")], "rows are written, and gold is not"
+        )
         (java,) = (
             child for child in children(run.pid) if Path(f"/proc/{child}/comm").read_text() == JAVA
         )

@@ -129,7 +129,7 @@ def test_a_missing_file_changes_nothing(spark, copy, recorded):
 
 
 def test_a_rebuild_is_as_good_as_new(spark, made, copy):
-    shutil.rmtree(next((copy / "gold" / "rebalances").iterdir()))
+    shutil.rmtree(next((copy / "gold" / "rebalances").glob("0*")))
     for one in load(copy).gold["assignments"].parts:
         shutil.rmtree(copy / one.path)
     found = jobs.rebuild(copy, spark=spark)

@@ -28,6 +28,7 @@ from kohort.spark.stores.layout import (
 )
 from kohort.spark.stores.object_path import ObjectPath
 from kohort.spark.stores.places import Folder
+from kohort.spark.tables.delta_log import LOG
 from kohort.spark.tables.manifest import Increment, Manifest, Part
 from kohort.spark.tables.writer import MOST_NOTES
 
@@ -178,7 +179,7 @@ def strangers(directory: Folder, manifest: Manifest) -> Iterator[Finding]:
     for folder in folders:
         for path in _inside(directory / folder):
             name = str(path.relative_to(directory))
-            if is_made(name) and name not in known:
+            if (is_made(name) and name not in known) or path.name == LOG:
                 continue
             if name not in known:
                 yield Finding(name, "nothing that the manifest does not know", _kind(path))
@@ -195,7 +196,7 @@ def _strange_objects(directory: ObjectPath, known: set[str]) -> Iterator[Finding
     for folder in FOLDERS:
         for there in root.objects.listed(root.key(folder)):
             name = there.key[len(root.key("x")) - 1 :]
-            if there.key not in named and not is_made(name):
+            if there.key not in named and not is_made(name) and f"/{LOG}/" not in name:
                 found = f"an object of {there.size:,} bytes"
                 yield Finding(name, "nothing that the manifest does not know", found)
 

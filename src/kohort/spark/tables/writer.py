@@ -14,6 +14,7 @@ from kohort.spark.stores import layout
 from kohort.spark.stores.failures import ConflictError, HeldError
 from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.stores.store import Store, Tag, store_of
+from kohort.spark.tables.delta_logs import DeltaLogs
 from kohort.spark.tables.manifest import Basis, Manifest, Retired, TablesError, decode
 
 GRACE_MS = 15 * 60 * 1000
@@ -38,6 +39,7 @@ class Writer:
         """
         self.directory = place_of(directory)
         self._store: Store = store_of(self.directory)
+        self._logs = DeltaLogs(self.directory, self._store)
         self._closed = False
         self._token = secrets.token_hex(4)
         self._names = itertools.count(1)  # two threads never get the same
@@ -49,6 +51,7 @@ class Writer:
             self.manifest, self._tag = self._read()
             if was_left:
                 self._fence()
+            self._logs.follow(self.manifest)  # a writer may have died before it did
             if locked:
                 self._tidy()
         except HeldError as error:
@@ -123,6 +126,7 @@ class Writer:
             basis=basis,
         )
         self._flip(following)
+        self._follow(following)
         with contextlib.suppress(OSError):  # the tables are flipped, and the next run removes them
             self._store.remove(left.path for left in set(retired) - set(kept))
 
@@ -138,6 +142,16 @@ class Writer:
         except OSError as error:
             raise TablesError(f"{self.directory} cannot be written: {error.strerror}") from error
         self.manifest = following
+
+    def _follow(self, following: Manifest) -> None:
+        """Bring the Delta logs up to what was flipped, before they name a file that is removed."""
+        try:
+            self._logs.follow(following)
+        except OSError as error:
+            raise TablesError(
+                f"{self.directory} is up to date, but not for readers of Delta, whose logs cannot "
+                f"be written: {error.strerror}; the next run tries it again"
+            ) from error
 
     def _read(self) -> tuple[Manifest, Tag]:
         """The manifest that is there, and its tag."""

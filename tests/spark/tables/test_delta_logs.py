@@ -1,0 +1,318 @@
+"""Whoever reads the tables as Delta tables has the rows that count, of every table, at any moment.
+
+What Kohort itself reads is the truth; delta-rs reads the logs.
+"""
+
+import errno
+import json
+from datetime import timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("deltalake")
+
+import deltalake
+from tests import golden_logs
+from tests.spark.feeding import Fed
+from tests.spark.killed import AS_OF
+from tests.spark.measures import compute_only
+from tests.spark.rows import golden
+from tests.tables.published import add_log, grow_old, publish, write
+
+from kohort.spark import jobs
+from kohort.spark.gold import MEASURES
+from kohort.spark.schemas import DECODED, END_OFFSETS
+from kohort.spark.stores import layout
+from kohort.spark.tables import delta_log, progress_run
+from kohort.spark.tables.arrow_reader import Tables, inside_of
+from kohort.spark.tables.catalog import known_tables, there
+from kohort.spark.tables.manifest import Gold, TablesError, load
+from kohort.spark.tables.writer import Writer
+from kohort.terms import uuid_text
+
+STATES = known_tables()["group_state"]
+
+
+def root_of(table):
+    if table is END_OFFSETS:
+        return layout.END
+    folders = {"gold": f"{layout.GOLD}/{table.name}", "past": f"{layout.PAST}/{table.name}"}
+    return folders.get(table.layer, layout.ROWS)
+
+
+def by_delta(directory, table):
+    """The rows of a table as delta-rs reads them; those of bronze and silver are decoded rows."""
+    rows = deltalake.DeltaTable(directory / root_of(table)).to_pyarrow_table()
+    if root_of(table) == layout.ROWS:
+        assert rows.schema.names == [*DECODED.names, "increment"]
+        inside = inside_of(table)
+        if table.layer == "silver":
+            rows = rows.filter(pc.equal(rows["kind"], table.name))
+        columns = {
+            name: pc.struct_field(rows[table.name], name) if name in inside else rows[name]
+            for name in table.names
+        }
+        if "topic_id" in columns and "topic_id" not in inside:
+            ids = columns["topic_id"].to_pylist()
+            columns["topic_id"] = pa.array([one and uuid_text(one) for one in ids], pa.string())
+        rows = pa.table(columns)
+    return rows.select(table.names).cast(table.arrow)
+
+
+def in_order(rows):
+    return sorted(map(repr, rows.to_pylist()))
+
+
+def read_by_delta(directory, names):
+    return {name: in_order(by_delta(directory, known_tables()[name])) for name in names}
+
+
+def check(directory):
+    """Holds what delta-rs reads against what Kohort reads; answers how many rows tables have."""
+    tables = Tables(directory)
+    names = [*there(tables.manifest)]
+    truth = {name: in_order(tables.table(name)) for name in names}
+    assert read_by_delta(directory, names) == truth
+    return {name: len(rows) for name, rows in truth.items()}
+
+
+def versions(directory):
+    """Root of a table -> the newest version of its log."""
+    return {
+        str(log.parent.relative_to(directory)): deltalake.DeltaTable(log.parent).version()
+        for log in directory.rglob(delta_log.LOG)
+    }
+
+
+def fed(only=None):
+    """The partitions of a real log; of those that are not `only`, the first half."""
+    rows = pa.Table.from_batches([golden("1-written")])
+    found = {}
+    for partition in sorted(rows["partition"].unique().to_pylist()):
+        mine = rows.filter(pc.equal(rows["partition"], partition)).combine_chunks()
+        whole = only is None or partition in only
+        count = mine.num_rows if whole else mine.num_rows // 2
+        if count:
+            found[partition] = mine.slice(0, count).to_batches()[0]
+    return Fed(found)
+
+
+def run(spark, log, out, **more):
+    return jobs.run(log, out, spark=spark, **{"as_of": AS_OF, **more})
+
+
+def dies(*_):
+    raise KeyboardInterrupt
+
+
+def test_after_runs_of_which_one_dies_before_the_logs_are_written(spark, tmp_path, monkeypatch):
+    """And in which one partition alone has news, and tables are too large for one part."""
+    monkeypatch.setattr(progress_run, "FEW_HERE", 0)
+    rows = fed().rows
+    busiest = max(rows, key=lambda partition: rows[partition].num_rows)
+    run(spark, fed(only=()), tmp_path)
+    names = [*there(load(tmp_path))]
+    first, before = check(tmp_path), read_by_delta(tmp_path, names)
+    with monkeypatch.context() as patch:
+        patch.setattr(Writer, "_follow", dies)
+        with pytest.raises(KeyboardInterrupt):
+            run(spark, fed(only={busiest}), tmp_path)
+
+    assert Tables(tmp_path).table("records").num_rows > first["records"] > 0
+    assert read_by_delta(tmp_path, names) == before
+    with Writer(tmp_path):
+        pass
+    second = check(tmp_path)
+    assert set(second) == {*names} == {*known_tables()}
+    assert second["records"] > first["records"]
+    gold = load(tmp_path).gold
+    assert len(gold["offsets"].parts) > 1
+    assert all(part.partitions is None for table in gold.values() for part in table.parts)
+    assert set(versions(tmp_path)) == {root_of(table) for table in known_tables().values()}
+
+
+def test_at_each_flip_of_a_stream(spark, tmp_path):
+    folder, out = golden_logs.unpack("1-written", tmp_path / "log"), tmp_path / "out"
+    seen = []
+    jobs.stream(
+        f"log:{folder}",
+        out,
+        spark=spark,
+        as_of=AS_OF,
+        max_records=200,
+        after_each=lambda _: seen.append(check(out)),
+    )
+
+    assert len(seen) == 2
+    assert seen[0]["records"] < seen[1]["records"] == check(out)["records"]
+
+
+def test_after_a_cut_and_when_history_is_dropped(spark, tmp_path, monkeypatch):
+    few = ("commits", "offsets")
+    compute_only(monkeypatch, [one for one in MEASURES if one.table.name in few])
+    grow_old(monkeypatch)
+    log = fed()
+    run(spark, log, tmp_path)
+    first = check(tmp_path)
+    busiest = max(log.rows, key=lambda partition: log.rows[partition].num_rows)
+    middle = log.rows[busiest].num_rows // 2
+    others = log.rows[busiest].slice(middle, 3)
+    later = pc.add(others["timestamp"], pa.scalar(timedelta(seconds=1)))
+    others = others.set_column(2, "timestamp", later.cast(others["timestamp"].type))
+    log.rows[busiest] = pa.concat_batches([log.rows[busiest].slice(0, middle), others])
+    log.cut = {busiest: others["offset"][0].as_py()}
+    run(spark, log, tmp_path)
+    assert not any(increment.cuts for increment in load(tmp_path).increments)
+    second = check(tmp_path)
+    assert second["records"] < first["records"]
+    log.cut = {}
+    run(spark, log, tmp_path, as_of=AS_OF + timedelta(days=90), keep_days=1)
+
+    assert 0 < check(tmp_path)["records"] < second["records"]
+
+
+def part_of(writer, *groups):
+    return write(writer, STATES, [{"partition": 0, "group_id": group} for group in groups])
+
+
+def flip(writer, *groups):
+    part = part_of(writer, *groups)
+    gold = {STATES.name: Gold(columns="", parts=(part,))}
+    writer.publish(writer.manifest.with_(gold=gold))
+
+
+def groups(directory):
+    return by_delta(directory, STATES)["group_id"].to_pylist()
+
+
+def is_full(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def log_of(directory):
+    return directory / root_of(STATES) / delta_log.LOG
+
+
+def test_what_is_not_flipped_does_not_count(tmp_path):
+    with Writer(tmp_path) as writer:
+        part_of(writer, "never")
+        flip(writer, "a", "b")
+        part_of(writer, "not yet")
+        assert groups(tmp_path) == ["a", "b"]
+    assert check(add_log(tmp_path))["records"] > 0
+
+
+def test_a_flip_that_changes_nothing_commits_nothing(tmp_path):
+    with Writer(tmp_path) as writer:
+        flip(writer, "a")
+        before = versions(tmp_path)
+        writer.publish(writer.manifest)
+    with Writer(tmp_path):
+        assert versions(tmp_path) == before == {"rows": 0, "end_offsets": 0, "gold/group_state": 0}
+
+
+def test_a_file_goes_only_when_no_log_names_it_any_more(tmp_path, monkeypatch):
+    grow_old(monkeypatch)
+    with Writer(tmp_path) as writer:
+        flip(writer, "a")
+        monkeypatch.setattr("kohort.spark.tables.delta_logs.commit", is_full)
+        with pytest.raises(
+            TablesError, match=r"is up to date, but not for readers of Delta.*: No space"
+        ):
+            flip(writer, "b")
+    monkeypatch.undo()
+    assert groups(tmp_path) == ["a"]
+    assert Tables(tmp_path).table(STATES.name)["group_id"].to_pylist() == ["b"]
+    grow_old(monkeypatch)
+    with Writer(tmp_path) as writer:
+        assert groups(tmp_path) == ["b"]
+        flip(writer, "c")
+        assert check(tmp_path)[STATES.name] == 1
+
+
+def test_a_long_log_is_read_from_a_checkpoint_and_its_beginning_goes(tmp_path, monkeypatch):
+    monkeypatch.setattr("kohort.spark.tables.delta_logs.KEPT_COMMITS", 12)
+    grow_old(monkeypatch)
+    with Writer(tmp_path) as writer:
+        for number in range(34):
+            flip(writer, *map(str, range(number + 1)))
+            assert len(groups(tmp_path)) == number + 1
+    there = sorted(path.name for path in log_of(tmp_path).iterdir())
+    assert json.loads((log_of(tmp_path) / "_last_checkpoint").read_text())["version"] == 30
+    assert [name for name in there if name.endswith(".json")] == [
+        f"{version:020}.json" for version in range(18, 34)
+    ]
+    assert [name for name in there if name.endswith(".parquet")] == [
+        f"{version:020}.checkpoint.parquet" for version in (20, 30)
+    ]
+    for version in range(18, 30):
+        (log_of(tmp_path) / f"{version:020}.json").unlink()
+    assert len(groups(tmp_path)) == 34
+    (log_of(tmp_path) / "_last_checkpoint").unlink()
+    assert len(groups(tmp_path)) == 34
+
+
+def test_what_another_engine_has_changed_is_put_right_by_the_next_writer(tmp_path):
+    with Writer(tmp_path) as writer:
+        flip(writer, "a", "b")
+    table = deltalake.DeltaTable(tmp_path / root_of(STATES))
+    before = table.metadata().id
+    table.delete("group_id = 'a'")
+    assert groups(tmp_path) == ["b"]
+    with Writer(tmp_path):
+        pass
+    assert groups(tmp_path) == ["a", "b"]
+    assert deltalake.DeltaTable(tmp_path / root_of(STATES)).metadata().id == before
+
+
+def test_two_writers_never_write_one_version(tmp_path):
+    with Writer(tmp_path) as writer:
+        flip(writer, "a")
+        (log_of(tmp_path) / f"{1:020}.json").write_text("of somebody else")
+        with pytest.raises(TablesError, match="it was written meanwhile"):
+            flip(writer, "b")
+    assert (log_of(tmp_path) / f"{1:020}.json").read_text() == "of somebody else"
+
+
+def test_a_commit_that_is_none_is_named(tmp_path):
+    with Writer(tmp_path) as writer:
+        flip(writer, "a")
+    (log_of(tmp_path) / f"{0:020}.json").write_text("nonsense")
+    with pytest.raises(TablesError, match="it is no commit of a Delta table"):
+        Writer(tmp_path)
+
+
+@pytest.mark.parametrize("name", [name for name in known_tables() if name != "records"])
+def test_a_table_without_rows_has_its_columns(tmp_path, name):
+    """As Kohort has them: what a log says of types is what Arrow then reads."""
+    table = known_tables()[name]
+    publish(tmp_path, {} if root_of(table) == layout.ROWS else {name: []})
+    assert by_delta(tmp_path, table).schema.equals(table.arrow)
+    kinds = deltalake.DeltaTable(tmp_path / root_of(table)).schema().to_arrow()
+    if root_of(table) != layout.ROWS:
+        assert pa.schema(kinds).names == table.names
+
+
+def test_rows_of_which_only_some_count_are_not_shown_to_others(tmp_path):
+    """Kohort 0.1 wrote such tables. A log that is there stays as it was."""
+    with Writer(tmp_path) as writer:
+        part = write(writer, STATES, [{"partition": 0, "group_id": "a"}], (1,))
+        writer.publish(writer.manifest.with_(gold={STATES.name: Gold(columns="", parts=(part,))}))
+        assert not log_of(tmp_path).exists()
+        flip(writer, "b")
+        assert groups(tmp_path) == ["b"]
+
+
+def test_tables_that_were_written_by_delta_are_refused_by_name(tmp_path):
+    with Writer(tmp_path) as writer:
+        flip(writer, "a")
+    manifest = tmp_path / layout.MANIFEST
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": "delta"}))
+    for opened in (Tables, Writer):
+        with pytest.raises(
+            TablesError, match=r"in the format delta, which Kohort 0\.1 has written"
+        ):
+            opened(tmp_path)
