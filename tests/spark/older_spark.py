@@ -17,12 +17,18 @@ from pyspark.sql import SparkSession
 import kohort.spark
 from kohort.spark import jobs
 from kohort.spark.engine.session import session
-from kohort.spark.schemas import GOLD, SILVER
+from kohort.spark.schemas import END_OFFSETS, GOLD, PAST, SILVER
 from kohort.spark.sources.named import source
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.catalog import known_tables
+from kohort.spark.tables.silver import views
 
 AS_OF = datetime(2026, 11, 1, tzinfo=UTC)
+DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "2",  # a log is small, and 50 tasks are not
+}
 
 
 def main() -> None:
@@ -31,13 +37,14 @@ def main() -> None:
         "spark.jars": jars,
         "spark.sql.shuffle.partitions": "1",
     }
-    spark = session("local[2]", conf, quick=True)
+    spark = session("local[2]", {**conf, **DELTA}, quick=True)
     found = {"version": pyspark.__version__}
     out = Path(directory) / "out"
     for _ in range(2):  # the second one finds nothing new
         jobs.run(f"log:{log}", out, spark=spark, as_of=AS_OF)
     found["tables"] = contents(lambda name: by_spark(spark, out, name))
     found["by Arrow alone"] = contents(Tables(out).table)
+    found["by Delta"] = contents(lambda name: by_delta(spark, out, name))
     found["report"] = jobs.report(out).name
     for kind in ("cluster", "connector"):
         one = source(f"{kind}:{bootstrap}")
@@ -51,7 +58,7 @@ def main() -> None:
 
 
 def contents(read: Callable[[str], pa.Table]) -> dict[str, list[str]]:
-    names = [table.name for table in (*SILVER, *GOLD)]
+    names = [table.name for table in (*SILVER, *GOLD, *PAST, END_OFFSETS)]
     return {name: sorted(map(repr, read(name).to_pylist())) for name in names}
 
 
@@ -59,6 +66,18 @@ def by_spark(spark: SparkSession, out: Path, name: str) -> pa.Table:
     table = known_tables()[name]
     found = kohort.spark.read(out, name, spark=spark).select(table.names)
     return found.toArrow().cast(table.arrow)
+
+
+def by_delta(spark: SparkSession, out: Path, name: str) -> pa.Table:
+    """The same by Spark's own format; rows of silver are fields of those in `rows`."""
+    table = known_tables()[name]
+    if table in SILVER:
+        rows = spark.read.format("delta").load(str(out / "rows"))
+        found = views(rows)[name]
+    else:
+        root = "end_offsets" if table is END_OFFSETS else f"{table.layer}/{name}"
+        found = spark.read.format("delta").load(str(out / root))
+    return found.select(table.names).toArrow().cast(table.arrow)
 
 
 main()

@@ -83,8 +83,9 @@ def test_the_pipeline_runs_there(found):
     assert counts["quarantine"] == 0
 
 
-def test_arrow_alone_reads_the_same(found):
+def test_the_delta_logs_give_spark_the_same(found):
     assert found["by Arrow alone"] == found["tables"]
+    assert found["by Delta"] == found["tables"]
     assert found["report"] == "report.html"
 
 

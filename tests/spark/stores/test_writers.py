@@ -246,6 +246,49 @@ def test_leftovers_are_removed_and_strangers_stay(place):
     assert groups(place) == ["a"]
 
 
+def copied(place, directory):
+    """The objects of tables of gold as files."""
+    objects, prefix = place.root.objects, place.root.prefix
+    for one in objects.listed(f"{prefix}/gold"):
+        file = directory / one.key.removeprefix(f"{prefix}/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(objects.read(one.key))
+    return directory / "gold" / STATES.name
+
+
+def test_other_engines_read_what_counts(place, tmp_path, monkeypatch):
+    """Also when a log has a checkpoint, and when a writer has died before it has written one."""
+    deltalake = pytest.importorskip("deltalake")
+
+    def by_delta(name):
+        rows = deltalake.DeltaTable(copied(place, tmp_path / name)).to_pyarrow_table()
+        return rows["group_id"].to_pylist()
+
+    with Writer(place) as writer:
+        for number in range(11):
+            flip(writer, str(number))
+        write(writer, STATES, rows("not yet"))
+        assert by_delta("a") == ["10"]
+        with monkeypatch.context() as patch:
+            patch.setattr(Writer, "_follow", lambda *_: None)
+            flip(writer, "11")
+        assert by_delta("b") == ["10"]
+    with Writer(place_of(str(place))):
+        pass
+    assert by_delta("c") == ["11"]
+    assert len(list((tmp_path / "c" / "gold").rglob("*.checkpoint.parquet"))) == 1
+
+
+def test_a_commit_is_never_written_over(place):
+    with Writer(place) as writer:
+        flip(writer, "a")
+        commit = f"gold/{STATES.name}/_delta_log/{1:020}.json"
+        put(place, commit, b"of somebody else")
+        with pytest.raises(TablesError, match="it was written meanwhile"):
+            flip(writer, "b")
+    assert place.root.objects.read(f"{place.key}/{commit}") == b"of somebody else"
+
+
 def test_what_is_replaced_stays_for_readers_for_a_while(place, monkeypatch):
     with Writer(place) as writer:
         old = flip(writer, "a")
