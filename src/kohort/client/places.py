@@ -40,6 +40,14 @@ def places_of(given: Iterable[object]) -> list[TopicPartition]:
     return [place_of(place) for place in given]
 
 
+def readable(given: Iterable[object]) -> list[TopicPartition]:
+    """The same of some to read. Raises ValueError for a name that no topic can have."""
+    places = places_of(given)
+    for place in places:
+        check_topic("partitions", place.topic)
+    return places
+
+
 def check_topic(what: str, name: str) -> None:
     """Raises ValueError for a name that no topic can have: it would be waited for in vain."""
     fault = topic_name_fault(name)

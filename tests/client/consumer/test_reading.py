@@ -42,7 +42,7 @@ async def test_many_at_once() -> None:
     await world.ownership.assigned([T0])
     for most, expected in ((None, 3), (2, 2)):
         world.fetcher.ready = {T0: [record(T0, offset) for offset in range(5)]}
-        assert len((await world.reading.many(most, 1.0))[T0]) == expected
+        assert len((await world.reading.many(most, 1000))[T0]) == expected
         assert world.handing.works_on([T0])
     assert await world.reading.many(None, 0.0) == {}
     assert not world.handing.works_on([T0])
@@ -71,7 +71,7 @@ async def test_trouble_is_raised_once() -> None:
 async def test_a_second_task_may_not_ask() -> None:
     """It would say that the first one has processed its record."""
     world = World()
-    waiting = asyncio.create_task(world.reading.many(None, 5.0))
+    waiting = asyncio.create_task(world.reading.many(None, 5000))
     await asyncio.sleep(0)
     for ask in (world.reading.one(), world.reading.many(None, 0.0)):
         with pytest.raises(RuntimeError, match="another task is asking"):
@@ -124,7 +124,7 @@ async def lent(world: World, name: str) -> "asyncio.Task[Any]":
     got = asyncio.Event()
 
     async def work() -> None:
-        await (world.reading.many(1, 1.0) if "batch" in name else world.reading.one())
+        await (world.reading.many(1, 1000) if "batch" in name else world.reading.one())
         got.set()
         if "raised" in name:
             raise ArithmeticError

@@ -27,8 +27,8 @@ from kohort.client.environment import environment
 from kohort.client.fetching import AnyRecord, Fetcher, Place
 from kohort.client.lifetime import Client
 from kohort.client.metadata import Metadata
-from kohort.client.places import ByPartition, Partition, by_place, check_topic, place_of, places_of
-from kohort.client.settings import DEFAULT_SERVER, check_time, shown, taken
+from kohort.client.places import ByPartition, Partition, by_place, place_of, places_of, readable
+from kohort.client.settings import DEFAULT_SERVER, shown, taken
 from kohort.errors import ApiError
 from kohort.terms import TopicPartition
 
@@ -208,8 +208,7 @@ class Consumer(Client):
     ) -> None:
         """Share these topics with the group from now on, in place of those before.
 
-        Raises ValueError without a group, without a topic, for a name that no topic can have, and
-        after `assign`; TypeError for a
+        Raises ValueError without a group, without a topic, and after `assign`; TypeError for a
         listener that is none.
         """
         self._check_open()
@@ -238,16 +237,13 @@ class Consumer(Client):
         """Read these partitions and no others, whatever members of the group have. With a group
         they begin at its committed offsets.
 
-        Raises ValueError after `subscribe` and for a name that no topic can have, and ApiError
-        where the offsets cannot be read.
+        Raises ValueError after `subscribe`, and ApiError where the offsets cannot be read.
         """
         self._check_open()
         self._check_outside("assign")
         if self._group.wanted is not None:
             raise ValueError(f"the consumer subscribes to {self._group.wanted}: unsubscribe first")
-        wanted = frozenset(places_of(partitions))
-        for topic in {place.topic for place in wanted}:
-            check_topic("partitions", topic)
+        wanted = frozenset(readable(partitions))
         self._chosen = True
         self._begin()
         async with self._without_waiting():
@@ -327,11 +323,10 @@ class Consumer(Client):
     async def _many(
         self, task: Asker, timeout_ms: int, max_records: int | None
     ) -> dict[TopicPartition, list[AnyRecord]]:
-        check_time("timeout_ms", timeout_ms, "milliseconds")
         if max_records is not None and (not isinstance(max_records, int) or max_records < 1):
             raise ValueError(f"max_records is {shown(max_records)}, expected 1 or more")
         self._check_asks()
-        return await self._reading.many(max_records, timeout_ms / 1000, task)
+        return await self._reading.many(max_records, timeout_ms, task)
 
     # Places
 

@@ -9,6 +9,7 @@ from kohort.client.consumer.handing import Handing
 from kohort.client.consumer.ownership import Ownership
 from kohort.client.environment import environment
 from kohort.client.fetching import AnyRecord, Fetcher
+from kohort.client.settings import check_time
 from kohort.terms import TopicPartition
 
 _TURN_S = 0.02  # how long records are handed out before others on the loop have a turn
@@ -96,9 +97,10 @@ class Reading:
             return record
 
     async def many(
-        self, most: int | None, timeout_s: float, asker: Asker = None
+        self, most: int | None, timeout_ms: float, asker: Asker = None
     ) -> dict[TopicPartition, list[AnyRecord]]:
-        """Some records, or none after this time."""
+        """Some records, or none after this time. Raises TypeError and ValueError for no time."""
+        timeout_s = check_time("timeout_ms", timeout_ms, "milliseconds") / 1000
         with self._alone(asker):
             await self.back()
             # What was lined up to be handed out one by one comes first, by being read once more.
