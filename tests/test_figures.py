@@ -9,6 +9,7 @@ from kohort.figures import (
     Bound,
     Figure,
     beside,
+    counted,
     duration,
     figure,
     longest_unowned,
@@ -268,3 +269,11 @@ def test_an_interval_is_no_longer_than_a_rhythm_of_commits_off():
 
     assert of_partition(told).text(duration) == "30 s \u00b1 5 s"
     assert of_partition({"seconds": None, "unknown": "idle"}).text(duration) == "unknown (idle)"
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0 batches"), (1, "1 batch"), (2, "2 batches"), (12_345, "12,345 batches")],
+)
+def test_things_are_counted(number, text):
+    assert counted(number, "batch", "batches") == text

@@ -20,6 +20,11 @@ _LOOKED_AT_TIMES = "between runs nobody looks"
 _SEVERAL = "some moments are unknown, and so are some partitions"
 
 
+def counted(number: float, thing: str, things: str = "") -> str:
+    """`1 member`, `2,000 members`; `things` where it is no `thing` with an s."""
+    return f"{number:,.0f} {thing if number == 1 else things or thing + 's'}"
+
+
 class Bound(StrEnum):
     """What a value is to the truth; as text, the word before the value."""
 

@@ -65,7 +65,7 @@ def test_each_group_is_looked_at_again(kohort, server, tmp_path):
     against = [
         "kohort: group moved: it has committed since: orders:0 is at 3, was at 2",
         "kohort: group more: it has committed since: orders:1 is at 4, was at none",
-        "kohort: group busy: it is Stable with 1 members, expected Empty",
+        "kohort: group busy: it is Stable with 1 member, expected Empty",
         "kohort: group gone: it is not there any more",
         "kohort: group kept: idle for 0.5 days only",
     ]

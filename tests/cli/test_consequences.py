@@ -54,6 +54,12 @@ async def test_a_topic_says_how_much_is_in_it(broker):
     assert lines[1].startswith("topic nothing: ")
 
 
+async def test_where_nothing_is_there_nothing_would_be_destroyed(broker):
+    async with AdminClient(broker.bootstrap) as admin:
+        assert await of_groups(admin, ["nobody", "no one"]) == []
+        assert await of_topics(admin, ["nothing"]) == []
+
+
 async def test_many_are_counted_and_not_all_looked_up(broker):
     async with AdminClient(broker.bootstrap) as admin:
         lines = await of_groups(admin, [f"g{number}" for number in range(25)])
@@ -64,3 +70,11 @@ async def test_many_are_counted_and_not_all_looked_up(broker):
 async def test_one_is_called_by_its_name():
     assert which(["billing"], "group") == "group billing"
     assert which(["a", "b"], "topic") == "2 topics"
+    assert which([""], "group") == 'group ""'
+
+
+async def test_the_group_without_a_name_is_shown(broker):
+    commit(broker, "", ("orders", 0, 3))
+    async with AdminClient(broker.bootstrap) as admin:
+        (line,) = await of_groups(admin, [""])
+    assert line.startswith('group "": Empty')

@@ -130,7 +130,7 @@ def test_groups_are_deleted_each_by_itself(kohort, server):
     assert planned.code == 1
     assert planned.rows[1:] == [["idle", "would", "be", "deleted"], ["modern", "would", "fail"]]
     assert planned.complaints == [
-        "kohort: group modern is Stable with 1 members, expected Empty (NON_EMPTY_GROUP)"
+        "kohort: group modern is Stable with 1 member, expected Empty (NON_EMPTY_GROUP)"
     ]
     assert kohort("groups", "delete", "idle", "--dry-run", *server).code == 0
 

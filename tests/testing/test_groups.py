@@ -124,7 +124,7 @@ def test_what_did_not_come_is_told_with_what_is_there(client, group):
         group.wait("Empty", 3, timeout=0.05)
     text = str(raised.value)
     assert text.startswith("not within 0.05 s: state='Empty', members=3\n")
-    assert f"group {group.id}: consumer Stable, epoch 2, 1 members\n" in text
+    assert f"group {group.id}: consumer Stable, epoch 2, 1 member\n" in text
     assert "  m (talk) at epoch 2: t 0 1\n" in text
     assert "  epoch 2 (join: m): m: t 0 1\n" in text
     assert "new -> consumer Stable; member m joins" in text
@@ -190,7 +190,7 @@ def test_members_of_a_classic_group_too(client, group):
     assert [(one.epoch, dict(one.owners)) for one in group.history()] == [
         (1, {joined.member_id: {}})
     ]
-    assert f"group {group.id}: classic Stable, 1 members" in str(group)
+    assert f"group {group.id}: classic Stable, 1 member" in str(group)
     assert group.remove_members() == 1
     group.wait("Empty")
 

@@ -120,7 +120,7 @@ def test_that_stops_it(kohort_broker, kohort_group):
     out = run(tmp_path, text, "-o", f"pythonpath={root}")
     assert "2 failed, 1 passed" in out
     assert "- Kohort -" in out
-    assert "group test_it-2: consumer Stable, epoch 2, 1 members" in out
+    assert "group test_it-2: consumer Stable, epoch 2, 1 member" in out
     assert "m (talk) at epoch 2: test_it-1 0" in out
     assert "group test_passes" not in out
 

@@ -9,7 +9,7 @@ import os
 import sys
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from kohort.cli.command import USAGE, Command, complain, print_result
@@ -131,7 +131,9 @@ class AdminCommand(ClusterCommand):
         return None
 
     async def consequences(self, _admin: "AdminClient", _args: Namespace) -> Sequence[str]:
-        """What a yes to the question destroys: lines that stand above it."""
+        """What a yes to the question destroys: lines that stand above it. Where there is nothing to
+        destroy there are none, and nobody is asked.
+        """
         return ()
 
     async def ask(self, admin: "AdminClient", args: Namespace, output: Output) -> Any:
@@ -168,7 +170,7 @@ class AdminCommand(ClusterCommand):
                 if question is not None and is_person():
                     output.doing = "looking at what would be deleted"
                     lines = asyncio.run(_with(client(), output, self.consequences, args))
-                    if not confirmed(f"{question} at {server.text}?", lines):
+                    if lines and not confirmed(f"{question} at {server.text}?", lines):
                         raise KohortError("nothing is changed: the answer was not yes")
 
                 async def ask(admin: "AdminClient", args: Namespace) -> Any:
@@ -208,13 +210,25 @@ def is_person() -> bool:
 
 
 def confirmed(question: str, before: Sequence[str] = ()) -> bool:
-    """Whether a person who has read the lines before the question says yes."""
+    """Whether a person who has read the lines before the question says yes. What was typed before
+    that is no answer.
+    """
     erase_progress()
     for line in before:
         sys.stderr.write(f"{printable(line)}\n")
+    _forget_typed_ahead()
     sys.stderr.write(f"{printable(question)} [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def _forget_typed_ahead() -> None:
+    try:
+        import termios
+    except ImportError:  # Windows
+        return
+    with suppress(OSError, ValueError, termios.error):  # no terminal
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 def _seconds(text: str) -> float:

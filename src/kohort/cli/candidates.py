@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kohort.cli.command import NAME_BYTES, WrongCallError, reason
 from kohort.cli.describe import DESCRIBABLE
 from kohort.errors import ApiError, ErrorCode, KohortError
+from kohort.figures import counted
 from kohort.terms import GroupState
 
 if TYPE_CHECKING:
@@ -208,7 +209,8 @@ def _against(candidate: Candidate, described: Any, offsets: Any) -> Kept | None:
             return Kept("gone", "it is not there any more", is_failure=False)
         return Kept("failed", reason(described), is_failure=True)
     if described.state not in (GroupState.EMPTY, GroupState.DEAD):
-        why = f"it is {described.state} with {len(described.members)} members, expected Empty"
+        members = counted(len(described.members), "member")
+        why = f"it is {described.state} with {members}, expected Empty"
         return Kept("kept", why, is_failure=True)
     if isinstance(offsets, ApiError):
         return Kept("failed", f"its committed offsets: {reason(offsets)}", is_failure=True)

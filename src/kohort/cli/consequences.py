@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kohort.cli.command import reason
-from kohort.cli.render import counted
+from kohort.cli.render import name_text
 from kohort.errors import ApiError, ErrorCode
+from kohort.figures import counted
 
 if TYPE_CHECKING:
     from kohort.client.admin import AdminClient
@@ -17,12 +18,17 @@ if TYPE_CHECKING:
 MOST = 10  # lines; the others are counted
 
 _UNKNOWN = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+_NOT_THERE = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 async def of_groups(admin: "AdminClient", ids: Sequence[str]) -> list[str]:
-    """State, members, committed offsets and lag of the first groups."""
+    """State, members, committed offsets and lag of the first groups; nothing where none of the
+    groups is there.
+    """
     looked_at = ids[:MOST]
     described = dict((await admin.describe_groups(looked_at)).items())
+    if _nothing_is_there(ids, described):
+        return []
     offsets = dict((await admin.list_group_offsets(looked_at)).items())
     committed: list[Any] = [found for found in offsets.values() if not isinstance(found, ApiError)]
     ends: dict[Any, Any] = dict((await admin.end_offsets(sorted(set().union(*committed)))).items())
@@ -32,7 +38,7 @@ async def of_groups(admin: "AdminClient", ids: Sequence[str]) -> list[str]:
 
 def _group(group_id: str, group: Any, offsets: Any, ends: Mapping[Any, Any]) -> str:
     if isinstance(group, ApiError):
-        return f"group {group_id}: {reason(group)}"
+        return f"group {name_text(group_id)}: {reason(group)}"
     parts = [str(group.state), counted(len(group.members), "member")]
     if isinstance(offsets, ApiError):
         parts.append(f"committed offsets: {reason(offsets)}")
@@ -41,7 +47,7 @@ def _group(group_id: str, group: Any, offsets: Any, ends: Mapping[Any, Any]) -> 
     else:
         parts.append(f"committed offsets of {counted(len(offsets), 'partition')}")
         parts.append(_lag(offsets, ends))
-    return f"group {group_id}: {', '.join(parts)}"
+    return f"group {name_text(group_id)}: {', '.join(parts)}"
 
 
 def _lag(offsets: Mapping[Any, Any], ends: Mapping[Any, Any]) -> str:
@@ -59,9 +65,11 @@ def _lag(offsets: Mapping[Any, Any], ends: Mapping[Any, Any]) -> str:
 
 
 async def of_topics(admin: "AdminClient", names: Sequence[str]) -> list[str]:
-    """Partitions and records of the first topics."""
+    """Partitions and records of the first topics; nothing where none of the topics is there."""
     looked_at = names[:MOST]
     described = dict((await admin.describe_topics(looked_at)).items())
+    if _nothing_is_there(names, described):
+        return []
     partitions = [
         (name, one.partition)
         for name, topic in described.items()
@@ -93,6 +101,12 @@ async def of_topics(admin: "AdminClient", names: Sequence[str]) -> list[str]:
     return lines + _others(len(names))
 
 
+def _nothing_is_there(names: Sequence[str], described: Mapping[str, Any]) -> bool:
+    return len(names) <= MOST and all(
+        isinstance(found, ApiError) and found.code in _NOT_THERE for found in described.values()
+    )
+
+
 def _others(count: int) -> list[str]:
     return [f"and {count - MOST:,} more"] if count > MOST else []
 
@@ -100,4 +114,4 @@ def _others(count: int) -> list[str]:
 def which(names: Iterable[str], thing: str) -> str:
     """`group billing`, or `3 groups`."""
     found = list(names)
-    return f"{thing} {found[0]}" if len(found) == 1 else counted(len(found), thing)
+    return f"{thing} {name_text(found[0])}" if len(found) == 1 else counted(len(found), thing)

@@ -25,6 +25,7 @@ from kohort.cli.describe import DescribeGroups
 from kohort.cli.group_configs import ConfigureGroups
 from kohort.cli.render import Output, name_text
 from kohort.errors import ApiError, ErrorCode
+from kohort.figures import counted
 from kohort.terms import GroupState, GroupType
 
 if TYPE_CHECKING:
@@ -238,7 +239,7 @@ async def _reasons_against(admin: "AdminClient", ids: Iterable[str]) -> dict[str
         elif isinstance(outcome, ApiError):
             reasons[group_id] = outcome
         else:
-            members = f" with {len(outcome.members)} members"
+            members = f" with {counted(len(outcome.members), 'member')}"
             reasons[group_id] = _busy(group_id, outcome.state, members)
     return reasons
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from kohort.cli.command import FAILED, OK, Command, print_result
 from kohort.cli.render import Output
 from kohort.errors import Broken, StorageError
+from kohort.figures import counted
 
 if TYPE_CHECKING:
     from kohort.storage.files import Files
@@ -258,24 +259,22 @@ def _summary(found: "list[Inspected]", *, mended: bool) -> str:
     total = len(_partitions(found))
     unreadable = sum(1 for folder in found if folder.error)
     if not damages and unreadable:
-        return f"{unreadable} of {_many(total, 'partition')} cannot be read, the others are whole."
+        return (
+            f"{unreadable} of {counted(total, 'partition')} cannot be read, the others are whole."
+        )
     if not damages:
         return "The one partition is whole." if total == 1 else f"All {total} partitions are whole."
     partitions = sum(1 for partition in _partitions(found) if partition.damages)
-    which = f"{partitions} of {_many(total, 'partition')} {'is' if partitions == 1 else 'are'}"
+    which = f"{partitions} of {counted(total, 'partition')} {'is' if partitions == 1 else 'are'}"
     batches = sum(damage.batches for _, damage in damages)
     offsets = sum(
         max(0, damage.behind - max(damage.first, folder.expected_start))
         for folder, damage in damages
     )
-    what = f"{_many(batches, 'batch', 'batches')} and up to {_many(offsets, 'record')}"
+    what = f"{counted(batches, 'batch', 'batches')} and up to {counted(offsets, 'record')}"
     if mended:
         return f"{which} repaired; {what} were given up."
     return f"{which} damaged; --repair would give up {what}, and nothing has been changed."
-
-
-def _many(number: int, singular: str, plural: str = "") -> str:
-    return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
 def _offsets(damage: "Damage") -> str:

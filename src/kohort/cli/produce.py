@@ -11,6 +11,7 @@ from kohort.cli.asking import ClusterCommand, cluster_of, telling_origin
 from kohort.cli.command import OK, USAGE, complain, name, print_result
 from kohort.cli.render import Output
 from kohort.errors import ApiError, ErrorCode, KohortError
+from kohort.figures import counted
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
@@ -75,7 +76,7 @@ async def _produce(cluster: "Cluster", args: Namespace, output: Output) -> int:
     finally:
         await cluster.close()
         if written:
-            output.line(f"{written:,} record{'s' * (written != 1)} to {args.topic}")
+            output.line(f"{counted(written, 'record')} to {args.topic}")
     return OK
 
 

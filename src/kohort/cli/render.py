@@ -169,11 +169,6 @@ def name_text(name: str) -> str:
     return name or '""'
 
 
-def counted(number: int, thing: str) -> str:
-    """`1 member`, `2 members`."""
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
-
-
 def json_text(value: object, encoding: str | None = None, *, indent: int | None = None) -> str:
     """JSON with its letters as they are, where the encoding has them, and control characters
     escaped, as those beyond ASCII are not by JSON's own rules.

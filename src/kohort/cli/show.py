@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kohort.cli.arguments import add_group, add_out, count, require
 from kohort.cli.command import USAGE, Command, complain, complain_of_lost, print_result
-from kohort.cli.render import Cell, Output, counted, name_text
+from kohort.cli.render import Cell, Output, name_text
 from kohort.cli.table_columns import SHOWN, WHERE
-from kohort.figures import FIGURES, Figure, beside, figure
+from kohort.figures import FIGURES, Figure, beside, counted, figure
 
 if TYPE_CHECKING:
     import pyarrow as pa

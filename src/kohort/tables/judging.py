@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from kohort.figures import Figure, Number, beside, duration, figure
+from kohort.figures import Figure, Number, beside, counted, duration, figure
 from kohort.spark.tables.arrow_reader import NoGroupError
 from kohort.tables.moment import Snapshot, Snapshots, about
 from kohort.tables.thresholds import RULES, Limit, Rules, State, worst
@@ -222,7 +222,7 @@ def _of_lag(rule: str, row: dict[str, Any], limit: Limit, number: Number) -> Fin
 
 
 def _amount(records: float) -> str:
-    return f"{records:,.0f} record{'' if records == 1 else 's'}"
+    return counted(records, "record")
 
 
 def _lag_rows(
@@ -325,7 +325,7 @@ def _rebalances(
         limit = rules.limit_or_none("rebalances", group)
         if limit is None or (row["state"] == "Dead" and not count):
             continue
-        text = f"{count} rebalance{'' if count == 1 else 's'} in {duration(rules.window_s)}"
+        text = f"{counted(count, 'rebalance')} in {duration(rules.window_s)}"
         state = limit.state(count)
         is_told = row["complete_from"] is not None and row["complete_from"] <= since
         if not (is_told or row["partition"] in whole):

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from kohort.client.admin.views import GroupDescription, MemberDescription
 from kohort.errors import ApiError, ErrorCode, KohortError
+from kohort.figures import counted
 from kohort.runtime.clocks import monotonic, sleep
 from kohort.terms import GroupState, TopicPartition
 from kohort.testing.arguments import check_seconds, check_text, check_whole
@@ -277,8 +278,8 @@ class GroupHandle:
             yield f"group {self.id}: does not exist"
         else:
             epoch = "" if found.group_epoch is None else f", epoch {found.group_epoch}"
-            count = len(found.members)
-            yield f"group {self.id}: {found.type} {found.state}{epoch}, {count} members"
+            members = counted(len(found.members), "member")
+            yield f"group {self.id}: {found.type} {found.state}{epoch}, {members}"
             for member in found.members:
                 at = "" if member.member_epoch is None else f" at epoch {member.member_epoch}"
                 yield f"  {member.member_id} ({member.client_id}){at}: {_owned(member)}"

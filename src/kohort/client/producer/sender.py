@@ -19,6 +19,7 @@ from kohort.client.producing.queue import UNKNOWN, Outcome, Queue
 from kohort.client.producing.verdicts import Verdict, is_elsewhere
 from kohort.client.repeats import Repeats
 from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, api_error
+from kohort.figures import counted
 from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition, uuid_text
 from kohort.wire.compression import Compression
 from kohort.wire.messages.produce import (
@@ -478,7 +479,7 @@ def _first(topic: KnownTopic, _key: bytes | None, _size: int) -> int:
 
 def _gone(batch: Batch, topic: KnownTopic) -> DeliveryError:
     count = len(topic.partitions)
-    many = f"{count} partition{'s' * (count != 1)}"
+    many = counted(count, "partition")
     known = "it may have been written to the former topic" if batch.maybe_written else ""
     text = (
         f"{batch.place}: {topic.name} has no partition {batch.place.partition} any more, it was "
