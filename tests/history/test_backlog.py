@@ -111,6 +111,16 @@ def test_nothing_is_awaited_for_longer_than_any_silence():
     assert all(fed([log.events[:cut], log.events[cut:]]) == whole for cut in range(len(log.events)))
 
 
+@pytest.mark.parametrize("second", [1799.4, 1799.7, 1800.0])
+def test_commits_of_the_last_second_tell_the_same_folded(second):
+    """No boundary may be left that would part the first commit from those that come too late."""
+    log = killed(silent=LAST + 0.5)
+    removed_at = log.seconds
+    log.at(removed_at + second).commit(101)
+    log.at(removed_at + second + 0.15).commit(100_000)
+    assert fed([folded(log.events)]) == fed([log.events])
+
+
 @st.composite
 def any_reading(draw):
     """Commits behind a silence, at any distances and of any sizes, some beside a transaction."""

@@ -52,14 +52,16 @@ def begin(
     last: tuple[int, int], per_us: float | None, event: Commits, latest: int
 ) -> Backlog | None:
     """What later commits may show, where the first one behind a silence has shown nothing. None
-    without a rate: then they cannot. `last` is the commit before, `latest` is up to when they are
-    looked at.
+    without a rate, or a boundary up to which they are looked at: then they cannot. `last` is the
+    commit before, `latest` is up to when they are looked at.
     """
     at, committed = last
     if not per_us or per_us < 0 or event.first_at is None or event.first_committed is None:
         return None
     silent_us = event.first_at - at
     until = min(event.first_at + max(silent_us, SHORTEST_US), latest)
+    if not any(boundaries(event.first_at, until)):
+        return None
     return Backlog(committed, per_us, silent_us, event.first_at, event.first_committed, until)
 
 
