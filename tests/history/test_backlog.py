@@ -121,6 +121,26 @@ def test_commits_of_the_last_second_tell_the_same_folded(second):
     assert fed([folded(log.events)]) == fed([log.events])
 
 
+def reset_behind(log):
+    """`b` leaves, and somebody sets the offset far ahead while nobody has the partition."""
+    log.at(log.seconds + 1).write(has_nothing("b"), end_of("b"), epoch(4))
+    log.at(log.seconds + 3).commit(100_000)
+    return log
+
+
+@pytest.mark.parametrize("behind", [(), [(0, 1)], [(0, 1), (1, 11)]])
+def test_an_offset_that_somebody_sets_names_nobody_as_silent(behind):
+    row = tables(reset_behind(killed(*behind)), session_timeout_ms=45_000).epoch(3)
+    assert row.likely[0].likely is None
+    assert row.unread[0].seconds is None
+
+
+def test_an_offset_that_is_set_takes_nothing_back():
+    """What the reader has shown before counts."""
+    log = reset_behind(killed((0, 1), (2, 400)))
+    assert tables(log, session_timeout_ms=45_000).epoch(3).likely[0].likely == "went silent"
+
+
 @st.composite
 def any_reading(draw):
     """Commits behind a silence, at any distances and of any sizes, some beside a transaction."""

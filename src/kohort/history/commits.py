@@ -73,8 +73,9 @@ def on_commits(story: Story, event: Commits) -> None:
     state = story.state
     named = (event.topic, event.topic_partition)
     progress = state.progress.setdefault(named, Progress())
-    _end_silences(story, progress, event)
-    _judge_removals(story, progress, event)
+    is_owned = named in state.held
+    _end_silences(story, progress, event, is_owned=is_owned)
+    _judge_removals(story, progress, event, is_owned=is_owned)
     if story.told.is_complete(event.offset) and not story.told.is_complete(progress.last_offset):
         progress.rhythm = Rhythm()  # over a hole there is none
     waited_us = outages.waited_us(story, event)
@@ -109,15 +110,14 @@ def _add(progress: Progress, event: Commits, waited_us: int) -> None:
             progress.waited_us = waited_us
 
 
-def _end_silences(story: Story, progress: Progress, event: Commits) -> None:
-    is_owned = (event.topic, event.topic_partition) in story.state.held
+def _end_silences(story: Story, progress: Progress, event: Commits, *, is_owned: bool) -> None:
     for silence in _silences(story, progress):
-        if silence.backlog is not None:
-            _go_on_with(silence, silence.backlog, progress, event)
-        elif is_owned:
+        if not is_owned:
+            _note_ownerless(silence, event)
+        elif silence.backlog is None:
             _end_silence(silence, event)
         else:
-            _note_ownerless(silence, event)
+            _go_on_with(silence, silence.backlog, progress, event)
     progress.silences = [
         (offset, number)
         for offset, number in progress.silences
@@ -156,9 +156,12 @@ def _judge_so_far(story: Story, progress: Progress) -> None:
 def _note_ownerless(silence: Silence, event: Commits) -> None:
     """A commit while nobody has the partition may be the last one of who had it: cooperative
     members commit what they give up after it was taken from them (KIP-429). Later it is of somebody
-    else, who sets the offsets: then nobody knows what there was to read.
+    else, who sets the offsets: then nobody knows what there was to read, beyond what the next owner
+    has shown before.
     """
-    if silence.lost_at is None or event.at is None or event.at > silence.lost_at + LATE_US:
+    if silence.backlog is not None:
+        silence.ongoing = False
+    elif silence.lost_at is None or event.at is None or event.at > silence.lost_at + LATE_US:
         too_late = not _waits(silence, event.first_at)
         silence.ongoing, silence.unknown = False, NO_COMMIT_SINCE if too_late else SET
     elif silence.last_at is None or event.at >= silence.last_at:
@@ -203,9 +206,11 @@ def add_removal(story: Story, rebalance: Rebalance, removal: Removal) -> None:
         progress.removals.append((rebalance.offset, number))
 
 
-def _judge_removals(story: Story, progress: Progress, event: Commits) -> None:
+def _judge_removals(story: Story, progress: Progress, event: Commits, *, is_owned: bool) -> None:
     for removal in _removals(story, progress):
-        if removal.backlog is None:
+        if not is_owned:  # somebody sets the offset: that tells nothing of what there was to read
+            removal.waits_for = None
+        elif removal.backlog is None:
             _judge_removal(removal, progress, event)
         else:
             verdict = backlog.judge(removal.backlog, progress, event)
