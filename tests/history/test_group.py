@@ -72,6 +72,20 @@ def classic_records(draw):
 
 
 @st.composite
+def conversions(draw):
+    """The records with which a classic group becomes a consumer group, or the other way round."""
+    names = draw(st.lists(st.sampled_from(MEMBERS), unique=True, min_size=1, max_size=2))
+    if draw(st.booleans()):
+        ends = [record(name) for name in names for record in (has_nothing, end_of)]
+        return [*ends, epoch(None), draw(classic_records())]
+    number = draw(st.integers(1, 3))
+    owned = [has(name, number, index, before=number) for index, name in enumerate(names)]
+    joins = draw(st.sampled_from([[], [member("c"), epoch(number + 1)]]))
+    members = [member(name, classic_protocols=["range"]) for name in names]
+    return [logs.end_of_classic(), *members, epoch(number), logs.target(number), *owned, *joins]
+
+
+@st.composite
 def any_log(draw):
     """Writes, in any order, with commits and changes of the coordinator in between."""
     log = Log()
@@ -83,7 +97,8 @@ def any_log(draw):
                 log.at(log.seconds + 1)
                 log.commit(int(log.seconds * 10), draw(st.integers(0, 2)), plain=number % 5 > 0)
         records = st.one_of(consumer_records(), consumer_records(), classic_records())
-        log.write(*draw(st.lists(records, min_size=1, max_size=5)))
+        some = st.lists(records, min_size=1, max_size=5)
+        log.write(*draw(st.one_of(some, some, some, conversions())))
         if draw(st.booleans()):
             log.offset -= 1  # the next write follows at once
     return log
@@ -107,6 +122,12 @@ def test_cut_anywhere_it_is_the_whole(log, cuts, session_timeout_ms):
     bounds = [0, *places, len(log.events)]
     pieces = [log.events[low:high] for low, high in pairwise(bounds)]
     assert fed(pieces, session_timeout_ms) == fed([log.events], session_timeout_ms)
+
+
+@given(any_log())
+def test_cut_behind_each_event_it_is_the_whole(log):
+    """What is over is gone as early as can be, and nothing may ask for it by its number again."""
+    assert fed([[event] for event in log.events]) == fed([log.events])
 
 
 def test_a_silence_that_is_too_long_is_over_wherever_the_log_is_cut():

@@ -87,7 +87,11 @@ class Story:
         self.closed: list[MemberRow | AssignmentRow] = []
 
     def rebalance(self, offset: int, group_type: str = "consumer") -> Rebalance:
-        """The rebalance of that record, which may come a little later itself."""
+        """The rebalance of that record, which may come a little later itself.
+
+        One that is over is not asked for again, so that numbers of what is in it stay right: the
+        record is one at hand, or that of the last epoch to begin.
+        """
         found = self.state.rebalances.get(offset)
         if found is None:
             found = self.state.rebalances[offset] = Rebalance(offset, group_type)
