@@ -5,7 +5,9 @@ What Kohort itself reads is the truth; delta-rs reads the logs.
 
 import errno
 import json
+import shutil
 from datetime import timedelta
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -87,17 +89,13 @@ def versions(directory):
     }
 
 
-def fed(only=None):
-    """The partitions of a real log; of those that are not `only`, the first half."""
+def fed():
+    """The partitions of a real log."""
     rows = pa.Table.from_batches([golden("1-written")])
-    found = {}
-    for partition in sorted(rows["partition"].unique().to_pylist()):
-        mine = rows.filter(pc.equal(rows["partition"], partition)).combine_chunks()
-        whole = only is None or partition in only
-        count = mine.num_rows if whole else mine.num_rows // 2
-        if count:
-            found[partition] = mine.slice(0, count).to_batches()[0]
-    return Fed(found)
+    of = {one: pc.equal(rows["partition"], one) for one in rows["partition"].unique().to_pylist()}
+    return Fed(
+        {one: rows.filter(mask).combine_chunks().to_batches()[0] for one, mask in of.items()}
+    )
 
 
 def run(spark, log, out, **more):
@@ -108,51 +106,55 @@ def dies(*_):
     raise KeyboardInterrupt
 
 
-def test_after_runs_of_which_one_dies_before_the_logs_are_written(spark, tmp_path, monkeypatch):
-    """And in which one partition alone has news, and tables are too large for one part."""
-    monkeypatch.setattr(progress_run, "FEW_HERE", 0)
-    rows = fed().rows
-    busiest = max(rows, key=lambda partition: rows[partition].num_rows)
-    run(spark, fed(only=()), tmp_path)
-    names = [*there(load(tmp_path))]
-    first, before = check(tmp_path), read_by_delta(tmp_path, names)
-    with monkeypatch.context() as patch:
-        patch.setattr(Writer, "_follow", dies)
-        with pytest.raises(KeyboardInterrupt):
-            run(spark, fed(only={busiest}), tmp_path)
-
-    assert Tables(tmp_path).table("records").num_rows > first["records"] > 0
-    assert read_by_delta(tmp_path, names) == before
-    with Writer(tmp_path):
-        pass
-    second = check(tmp_path)
-    assert set(second) == {*names} == {*known_tables()}
-    assert second["records"] > first["records"]
-    gold = load(tmp_path).gold
-    assert len(gold["offsets"].parts) > 1
-    assert all(part.partitions is None for table in gold.values() for part in table.parts)
-    assert set(versions(tmp_path)) == {root_of(table) for table in known_tables().values()}
+def in_part(whole, directory):
+    """A copy of a log as it was when half of its busiest partition was there."""
+    part = Path(shutil.copytree(whole, directory))
+    files = part.rglob("__consumer_offsets-*/*.log")
+    busiest = max(files, key=lambda file: file.stat().st_size)
+    with busiest.open("r+b") as opened:
+        opened.truncate(busiest.stat().st_size // 2)
+    return part
 
 
-def test_at_each_flip_of_a_stream(spark, tmp_path):
-    folder, out = golden_logs.unpack("1-written", tmp_path / "log"), tmp_path / "out"
+def test_at_each_flip_of_a_stream_and_of_a_run_that_dies_before_the_logs(
+    spark, tmp_path, monkeypatch
+):
+    """The run has news in one partition of the log, and tables too large for one part."""
+    whole, out = golden_logs.unpack("1-written", tmp_path / "log"), tmp_path / "out"
+    part = in_part(whole, tmp_path / "part")
     seen = []
     jobs.stream(
-        f"log:{folder}",
+        f"log:{part}",
         out,
         spark=spark,
         as_of=AS_OF,
-        max_records=200,
+        max_records=150,
         after_each=lambda _: seen.append(check(out)),
     )
+    names = [*there(load(out))]
+    before = read_by_delta(out, names)
+    with monkeypatch.context() as patch:
+        patch.setattr(progress_run, "FEW_HERE", 0)
+        patch.setattr(Writer, "_follow", dies)
+        with pytest.raises(KeyboardInterrupt):
+            run(spark, f"log:{whole}", out)
 
-    assert len(seen) == 2
-    assert seen[0]["records"] < seen[1]["records"] == check(out)["records"]
+    assert Tables(out).table("records").num_rows > len(before["records"])
+    assert read_by_delta(out, names) == before
+    with Writer(out):
+        pass
+    counts = [*(flip["records"] for flip in seen), check(out)["records"]]
+    assert len(counts) == 3
+    assert counts == sorted({*counts})
+    assert {*names} == {*known_tables()}
+    assert set(versions(out)) == {root_of(table) for table in known_tables().values()}
+    gold = load(out).gold
+    assert len(gold["offsets"].parts) > 1
+    assert all(part.partitions is None for table in gold.values() for part in table.parts)
 
 
 def test_after_a_cut_and_when_history_is_dropped(spark, tmp_path, monkeypatch):
-    few = ("commits", "offsets")
-    compute_only(monkeypatch, [one for one in MEASURES if one.table.name in few])
+    compute_only(monkeypatch, [one for one in MEASURES if one.table.name == "commits"])
     grow_old(monkeypatch)
     log = fed()
     run(spark, log, tmp_path)
