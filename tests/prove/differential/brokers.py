@@ -55,6 +55,7 @@ SHARED = {
     "group.max.session.timeout.ms": f"{LONG_MS}",
     "group.max.size": "4",
     "group.min.session.timeout.ms": "6000",
+    "log.message.timestamp.after.max.ms": "3600000",  # a broker under test takes any time
     "node.id": "1",
     "offsets.topic.num.partitions": f"{SHARDS}",
     "offsets.topic.replication.factor": "1",
