@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from tests.prove.differential.steps import NO_ID, Memory, Step, label_of
 
+from kohort.config.group import CLIENT_SIDE
 from kohort.errors import WireError
 from kohort.records.consumer_protocol import NEWEST, decode_assignment, encode
 from kohort.wire.batch import HEADER_SIZE, header_at
@@ -92,7 +93,7 @@ def differences(kafka: Any, kohort: Any, path: str = "") -> Iterator[Difference]
 
 
 def _scoped(step: Step, answer: dict[str, Any], memory: Memory) -> dict[str, Any]:
-    """Lists over everything in a broker: only what belongs to this run."""
+    """Lists over everything in a broker: only what belongs to this run, and is not ours alone."""
     if step.api == "ListGroups":
         mine = [one for one in answer["groups"] if one["group_id"].startswith(memory.prefix)]
         return {**answer, "groups": mine}
@@ -107,6 +108,12 @@ def _scoped(step: Step, answer: dict[str, Any], memory: Memory) -> dict[str, Any
         states = answer["transaction_states"]
         mine = [one for one in states if one["transactional_id"].startswith(memory.prefix)]
         return {**answer, "transaction_states": mine}
+    if step.api == "DescribeConfigs":
+        results = [
+            {**one, "configs": [each for each in one["configs"] if each["name"] != CLIENT_SIDE]}
+            for one in answer["results"]
+        ]
+        return {**answer, "results": results}
     if step.api == "Fetch":
         return {**answer, "responses": _merged(answer["responses"])}
     return answer
