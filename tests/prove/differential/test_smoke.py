@@ -80,7 +80,8 @@ def answered_alike(wanted, more):
     assert not report.differing, f"{report}"
     assert not report.unsteady, f"{report}"
     assert report.pairs > 300
-    stale = shown_by.keys() - report.explained.keys()
+    by_chance = {"order of ids drawn by chance"}  # Kafka draws them anew in each run
+    stale = shown_by.keys() - report.explained.keys() - by_chance
     assert not stale, f"explained, and not needed by {[shown_by[name] for name in stale]}: {stale}"
 
 
