@@ -111,30 +111,24 @@ def _add(progress: Progress, event: Commits, waited_us: int) -> None:
 
 
 def _end_silences(story: Story, progress: Progress, event: Commits, *, is_owned: bool) -> None:
-    for silence in _silences(story, progress):
+    for silence in _silences(story, progress).values():
         if not is_owned:
             _note_ownerless(silence, event)
         elif silence.backlog is None:
             _end_silence(silence, event)
         else:
             _go_on_with(silence, silence.backlog, progress, event)
-    progress.silences = [
-        (offset, number)
-        for offset, number in progress.silences
-        if offset in story.state.rebalances
-        and story.state.rebalances[offset].silences[number].ongoing
-    ]
+    progress.silences = list(_silences(story, progress))
 
 
-def _silences(story: Story, progress: Progress) -> list[Silence]:
-    """Those about which commits may still tell more."""
+def _silences(story: Story, progress: Progress) -> dict[tuple[int, int], Silence]:
+    """Those about which commits may still tell more, by offset of the rebalance and number."""
     rebalances = story.state.rebalances
-    found = (
-        rebalances[offset].silences[number]
+    return {
+        (offset, number): silence
         for offset, number in progress.silences
-        if offset in rebalances
-    )
-    return [silence for silence in found if silence.ongoing]
+        if offset in rebalances and (silence := rebalances[offset].silences[number]).ongoing
+    }
 
 
 def _go_on_with(silence: Silence, waits: Backlog, progress: Progress, event: Commits) -> None:
@@ -145,10 +139,10 @@ def _go_on_with(silence: Silence, waits: Backlog, progress: Progress, event: Com
 
 def _judge_so_far(story: Story, progress: Progress) -> None:
     """What the last commit shows counts until a later one decides."""
-    for silence in _silences(story, progress):
+    for silence in _silences(story, progress).values():
         if silence.backlog is not None:
             silence.unknown = None if backlog.shows(silence.backlog, progress) else IDLE
-    for removal in _removals(story, progress):
+    for removal in _removals(story, progress).values():
         if removal.backlog is not None:
             _guess_silent(removal, is_so=backlog.shows(removal.backlog, progress))
 
@@ -207,7 +201,7 @@ def add_removal(story: Story, rebalance: Rebalance, removal: Removal) -> None:
 
 
 def _judge_removals(story: Story, progress: Progress, event: Commits, *, is_owned: bool) -> None:
-    for removal in _removals(story, progress):
+    for removal in _removals(story, progress).values():
         if not is_owned:  # somebody sets the offset: that tells nothing of what there was to read
             removal.waits_for = None
         elif removal.backlog is None:
@@ -217,23 +211,18 @@ def _judge_removals(story: Story, progress: Progress, event: Commits, *, is_owne
             if verdict is not None:
                 removal.waits_for = None
                 _guess_silent(removal, is_so=verdict)
-    progress.removals = [
-        (offset, number)
-        for offset, number in progress.removals
-        if offset in story.state.rebalances
-        and story.state.rebalances[offset].removals[number].waits_for is not None
-    ]
+    progress.removals = list(_removals(story, progress))
 
 
-def _removals(story: Story, progress: Progress) -> list[Removal]:
-    """Those that commits may still help to judge."""
+def _removals(story: Story, progress: Progress) -> dict[tuple[int, int], Removal]:
+    """Those that commits may still help to judge, by offset of the rebalance and number."""
     rebalances = story.state.rebalances
-    found = (
-        rebalances[offset].removals[number]
+    return {
+        (offset, number): removal
         for offset, number in progress.removals
         if offset in rebalances
-    )
-    return [removal for removal in found if removal.waits_for is not None]
+        and (removal := rebalances[offset].removals[number]).waits_for is not None
+    }
 
 
 def _judge_removal(removal: Removal, progress: Progress, event: Commits) -> None:
@@ -274,7 +263,7 @@ def begin_silence(
     if progress is None or progress.last_at is None:
         silence.unknown = NO_COMMITS
         return
-    earlier = _silences(story, progress)
+    earlier = _silences(story, progress).values()
     for one in earlier:  # who has read up to here reads no more
         one.ongoing = one.backlog is None
     open_before = any(_waits(one, state.now) for one in earlier)
