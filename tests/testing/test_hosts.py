@@ -16,6 +16,7 @@ from kohort.testing.loop import LoopThread
 @pytest.fixture(params=[ThreadHost, ProcessHost])
 def host(request):
     loop = LoopThread()
+    loop.start()
     host = ThreadHost(loop) if request.param is ThreadHost else ProcessHost()
     yield host
     host.stop()

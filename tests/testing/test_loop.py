@@ -18,6 +18,7 @@ def test_it_runs_what_it_is_given_and_ends():
 
     before = threading.active_count()
     loop = LoopThread()
+    loop.start()
     assert loop.run(work(7)) == (7, "kohort-testing")
     with pytest.raises(ZeroDivisionError):
         loop.run(fail())
@@ -40,6 +41,7 @@ def test_what_still_runs_at_the_end_is_cancelled():
         return task
 
     loop = LoopThread()
+    loop.start()
     task = loop.run(begin())
     loop.close()
     assert ended == [True]
@@ -48,6 +50,7 @@ def test_what_still_runs_at_the_end_is_cancelled():
 
 def test_it_cannot_wait_for_itself():
     loop = LoopThread()
+    loop.start()
 
     async def wrong():
         loop.run(asyncio.sleep(0))

@@ -17,6 +17,7 @@ def ends():
     """The pipe, and the other end of it as the process has it."""
     mine, theirs = (Connection(end.detach()) for end in _socket.socketpair())
     pipe = CommandPipe(mine)
+    pipe.start()
     yield pipe, theirs
     pipe.close()
     theirs.close()
@@ -54,6 +55,7 @@ def test_close_ends_both_threads_though_the_process_lives_and_reads_nothing(byte
     mine, theirs = (Connection(end.detach()) for end in _socket.socketpair())
     before = threading.active_count()
     pipe = CommandPipe(mine)
+    pipe.start()
     if bytes_left:
         pipe.send(os.urandom(bytes_left))
     pipe.close()

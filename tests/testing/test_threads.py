@@ -7,7 +7,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from kohort.testing.threads import Threads, start_thread
+from kohort.testing.threads import Threads, join, new_thread
 
 variable = ContextVar("variable", default="empty")
 
@@ -15,6 +15,7 @@ variable = ContextVar("variable", default="empty")
 def test_work_is_done_and_told_of():
     before = threading.active_count()
     with Threads(2, "name") as threads:
+        threads.start()
         assert threads.submit(pow, 2, exp=3).result() == 8
         with pytest.raises(ZeroDivisionError):
             threads.submit(divmod, 1, 0).result()
@@ -30,6 +31,7 @@ def test_work_is_done_and_told_of():
 
 def test_as_many_work_at_once_as_were_asked_for():
     with Threads(3, "name") as threads:
+        threads.start()
         barrier = threading.Barrier(3)
         for future in [threads.submit(barrier.wait) for _ in range(3)]:
             assert future.result() in range(3)
@@ -37,6 +39,7 @@ def test_as_many_work_at_once_as_were_asked_for():
 
 def test_what_waits_at_the_end_is_done():
     with Threads(1, "name") as threads:
+        threads.start()
         begun = threading.Event()
         threads.submit(begun.wait)
         waiting = threads.submit(pow, 2, 3)
@@ -51,8 +54,20 @@ def test_a_thread_has_no_signal_and_an_empty_context():
     def look():
         found.set_result((variable.get(), signal.pthread_sigmask(signal.SIG_BLOCK, [])))
 
-    start_thread(look, "name").join()
+    thread = new_thread(look, "name")
+    thread.start()
+    join(thread)
     value, masked = found.result()
     assert value == "empty"
     assert {signal.SIGALRM, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD} <= masked
     assert not {signal.SIGSEGV, signal.SIGABRT} & masked, "faulthandler wants these"
+
+
+def test_threads_that_were_not_started_end_at_once():
+    before = threading.active_count()
+    threads = Threads(2, "name")
+    threads.shutdown()
+    threads.start()
+    for _ in range(2):
+        threads.shutdown()
+    assert threading.active_count() == before

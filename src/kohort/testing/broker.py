@@ -156,6 +156,12 @@ class Broker:
             self.data_dir = Path(mkdtemp(prefix="kohort-"))
         if self._loop is None:
             self._loop = LoopThread()
+            try:
+                self._loop.start()
+            except BaseException:
+                self._loop.close()
+                self._loop = None
+                raise
         if self._host is None:
             self._host = ProcessHost() if self.process else ThreadHost(self._loop)
         self._begin_ms = self._begin_ms or int(wall() * 1000)

@@ -178,6 +178,7 @@ class ProcessHost:
             self._said = owned(TemporaryFile(prefix="kohort-"))  # noqa: SIM115
         mine, theirs = _pipe()
         self._pipe = CommandPipe(mine)
+        self._pipe.start()
         with theirs:
             number = theirs.fileno()
             process = Popen(  # noqa: S603  (our own command)

@@ -19,7 +19,7 @@ from typing import Any, Self, TypeVar
 from kohort.errors import KohortError
 from kohort.runtime import clocks
 from kohort.testing.owned import owned
-from kohort.testing.threads import Threads, start_thread
+from kohort.testing.threads import Threads, join, new_thread, result_of
 
 __tracebackhide__ = True
 Result = TypeVar("Result")
@@ -52,7 +52,7 @@ class OwnLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         super().__init__(owned(DefaultSelector()))
         self.set_debug(False)  # PYTHONASYNCIODEBUG is about the test's own loops
-        self.workers = Threads(WORKERS, "kohort-testing-worker")
+        self.workers = Threads.started(WORKERS, "kohort-testing-worker")
         self.set_default_executor(self.workers)
 
     def _make_self_pipe(self) -> None:
@@ -116,11 +116,20 @@ def _new_socket(host: str) -> OwnSocket:
 
 
 class LoopThread:
-    """Runs coroutines one after the other or at once, for any thread but its own."""
+    """Runs coroutines one after the other or at once, for any thread but its own.
+
+    The thread makes the loop itself: no signal interrupts it there.
+    """
 
     def __init__(self) -> None:
-        self._loop = Context().run(OwnLoop)
-        self._thread = start_thread(self._run, "kohort-testing")
+        self._made: Future[OwnLoop] = Future()
+        self._closing = False
+        self._thread = new_thread(self._run, "kohort-testing")
+
+    def start(self) -> None:
+        """Begin the thread. Raises what making the loop has raised, as OSError."""
+        self._thread.start()
+        result_of(self._made)
 
     def run(self, work: Coroutine[Any, Any, Result], *, cancel: bool = True) -> Result:
         """Wait for the result. Raises what the coroutine raises. Where the wait is interrupted, the
@@ -131,9 +140,9 @@ class LoopThread:
             raise RuntimeError("called in the thread of the broker, expected the test's")
         submit: Callable[..., Future[Result]] = run_coroutine_threadsafe
         # What is opened by this work lives longer than the test: it keeps nothing of its context.
-        future = Context().run(submit, work, self._loop)
+        future = Context().run(submit, work, self._made.result())
         try:
-            return future.result()
+            return result_of(future)
         except KohortError as error:  # where it was raised says nothing to a test
             raise error.with_traceback(None) from None
         except BaseException:
@@ -143,19 +152,29 @@ class LoopThread:
 
     def close(self) -> None:
         """End the thread; what still runs in it is cancelled. It may be called again where it was
-        interrupted.
+        interrupted, and where `start` was.
         """
-        with suppress(RuntimeError):  # it has ended
-            self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
+        self._closing = True
+        if self._made.done():
+            with suppress(RuntimeError):  # it has ended
+                loop = self._made.result()
+                loop.call_soon_threadsafe(loop.stop)
+        join(self._thread)
 
     def _run(self) -> None:
         try:
-            self._loop.run_forever()
-            self._loop.run_until_complete(_cancel_others())
-            self._loop.workers.shutdown()
+            loop = OwnLoop()
+        except BaseException as error:  # noqa: BLE001  (whoever waits for the loop has to know)
+            self._made.set_exception(error)
+            return
+        try:
+            self._made.set_result(loop)
+            if not self._closing:  # else whoever closes may not have seen the loop
+                loop.run_forever()
+            loop.run_until_complete(_cancel_others())
+            loop.workers.shutdown()
         finally:
-            self._loop.close()
+            loop.close()
 
 
 async def _cancel_others() -> None:

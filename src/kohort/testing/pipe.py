@@ -21,13 +21,18 @@ _THREADS = 2  # one sends, one receives
 
 
 class CommandPipe:
-    """One end of a pipe that is a pair of sockets. Its threads end with `close`."""
+    """One end of a pipe that is a pair of sockets. Its threads begin with `start` and end with
+    `close`.
+    """
 
     def __init__(self, end: "Connection[Any, Any]") -> None:
         self._end = end
         self._outgoing: SimpleQueue[memoryview | None] = SimpleQueue()
         self._incoming: SimpleQueue[bytes | None] = SimpleQueue()
         self._threads = Threads(_THREADS, "kohort-testing-pipe")
+
+    def start(self) -> None:
+        self._threads.start()
         self._threads.submit(self._send)
         self._threads.submit(self._receive)
 

@@ -58,7 +58,10 @@ class Stage:
             data_dir=None if plan.data_dir is None else Path(plan.data_dir),
             nodes=plan.nodes,
             surroundings=Surroundings(
-                clock=lambda: self._clock, files=self._disk, threads=Threads, observe=observe
+                clock=lambda: self._clock,
+                files=self._disk,
+                threads=Threads.started,
+                observe=observe,
             ),
         )
         self._gate = FaultGate(self._clock, self._broker.schedule_turn)

@@ -1,15 +1,17 @@
 """Threads of a broker under test. A test may patch `threading.Thread`, and signals are the test's.
 
-Also how the thread of its event loop begins: with no signal, and nothing of the test's context.
+The handler of a signal may raise in the main thread while it starts one. So whoever needs a thread
+has a name for it first and starts it then: a `close` afterwards finds it.
 """
 
 import signal
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import Context
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -17,9 +19,9 @@ _SYNCHRONOUS = ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGTRAP")
 _Task = tuple["Future[Any]", Callable[[], Any]]
 
 
-def start_thread(target: Callable[[], None], name: str) -> Thread:
-    """Start a thread to which no signal of the process is given: the main thread waits for those,
-    as pytest-timeout's. Its context is empty, so it keeps nothing of the test that came first.
+def new_thread(target: Callable[[], None], name: str) -> Thread:
+    """A thread, not started, to which no signal of the process is given: the main thread waits for
+    those, as pytest-timeout's. Its context is empty, so it keeps nothing of the test.
     """
 
     def run() -> None:
@@ -28,21 +30,45 @@ def start_thread(target: Callable[[], None], name: str) -> Thread:
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - own)
         target()
 
-    thread = Thread(target=Context().run, args=(run,), name=name, daemon=True)
-    thread.start()
-    return thread
+    return Thread(target=Context().run, args=(run,), name=name, daemon=True)
+
+
+def join(thread: Thread) -> None:
+    """Wait for its end. One whose start was interrupted either never begins, or ends by itself."""
+    with suppress(RuntimeError):  # it was not started
+        thread.join()
+
+
+def result_of(future: "Future[Result]") -> Result:
+    """Wait for its result. Raises what the work has raised. While `Future.result` waits, it has a
+    lock at times and at times not: where a handler raises there, its error takes the other's place.
+    """
+    done: SimpleQueue[Future[Result]] = SimpleQueue()
+    future.add_done_callback(done.put)
+    return done.get().result()
 
 
 class Threads(ThreadPoolExecutor):
-    """As many threads as were asked for, from the beginning on: its base class makes them one by
-    one, by whatever is called `threading.Thread` then. They end with `shutdown`.
+    """As many threads as were asked for, from `start` on: its base class makes them one by one, by
+    whatever is called `threading.Thread` then. They end with `shutdown`.
     """
 
     def __init__(self, count: int, name: str) -> None:
         super().__init__(count)
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._over = False
-        self._workers = [start_thread(self._work, f"{name}_{index}") for index in range(count)]
+        self._workers = [new_thread(self._work, f"{name}_{index}") for index in range(count)]
+
+    def start(self) -> None:
+        for worker in self._workers:
+            worker.start()
+
+    @classmethod
+    def started(cls, count: int, name: str) -> Self:
+        """For a thread that no signal interrupts, as all but the main one."""
+        threads = cls(count, name)
+        threads.start()
+        return threads
 
     def submit(
         self,
@@ -63,7 +89,7 @@ class Threads(ThreadPoolExecutor):
             self._tasks.put(None)
         if wait:
             for worker in self._workers:
-                worker.join()
+                join(worker)
 
     def _work(self) -> None:
         while (task := self._tasks.get()) is not None:
