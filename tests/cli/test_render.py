@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from kohort.cli.render import Output, columns, counted, name_text, partitions_text, printable, runs
+from kohort.cli.render import Output, columns, name_text, partitions_text, printable, runs
 
 
 def test_columns_are_aligned_and_do_not_trail():
@@ -39,10 +39,6 @@ def test_the_empty_name_is_no_missing_one():
     """A group may be called so, and is deleted by that name."""
     assert columns(("GROUP", "PROTOCOL"), [(name_text(""), "")]) == ["GROUP  PROTOCOL", '""     -']
     assert name_text("a") == "a"
-
-
-def test_one_thing_is_not_told_in_the_plural():
-    assert [counted(number, "row") for number in (0, 1, 1234)] == ["0 rows", "1 row", "1,234 rows"]
 
 
 def test_partitions():

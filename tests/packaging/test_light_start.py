@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-OURS = {"kohort", "kohort.cli", "kohort.errors", "kohort.terms"}
+OURS = {"kohort", "kohort.cli", "kohort.errors", "kohort.figures", "kohort.terms"}
 STANDARD = {
     *("argparse", "gettext", "locale", "textwrap", "shutil"),  # argparse, and what it loads to help
     *("fnmatch", "bz2", "lzma", "zlib", "struct", "errno"),  # what shutil loads
@@ -42,7 +42,8 @@ def test_help_loads_what_is_on_the_list(argv):
     assert {one for one in ours - OURS if not one.startswith("kohort.cli.")} == set()
     if argv in ([], ["--help"]):
         modules = ("main", "asking", "command", "render")
-        assert ours == OURS - {"kohort.terms"} | {f"kohort.cli.{one}" for one in modules}
+        for_commands = {"kohort.figures", "kohort.terms"}
+        assert ours == OURS - for_commands | {f"kohort.cli.{one}" for one in modules}
     others = {one.partition(".")[0] for one in loaded - ours}
     assert {one for one in others - STANDARD if not one.startswith("_")} == set()
 
