@@ -17,13 +17,14 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from kohort.spark import jobs
-from kohort.spark.engine.session import QUICK, session
+from kohort.spark.engine.session import INTERPRETED, QUICK, session
 from kohort.spark.gold import MEASURES
 from kohort.spark.tables import compute, histories, increments, progress, progress_run
 
 AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
 CONF = {
     **QUICK,
+    **INTERPRETED,
     "spark.sql.shuffle.partitions": "2",
     "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     "spark.executor.memory": "512m",

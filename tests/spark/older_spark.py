@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 import kohort.spark
 from kohort.spark import jobs
-from kohort.spark.engine.session import session
+from kohort.spark.engine.session import INTERPRETED, session
 from kohort.spark.schemas import END_OFFSETS, GOLD, PAST, SILVER
 from kohort.spark.sources.named import source
 from kohort.spark.tables.arrow_reader import Tables
@@ -37,7 +37,7 @@ def main() -> None:
         "spark.jars": jars,
         "spark.sql.shuffle.partitions": "1",
     }
-    spark = session("local[2]", {**conf, **DELTA}, quick=True)
+    spark = session("local[2]", {**conf, **DELTA, **INTERPRETED}, quick=True)
     found = {"version": pyspark.__version__}
     out = Path(directory) / "out"
     for _ in range(2):  # the second one finds nothing new

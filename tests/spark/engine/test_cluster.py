@@ -160,6 +160,7 @@ def test_under_spark_submit(folder, tmp_path):
         [
             *(SPARK_CLASS.with_name("spark-submit"), "--master", "local[1]", "--name", "nightly"),
             *("--conf", "spark.ui.enabled=false", "--conf", "spark.sql.shuffle.partitions=1"),
+            *("--driver-java-options", "-XX:TieredStopAtLevel=1"),
             *(job, f"log:{folder}", out),
         ],
         capture_output=True,

@@ -31,16 +31,16 @@ COMMANDS = (
     ("show", "deletable"),
     ("sql", "select topic, max(lag_records) from lag group by all order by 1"),
 )
-ALSO_LONG = pytest.mark.parametrize(  # of what is the same above a store, one run is enough
-    "server",
-    [
-        "s3",
-        pytest.param("hdfs", marks=[pytest.mark.java, pytest.mark.prove]),
-        pytest.param("azure", marks=[pytest.mark.clouds, pytest.mark.prove]),
-        pytest.param("google", marks=[pytest.mark.clouds, pytest.mark.prove]),
-    ],
-    indirect=True,
-)
+
+
+def also_long(*others):
+    """In S3 and these; in `make prove` in all: what is above a store is the same for each."""
+    marks = {"hdfs": pytest.mark.java, "azure": pytest.mark.clouds, "google": pytest.mark.clouds}
+    stores = [
+        pytest.param(name, marks=mark if name in others else [mark, pytest.mark.prove])
+        for name, mark in marks.items()
+    ]
+    return pytest.mark.parametrize("server", ["s3", *stores], indirect=True)
 
 
 def run(place, folder, spark, **more):
@@ -64,6 +64,7 @@ def is_clean(place):
     return there == named
 
 
+@also_long("hdfs")
 @pytest.mark.timeout(600)
 def test_runs_and_increments_are_those_of_a_directory(spark, place, tmp_path, capsys):
     part, whole = in_part(tmp_path)
@@ -104,7 +105,7 @@ def test_runs_and_increments_are_those_of_a_directory(spark, place, tmp_path, ca
         assert said[0][1], command
 
 
-@ALSO_LONG
+@also_long()
 @pytest.mark.timeout(600)
 @some({**killed.POINTS}, "gold is half written")
 def test_killed_at_each_point_and_run_again(points, spark, place, tmp_path, monkeypatch):
@@ -131,7 +132,7 @@ def test_killed_at_each_point_and_run_again(points, spark, place, tmp_path, monk
     assert is_clean(place)
 
 
-@ALSO_LONG
+@also_long()
 @pytest.mark.timeout(600)
 def test_a_store_that_fails_in_the_middle_leaves_what_was(
     spark, server, place, tmp_path, quick, monkeypatch
@@ -154,7 +155,7 @@ def test_a_store_that_fails_in_the_middle_leaves_what_was(
     assert is_clean(place)
 
 
-@ALSO_LONG
+@also_long()
 @pytest.mark.timeout(600)
 def test_a_stream_is_the_same(spark, place, tmp_path, monkeypatch):
     compute_only(monkeypatch, killed.chosen(FEW))
@@ -175,6 +176,7 @@ def test_what_another_attempt_has_written_does_not_count(spark, place):
         assert parquet.read(folder).num_rows == 10
 
 
+@also_long("hdfs")
 def test_the_format_of_spark_reads_it(spark, place, tmp_path):
     """Spark plans it in a process that has the environment in which the JVM was started."""
     publish(place, {"group_state": [{"partition": 0, "group_id": one} for one in "abc"]})

@@ -28,7 +28,7 @@ def commit(group, ms):
     }
 
 
-@pytest.mark.parametrize("few", [True, False])
+@pytest.mark.parametrize("few", [True, pytest.param(False, marks=pytest.mark.prove)])
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [([0, 1000], [-5_000_000, 2000], 0), ([None, None], [3000, 2000], 3000)],

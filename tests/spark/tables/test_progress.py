@@ -125,7 +125,7 @@ def test_cut_anywhere_they_are_the_whole(spark, tmp_path, recorded, standings, s
     """Each partition comes in pieces of its own, and so do samples, each for another moment."""
     rows, ends = recorded
     chance = random.Random(seed)
-    pieces = 5
+    pieces = 4
     bounds = {
         one: sorted(chance.choices(range(mine.num_rows + 1), k=pieces - 1))
         for one, mine in rows.items()
@@ -142,7 +142,7 @@ def test_cut_anywhere_they_are_the_whole(spark, tmp_path, recorded, standings, s
         log.samples = ends.slice(0, None if last else looked[number])
         as_of = AS_OF - timedelta(seconds=30) * (pieces - 1 - number)
         jobs.run(log, out, spark=spark, as_of=as_of)
-        if number in (1, 2, 4):
+        if number in (1, 3):
             expected = whole(log, tmp_path / str(number), spark, as_of)
             assert differences(told(out), expected) == {}, number
     ways = [one for one in standings if one.before is not None]
@@ -315,6 +315,7 @@ def written_by(rows, number):
     return rows.slice(0, int(np.searchsorted(latest, micros(day(number)), "right")))
 
 
+@pytest.mark.prove
 @pytest.mark.timeout(900)
 def test_what_is_thinned_by_and_by_is_the_whole_thinned_at_once(spark, tmp_path, long_life):
     """Runs that are days apart, with snapshots between them, end where one run over all does: gold
@@ -333,7 +334,7 @@ def test_what_is_thinned_by_and_by_is_the_whole_thinned_at_once(spark, tmp_path,
         before = past(out, day(then - 1)) if then >= 0 else []
         log.samples = between(ends, middle if then >= 0 else -1, number)
         jobs.run(log, out, spark=spark, as_of=day(number))
-        if number in (12, DAYS):
+        if number == DAYS:
             assert jobs.verify(out, every=True, spark=spark).findings == ()
         after = past(out, day(then - 1))
         assert [row for row in before if row not in after] == []
@@ -356,6 +357,7 @@ def test_what_is_thinned_by_and_by_is_the_whole_thinned_at_once(spark, tmp_path,
     assert known_lag(out, "stuck") == [(0, True, True), (1, True, True)]
 
 
+@pytest.mark.prove
 @pytest.mark.timeout(900)
 def test_commits_of_a_time_to_come_make_others_old_when_it_has_come(spark, tmp_path):
     """Of each moment the rates are those of one run: before it, behind it with nothing new, and at
@@ -372,9 +374,10 @@ def test_commits_of_a_time_to_come_make_others_old_when_it_has_come(spark, tmp_p
     for number, last in ((5, 5), (10.5, 10.5), (16, 16), (21, 16), (18, 16), (18.5, 17), (24, 24)):
         log.rows = {0: rows.slice(0, sum(hour <= last * 24 for hour in hours))}
         jobs.run(log, out, spark=spark, as_of=day(number))
-        expected = whole(log, tmp_path / str(number), spark, day(number))
-        assert differences(told(out), expected) == {}, number
-        counts.append(len(expected["commit_rates"]))
+        counts.append(len(told(out)["commit_rates"]))
+        if number in (21, 18, 24):  # ahead with nothing new, back, and ahead with more
+            expected = whole(log, tmp_path / str(number), spark, day(number))
+            assert differences(told(out), expected) == {}, number
     assert counts[3] < counts[2] - 24
     assert counts[4] == counts[2]
 
@@ -402,8 +405,9 @@ def known_lag(out, group):
     return told
 
 
+@pytest.mark.prove
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("most", [3, pytest.param(MOST_PARTS, marks=pytest.mark.prove)])
+@pytest.mark.parametrize("most", [3, MOST_PARTS])
 def test_many_runs_leave_few_files_and_the_same_rows(spark, tmp_path, few, monkeypatch, most):
     monkeypatch.setattr(progress_run, "to_join", partial(to_join, most=most))
     lives, ends = few
