@@ -12,6 +12,7 @@ from kohort.client.admin.views import TopicPartition
 from kohort.errors import ApiError, KohortError
 from kohort.terms import GroupState
 from kohort.testing import Because, Broker, WaitTimeoutError
+from kohort.testing.groups import ASKED_FOR_MAX
 from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kohort.wire.messages.sync_group import SyncGroupRequest
 
@@ -392,3 +393,10 @@ def test_a_node_that_is_away_hides_no_groups_of_others():
         broker.node(1).stop(takeover=False)
         with pytest.warns(RuntimeWarning, match="groups are missing: those of __consumer_offsets:"):
             assert list(broker.groups) == there
+
+
+def test_the_ids_that_were_asked_for_are_bounded_where_no_plugin_forgets_them():
+    broker = Broker()
+    for number in range(2 * ASKED_FOR_MAX):
+        assert broker.groups[f"g-{number}"].id == f"g-{number}"
+    assert len(broker.groups.asked_for) == ASKED_FOR_MAX

@@ -125,6 +125,45 @@ def test_that_stops_it(kohort_broker, kohort_group):
     assert "group test_passes" not in out
 
 
+def test_a_failure_shows_the_group_of_the_fixture_also_where_the_test_has_not_named_it(tmp_path):
+    text = """
+def test_by_its_fixture(kohort_broker, kohort_topic, kohort_group):
+    assert 0
+
+def test_without_it(kohort_broker, kohort_topic):
+    assert 0
+"""
+    out = run(tmp_path, text)
+    assert "2 failed" in out
+    assert out.count("- Kohort -") == 1
+    assert "\ngroup test_by_its_fixture-2: does not exist" in out
+
+
+NAMED_BEFORE = """
+import pytest
+from kohort.testing import Broker
+
+@pytest.fixture(scope="module")
+def own():
+    with Broker() as broker:
+        yield broker
+
+def test_names_one(own):
+    assert own.groups["of-the-first"].state == "Dead"
+    own.stop()
+
+def test_after_it(own):
+    own.start()
+    assert 0
+"""
+
+
+def test_a_failure_shows_no_group_that_an_earlier_test_has_named(tmp_path):
+    out = run(tmp_path, NAMED_BEFORE)
+    assert "1 failed, 1 passed" in out
+    assert "group of-the-first" not in out
+
+
 def test_its_broker_is_what_a_conftest_says(tmp_path):
     (tmp_path / "conftest.py").write_text("""
 import pytest

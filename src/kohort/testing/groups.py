@@ -27,6 +27,7 @@ __tracebackhide__ = True
 WAIT_S = 30.0
 DELETE_S = 5.0  # for members that join again while their group is deleted
 LOOK_S = 0.005  # between two looks while waiting
+ASKED_FOR_MAX = 100  # ids that are noted; the report of a failure shows some of the first ones
 LAST_MOMENTS = 5  # of the history, in the picture of a group
 
 Wanted = str | GroupState
@@ -346,7 +347,7 @@ class Groups(Mapping[str, GroupHandle]):
 
     def __init__(self, broker: Answers) -> None:
         self._broker = broker
-        self.asked_for: dict[str, None] = {}  # since the report of a failure looked last
+        self.asked_for: dict[str, None] = {}  # since the plugin of pytest has cleared it, if ever
 
     def __repr__(self) -> str:
         return f"<groups of {self._broker!r}>"
@@ -354,7 +355,8 @@ class Groups(Mapping[str, GroupHandle]):
     def __getitem__(self, group_id: str) -> GroupHandle:
         if not isinstance(group_id, str):
             raise KohortError(f"a group's id is {group_id!r}, expected a text")
-        self.asked_for[group_id] = None
+        if len(self.asked_for) < ASKED_FOR_MAX:
+            self.asked_for[group_id] = None
         return GroupHandle(self._broker, group_id)
 
     @property

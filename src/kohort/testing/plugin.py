@@ -140,10 +140,17 @@ def kohort_group(kohort_broker: "Broker", request: pytest.FixtureRequest) -> Ite
     """The id of a group that nobody else uses. It is deleted afterwards, with members that are
     still there. When the test fails, the report says what the group looked like.
     """
-    name = fresh_name(request.node.name)
-    yield name
+    group = kohort_broker.groups[fresh_name(request.node.name)]  # asked for: the report has it
+    yield group.id
     if kohort_broker.is_running:
-        kohort_broker.groups[name].delete()
+        group.delete()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """What earlier tests have asked for is none of this one's."""
+    for broker in _brokers():
+        broker.groups.asked_for.clear()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -175,14 +182,18 @@ def pytest_runtest_makereport(
     return report
 
 
-def _running() -> "list[Broker]":
-    """The brokers of this process that serve, if there are any."""
+def _brokers() -> "list[Broker]":
+    """The brokers of this process that were started and not closed, if there are any."""
     module = sys.modules.get("kohort.testing.broker")
-    return [] if module is None else [broker for broker in module.running if broker.is_running]
+    return [] if module is None else list(module.running)
+
+
+def _running() -> "list[Broker]":
+    """Those that serve now."""
+    return [broker for broker in _brokers() if broker.is_running]
 
 
 def _mark(broker: "Broker") -> dict[int, int]:
-    broker.groups.asked_for.clear()
     from kohort.errors import KohortError  # noqa: PLC0415  (only where it is used)
 
     try:
