@@ -315,6 +315,68 @@ def kohort_options():
     assert "12 passed" in run(tmp_path, CHANGED)
 
 
+PORT_TAKEN = """
+import socket
+import pytest
+
+@pytest.fixture
+def port(kohort_broker):
+    host, port = kohort_broker.bootstrap.split(":")
+    with socket.socket() as taken:
+        yield lambda: (taken.bind((host, int(port))), taken.listen())
+    print("fixture of", "test_takes_its_port", "has ended")
+
+@pytest.fixture(scope="module")
+def elsewhere():
+    yield
+    print("fixture of the module has ended")
+
+def test_takes_its_port(kohort_broker, port, elsewhere):
+    kohort_broker.stop()
+    port()
+
+def test_of_something_else(elsewhere):
+    pass
+
+def test_of_the_broker(kohort_broker, kohort_topic):
+    assert kohort_broker.topics == [kohort_topic]
+"""
+
+
+def test_a_broker_that_does_not_recover_is_an_error_of_the_test_that_has_damaged_it(tmp_path):
+    """The fixtures of that test end in order, and the tests after it do not hear of it."""
+    out = run(tmp_path, PORT_TAKEN, "-rP", "-s")
+    assert "3 passed, 1 error" in out
+    assert "ERROR at teardown of test_takes_its_port" in out
+    assert "the broker did not start" in out
+    assert "not torn down properly" not in out
+    assert "fixture of test_takes_its_port has ended" in out
+    assert "fixture of the module has ended" in out
+
+
+def test_both_errors_are_shown_where_a_fixture_fails_after_the_broker(tmp_path):
+    text = """
+import pytest
+
+@pytest.fixture
+def fails():
+    yield
+    raise ValueError("the fixture fails, too")
+
+def test_it(kohort_broker, fails, monkeypatch):
+    def recover():
+        raise RuntimeError("it stays away")
+    kohort_broker.recover = recover
+
+def test_after_it():
+    pass
+"""
+    out = run(tmp_path, text)
+    assert "2 passed, 1 error" in out
+    assert "it stays away" in out
+    assert "the fixture fails, too" in out
+
+
 def test_the_groups_that_a_test_has_touched_are_shown(tmp_path):
     text = """
 import pytest

@@ -147,10 +147,15 @@ def kohort_group(kohort_broker: "Broker", request: pytest.FixtureRequest) -> Ite
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup() -> None:
-    """What earlier tests have asked for is none of this one's."""
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """What earlier tests have asked for is none of this one's, and a broker that an earlier test
+    has damaged for longer than its own teardown is tried again.
+    """
     for broker in _brokers():
         broker.groups.asked_for.clear()
+    broker_of_session = _broker_of(item)
+    if broker_of_session is not None and not broker_of_session.is_running:
+        broker_of_session.recover()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -160,12 +165,18 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     return (yield)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """What a test has done to the broker of the session ends before its fixtures do."""
-    broker = item.session.stash.get(BROKER, None)
-    if broker is not None and "kohort_broker" in getattr(item, "fixturenames", ()):
-        broker.recover()
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
+    """What a test has done to the broker of the session ends before its fixtures do. They end also
+    where the broker does not recover: that is an error of this test, and of no other.
+    """
+    broker = _broker_of(item)
+    try:
+        if broker is not None:
+            broker.recover()
+    finally:
+        result = yield
+    return result
 
 
 @pytest.hookimpl(wrapper=True)
@@ -180,6 +191,14 @@ def pytest_runtest_makereport(
         for broker in _running():
             report.sections += _pictures(broker, begun.get(broker, {}))
     return report
+
+
+def _broker_of(item: pytest.Item) -> "Broker | None":
+    """The broker of the session, where this test uses it and an earlier one has started it, or its
+    own fixtures have.
+    """
+    uses_it = "kohort_broker" in getattr(item, "fixturenames", ())
+    return item.session.stash.get(BROKER, None) if uses_it else None
 
 
 def _brokers() -> "list[Broker]":
