@@ -139,6 +139,28 @@ def test_without_it(kohort_broker, kohort_topic):
     assert "\ngroup test_by_its_fixture-2: does not exist" in out
 
 
+def test_a_broker_that_cannot_even_be_asked_spoils_no_report(tmp_path):
+    text = """
+def test_patches_what_asks(kohort_broker, kohort_group, monkeypatch):
+    def ask(*question):
+        raise OSError("the test has patched it")
+    monkeypatch.setattr(kohort_broker, "ask", ask)
+    assert 0
+
+def test_patches_the_picture(kohort_broker, kohort_group, monkeypatch):
+    def describe(group):
+        raise OSError("the test has patched it")
+    monkeypatch.setattr("kohort.testing.groups.GroupHandle.describe", describe)
+    assert 0
+
+def test_after_it(kohort_broker):
+    assert kohort_broker.topics == []
+"""
+    out = run(tmp_path, text)
+    assert "2 failed, 1 passed" in out
+    assert out.count("cannot be asked: the test has patched it") == 2
+
+
 NAMED_BEFORE = """
 import pytest
 from kohort.testing import Broker

@@ -270,7 +270,7 @@ class GroupHandle:
         """What the group looks like now: state, members, offsets, and how it came to that."""
         try:
             return "\n".join(self._picture())
-        except (ApiError, KohortError) as error:
+        except Exception as error:  # noqa: BLE001  (it is shown for the sake of another failure)
             return f"group {self.id}: cannot be asked: {error}"
 
     def _picture(self) -> Iterator[str]:
