@@ -88,6 +88,32 @@ async def test_a_silent_address_of_a_name_has_the_next_one_tried(monkeypatch):
         server.close()
 
 
+@asynchronous
+async def test_of_two_addresses_that_answer_at_the_same_moment_one_is_closed(monkeypatch):
+    """Nobody else would close it: only one is returned."""
+    named(monkeypatch, "127.0.0.2", "127.0.0.1")
+    monkeypatch.setattr("kohort.client.connection.PATIENCE_S", 0.001)
+    opened, go_on = [], asyncio.Event()
+    real = Connection._open_at
+
+    async def open_at(_host, *arguments):
+        opened.append(await real("127.0.0.1", *arguments))
+        if len(opened) == 2:
+            asyncio.get_running_loop().call_soon(go_on.set)  # both end in one turn of the loop
+        await go_on.wait()
+        return opened[0] if _host == "127.0.0.2" else opened[1]
+
+    monkeypatch.setattr(Connection, "_open_at", open_at)
+    async with Scripted() as scripted, asyncio.timeout(20):
+        connection = await Connection.open(
+            Address("brokers.test", scripted.nodes[0].port),
+            client_id="test",
+            deadline=asyncio.get_running_loop().time() + 60,
+        )
+        assert [each.is_open for each in opened] == [each is connection for each in opened]
+        await connection.close()
+
+
 @pytest.mark.parametrize("hosts", [("127.0.0.2", "127.0.0.1"), ("127.0.0.1", "127.0.0.2")])
 @asynchronous
 async def test_an_address_that_refuses_is_passed_over(monkeypatch, hosts):

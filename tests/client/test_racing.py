@@ -105,3 +105,102 @@ async def test_who_is_cancelled_leaves_nothing_behind():
     with pytest.raises(asyncio.CancelledError):
         await race
     assert silent.cancelled
+
+
+async def race(attempts, discarded, **given):
+    async with asyncio.timeout(10):
+        return await first_of(attempts, OFTEN_S, (OSError,), discard=discarded.append, **given)
+
+
+def together(count):
+    """Attempts with their numbers as values, all in one turn of the loop, once all have begun."""
+    go_on, begun = asyncio.Event(), []
+
+    def numbered(number):
+        async def attempt():
+            begun.append(number)
+            if len(begun) == count:
+                asyncio.get_running_loop().call_soon(go_on.set)
+            await go_on.wait()
+            return number
+
+        return attempt
+
+    return [numbered(number) for number in range(count)]
+
+
+def stubborn(value):
+    """An attempt that has a value though it was cancelled."""
+
+    async def attempt():
+        try:
+            await asyncio.sleep(NEVER_S)
+        except asyncio.CancelledError:
+            return value
+
+    return attempt
+
+
+@asynchronous
+async def test_values_that_come_together_with_the_first_one_are_discarded():
+    discarded = []
+    assert await race(together(3), discarded) == 0
+    assert discarded == [1, 2]
+
+
+@asynchronous
+async def test_a_value_that_comes_of_a_cancelled_attempt_is_discarded():
+    discarded = []
+    assert await race([stubborn("late"), Silent(), saying("first")], discarded) == "first"
+    assert discarded == ["late"]
+
+
+@asynchronous
+async def test_a_value_beside_an_error_that_ends_everything_is_discarded():
+    discarded = []
+    one, other = together(2)
+
+    async def wrong():
+        await one()
+        raise ValueError("wrong")
+
+    with pytest.raises(ValueError, match="wrong"):
+        await race([wrong, other], discarded)
+    assert discarded == [1]
+
+
+@asynchronous
+async def test_a_value_that_nobody_waits_for_any_more_is_discarded():
+    """Its race was cancelled in the turn of the loop in which it came."""
+    discarded = []
+    one, other = together(2)
+
+    async def cancelling():
+        value = await one()
+        racing.cancel()
+        return value
+
+    racing = asyncio.ensure_future(race([cancelling, other], discarded))
+    with pytest.raises(asyncio.CancelledError):
+        await racing
+    assert sorted(discarded) == [0, 1]
+
+
+@asynchronous
+async def test_the_first_value_is_discarded_where_its_race_is_cancelled_at_its_end():
+    """It waits for the others to end: who is cancelled then never has the value."""
+    discarded, ending = [], asyncio.Event()
+
+    async def slow_to_end():
+        try:
+            await asyncio.sleep(NEVER_S)
+        except asyncio.CancelledError:
+            ending.set()
+            await asyncio.sleep(NEVER_S)
+
+    racing = asyncio.ensure_future(race([slow_to_end, saying("first")], discarded))
+    await ending.wait()
+    racing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await racing
+    assert discarded == ["first"]

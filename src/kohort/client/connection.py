@@ -173,6 +173,7 @@ class Connection(asyncio.Protocol):
                 [partial(cls._open_at, host, address, client_id, deadline) for host in hosts],
                 min(PATIENCE_S, max(0.0, left_s / 2)),
                 (ConnectionFailedError, RequestTimeoutError),
+                discard=cls.abort,
             )
         except ExceptionGroup as group:
             failure = failure_of(group)
@@ -284,9 +285,13 @@ class Connection(asyncio.Protocol):
 
     async def close(self) -> None:
         """Close, and wait until the socket is gone. Callers that still wait get an error."""
-        self._fail(f"the connection to {self.address} was closed")
+        self.abort()
         if self._transport is not None:
             await asyncio.shield(self._gone)
+
+    def abort(self) -> None:
+        """Close as `close` does, and wait for nothing."""
+        self._fail(f"the connection to {self.address} was closed")
 
     def _agreed(self, request: type[Any], need: Need | None, at_most: int) -> int:
         version = self.version(request, at_most)

@@ -1,7 +1,7 @@
 """Several ways to one answer, a moment apart: a silent one holds up nobody (RFC 8305)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TypeAlias, TypeVar
 
 PATIENCE_S = 1.0  # how long one server may be silent before the next one is asked, too
@@ -15,6 +15,7 @@ async def first_of(
     patience_s: float,
     expected: tuple[type[Exception], ...],
     on_silence: Callable[[int], None] = lambda _index: None,
+    discard: Callable[[Value], object] = lambda _value: None,
 ) -> Value:
     """The value of the first attempt that has one.
 
@@ -22,11 +23,15 @@ async def first_of(
     said nothing for `patience_s`; those before it go on. `on_silence` hears the number of each
     attempt that has used up this patience. What is under way at the end is cancelled.
 
+    `discard` gets each value that the caller does not get: several attempts may have one in the
+    same turn of the loop, one that is cancelled may have one, and the caller may be cancelled.
+
     Raises an ExceptionGroup of the expected errors in the order of attempts, where all fail; any
     other error at once.
     """
     errors: dict[int, Exception] = {}
     under_way: dict[asyncio.Future[Value], int] = {}
+    first: asyncio.Future[Value] | None = None
     left = iter(enumerate(attempts))
     following = next(left, None)
     try:
@@ -46,12 +51,30 @@ async def first_of(
                 number = under_way.pop(task)
                 error = task.exception()
                 if error is None:
+                    first = task
                     return task.result()
                 if not isinstance(error, expected):
                     raise error
                 errors[number] = error
     finally:
-        for task in under_way:
-            task.cancel()
-        await asyncio.gather(*under_way, return_exceptions=True)
+        try:
+            await _end(under_way, discard)
+        except BaseException:  # cancelled meanwhile
+            if first is not None:
+                discard(first.result())
+            raise
     raise ExceptionGroup("every attempt has failed", [errors[number] for number in sorted(errors)])
+
+
+async def _end(
+    attempts: Collection[asyncio.Future[Value]], discard: Callable[[Value], object]
+) -> None:
+    """Cancel what is under way, wait for its end, and discard the values that have come of it."""
+    for task in attempts:
+        task.cancel()
+    try:
+        await asyncio.gather(*attempts, return_exceptions=True)
+    finally:
+        for task in attempts:
+            if task.done() and not task.cancelled() and task.exception() is None:
+                discard(task.result())
