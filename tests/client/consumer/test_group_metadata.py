@@ -1,5 +1,6 @@
 """Who commits, as a producer is told: and the way back, for what the coordinator thinks of it."""
 
+import copy
 import pickle
 from typing import Any
 
@@ -34,5 +35,31 @@ def test_without_a_consumer_nobody_hears_it() -> None:
 
 def test_it_may_go_to_another_process() -> None:
     found = group_metadata("g", WHO, lambda _who, _error: None)
-    copy = pickle.loads(pickle.dumps(found))
-    assert (copy, type(copy)) == (found, GroupMetadata)
+    there = pickle.loads(pickle.dumps(found))
+    assert (there, type(there)) == (found, GroupMetadata)
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy])
+def test_the_consumer_hears_of_a_refusal_of_a_copy(duplicate: Any) -> None:
+    """It commits as this member, whichever object says so."""
+    heard: list[Any] = []
+    found = duplicate(group_metadata("g", WHO, lambda who, error: heard.append((who, error.code))))
+    assert found == GroupMetadata("g", 7, "m", "i")
+    found.refused(ApiError(ErrorCode.UNKNOWN_MEMBER_ID))
+    assert heard == [(WHO, ErrorCode.UNKNOWN_MEMBER_ID)]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"group_id": "h"}, {"generation_id": 6}, {"member_id": "n"}, {"group_instance_id": None}],
+)
+def test_the_consumer_hears_nothing_of_another_identity(changes: dict[str, Any]) -> None:
+    """What the coordinator says of that is not about this member."""
+    heard: list[Any] = []
+    found = group_metadata("g", WHO, lambda who, error: heard.append((who, error)))
+    other = found._replace(**changes)
+    assert other == GroupMetadata("g", 7, "m", "i")._replace(**changes)
+    other.refused(ApiError(ErrorCode.UNKNOWN_MEMBER_ID))
+    for made in (type(found)("g", 6, "m", None), type(found)._make(["g", 6, "m", None])):
+        made.refused(ApiError(ErrorCode.UNKNOWN_MEMBER_ID))
+    assert heard == []

@@ -5,7 +5,7 @@ partitions may be another's.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 from kohort.client.consumer.group_offsets import NOT_THE_MEMBER, Identity
 from kohort.errors import ApiError
@@ -24,13 +24,23 @@ class GroupMetadata(NamedTuple):
 
 
 class ConsumerGroupMetadata(GroupMetadata):
-    """`report` tells the consumer that it is of. It may be called in any thread."""
+    """`report` tells the consumer that it is of. It may be called in any thread.
 
-    report: Callable[[ApiError], None]
+    What an application makes of it with another identity has no `report`, as in another process:
+    a refusal of that says nothing of the consumer's member.
+    """
+
+    report: Callable[[ApiError], None] | None = None
 
     def refused(self, error: ApiError) -> None:
-        if error.code in NOT_THE_MEMBER:
+        if self.report is not None and error.code in NOT_THE_MEMBER:
             self.report(error)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _copied: dict[int, Any]) -> Self:
+        return self
 
     def __reduce__(self) -> tuple[type[GroupMetadata], tuple[object, ...]]:
         """In another process there is no consumer to tell."""
