@@ -98,6 +98,11 @@ async def test_a_metric_that_cannot_be_read_is_told_once_and_the_others_are_serv
             assert f"# HELP {served_name(metric)} " in text
     (line,) = told.errors
     assert f"metric {faulty.name} cannot be read" in line
+    for read in (METRICS[3].read, fails):  # it is read once more, and what comes then is new
+        faulty = replace(faulty, read=read)
+        monkeypatch.setattr(scraping, "METRICS", [faulty])
+        await asked(endpoint)
+    assert told.errors == [line, line]
 
 
 @pytest.mark.asyncio

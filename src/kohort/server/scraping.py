@@ -66,10 +66,11 @@ class Families:
             except Exception as error:  # noqa: BLE001  (the others are served)
                 self._tell(cluster, metric.name, error)
                 continue
+            self._told.discard(metric.name)
             yield family
 
     def _tell(self, cluster: Cluster, name: str, error: Exception) -> None:
-        """Say once that a metric cannot be read: scrapers come every few seconds."""
+        """Say that a metric cannot be read, once until it is: scrapers come every few seconds."""
         if name not in self._told:
             self._told.add(name)
             why = f"{type(error).__name__}: {error}"
