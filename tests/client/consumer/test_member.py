@@ -172,6 +172,10 @@ class Owner:
         self.may_go_on = asyncio.Event()
         self.may_go_on.set()
         self.fault: Exception | None = None
+        self.accepted_count = 0
+
+    def accepted(self) -> None:
+        self.accepted_count += 1
 
     async def _tell(self, *what: Any) -> None:
         self.told.append(what)
@@ -530,6 +534,18 @@ async def test_what_the_assignor_adds_is_told_and_asked_for() -> None:
             "asked",
             AssignmentTold((TopicPartition("t", 0), TopicPartition("t", 1)), b"x", 2, 1),
         ]
+
+
+@asynchronous
+async def test_the_owner_hears_of_each_answer_that_refuses_nothing() -> None:
+    refused = ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNRELEASED_INSTANCE_ID)
+    async with world(heartbeat=in_turn(refused, HEARD)) as it:
+        it.play(CoordinatorWanted())
+        it.heartbeat(1)
+        await until(lambda: ("answer", 1, 0) in it.machine.heard)
+        assert it.owner.accepted_count == 0
+        it.heartbeat(2)
+        await until(lambda: it.owner.accepted_count == 1)
 
 
 @asynchronous

@@ -8,6 +8,7 @@ import pytest
 from tests.client.consumer.fakes import T0, T1, FakeFetcher, record
 from tests.client.scripted import asynchronous
 
+from kohort.client import repeats
 from kohort.client.admin import CommittedOffset
 from kohort.client.consumer.handing import Handing
 from kohort.client.consumer.ownership import Ownership, RebalanceListener
@@ -515,6 +516,30 @@ async def test_a_partition_that_others_may_have_had_is_not_paused(how: str) -> N
         await world.ownership.assigned([T0])
     assert world.ownership.paused == set()
     assert world.fetcher.paused == set()
+
+
+@asynchronous
+async def test_the_same_refusal_is_logged_again_once_the_group_has_taken_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As at each rollout of a static member, whose former self holds the instance id."""
+    world = World()
+    for _ in range(2):
+        for _ in range(2):
+            world.ownership.refused(ApiError(ErrorCode.UNRELEASED_INSTANCE_ID), for_good=False)
+        world.ownership.accepted()
+    assert len(caplog.messages) == 2
+
+
+@asynchronous
+async def test_a_refusal_that_lasts_is_logged_again(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repeats, "LASTS_S", 0.0)
+    world = World()
+    for _ in range(2):
+        world.ownership.refused(ApiError(ErrorCode.UNRELEASED_INSTANCE_ID), for_good=False)
+    assert len(caplog.messages) == 2
 
 
 @asynchronous

@@ -65,6 +65,8 @@ class Owner(Protocol):
 
     def unwanted(self, partitions: Collection[TopicPartition], *, lost: bool) -> None: ...
 
+    def accepted(self) -> None: ...
+
 
 class Computer(Protocol):
     """What computes assignments, where the coordinator asks this member to."""
@@ -238,6 +240,8 @@ class Member:
         else:
             if answer.error_code not in _NOT_YET:
                 self._is_back(node)
+            if not answer.error_code:
+                self._owner.accepted()
             self._take(events)
 
     def _is_away(self, who: str, why: object) -> None:

@@ -16,6 +16,7 @@ from kohort.client.consumer.group_offsets import GroupOffsets
 from kohort.client.consumer.handing import Handing
 from kohort.client.consumer.settings import ConsumerSettings
 from kohort.client.fetching import Fetcher, Place
+from kohort.client.repeats import Repeats
 from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.terms import TopicId, TopicPartition
 
@@ -91,7 +92,7 @@ class Ownership:
         self._unwanted: set[TopicPartition] = set()  # to be given up, or lost: nothing is read
         self._beginning: set[TopicPartition] = set()  # the listener does not know of them yet
         self._paused_before: frozenset[TopicPartition] = frozenset()  # the rebalance under way
-        self._refusal = ""  # the last one, as it was logged
+        self._repeats = Repeats()  # of refusals
         self._back = asyncio.Event()
 
     # The application
@@ -264,9 +265,12 @@ class Ownership:
         if for_good:
             self.final = error
             self._fetcher.nudge()
-        elif str(error) != self._refusal:  # the same one comes with every attempt
+        elif self._repeats.is_due(str(error)):  # the same one comes with every attempt
             logger.warning("refused, and asking again: %s", error)
-        self._refusal = str(error)
+
+    def accepted(self) -> None:
+        """The coordinator refuses nothing any more: a refusal that comes later is a new one."""
+        self._repeats.end()
 
     def fail(self, error: BaseException) -> None:
         """The next call for records raises this."""
