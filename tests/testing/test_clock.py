@@ -8,6 +8,7 @@ import pytest
 from tests.serve.talk import Talk
 from tests.testing.members import beat, join
 
+from kohort.errors import KohortError
 from kohort.runtime import clocks
 from kohort.testing import Broker
 from kohort.testing.clock import MovableClock
@@ -149,14 +150,14 @@ def test_time_does_not_go_back_with_a_restart(process):
 def test_time_does_not_go_back():
     with (
         Broker(in_memory=True) as broker,
-        pytest.raises(ValueError, match="advance is -1 seconds, expected 0 to"),
+        pytest.raises(KohortError, match="advance is -1, expected seconds, 0 to"),
     ):
         broker.clock.advance(-1)
 
 
 @pytest.mark.parametrize("seconds", ["a", None, True])
 def test_time_is_seconds(seconds):
-    with Broker(in_memory=True) as broker, pytest.raises(TypeError, match="expected seconds or a"):
+    with Broker(in_memory=True) as broker, pytest.raises(KohortError, match="expected seconds, 0"):
         broker.clock.advance(seconds)
 
 
@@ -170,10 +171,10 @@ def test_all_clients_are_served_while_time_passes():
             assert client.answer()
 
 
-@pytest.mark.parametrize("seconds", [1e18, float("nan"), float("inf")])
+@pytest.mark.parametrize("seconds", [1e18, float("nan"), float("inf"), timedelta.max])
 def test_time_does_not_go_where_no_record_can_follow(seconds):
     with Broker(in_memory=True) as broker:
-        with pytest.raises(ValueError, match="expected 0 to"):
+        with pytest.raises(KohortError, match="expected seconds, 0 to"):
             broker.clock.advance(seconds)
         broker.create_topic("t")
         assert broker.produce("t", "x")

@@ -9,7 +9,7 @@ from typing import Any
 from kohort.errors import KohortError
 
 __tracebackhide__ = True
-SECONDS_MAX = 10 * 365 * 86_400  # as far as the clock can be moved
+SECONDS_MAX = 10 * 365 * 86_400  # ten years: longer than any retention that a test waits for
 
 
 def check_names(what: str, names: Iterable[str], known: Iterable[str]) -> None:

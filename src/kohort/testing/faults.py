@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 
 from kohort.errors import ErrorCode, KohortError
 from kohort.runtime.clocks import monotonic, sleep
-from kohort.testing.arguments import check_seconds, check_whole
+from kohort.testing.arguments import check_bool, check_seconds, check_whole
 from kohort.testing.gate import Fault, names_a_group, names_a_topic
 from kohort.testing.groups import LOOK_S, WAIT_S, WaitTimeoutError
 from kohort.wire.apis import APIS
@@ -143,6 +143,7 @@ class Faults:
         """Cut the connection when the request comes; with `handled`, when it has been handled and
         is durable, so that only the answer is lost.
         """
+        check_bool("handled", handled)
         kind = "lose" if handled else "close"
         return self._add(api, f"close at {api}", {"kind": kind}, times=times, **whose)
 

@@ -235,6 +235,8 @@ class GroupHandle:
         """Let another node coordinate the group, with all groups of its partition; the index of the
         node. Clients are told at their next request, and find the new one by themselves.
         """
+        if node is not None:
+            check_whole("node", node)
         found: int = self._broker.command("move", self.id, node)
         return found
 
@@ -242,6 +244,8 @@ class GroupHandle:
         """Take all members out, or those of a client, as if they had left; how many they were.
         They do not know: the next request of each is refused.
         """
+        if client_id is not None:
+            check_text("client_id", client_id)
         found: int = self._broker.ask("remove_members", self.id, client_id)
         return found
 
@@ -309,8 +313,8 @@ def _check(state: Wanted | None, members: int | None, where: object) -> None:
     """Raises KohortError for what no group can be."""
     if where is not None and not callable(where):
         raise KohortError(f"where is {where!r}, expected a function of a description")
-    if members is not None and not isinstance(members, int):
-        raise KohortError(f"members is {members!r}, expected a whole number")
+    if members is not None:
+        check_whole("members", members)
     if state is None:
         return
     names = {str(state).lower(): str(state) for state in GroupState}

@@ -3,8 +3,9 @@
 from datetime import timedelta
 from typing import Any, Protocol
 
+from kohort.testing.arguments import check_bool, check_seconds
+
 __tracebackhide__ = True  # pytest shows the line of the test that has asked
-ADVANCE_MAX_S = 10 * 365 * 86_400  # beyond some centuries, times do not fit into records
 
 
 class Commands(Protocol):
@@ -28,14 +29,11 @@ class ClockHandle:
 
     def advance(self, seconds: float | timedelta) -> None:
         """Let time pass at once. Sessions that end by then have ended on return, their members are
-        out, and what retention drops is gone.
+        out, and what retention drops is gone. Raises KohortError for more than ten years at once.
         """
         if isinstance(seconds, timedelta):
             seconds = seconds.total_seconds()
-        if not isinstance(seconds, int | float) or isinstance(seconds, bool):
-            raise TypeError(f"advance is {seconds!r}, expected seconds or a timedelta")
-        if not 0 <= seconds <= ADVANCE_MAX_S:
-            raise ValueError(f"advance is {seconds} seconds, expected 0 to {ADVANCE_MAX_S}")
+        check_seconds("advance", seconds)
         ms = round(seconds * 1000)
         self._broker.command("advance", ms)
         self._broker.moved_ms += ms
@@ -70,10 +68,12 @@ class NodeHandle:
         LEADER_NOT_AVAILABLE, FindCoordinator COORDINATOR_NOT_AVAILABLE. Raises KohortError for the
         last node that serves.
         """
+        check_bool("takeover", takeover)
         self._broker.command("stop_node", self.index, told=True, replaced=takeover)
 
     def kill(self, *, takeover: bool = True) -> None:
         """It is gone at once: its connections are cut with no answer. The rest is as in `stop`."""
+        check_bool("takeover", takeover)
         self._broker.command("stop_node", self.index, told=False, replaced=takeover)
 
     def start(self) -> None:
