@@ -91,6 +91,25 @@ async def test_a_connection_that_died_meanwhile_is_opened_anew():
         await cluster.close()
 
 
+LOOK_UPS = {
+    MetadataRequest: lambda cluster: cluster.nodes(soon()),
+    FindCoordinatorRequest: lambda cluster: cluster.coordinators(["g"], soon()),
+}
+
+
+@pytest.mark.parametrize("request_type", LOOK_UPS, ids=lambda each: each.name)
+@asynchronous
+async def test_a_broker_that_breaks_each_connection_is_asked_twice(request_type):
+    """An open connection may have died since its last use. A second one is no accident."""
+    async with Scripted() as scripted:
+        scripted.answers[request_type] = lambda _asked: CLOSE
+        cluster = scripted.cluster()
+        with pytest.raises(ConnectionFailedError):
+            await LOOK_UPS[request_type](cluster)
+        assert len(scripted.sent(request_type.name)) == 2
+        await cluster.close()
+
+
 @pytest.mark.parametrize("versions", ["0-6", "0-3"])
 @asynchronous
 async def test_transactional_ids_have_coordinators_too(versions):

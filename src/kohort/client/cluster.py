@@ -325,18 +325,9 @@ class Cluster:
             request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
             return await connection.ask(request, deadline=deadline, need=need)
 
-        attempt = 0
-        while True:
-            try:
-                answer: MetadataResponse = await self.ask_any(ask, deadline)
-            except ConnectionFailedError:
-                # An open connection may have died since its last use; a second one is no accident.
-                attempt += 1
-                if attempt > 2 or not await self.pause(attempt, deadline):
-                    raise
-                continue
-            self._known = tuple(Address(broker.host, broker.port) for broker in answer.brokers)
-            return answer
+        answer: MetadataResponse = await self.ask_any(ask, deadline)
+        self._known = tuple(Address(broker.host, broker.port) for broker in answer.brokers)
+        return answer
 
     async def brokers_and(self, topics: Iterable[str] | None, deadline: float) -> MetadataResponse:
         """Topics as `metadata` has them, and the brokers that the cluster has now. A broker that is
