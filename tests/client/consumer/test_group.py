@@ -163,6 +163,18 @@ async def test_another_pattern_is_matched_at_once(broker: Broker) -> None:
 
 @PROTOCOLS
 @asynchronous
+async def test_a_topic_that_goes_is_given_up(broker: Broker, protocol: str) -> None:
+    broker.create_topic("short-lived", 1)
+    async with world(broker.bootstrap, group_protocol=protocol) as it:
+        it.enter(Subscribed(("t", "short-lived")))
+        await until(lambda: it.owned == {"t:0", "t:1", "short-lived:0"})
+        broker.delete_topic("short-lived")
+        await it.group.look_again()
+        await until(lambda: it.owned == {"t:0", "t:1"})
+
+
+@PROTOCOLS
+@asynchronous
 async def test_topics_that_come_are_found(broker: Broker, protocol: str) -> None:
     async with world(broker.bootstrap, group_protocol=protocol) as it:
         it.enter(Subscribed((), "t.*"))

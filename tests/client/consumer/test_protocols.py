@@ -298,13 +298,14 @@ async def test_a_topic_that_is_not_known_now_is_not_one_without_partitions(code:
 
 
 @asynchronous
-async def test_a_leader_has_its_group_rebalance_when_a_topic_grows() -> None:
+async def test_a_leader_has_its_group_rebalance_once_when_a_topic_grows_or_goes() -> None:
     script = Topics(t=1, u=1)
     async with metadata(script) as some:
         one = classic(some)
         asked: list[int] = []
         one.machine.join_again = lambda now: asked.append(now) or []  # type: ignore[func-returns-value]
         one.machine.stage, one.machine.leads = ClassicStage.MEMBER, True
+        some.on_count = lambda name, count: one.topic_changed(name, count, NOW)  # as the consumer
         await one.count(("t", "gone"), soon())
         await one.look_again(NOW, soon())
         assert asked == []
@@ -323,6 +324,11 @@ async def test_a_leader_has_its_group_rebalance_when_a_topic_grows() -> None:
         script.topics["other"] = [0]
         await one.look_again(NOW, soon())
         assert asked == [NOW, NOW]  # which nobody in the group wants
+        del script.topics["t"]
+        await one.look_again(NOW, soon())
+        assert asked == [NOW, NOW, NOW]
+        await one.look_again(NOW, soon())
+        assert asked == [NOW, NOW, NOW]
 
 
 @asynchronous
