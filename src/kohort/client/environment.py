@@ -1,8 +1,9 @@
 """What clients take from the machine under them beside their event loop: the time, chance, threads.
 
 The loop gives the rest, sockets and timers. The defaults are the real ones. A simulator sets
-`ENVIRONMENT` in the context in which its programs run, and a client takes what is there when it is
-made; no call of the clients knows of it.
+`ENVIRONMENT` in the context in which its programs run. No call of a client takes it: some of it is
+looked up when a client is made, and the rest when it is needed, in the task of the caller or in one
+of the client. So a client is made and used in one such context.
 """
 
 import random
