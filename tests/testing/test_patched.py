@@ -2,11 +2,11 @@
 order, the broker goes on as ever, and takes none of the numbers and calls that the test counts.
 """
 
-import contextlib
 import contextvars
 import gc
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +16,7 @@ from unittest import mock
 import pytest
 from tests.testing.patches import IN_A_FOLDER, PATCHES
 
-from kohort.errors import ApiError
+from kohort.errors import ApiError, ErrorCode
 from kohort.testing import Broker, WaitTimeoutError
 
 OF_PROCESSES = ("freezegun", "time", "environment", "processes", "socket module", "umask")
@@ -172,17 +172,21 @@ def test_nothing_of_the_first_tests_context_is_kept():
         broker.close()
 
 
-def test_a_directory_that_is_gone_is_told_of_and_ends_in_order(tmp_path):
-    for process in (False, True):
-        directory = tmp_path / f"data {process}"
-        broker = Broker(data_dir=directory, process=process).start()
+@pytest.mark.parametrize("process", [False, True], ids=["thread", "process"])
+def test_a_directory_that_is_gone_is_told_of_and_ends_in_order(process, tmp_path):
+    directory = tmp_path / "data"
+    with Broker(data_dir=directory, process=process) as broker:
         broker.create_topic("t")
         shutil.rmtree(directory)
-        with contextlib.suppress(ApiError):
+        with pytest.raises(ApiError, match=re.escape(f"{directory}/")) as raised:
             broker.create_topic("u")
-        assert broker.clock.now_ms
+        assert raised.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+        assert broker.topics == ["t"]  # refused means unchanged, and it serves
         broker.stop()
-        broker.close()
+        assert not broker.is_running
+        told = [line for line in broker.log().splitlines() if f"WARNING {directory}: " in line]
+        assert told, broker.log()
+    assert not directory.exists()
 
 
 def test_a_relative_directory_stays_where_it_was(tmp_path, monkeypatch):
