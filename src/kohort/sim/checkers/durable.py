@@ -1,7 +1,7 @@
 """No answer leaves before what it tells is on the disk, where a loss of power leaves it.
 
 This checker looks at the disk, not at the broker: only what was synced counts, the bytes of a file
-as well as the names on the way to it. `evidence.py` says for each API what that must be.
+as well as the names on the way to it. `evidence/table.py` says for each API what that must be.
 """
 
 from collections import deque
@@ -12,7 +12,7 @@ from kohort.errors import WireError
 from kohort.sim.checkers.checker import Alarm, Checker
 from kohort.sim.checkers.evidence.exchange import Exchange
 from kohort.sim.checkers.evidence.table import EVIDENCE
-from kohort.sim.checkers.synced import NOW, Mark, Synced
+from kohort.sim.checkers.synced import GROUPS, NOW, Mark, Synced
 from kohort.sim.disk import MemoryFiles
 from kohort.sim.network import Line
 from kohort.wire.apis import APIS
@@ -91,6 +91,8 @@ class Durable(Checker):
                     start = decode_request_header(frame, flexible=api.flexible(version))[1]
                     message = decode(api.request, version, frame, start)
                 if not (key == PRODUCE and message is not None and message.acks == 0):
+                    if message is not None:  # the catalog was looked at when its name was synced
+                        self._synced.look(GROUPS)
                     mark = self._synced.mark()
                     wire.waiting.append(_Request(key, version, number, message, mark))
         except (WireError, UnicodeDecodeError):

@@ -7,7 +7,9 @@ from kohort.sim.checkers.synced import Mark, Synced
 
 
 class Exchange(NamedTuple):
-    """A request with its answer. `since` is where the disk was when the request arrived."""
+    """A request with its answer. `since` is where the disk was when the request arrived: all that
+    was durable in the logs of groups and in the catalog had been read by then.
+    """
 
     request: Any
     answer: Any
