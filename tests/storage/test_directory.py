@@ -156,8 +156,8 @@ def test_a_log_is_durable_once_it_is_open_however_often_the_disk_has_refused_nam
 
 def test_what_a_killed_process_has_made_is_durable_once_the_next_one_has_opened_it(disk):
     first = opened(disk)
+    disk.faults["sync_directory", "/data/orders-0"] = errno.EIO
     with pytest.raises(StorageError):
-        disk.faults["sync_directory", "/data/orders-0"] = errno.EIO
         first.open_log("orders", 0, ORDERS)
     disk.faults.clear()
     disk = disk.after_crash()
