@@ -26,7 +26,7 @@ from kohort.sim.actors.steward import Steward
 from kohort.sim.actors.tuner import Tuner
 from kohort.sim.actors.worker import Worker
 from kohort.sim.programs.copying import Copier
-from kohort.sim.programs.reading import Reader as ReadingProgram
+from kohort.sim.programs.reading import ReadingProgram
 from kohort.sim.programs.writing import Writer
 
 _MOST: tuple[tuple[type[Actor], int], ...] = (

@@ -49,7 +49,7 @@ DISOWNED = frozenset(
 class Listener(RebalanceListener):
     """Tells what the application is told."""
 
-    def __init__(self, reader: "Reader") -> None:
+    def __init__(self, reader: "ReadingProgram") -> None:
         self._reader = reader
 
     def on_assigned(self, partitions: Collection[TopicPartition]) -> None:
@@ -62,7 +62,7 @@ class Listener(RebalanceListener):
         self._reader.unassigned(partitions, lost=True)
 
 
-class Reader(Operator):
+class ReadingProgram(Operator):
     """Reads the topics of the programs. What it is like is drawn anew for each life, but for its
     group.
     """
