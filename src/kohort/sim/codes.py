@@ -6,6 +6,9 @@ from typing import Any
 from kohort.errors import ErrorCode
 from kohort.wire.schema import Primitive, fields_of
 
+CREATED = frozenset({ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS})
+"""A topic is there now, whoever has made it."""
+
 
 @cache
 def _where(kind: Any) -> tuple[bool, tuple[tuple[str, bool], ...]]:

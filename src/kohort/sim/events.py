@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 MICROS = 1_000_000  # in a second
+EPOCH_SECONDS = 1_700_000_000  # the time of day when a run begins, since 1970
 AT_ONCE_MAX = 100_000  # entries of one instant; the most that a seed has needed are some hundreds
 
 

@@ -10,7 +10,7 @@ from kohort.server.broker import Broker
 from kohort.server.clock import Clock
 from kohort.server.surroundings import Surroundings
 from kohort.sim.disk import MemoryFiles
-from kohort.sim.events import MICROS, Events, virtual_loop
+from kohort.sim.events import EPOCH_SECONDS, MICROS, Events, virtual_loop
 from kohort.sim.network import Network
 from kohort.sim.threads import Pauses, VirtualPool
 from kohort.terms import uuid_text
@@ -18,7 +18,6 @@ from kohort.terms import uuid_text
 HOST = "127.0.0.1"
 PORT = 9092
 DATA = "/data"
-EPOCH_SECONDS = 1_700_000_000.0  # the wall clock when a run begins
 
 
 class Said:

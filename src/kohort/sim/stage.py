@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from kohort.sim.events import VirtualLoop
+from kohort.sim.events import EPOCH_SECONDS, VirtualLoop
 from kohort.sim.facts import Fact
 from kohort.sim.network import Network
 
@@ -27,3 +27,8 @@ class Stage:
     session_ms: int = 45_000  # the longest of a member by KIP-848; clients are told it
     offsets_retention_us: int = 7 * 24 * 3600 * 1_000_000  # of groups without members
     topics: dict[str, int] = field(default_factory=dict)  # those that every run has: partitions
+
+    @property
+    def wall_ms(self) -> int:
+        """The time of day, in milliseconds since 1970, as a client stamps its records."""
+        return EPOCH_SECONDS * 1000 + self.loop.now // 1000

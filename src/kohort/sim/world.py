@@ -24,6 +24,7 @@ from kohort.sim.checkers.owners import Owners
 from kohort.sim.checkers.patience import Patience
 from kohort.sim.checkers.replayed import Replayed
 from kohort.sim.checkers.table import CHECKERS
+from kohort.sim.codes import CREATED
 from kohort.sim.costs import SYNC_US
 from kohort.sim.disk import Crashed, MemoryFiles
 from kohort.sim.draw import SESSIONS_MS, Draw
@@ -70,7 +71,7 @@ class Setup(Actor):
         ]
         while True:
             answer = await self.ask(CreateTopicsRequest(topics=wanted), 7)
-            if answer is not None and all(topic.error_code in (0, 36) for topic in answer.topics):
+            if answer is not None and all(topic.error_code in CREATED for topic in answer.topics):
                 break
             await self.pause(100)
         self.caller.hang_up()

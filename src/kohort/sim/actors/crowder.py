@@ -46,7 +46,7 @@ class Crowder(Actor):
         if topic is None or not topic.leaders:
             return
         leader = topic.leaders[0]
-        now = 1_700_000_000_000 + self.stage.loop.now // 1000
+        now = self.stage.wall_ms
         batch = batches.build([(None, b"v")] * AT_ONCE, now)
         data = TopicProduceData(
             topic_id=topic.topic_id, partition_data=[PartitionProduceData(index=0, records=batch)]

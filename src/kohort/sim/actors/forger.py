@@ -172,7 +172,7 @@ class Forger(Actor):
         return (found.topic_id, 0), found.leaders[0]
 
     async def _forge(self, place: Place, leader: int, kind: str) -> None:
-        now = 1_700_000_000_000 + self.stage.loop.now // 1000
+        now = self.stage.wall_ms
         forgery = KINDS[kind](self.random, now)
         self.may_count += forgery.records
         data = TopicProduceData(

@@ -4,12 +4,13 @@ It writes to a compacted topic of its own: in a transaction, and beside it. The 
 away what a later record replaces, and nothing of a transaction that is open.
 """
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from kohort.errors import ErrorCode
 from kohort.sim.actors.reading import fetch
 from kohort.sim.actors.topics import topics_of
 from kohort.sim.actors.worker import Worker
+from kohort.sim.codes import CREATED
 from kohort.sim.facts import (
     Fact,
     Place,
@@ -64,7 +65,7 @@ class Holder(Worker):
         )
         while not self.over:
             answer = await self.ask(CreateTopicsRequest(topics=[wanted]), 7, patience_ms=20_000)
-            if answer is not None and answer.topics[0].error_code in (0, 36):
+            if answer is not None and answer.topics[0].error_code in CREATED:
                 break
             await self.pause(self.random.randrange(100, 3000))
         await super().live()
@@ -143,7 +144,7 @@ class Holder(Worker):
             self.plain,
             self.random.randrange(KEYS),
         )
-        batch = batches.build([(key_of(value), value)], _now(self))
+        batch = batches.build([(key_of(value), value)], self.stage.wall_ms)
         data = TopicProduceData(
             topic_id=topic.topic_id, partition_data=[PartitionProduceData(index=0, records=batch)]
         )
@@ -188,7 +189,3 @@ class Holder(Worker):
 def key_of(value: bytes) -> bytes:
     """Each value ends with its key."""
     return value.rpartition(b":")[2].rstrip(b";")
-
-
-def _now(actor: Any) -> int:
-    return 1_700_000_000_000 + int(actor.stage.loop.now) // 1000

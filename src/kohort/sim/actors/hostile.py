@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from kohort.errors import ErrorCode
 from kohort.sim.actors.actor import Actor
 from kohort.sim.codes import says
+from kohort.sim.events import EPOCH_SECONDS
 from kohort.sim.network import Line
 from kohort.sim.process import HOST, PORT
 from kohort.wire import batch as batches
@@ -149,7 +150,7 @@ class Hostile(Actor):
         if name == "uuid":
             return random.randbytes(16)
         if name == "records" and random.random() < 0.7:
-            return batches.build([(b"k", b"v")] * random.randrange(4), 1_700_000_000_000)
+            return batches.build([(b"k", b"v")] * random.randrange(4), EPOCH_SECONDS * 1000)
         if name in ("bytes", "records"):
             return random.randbytes(random.randrange(30))
         return random.random()

@@ -6,9 +6,11 @@ It lives in runs where offsets.retention.minutes is short and nobody sets the cl
 
 from typing import ClassVar
 
+from kohort.errors import ErrorCode
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.reading import fetch
 from kohort.sim.actors.topics import TopicKnown, topics_of
+from kohort.sim.codes import CREATED
 from kohort.sim.lasting_facts import (
     LifetimeSeen,
 )
@@ -37,6 +39,14 @@ RETENTION_US = 20_000_000
 CONFIGS = {"retention.ms": str(RETENTION_US // 1000), "segment.ms": "3000"}
 SLACK_US = 40_000_000  # calm that a broker has needed by then to look what has expired
 FOR_EVER = 1 << 62
+READ = frozenset({ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE})
+PUT_OUT = frozenset(
+    {
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+    }
+)
 LEAVES_AFTER_S = (5, 90)  # of those with even and odd numbers
 
 
@@ -116,7 +126,7 @@ class Lodger(Actor):
         self.coordinator_moved(self.group, answer.error_code)
         if not answer.error_code:
             self.epoch = answer.member_epoch
-        elif epoch > 0 and answer.error_code in (25, 110, 69):
+        elif epoch > 0 and answer.error_code in PUT_OUT:
             self.epoch, self.committed_at = 0, 0
             self.lives += 1
         return not answer.error_code
@@ -175,13 +185,13 @@ class Lodger(Actor):
             name=self.topic, num_partitions=1, replication_factor=1, assignments=[], configs=configs
         )
         answer = await self.ask(CreateTopicsRequest(topics=[wanted]), 7, patience_ms=20_000)
-        if answer is not None and answer.topics[0].error_code in (0, 36):
+        if answer is not None and answer.topics[0].error_code in CREATED:
             self.known = (await topics_of(self) or {}).get(self.topic)
 
     async def _produce(self) -> None:
         assert self.known is not None
         sent = self.stage.loop.now
-        batch = batches.build([(None, b"v")], 1_700_000_000_000 + sent // 1000)
+        batch = batches.build([(None, b"v")], self.stage.wall_ms)
         data = TopicProduceData(
             topic_id=self.known.topic_id,
             partition_data=[PartitionProduceData(index=0, records=batch)],
@@ -204,7 +214,7 @@ class Lodger(Actor):
                 self, (self.known.topic_id, 0), self.known.leaders[0], offset, limit=1
             )
             at = self.stage.loop.now
-            if piece is None or piece.code not in (0, 1):
+            if piece is None or piece.code not in READ:
                 return
             written = self.kept[asked_for]
             until = written + RETENTION_US

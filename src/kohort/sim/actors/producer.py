@@ -112,7 +112,7 @@ class Producer(Actor):
                 "base_sequence": self.sequences.get(place, 0),
             }
         codec = self.random.choice([0, 0, 0, 1, 2, 3, 4])
-        now = 1_700_000_000_000 + self.stage.loop.now // 1000
+        now = self.stage.wall_ms
         keys = [b"%d" % self.random.randrange(5) for _ in values]
         entries = list(zip(keys, values, strict=True))
         return batches.build(entries, now, compression=codec, **more)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from kohort.errors import ErrorCode
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.topics import topics_of
+from kohort.sim.codes import CREATED
 from kohort.sim.lasting_facts import (
     ChangeDone,
     ChangeLost,
@@ -95,7 +96,7 @@ class Steward(Actor):
 
     async def live(self) -> None:
         random = self.random
-        while not self.over and await self._create(self.topic) not in (0, 36):
+        while not self.over and await self._create(self.topic) not in CREATED:
             await self.pause(random.randrange(100, 2000))
         while not self.over:
             await self.pause(random.choice([100, 2000, 9000]) * random.random())
@@ -296,7 +297,7 @@ class Steward(Actor):
         leader = await self._leader()
         if leader is None:
             return None
-        batch = batches.build([(None, b"v")], 1_700_000_000_000 + self.stage.loop.now // 1000)
+        batch = batches.build([(None, b"v")], self.stage.wall_ms)
         part = PartitionProduceData(index=0, records=batch)
         data = TopicProduceData(name=self.topic, partition_data=[part])
         request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[data])

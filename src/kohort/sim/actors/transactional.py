@@ -114,7 +114,7 @@ class TransactionalProducer(Actor):
             self.tell(SentInTransaction(transaction, self.transactional_id, place, value))
         batch = batches.build(
             [(self.key(value), value) for value in values],
-            1_700_000_000_000 + self.stage.loop.now // 1000,
+            self.stage.wall_ms,
             producer_id=self.id,
             producer_epoch=self.epoch,
             base_sequence=self.sequences.get(place, 0),

@@ -4,6 +4,7 @@ import math
 from typing import ClassVar
 
 from kohort.sim.actors.actor import Actor
+from kohort.sim.codes import CREATED
 from kohort.sim.process import HOST, PORT
 from kohort.sim.programs.facts import ClientGone, GroupAt, Part
 from kohort.sim.programs.program import Program
@@ -16,7 +17,6 @@ from kohort.wire.messages.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 
-READY = (0, 36)  # made now, or there already
 CLOSE_US = 15_000_000  # no application takes longer to come to its end when all is calm
 LOOK_MS = 500
 FREEZES = 0.015  # how probable it is at each look
@@ -114,7 +114,7 @@ class Operator(Actor):
         ]
         while not self.over:
             answer = await self.ask(CreateTopicsRequest(topics=wanted), 7)
-            if answer is not None and all(topic.error_code in READY for topic in answer.topics):
+            if answer is not None and all(topic.error_code in CREATED for topic in answer.topics):
                 return
             await self.pause(300)
 

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from kohort.client.environment import ENVIRONMENT, Environment
-from kohort.sim.events import MICROS, VirtualLoop
+from kohort.sim.events import EPOCH_SECONDS, MICROS, VirtualLoop
 from kohort.sim.network import Address, Network
-from kohort.sim.process import EPOCH_SECONDS
 from kohort.sim.programs.transport import open_connection
 from kohort.sim.stage import Stage
 
