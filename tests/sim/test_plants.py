@@ -67,7 +67,7 @@ FINDS = {  # the seed, its minutes, and the checker that says so
 
 FINDS_OF_PROGRAMS = {  # the same of bugs in our clients, in worlds with nothing but programs
     "deaf owner": (3, 1.0, "copied"),
-    "commit ahead": (61, 1.0, "processed"),
+    "commit ahead": (218, 1.0, "processed"),
     "unpaused": (46, 1.0, "handed"),
     "stay outside": (8, 1.0, "processed"),
     "aborted too": (8, 1.0, "handed"),
