@@ -14,6 +14,7 @@ from kohort.spark import snapshots
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.sources.standing import SourceError
 from kohort.spark.tables.arrow_reader import Tables
+from kohort.spark.tables.delta_logs import DeltaLogs
 from kohort.spark.tables.manifest import TablesError, load
 from kohort.spark.tables.writer import Writer
 
@@ -122,3 +123,24 @@ def test_tables_that_cannot_be_written_for_a_while(tmp_path, monkeypatch):
     answers = iter([TablesError("the disk is full")])
     with pytest.raises(TablesError, match="full"):
         snapshots.snapshot("h:1", tmp_path, every_s=0.001, failed=failed.append)
+
+
+def test_samples_whose_logs_of_delta_lag_behind_are_there_once(tmp_path, monkeypatch):
+    """The disk is full between the flip and those logs: the samples count already."""
+    row = {"topic": "t", "topic_partition": 0, "end_offset": 1, "origin": "cluster"}
+    sampled = pa.Table.from_pylist([{**row, "sampled_at": AS_OF}], schema=END_OFFSETS.arrow)
+    follow, failures, failed = DeltaLogs.follow, iter([False, False, True]), []
+
+    def follow_or_fail(self, manifest):
+        if manifest.number and next(failures, False):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        follow(self, manifest)
+
+    monkeypatch.setattr(DeltaLogs, "follow", follow_or_fail)
+    monkeypatch.setattr(snapshots, "cluster_id", lambda _: "c-1")
+    monkeypatch.setattr(snapshots, "sample_cluster", lambda _: sampled)
+
+    snapshots.snapshot("h:1", tmp_path, every_s=0.001, count=3, failed=failed.append)
+
+    assert ["not for readers of Delta" in str(one) for one in failed] == [True]
+    assert Tables(tmp_path).table("end_offsets").num_rows == 3

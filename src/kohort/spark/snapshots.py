@@ -75,13 +75,17 @@ def snapshot(
 
 
 def _add(waiting: list[pa.Table], directory: Folder, identity: Identity, wait_s: float) -> None:
-    """Write what waits; what is written waits no more."""
+    """Write what waits; what counts waits no more, also where its logs of Delta lag behind."""
     try:
         with _patient_writer(directory, wait_s) as writer:
             claim(writer, directory, identity)
             while waiting:
-                append_samples(writer, waiting[0])
-                waiting.pop(0)
+                before = writer.manifest
+                try:
+                    append_samples(writer, waiting[0])
+                finally:
+                    if writer.manifest is not before:
+                        waiting.pop(0)
     except StoreError:
         raise
     except OSError as error:
