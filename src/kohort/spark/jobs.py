@@ -413,11 +413,13 @@ def _session(
     except Exception as error:
         if is_interrupt(error):
             raise KeyboardInterrupt from error
-        if (full := no_room_or_none(error, active, writer.directory)) is not None:
+        if isinstance(error, KohortError):  # whoever raised it knows what has become of the tables
+            raise
+        full = no_room_or_none(error, active, writer.directory, is_changed=writer.is_changed)
+        if full is not None:
             raise TablesError(full) from error
         told_by_spark = isinstance(error, PySparkException | Py4JJavaError)
-        told = told_by_spark or isinstance(error, KohortError)
-        ended = None if told or given.spark is not None else what_ended_jvm()
+        ended = None if told_by_spark or given.spark is not None else what_ended_jvm()
         if ended is not None:
             raise SessionError(f"Spark failed: {ended}") from error
         if told_by_spark or isinstance(error, Py4JError):
@@ -446,7 +448,8 @@ def _opened(
             raise
         except (OSError, pa.ArrowException) as error:
             what = f"{out} cannot be brought up to date"
-            if (full := no_room_or_none(error, None, out)) is not None:
+            full = no_room_or_none(error, None, out, is_changed=writer.is_changed)
+            if full is not None:
                 raise TablesError(f"{what}: {full}") from error
             # What a run reads of its own tables may be damaged, one file among thousands.
             raise TablesError(

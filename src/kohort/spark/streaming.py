@@ -14,13 +14,11 @@ from pyspark.sql import DataFrame
 from kohort.errors import KohortError
 from kohort.spark.engine.interrupts import asked_to_end
 from kohort.spark.engine.progress import Progress
-from kohort.spark.engine.session import sentence
 from kohort.spark.gold import Context
 from kohort.spark.sources.source import Source
 from kohort.spark.sources.standing import Plan
 from kohort.spark.stores.layout import CHECKPOINTS
 from kohort.spark.tables.adding import Batch, Options, add, beyond, tidy
-from kohort.spark.tables.manifest import TablesError
 from kohort.spark.tables.summary import Summary
 from kohort.spark.tables.writer import Writer
 
@@ -129,7 +127,9 @@ def follow(rows: DataFrame, batch: MicroBatch, writer: Writer, every_s: float | 
                     batch.is_ending = True
                     raise KeyboardInterrupt
         except StreamingQueryException as error:
-            raise batch.failure or TablesError(f"the stream ended: {sentence(error)}") from error
+            if batch.failure is not None:
+                raise batch.failure from error
+            raise  # as in a run, it is said of the session
         finally:
             with suppress(Exception):  # it may have ended by itself, or the JVM may be gone
                 query.stop()

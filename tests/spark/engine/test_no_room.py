@@ -2,14 +2,25 @@
 
 import errno
 
+import pyarrow.compute as pc
 import pytest
 
 pytest.importorskip("pyspark")
 
+from tests import golden_logs
+from tests.spark.feeding import Fed
+from tests.spark.killed import AS_OF
+from tests.spark.measures import compute_only
+from tests.spark.rows import golden
+
 from kohort.errors import KohortError
-from kohort.spark import jobs
+from kohort.spark import jobs, streaming
 from kohort.spark.engine.no_room import no_room_or_none
+from kohort.spark.gold import MEASURES
 from kohort.spark.sources.standing import Identity
+from kohort.spark.tables import adding, delta_logs, unchanged
+from kohort.spark.tables.arrow_reader import Tables
+from kohort.spark.tables.manifest import TablesError
 
 
 def caused(error, cause):
@@ -59,3 +70,70 @@ def test_a_run_says_where_there_is_no_room(tmp_path):
     text = str(failed.value)
     assert f"{tmp_path}/out cannot be brought up to date: No space left on device: /tmp/sp" in text
     assert "are whole, and as they were before" in text
+
+
+def full(*_, **__):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def records(out):
+    return Tables(out).table("records").num_rows
+
+
+@pytest.fixture
+def one_measure(monkeypatch):
+    compute_only(monkeypatch, [one for one in MEASURES if one.table.name == "commits"])
+
+
+BEHIND = "and have all that was published until then"
+FOR_DELTA = "is up to date, but not for readers of Delta, whose logs cannot be written: No space le"
+
+
+@pytest.mark.usefixtures("one_measure")
+@pytest.mark.parametrize(
+    ("where", "what", "words"),
+    [
+        (delta_logs, "commit", FOR_DELTA),
+        (jobs, "tidy", BEHIND),
+        (unchanged, "remember", BEHIND),
+    ],
+    ids=["the logs of Delta", "what tidies up", "what tells that nothing is new"],
+)
+def test_a_disk_that_is_full_behind_a_flip_says_what_has_become_of_the_tables(
+    spark, tmp_path, monkeypatch, where, what, words
+):
+    rows = golden("1-written")
+    rows = rows.filter(pc.equal(rows["partition"], 0))
+    monkeypatch.setattr(where, what, full)
+
+    with pytest.raises(TablesError) as failed:
+        jobs.run(Fed({0: rows}), tmp_path, spark=spark, as_of=AS_OF)
+
+    assert records(tmp_path) > 0
+    assert words in str(failed.value)
+    assert "as they were before" not in str(failed.value)
+
+
+@pytest.mark.usefixtures("one_measure")
+@pytest.mark.parametrize("fails_at", [0, 1], ids=["at once", "later"])
+def test_a_stream_says_where_there_is_no_room_and_what_has_become_of_the_tables(
+    spark, tmp_path, monkeypatch, fails_at
+):
+    """What its first micro-batch has added is there."""
+    log, flips = golden_logs.unpack("1-written", tmp_path / "log"), []
+
+    def add(*args, **more):
+        if len(flips) == fails_at:
+            full()
+        flips.append(adding.add(*args, **more))
+        return flips[-1]
+
+    monkeypatch.setattr(streaming, "add", add)
+    with pytest.raises(TablesError) as failed:
+        jobs.stream(f"log:{log}", tmp_path / "out", spark=spark, as_of=AS_OF, max_records=200)
+
+    text = str(failed.value)
+    assert text.startswith("No space left on device (free: ")
+    assert text.endswith(f"The tables in {tmp_path}/out are whole, {BEHIND}")
+    if fails_at:
+        assert records(tmp_path / "out") == sum(flips[0].rows.values())

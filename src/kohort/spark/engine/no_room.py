@@ -16,16 +16,20 @@ _WORDS = tuple(os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT))
 """As Java has them too, which takes them from the system."""
 
 
-def no_room_or_none(error: BaseException, spark: SparkSession | None, out: object) -> str | None:
+def no_room_or_none(
+    error: BaseException, spark: SparkSession | None, out: object, *, is_changed: bool = False
+) -> str | None:
     """One sentence, where a full disk is the cause of an error; None otherwise. What was published
-    before is whole: a run changes no file that counts.
+    before is whole: a run changes no file that counts. `is_changed` says that the run has published
+    something itself.
     """
     reason = next((reason for cause in _causes(error) if (reason := _reason(cause))), None)
     if reason is None:
         return None
     places = {str(out): "for the tables"} | dict.fromkeys(_local(spark), "for what Spark sorts")
     told = ", ".join(f"{_free(place)} in {place} {use}" for place, use in places.items())
-    return f"{reason} (free: {told}). The tables in {out} are whole, and as they were before"
+    state = "have all that was published until then" if is_changed else "as they were before"
+    return f"{reason} (free: {told}). The tables in {out} are whole, and {state}"
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -49,6 +49,7 @@ class Writer:
             if acts_for is not None:
                 self._store.check_held(acts_for)
             self.manifest, self._tag = self._read()
+            self._found = self.manifest.number
             if was_left:
                 self._fence()
             self._logs.follow(self.manifest)  # a writer may have died before it did
@@ -82,6 +83,16 @@ class Writer:
     def holder(self) -> str | None:
         """What a process that acts for this one has to name."""
         return self._store.holder()
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the tables may no longer be those that this writer found: it has flipped them, or
+        a process that acts for it.
+        """
+        try:
+            return self._read()[0].number != self._found
+        except TablesError:
+            return True
 
     def close(self) -> None:
         """Let others write."""
