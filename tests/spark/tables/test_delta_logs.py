@@ -279,12 +279,181 @@ def test_two_writers_never_write_one_version(tmp_path):
     assert (log_of(tmp_path) / f"{1:020}.json").read_text() == "of somebody else"
 
 
-def test_a_commit_that_is_none_is_named(tmp_path):
+VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 40}
+FILE = {"path": "x.parquet", "partitionValues": {}, "size": 1, "modificationTime": 1}
+FOREIGN = {
+    "commitInfo without a time": [{"commitInfo": {"operation": "OPTIMIZE"}}],
+    "commitInfo of nulls": [{"commitInfo": {"timestamp": None, "engineInfo": None}}],
+    "commitInfo of other types": [
+        {
+            "commitInfo": {
+                "timestamp": "now",
+                "operation": 7,
+                "engineInfo": ["kohort"],
+                "manifest": {},
+            }
+        }
+    ],
+    "commitInfo that is text": [{"commitInfo": "kohort"}],
+    "commitInfo that is a list": [{"commitInfo": [1, None]}],
+    "commitInfo that is null": [{"commitInfo": None}],
+    "commitInfo with a time of its commit": [{"commitInfo": {"inCommitTimestamp": 1}}],
+    "no commitInfo": [{"txn": {"appId": "a", "version": 1}}],
+    "nothing": [],
+    "add with all that is optional": [
+        {
+            "add": {
+                **FILE,
+                "dataChange": True,
+                "stats": '{"numRecords":1}',
+                "tags": {"a": "b"},
+                "baseRowId": 1,
+                "defaultRowCommitVersion": 2,
+                "clusteringProvider": "liquid",
+            }
+        }
+    ],
+    "add with nulls": [
+        {"add": {**FILE, "stats": None, "tags": None, "deletionVector": None, "baseRowId": None}}
+    ],
+    "add with values that are null": [{"add": {**FILE, "partitionValues": {"kind": None}}}],
+    "add with a deletion vector": [{"add": {**FILE, "deletionVector": VECTOR}}],
+    "add twice": [{"add": {**FILE, "stats": "a"}}, {"add": {**FILE, "stats": "b"}}],
+    "remove of a path alone": [{"remove": {"path": "x.parquet"}}],
+    "remove with nulls": [
+        {"remove": {"path": "x", "deletionTimestamp": None, "size": None, "dataChange": True}}
+    ],
+    "metaData without a time": [
+        {
+            "metaData": {
+                "id": "0",
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": "{}",
+                "partitionColumns": [],
+                "configuration": {"delta.enableDeletionVectors": "true"},
+            }
+        }
+    ],
+    "metaData of nulls": [
+        {"metaData": {"id": "0", "name": None, "description": None, "createdTime": None}}
+    ],
+    "protocol with features": [
+        {
+            "protocol": {
+                "minReaderVersion": 3,
+                "minWriterVersion": 7,
+                "readerFeatures": ["deletionVectors"],
+                "writerFeatures": ["deletionVectors", "rowTracking"],
+            }
+        }
+    ],
+    "txn": [{"txn": {"appId": "a", "version": 1, "lastUpdated": None}}],
+    "domainMetadata": [
+        {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}}
+    ],
+    "cdc": [{"cdc": {"path": "_change_data/a", "partitionValues": {}, "size": 1}}],
+    "sidecar": [{"sidecar": {"path": "a", "sizeInBytes": 1, "modificationTime": 1}}],
+    "checkpointMetadata": [{"checkpointMetadata": {"version": 1, "tags": None}}],
+    "an action of tomorrow": [{"tomorrow": 1e300}, {"add": None, "remove": None, "more": [[]]}],
+}
+
+
+def counting(directory):
+    """The files that count by the protocol, as (path, deletion vector), and what made them so."""
+    lines = [
+        json.loads(line)
+        for path in sorted(log_of(directory).glob("*.json"))
+        for line in path.read_text().splitlines()
+        if line.strip()
+    ]
+    files = {}
+    for line in lines:
+        for what in ("add", "remove"):
+            if (file := line.get(what)) is not None:
+                files[file["path"], json.dumps(file.get("deletionVector"))] = what
+    return sorted(key for key, what in files.items() if what == "add")
+
+
+@pytest.mark.parametrize("lines", FOREIGN.values(), ids=[*FOREIGN])
+def test_whatever_the_protocol_lets_another_engine_commit_stops_nobody(tmp_path, lines):
+    with Writer(tmp_path) as writer:
+        flip(writer, "a", "b")
+    before = counting(tmp_path)
+    (log_of(tmp_path) / f"{1:020}.json").write_text(
+        "".join(json.dumps(line) + "\n" for line in lines)
+    )
+    with Writer(tmp_path) as writer:
+        assert counting(tmp_path) == before, "it is put right by the next writer"
+        assert versions_of(tmp_path) == [0, 1, 2]
+    with Writer(tmp_path) as writer:
+        assert versions_of(tmp_path) == [0, 1, 2], "once"
+        flip(writer, "c")
+    assert len(counting(tmp_path)) == 1
+    texts = [path.read_text() for path in log_of(tmp_path).glob("*.json")]
+    removed = [text.count('"remove":{"path":"x.parquet"') for text in texts[2:]]
+    assert max(removed) <= 1, "no commit has two actions of one file"
+
+
+def test_a_file_of_ours_that_another_engine_has_given_a_deletion_vector_is_whole_again(tmp_path):
+    with Writer(tmp_path) as writer:
+        flip(writer, "a", "b")
+    ((path, none),) = before = counting(tmp_path)
+    lines = [
+        {"remove": {"path": path, "dataChange": True}},
+        {"add": {**FILE, "path": path, "dataChange": True, "deletionVector": VECTOR}},
+    ]
+    (log_of(tmp_path) / f"{1:020}.json").write_text("\n".join(map(json.dumps, lines)))
+    assert counting(tmp_path) == [(path, json.dumps(VECTOR))] != before
+
+    with Writer(tmp_path):
+        assert counting(tmp_path) == [(path, none)]
+
+
+def versions_of(directory):
+    return sorted(int(path.stem) for path in log_of(directory).glob("*.json"))
+
+
+def test_a_log_that_another_engine_has_begun_becomes_ours(tmp_path):
     with Writer(tmp_path) as writer:
         flip(writer, "a")
-    (log_of(tmp_path) / f"{0:020}.json").write_text("nonsense")
-    with pytest.raises(TablesError, match="it is no commit of a Delta table"):
+    shutil.rmtree(log_of(tmp_path))
+    log_of(tmp_path).mkdir()
+    for version, file in enumerate(("x.parquet", "y.parquet")):
+        line = json.dumps({"add": {**FILE, "path": file}})
+        (log_of(tmp_path) / f"{version:020}.json").write_text(line)
+    with Writer(tmp_path):
+        assert len(counting(tmp_path)) == 1
+        assert versions_of(tmp_path) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("version", "text", "why"),
+    [
+        (0, "nonsense", "it is no commit of a Delta table"),
+        (1, "[]", "it is no commit of a Delta table"),
+        (1, '{"add":{"size":1}}', "it is no commit of a Delta table"),
+        (1, '{"add":{"path":7}}', "it is no commit of a Delta table"),
+        (1, '{"commitInfo":' + "[" * 100_000, "it is no commit of a Delta table"),
+        (7, '{"commitInfo":{}}', "commits before it are missing"),
+    ],
+)
+def test_a_commit_that_cannot_be_followed_is_named_with_what_to_do(tmp_path, version, text, why):
+    with Writer(tmp_path) as writer:
+        flip(writer, "a")
+    log = log_of(tmp_path)
+    if version == 7:
+        shutil.rmtree(log)
+        log.mkdir()
+    (log / f"{version:020}.json").write_text(text)
+
+    with pytest.raises(TablesError) as refused:
         Writer(tmp_path)
+
+    assert f"{tmp_path} cannot be written: {log}/{version:020}.json: {why}" in str(refused.value)
+    assert f"remove the folder {log}, and the next run writes this log anew" in str(refused.value)
+    shutil.rmtree(log)
+    with Writer(tmp_path):
+        assert groups(tmp_path) == ["a"]
 
 
 @pytest.mark.parametrize("name", [name for name in known_tables() if name != "records"])

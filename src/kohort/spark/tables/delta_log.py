@@ -2,11 +2,12 @@
 
 The protocol is https://github.com/delta-io/delta/blob/master/PROTOCOL.md, of which reader version 1
 and writer version 2 suffice. Each commit repeats all that is true of the table: its columns and
-every file. So the newest one tells all that the next one has to know, and nobody here replays.
+every file. So the newest one of ours tells all that the next one has to know, and nobody here
+replays. Of commits of other engines only one thing counts: which files they have added.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -48,12 +49,15 @@ class Add(_Camel, frozen=True, kw_only=True):
     data_change: bool = True
 
 
-class Remove(_Camel, frozen=True, kw_only=True):
-    """A file that no longer counts."""
+class Remove(_Camel, frozen=True, kw_only=True, omit_defaults=True):
+    """A file that no longer counts. One that another engine has added with a deletion vector is
+    another file than that of the same path without, and is removed with it.
+    """
 
     path: str
     deletion_timestamp: int
-    data_change: bool = True
+    data_change: bool
+    deletion_vector: dict[str, Any] | None = None
 
 
 class Format(_Camel, frozen=True, kw_only=True):
@@ -91,7 +95,7 @@ class CommitInfo(_Camel, frozen=True, kw_only=True):
 
 
 class Action(_Camel, frozen=True, kw_only=True, omit_defaults=True):
-    """A line of a commit: one of these. Others, of other engines, are not looked at."""
+    """A line of a commit of ours: one of these."""
 
     commit_info: CommitInfo | None = None
     protocol: Protocol | None = None
@@ -100,14 +104,58 @@ class Action(_Camel, frozen=True, kw_only=True, omit_defaults=True):
     remove: Remove | None = None
 
 
+class Added(_Camel, frozen=True, kw_only=True):
+    """What tells a file that another engine has added from all others."""
+
+    path: str
+    deletion_vector: dict[str, Any] | None = None
+
+    @property
+    def key(self) -> tuple[str, bytes]:
+        return self.path, msgspec.json.encode(self.deletion_vector)
+
+
+class _AnyLine(_Camel, frozen=True, kw_only=True):
+    """A line of any commit. All but what it is looked through for may be of any shape: the protocol
+    leaves `commitInfo` to engines, and lets them write actions and fields that are newer than us.
+    """
+
+    commit_info: msgspec.Raw = msgspec.Raw(b"null")
+    add: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Info(_Camel, frozen=True, kw_only=True):
+    engine_info: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class Commit(NamedTuple):
+    """What a commit says that counts here."""
+
+    metadata: Metadata | None
+    """None: it is of another engine."""
+    adds: Mapping[str, Add]
+    """Path -> file, for one of ours."""
+    others: tuple[Added, ...] = ()
+    """The files that another engine has added by it."""
+
+
 class State(NamedTuple):
-    """What a version of a table is. `is_ours` is false where another engine has changed it."""
+    """What a version of a table is."""
 
     version: int
-    metadata: Metadata
+    metadata: Metadata | None
+    """As the newest commit of ours has it; None where there is none."""
     adds: Mapping[str, Add]
-    """Path -> file. Of a version that is not ours: at least those that count."""
-    is_ours: bool = True
+    """Path -> file, of the newest commit of ours."""
+    others: tuple[Added, ...] = ()
+    """What other engines have added since, each file once."""
+    is_newest: bool = True
+    """Whether no other engine has changed the table since that commit."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the newest commit is ours."""
+        return self.metadata is not None and self.is_newest
 
 
 def schema_text(schema: pa.Schema) -> str:
@@ -134,11 +182,22 @@ def commit(before: State | None, now: State, manifest: int, now_ms: int) -> byte
     """The commit that makes `now` of what was before."""
     known = {} if before is None else before.adds
     info = CommitInfo(timestamp=now_ms, engine_info=_ENGINE, manifest=manifest)
-    gone = (Remove(path=path, deletion_timestamp=now_ms) for path in known.keys() - now.adds.keys())
+    there = [Added(path=path) for path in known] + list(() if before is None else before.others)
+    counts = {Added(path=path).key for path in now.adds}
+    gone = {one.key: one for one in there if one.key not in counts}
+    removes = (
+        Remove(
+            path=one.path,
+            deletion_timestamp=now_ms,
+            data_change=True,
+            deletion_vector=one.deletion_vector,
+        )
+        for _, one in sorted(gone.items())
+    )
     actions = [
         Action(commit_info=info),
         *_all_of(now, {path: path not in known for path in now.adds}),
-        *(Action(remove=remove) for remove in sorted(gone, key=lambda remove: remove.path)),
+        *(Action(remove=remove) for remove in removes),
     ]
     return b"".join(msgspec.json.encode(action) + b"\n" for action in actions)
 
@@ -150,33 +209,32 @@ def _all_of(state: State, changes: Mapping[str, bool]) -> Iterable[Action]:
         yield Action(add=msgspec.structs.replace(add, data_change=changes.get(path, False)))
 
 
-def actions_of(data: bytes) -> list[Action]:
-    """The lines of a commit. Raises msgspec.DecodeError."""
-    return [msgspec.json.decode(line, type=Action) for line in data.splitlines() if line.strip()]
+def commit_of(data: bytes) -> Commit:
+    """What a commit says. Raises msgspec.DecodeError where it is none."""
+    lines = [line for line in data.splitlines() if line.strip()]
+    found = [msgspec.json.decode(line, type=_AnyLine) for line in lines]
+    if _ENGINE in [_engine_or_none(line.commit_info) for line in found]:
+        actions = [msgspec.json.decode(line, type=Action) for line in lines]
+        metadata = next((one.meta_data for one in actions if one.meta_data is not None), None)
+        return Commit(metadata, {one.add.path: one.add for one in actions if one.add is not None})
+    added = (msgspec.json.decode(line.add, type=Added | None) for line in found)
+    return Commit(None, {}, tuple(one for one in added if one is not None))
 
 
-def is_ours(actions: Iterable[Action]) -> bool:
-    """Whether it is a commit that says all that is true of its table."""
-    infos = [action.commit_info for action in actions if action.commit_info is not None]
-    return any(info.engine_info == _ENGINE for info in infos)
-
-
-def state_of(version: int, commits: Iterable[list[Action]]) -> State | None:
-    """The newest version, from its commit and those before it down to one of ours, newest first.
-    None where none tells what the table is.
-    """
-    newest_first = list(commits)
-    metadata: Metadata | None = None
-    adds: dict[str, Add] = {}
-    for actions in newest_first:
-        for action in actions:
-            if action.add is not None:
-                adds.setdefault(action.add.path, action.add)
-            if action.meta_data is not None and metadata is None:
-                metadata = action.meta_data
-    if metadata is None:
+def _engine_or_none(info: msgspec.Raw) -> object:
+    try:
+        return msgspec.json.decode(msgspec.json.decode(info, type=_Info).engine_info)
+    except msgspec.DecodeError:
         return None
-    return State(version, metadata, adds, is_ours(newest_first[0]))
+
+
+def state_of(version: int, commits: Sequence[Commit]) -> State:
+    """The newest version, from its commit and those before it, newest first, down to one of ours
+    where there is one.
+    """
+    others = {one.key: one for commit in commits for one in commit.others}
+    last = commits[-1]
+    return State(version, last.metadata, last.adds, (*others.values(),), len(commits) == 1)
 
 
 def checkpoint(state: State) -> tuple[bytes, bytes]:

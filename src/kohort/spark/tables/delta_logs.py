@@ -29,14 +29,13 @@ from kohort.spark.tables.delta_log import (
     KEPT_COMMITS,
     LAST_CHECKPOINT,
     LOG,
-    Action,
     Add,
+    Commit,
     Metadata,
     State,
-    actions_of,
     checkpoint,
     commit,
-    is_ours,
+    commit_of,
     schema_text,
     state_of,
 )
@@ -110,19 +109,21 @@ class DeltaLogs:
         found = (known.get(name) or self._read(table, name) for name in table.folders)
         adds = {add.path: add for adds in found for add in adds}
         columns = schema_text(table.schema)
+        first = None if before is None else before.metadata
         if (
             before is not None
             and before.is_ours
             and before.adds.keys() == adds.keys()
-            and before.metadata.schema_string == columns
+            and first is not None
+            and first.schema_string == columns
         ):
             return
         now_ms = time.time_ns() // 1_000_000
         metadata = Metadata(
-            id=str(uuid4()) if before is None else before.metadata.id,
+            id=str(uuid4()) if first is None else first.id,
             schema_string=columns,
             partition_columns=table.partitioned_by,
-            created_time=now_ms if before is None else before.metadata.created_time,
+            created_time=now_ms if first is None else first.created_time,
         )
         now = State(0 if before is None else before.version + 1, metadata, adds)
         data = commit(before, now, manifest.number, now_ms)
@@ -135,17 +136,26 @@ class DeltaLogs:
         """The newest version in a log; None where there is none."""
         found = (_COMMIT.fullmatch(name) for name in self._store.names(f"{root}/{LOG}"))
         versions = sorted((int(name[1]) for name in found if name), reverse=True)
-        commits: list[list[Action]] = []
+        commits: list[Commit] = []
         for version in versions:
-            path = f"{root}/{LOG}/{version:020}.json"
+            name = f"{root}/{LOG}/{version:020}.json"
             try:
-                commits.append(actions_of(self._store.load(path)))
-            except msgspec.DecodeError as error:
-                text = f"it is no commit of a Delta table: {error}"
-                raise StoreError(text, str(self._directory / path)) from error
-            if is_ours(commits[-1]):
+                commits.append(commit_of(self._store.load(name)))
+            except (msgspec.DecodeError, RecursionError) as error:
+                why = f"it is no commit of a Delta table ({error})"
+                raise self._refused(root, name, why) from error
+            if commits[-1].metadata is not None:
                 break
+        else:
+            if versions and versions[0] != len(versions) - 1:
+                why = "commits before it are missing, and none that is left is of Kohort"
+                raise self._refused(root, name, why)
         return state_of(versions[0], commits) if versions else None
+
+    def _refused(self, root: str, commit: str, why: str) -> StoreError:
+        log = self._directory / root / LOG
+        advice = f"remove the folder {log}, and the next run writes this log anew"
+        return StoreError(f"{why}: {advice}", str(self._directory / commit))
 
     def _read(self, table: Logged, folder: str) -> Iterator[Add]:
         root = self._directory / table.root

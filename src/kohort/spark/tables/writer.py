@@ -63,7 +63,7 @@ class Writer:
             ) from None
         except OSError as error:
             self.close()
-            raise TablesError(f"{directory} cannot be written: {error.strerror}") from error
+            raise TablesError(f"{directory} cannot be written: {_why(error)}") from error
         except BaseException:  # also Ctrl-C: a process that goes on would hold it for good
             self.close()
             raise
@@ -161,7 +161,7 @@ class Writer:
         except OSError as error:
             raise TablesError(
                 f"{self.directory} is up to date, but not for readers of Delta, whose logs cannot "
-                f"be written: {error.strerror}; the next run tries it again"
+                f"be written: {_why(error)}; the next run tries it again"
             ) from error
 
     def _read(self) -> tuple[Manifest, Tag]:
@@ -182,6 +182,12 @@ class Writer:
         """Remove what no manifest names: a crashed writer left it."""
         named = {*self.manifest.paths(), *(left.path for left in self.manifest.retired)}
         self._store.clean(named)
+
+
+def _why(error: OSError) -> str:
+    """The reason, and of which file, where that is known."""
+    why = error.strerror or str(error)
+    return f"{error.filename}: {why}" if error.filename and error.strerror else why
 
 
 def claim(writer: Writer, out: str | Folder, identity: Identity) -> None:
