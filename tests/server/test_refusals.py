@@ -129,24 +129,58 @@ def test_a_stop_that_cannot_cut_a_torn_end_does_not_call_it_whole(disk):
     assert again.produce().base_offset == 1
 
 
-def test_nobody_is_told_of_a_start_that_a_restart_may_find_either_way(disk):
-    """While only the directory refuses, the start is moved back; when all does, it is not known."""
-    desk = Desk(files=disk)
-    disk.faults["sync_directory", "/data/orders-0"] = errno.EIO
+def moved(desk):
     (asked,) = mutations.records_deleted("orders", 1)(desk)
     desk.settle()
-    assert codes(asked.answer) == [56], "it is moved back"
-    assert desk.cluster.partition("orders", 0).log.start == 0
+    return asked
 
-    disk.arm(4, errno.EIO, lasts=refusals.EVERYTHING)  # behind the rename
-    disk.faults.clear()
-    (asked,) = mutations.records_deleted("orders", 1)(desk)
-    desk.settle()
+
+def test_a_start_that_is_moved_back_durably_is_refused(disk):
+    """The directory is synced when the former start is written again."""
+    desk = Desk(files=disk)
+    refuse, refused = disk.refuse, []
+
+    def refuse_twice(operation, path):
+        if operation == "sync_directory" and len(refused) < 2:
+            refused.append(path)
+            raise disk.refusal(errno.EIO, path)
+        refuse(operation, path)
+
+    disk.refuse = refuse_twice
+    assert codes(moved(desk).answer) == [56]
+    assert refused == ["/data/orders-0"] * 2
+    assert desk.cluster.partition("orders", 0).log.start == 0
+    for after in (disk.after_crash(), disk.after_power_loss()):
+        assert Desk(files=after).cluster.partition("orders", 0).log.start == 0
+
+
+def start_after(disk):
     disk.disarm()
-    assert asked.answer is None
+    return Desk(files=without_fault(disk)).cluster.partition("orders", 0).log.start
+
+
+@pytest.mark.parametrize("steps", ["the syncs of the directory", "everything"])
+def test_nobody_is_told_of_a_start_that_a_restart_may_find_either_way(disk, steps):
+    """Neither the new start nor the former one is known to be on the disk. Whoever was refused
+    would find the records gone where the power fails now.
+    """
+    desk = Desk(files=disk)
+    found = []  # by a start after a loss of power that keeps the renames up to then, and no more
+    disk.told_refusal = lambda: found.append(disk.after_crash())
+    if steps == "everything":
+        disk.arm(4, errno.EIO, lasts=refusals.EVERYTHING)  # behind the rename
+    else:
+        disk.faults["sync_directory", "/data/orders-0"] = errno.EIO
+
+    asked = moved(desk)
+
+    disk.disarm()
+    assert {start_after(one) for one in (*found, disk.after_power_loss())} == {0, 1}
+    assert asked.answer is None, "either may be what the next one finds"
     assert desk.clients[0].connection.finished or desk.clients[0].connection.closed
     (told,) = [line for line in desk.told.errors if "out of service" in line]
     assert "start not moved to 1" in told
+    assert "nor moved back" in told
 
 
 def test_records_are_deleted_although_a_file_of_them_stays(disk):

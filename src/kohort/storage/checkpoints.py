@@ -93,7 +93,8 @@ def write_start_offset(files: Files, directory: str, offset: Offset) -> None:
 
 def move_start_offset(files: Files, directory: str, before: Offset, start: Offset) -> None:
     """Let a log begin at `start`, where it has begun at `before`. Raises StorageError, and then a
-    restart finds the former start, or UnsettledError where it may find either.
+    restart finds the former start, also behind a loss of power; or UnsettledError where it may find
+    either, as the disk has taken both names and vouches for none.
     """
     reason = f"{directory}: start not moved to {start}"
     try:
@@ -101,8 +102,6 @@ def move_start_offset(files: Files, directory: str, before: Offset, start: Offse
     except UnsyncedError as error:
         try:
             write_start_offset(files, directory, before)
-        except UnsyncedError:
-            pass  # it is there
         except OSError as worse:
             raise UnsettledError(f"{reason}: {error}; nor moved back: {worse}") from worse
         raise StorageError(f"{reason}: {error}") from error
