@@ -10,6 +10,7 @@ from tests.server import mutations, refusals
 from tests.server.desk import Desk
 from tests.server.mutations import CASES, READS, codes
 
+from kohort.errors import StorageError
 from kohort.server.routes import ROUTES
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -127,6 +128,37 @@ def test_a_stop_that_cannot_cut_a_torn_end_does_not_call_it_whole(disk):
     after.room_bytes = None
     again = Desk(files=after)
     assert again.produce().base_offset == 1
+
+
+@pytest.mark.parametrize("left", ["a torn end", "a segment without a use"])
+def test_a_stop_syncs_what_was_written_also_where_it_cannot_remove_what_was_not(disk, left):
+    """Nobody waits for a sync here, but a stop makes every log durable, and those behind it."""
+    desk = Desk(files=disk, log_sync="none")
+    desk.create("others")
+    directory = "/data/orders-0"
+    log = desk.cluster.partition("orders", 0).log
+    if left == "a torn end":
+        assert desk.produce(value=b"new").error_code == 0
+        disk.room_bytes = 30
+        disk.faults["truncate", directory] = errno.EIO
+        assert desk.produce(value=b"refused").error_code == 56
+        disk.room_bytes = None
+    else:
+        disk.faults["sync_directory", directory] = errno.EIO
+        disk.faults["unlink", directory] = errno.EIO
+        with pytest.raises(StorageError, match="no room for a segment"):
+            log.roll()
+    assert desk.produce("others", value=b"new").error_code == 0
+    written = log.end
+
+    desk.cluster.close()
+
+    again = Desk(files=without_fault(disk.after_power_loss()))
+    assert again.cluster.partition("orders", 0).log.end == written
+    assert again.cluster.partition("others", 0).log.end == 1
+    (said,) = [line for line in desk.told.warnings if "is not closed in order" in line]
+    assert said.startswith("orders-0 is not closed in order: ")
+    assert ".kafka_cleanshutdown" not in disk.names("/data")
 
 
 def moved(desk):

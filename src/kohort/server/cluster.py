@@ -151,13 +151,8 @@ class Cluster:
         clean = self.table.whole
         synced = {}
         for place, partition in self.table.open.items():
-            try:
-                if not partition.failed:
-                    partition.log.mend()  # a log that is closed in order has no torn end
-                    partition.log.sync()
-            except KohortError as error:
-                partition.failed = True
-                self.observe.warning(f"{partition} is closed without a sync: {error}")
+            if not partition.failed:
+                self._settle(partition)
             clean = clean and not partition.failed
             synced[place] = partition.log.synced
             partition.log.close()
@@ -167,6 +162,17 @@ class Cluster:
             clean = False
             self.observe.warning(str(error))
         self.logs.close(clean=clean)
+
+    def _settle(self, partition: Partition) -> None:
+        """Make a log durable, also where what stands behind its end cannot be removed: then it is
+        only not closed in order, which would promise that there is no torn end.
+        """
+        for step in (partition.log.mend, partition.log.sync):
+            try:
+                step()
+            except KohortError as error:
+                partition.failed = True
+                self.observe.warning(f"{partition} is not closed in order: {error}")
 
     @property
     def busy(self) -> bool:
