@@ -183,19 +183,41 @@ def test_a_value_that_is_as_large_without_compression_is_damage_too():
     assert parsed.rows.column("key").to_pylist() == [None, b"m"]
 
 
-def test_many_batches_that_unfold_are_read_in_turns():
+@pytest.mark.parametrize("codec", [1, 2, 3, 4], ids=["gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize("size", [BODY_BYTES - 1000, BODY_BYTES * 3 // 4, BODY_BYTES * 5 // 8])
+@pytest.mark.parametrize("timestamp", [5, 1 << 62], ids=["as usual", "of an unusual time"])
+def test_many_batches_that_unfold_are_read_in_turns(codec, size, timestamp):
     """Each is allowed; all of them at once would take all memory."""
-    big = batch.build([(b"k", bytes(BODY_BYTES - 1000))], 5, compression=4)
+    big = batch.build([(b"k", bytes(size))], timestamp, compression=codec)
     data = b"".join(batch.stamp(big, base, 0) for base in range(10))
     found, start = [], 0
     while data:
         parsed = parse(data, 0, start=start, final=True)
-        assert parsed.rows.nbytes < UNFOLDED_BYTES + 2 * BODY_BYTES
+        assert sum(len(row["value"]) for row in parsed.rows.to_pylist()) <= UNFOLDED_BYTES
         assert parsed.used > 0
+        assert parsed.rows.num_rows == min(UNFOLDED_BYTES // size, 10 - len(found))
         found += parsed.rows.column("offset").to_pylist()
         data, start = data[parsed.used :], parsed.next_offset
 
     assert found == [*range(10)]
+
+
+def test_damage_behind_batches_that_take_all_room_is_damage_of_its_batch():
+    big = batch.stamp(batch.build([(b"k", bytes(BODY_BYTES - 1000))], 5, compression=4), 0, 0)
+    over = batch.build([(b"k", bytes(BODY_BYTES + 1))], 5, compression=4)
+    torn = big[: batch.HEADER_SIZE] + bytes(len(big) - batch.HEADER_SIZE)
+    torn = batch.stamp(torn[:17] + google_crc32c.value(torn[21:]).to_bytes(4) + torn[21:], 5, 0)
+    data = b"".join(batch.stamp(big, base, 0) for base in range(4)) + batch.stamp(over, 4, 0) + torn
+    found, start = [], 0
+    while data:
+        parsed = parse(data, 0, start=start, final=True)
+        assert parsed.used > 0
+        found += [(row["offset"], row["error"]) for row in parsed.rows.to_pylist()]
+        data, start = data[parsed.used :], parsed.next_offset
+
+    assert [offset for offset, _ in found] == [*range(6)]
+    assert [error is None for _, error in found] == [True] * 4 + [False] * 2
+    assert "bytes when unpacked" in found[4][1]
 
 
 def test_times_that_no_table_can_hold_are_null():

@@ -14,7 +14,7 @@ from kohort.errors import WireError
 from kohort.spark.columns.buffers import Bools, Ints, structures
 from kohort.spark.columns.located import Headers
 from kohort.wire import batch
-from kohort.wire.compression import decompress
+from kohort.wire.compression import TooLargeError, decompress
 
 _PIECE_BYTES = 1 << 30  # of log: Arrow counts bytes in 31 bits
 BODY_BYTES = 16 << 20
@@ -103,34 +103,38 @@ def bodies_of(data: bytes, places: list[int], headers: Headers) -> Bodies:
     starts, ends = edges[:-1] + batch.HEADER_SIZE, edges[1:].copy()
     covered = map(data.__getitem__, map(slice, (edges[:-1] + 21).tolist(), places[1:]))
     crcs = np.fromiter(map(google_crc32c.value, covered), np.int64, len(headers))
+    whole = (crcs == headers["crc"]) & (headers["magic"] == 2) & (ends - starts <= BODY_BYTES)
     right = (
-        (crcs == headers["crc"])
-        & (headers["magic"] == 2)
+        whole
         & (headers["base_offset"] >= 0)
         & (headers["base_offset"] < _LARGE)
         & (headers["last_offset_delta"] >= 0)
         & (headers["count"] >= 0)
         & (headers["base_timestamp"] > -_LARGE)
         & (headers["base_timestamp"] < _LARGE)
-        & (ends - starts <= BODY_BYTES)
     )
     count = len(headers)
     codecs = headers["attributes"] & batch.CODEC_MASK
     unfolded = []
     room = UNFOLDED_BYTES
     size = len(data)
-    for index in np.flatnonzero(right & (codecs != 0) & (headers["count"] > 0)).tolist():
+    for index in np.flatnonzero(whole & (codecs != 0) & (headers["count"] > 0)).tolist():
         packed = data[places[index] + batch.HEADER_SIZE : places[index + 1]]
-        if room <= 0:
-            count = index
-            break
         try:
-            body = decompress(int(codecs[index]), packed, BODY_BYTES)
+            body = decompress(int(codecs[index]), packed, min(BODY_BYTES, room))
+        except TooLargeError:
+            if room < BODY_BYTES:  # the next ones who read begin with it, and have room
+                count = index
+                break
+            right[index] = False
+            continue
         except WireError:
             right[index] = False
             continue
-        unfolded.append(body)
         room -= len(body)
+        if not right[index]:  # whoever reads it in another way unfolds it again
+            continue
+        unfolded.append(body)
         starts[index], ends[index] = size, size + len(body)
         size += len(body)
     empty = right & (codecs != 0) & (headers["count"] == 0)
