@@ -259,28 +259,11 @@ class SegmentLog:
         self._bases.append(segment.base_offset)
 
     def append(self, batch: bytes, count: int) -> Offset:
-        if self._unknown:
-            raise Broken(self._unknown)
-        if self._torn or self._stray:
-            self.mend()
-        segment = self._segments[-1]
         base = self.end
         end = Offset(base + count)
-        (max_timestamp,) = _MAX_TIMESTAMP.unpack_from(batch, _MAX_TIMESTAMP_AT)
-        position = segment.size
-        if position and self._is_full(segment, len(batch), end, max_timestamp):
-            segment = self.roll()
-            position = 0
-        try:
-            segment.file.write(position, batches.stamp(batch, base, self.leader_epoch))
-        except OSError as error:
-            self._cut_back(segment)
-            raise StorageError(f"{segment.path} cannot be written: {error}") from error
-        segment.grown(position + len(batch))
-        segment.note(end, base, position, max_timestamp)
-        # In this order: a sync on another thread that sees the new end must find the segment.
-        self._unsynced[segment] = None
-        self.end = end
+        (latest,) = _MAX_TIMESTAMP.unpack_from(batch, _MAX_TIMESTAMP_AT)
+        data = batches.stamp(batch, base, self.leader_epoch)
+        self._write(data, ((end, base, 0, latest),), end, latest)
         return end
 
     def append_all(self, parts: Sequence[tuple[bytes, int]]) -> Offset:
@@ -291,44 +274,56 @@ class SegmentLog:
             return self.append(*parts[0])
         if not parts:
             return self.end
+        stamped: list[bytes] = []
+        placed: list[tuple[Offset, Offset, int, int]] = []
+        end, size, latest = self.end, 0, NO_TIMESTAMP
+        for batch, count in parts:
+            base, end = end, Offset(end + count)
+            (max_timestamp,) = _MAX_TIMESTAMP.unpack_from(batch, _MAX_TIMESTAMP_AT)
+            stamped.append(batches.stamp(batch, base, self.leader_epoch))
+            placed.append((end, base, size, max_timestamp))
+            size += len(batch)
+            latest = max(latest, max_timestamp)
+        self._write(b"".join(stamped), placed, end, latest)
+        return end
+
+    def _write(
+        self,
+        data: bytes,
+        placed: Sequence[tuple[Offset, Offset, int, int]],
+        end: Offset,
+        latest: int,
+    ) -> None:
+        """Write stamped batches behind the last one. `placed` tells of each its end, its base, its
+        position in `data` and its newest time; `end` and `latest` are those of all.
+        """
         if self._unknown:
             raise Broken(self._unknown)
-        self.mend()
-        placed: list[tuple[Offset, Offset, bytes]] = []
-        end = self.end
-        for batch, count in parts:
-            following = Offset(end + count)
-            placed.append((end, following, batches.stamp(batch, end, self.leader_epoch)))
-            end = following
-        data = b"".join(batch for _, _, batch in placed)
-        latest = max(_MAX_TIMESTAMP.unpack_from(batch, _MAX_TIMESTAMP_AT)[0] for batch, _ in parts)
+        if self._torn or self._stray:
+            self.mend()
         segment = self._segments[-1]
-        if segment.size and self._is_full(segment, len(data), end, latest):
-            segment = self.roll()
         position = segment.size
+        if position and (
+            position + len(data) > self.config.segment_bytes
+            or end - segment.base_offset > _MAX_OFFSETS
+            or (
+                segment.first_timestamp >= 0
+                and latest - segment.first_timestamp > self.config.segment_ms
+            )
+        ):
+            segment = self.roll()
+            position = 0
         try:
             segment.file.write(position, data)
         except OSError as error:
             self._cut_back(segment)
             raise StorageError(f"{segment.path} cannot be written: {error}") from error
         segment.grown(position + len(data))
-        for base, following, batch in placed:
-            (max_timestamp,) = _MAX_TIMESTAMP.unpack_from(batch, _MAX_TIMESTAMP_AT)
-            segment.note(following, base, position, max_timestamp)
-            position += len(batch)
+        for following, base, at, max_timestamp in placed:
+            segment.note(following, base, position + at, max_timestamp)
+        # In this order: a sync on another thread that sees the new end must find the segment.
         self._unsynced[segment] = None
         self.end = end
-        return end
-
-    def _is_full(self, segment: Segment, size: int, end: Offset, max_timestamp: int) -> bool:
-        return (
-            segment.size + size > self.config.segment_bytes
-            or end - segment.base_offset > _MAX_OFFSETS
-            or (
-                segment.first_timestamp >= 0
-                and max_timestamp - segment.first_timestamp > self.config.segment_ms
-            )
-        )
 
     def _cut_back(self, segment: Segment) -> None:
         """Take back a write that failed half way; if even that fails, before the next one."""
