@@ -316,7 +316,9 @@ def _rest() -> Expression:
 
 
 def _section() -> Expression:
-    """`kohort.history.backlog.section` of a commit, among those between two records."""
+    """`kohort.history.backlog.section` of a commit, among those between two records, as Spark
+    computes it. Tests hold it against that one.
+    """
     together = Window.partitionBy(*GROUP, "interval", "topic", "topic_partition")
     at, first_at = F.unix_seconds("timestamp"), F.unix_seconds(F.min("timestamp").over(together))
     passed = (
