@@ -1,12 +1,17 @@
 """Why a member is gone: what is proven, what is possible, what is likely."""
 
+from itertools import product
+
 import pytest
 from tests.history import log as logs
 from tests.history.log import Log, end_of, epoch, has, has_nothing, member, tables
 from tests.history.test_commits import killed
 
 from kohort.history.events import AWAY, GIVES_UP
-from kohort.history.removals import tenths
+from kohort.history.removals import SEPARATOR, Gone, judged, tenths, would_be_decided
+from kohort.history.rows import Who
+from kohort.history.state import State
+from kohort.history.story import Names, Story, Told
 
 
 def likely(log, number=3, **more):
@@ -162,3 +167,49 @@ def test_what_others_commit_after_its_end_is_no_sign_of_life():
     log.commit(120)
     log.write(end_of("a"), epoch(3))
     assert likely(log).silent_seconds == 2
+
+
+SECOND = 1_000_000
+CRAFTED = "; last sign of life, session timeout 1.0 s assumed"
+"""A name that a client may choose."""
+
+
+def gone(name="a", *, assumed, seen, waits=False, away=False, at=100 * SECOND):
+    return Gone(
+        Who(name, name, None, "/10.0.0.1"),
+        at,
+        at,
+        7,
+        90 * SECOND if seen else None,
+        45_000,
+        assumed,
+        300_000,
+        waits_since=80 * SECOND if waits else None,
+        waits_exactly=waits,
+        away=away,
+    )
+
+
+def evidence_of(removed, committed_at=None):
+    return judged(Story(State(), Told(Names())), removed, committed_at).evidence
+
+
+@pytest.mark.parametrize("name", ["a", CRAFTED, f"x{CRAFTED}"], ids=["plain", "crafted", "more"])
+@pytest.mark.parametrize(("assumed", "seen"), [*product([False, True], repeat=2)])
+def test_who_reads_evidence_finds_what_its_writer_has_put_there(name, assumed, seen):
+    """Tables have the text alone."""
+    for waits, away, committed in product([False, True], [False, True], [None, 95 * SECOND]):
+        removed = gone(name, assumed=assumed, seen=seen, waits=waits, away=away)
+        text = evidence_of(removed, committed)
+        assert would_be_decided(text) == (assumed and seen), text
+        others = [
+            evidence_of(gone(assumed=True, seen=False)),
+            evidence_of(gone(assumed=False, seen=True)),
+        ]
+        for said in ([text, *others], [*others, text], ["epoch 3", text, "and more"]):
+            assert would_be_decided(SEPARATOR.join(said)) == (assumed and seen), said
+
+
+def test_without_a_time_nothing_would_be_decided():
+    assert not would_be_decided(evidence_of(gone(assumed=True, seen=True, at=None)))
+    assert not would_be_decided(None)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from kohort.history.commits import FIRST_OWNER, NO_COMMIT_SINCE
-from kohort.history.removals import would_be_decided
+from kohort.history.removals import SEPARATOR, would_be_decided
 from kohort.history.rows import (
     ASSIGNOR_CHANGE,
     JOIN,
@@ -250,7 +250,7 @@ def _row(rebalance: Rebalance, found: Explained, told: Told) -> RebalanceRow:
         triggers,
         list(dict.fromkeys(cause for possible in uncertain for cause in possible)),
         [removal.likely for removal in found.removals],
-        "; ".join(
+        SEPARATOR.join(
             [*found.facts, *(removal.evidence for removal in found.removals), *rebalance.said]
         ),
         found.joined,

@@ -29,8 +29,15 @@ have the time at which their batch was begun.
 GRACE_S = 5.0
 """How late a timer may fire and still be what removed a member."""
 MINUTE_US = 60_000_000
-ASSUMED = " assumed"
-_SIGN_OF_LIFE = "last sign of life"
+SEPARATOR = "; "
+"""What stands between the evidence of removals, and all else that is said of a rebalance. Tables
+have that text and no more, so what `would_be_decided` looks for in it is written by these.
+"""
+_IS_GONE = " is gone: "
+_SIGN_OF_LIFE = "last sign of life "
+_SESSION = "session timeout "
+_ASSUMED = " assumed"
+_BETWEEN_FACTS = ", "
 OF_SESSION = 2 / 3
 """The last heartbeat of a member that commits may have been a third of its session before: commits
 do not prolong the session of a member that speaks the consumer protocol.
@@ -147,22 +154,25 @@ def would_be_decided(evidence: str | None) -> bool:
     `evidence`: only the usual one was assumed, and a member has shown a sign of life that tells how
     much of its session was over.
     """
-    return any(
-        _SIGN_OF_LIFE in removal and f" s{ASSUMED}" in removal
-        for removal in (evidence or "").split("; ")
-    )
+    for removal in (evidence or "").split(SEPARATOR):
+        _, is_gone, words = removal.rpartition(_IS_GONE)  # before it stand names that clients chose
+        facts = words.split(_BETWEEN_FACTS) if is_gone else []
+        shown = any(fact.startswith(_SIGN_OF_LIFE) for fact in facts)
+        if shown and any(fact.startswith(_SESSION) and fact.endswith(_ASSUMED) for fact in facts):
+            return True
+    return False
 
 
 def _evidence(gone: Gone, committed_at: int | None, sent_at: int | None) -> str:
     facts = []
     if (silent := _between(gone.seen_at, gone.at)) is not None:
-        facts.append(f"{_SIGN_OF_LIFE} {silent} s before")
+        facts.append(f"{_SIGN_OF_LIFE}{silent} s before")
     if (since_commit := _between(committed_at, gone.at)) is not None:
         facts.append(f"last commit of its partitions {since_commit} s before")
         if sent_at != committed_at:
             facts.append(f"which may have been sent {_between(sent_at, gone.at)} s before")
-    assumed = ASSUMED if gone.assumed else ""
-    facts.append(f"session timeout {tenths(gone.session_ms * 1000)} s{assumed}")
+    assumed = _ASSUMED if gone.assumed else ""
+    facts.append(f"{_SESSION}{tenths(gone.session_ms * 1000)} s{assumed}")
     if gone.waits_since is not None:
         waited = _between(gone.waits_since, gone.at)
         if gone.waits_exactly and waited is not None:
@@ -170,7 +180,7 @@ def _evidence(gone: Gone, committed_at: int | None, sent_at: int | None) -> str:
         facts.append(f"rebalance timeout {tenths(gone.rebalance_timeout_ms * 1000)} s")
     if gone.away:
         facts.append("static, had left for a while")
-    return f"{gone.who.in_words} is gone: {', '.join(facts)}"
+    return f"{gone.who.in_words}{_IS_GONE}{_BETWEEN_FACTS.join(facts)}"
 
 
 def _between(begin: int | None, end: int | None) -> str | None:
