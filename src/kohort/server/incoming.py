@@ -21,7 +21,7 @@ from kohort.wire.batch import (
     PREFIX_SIZE,
     TRANSACTIONAL,
     BatchHeader,
-    Faults,
+    RecordFaults,
     Times,
 )
 from kohort.wire.compression import Compression
@@ -185,7 +185,7 @@ def _times(config: TopicConfig, now: Millis) -> Times:
     )
 
 
-def _check_faults(faults: Faults, where: str, times: Times | None) -> None:
+def _check_faults(faults: RecordFaults, where: str, times: Times | None) -> None:
     """Raises ApiError, with the records that are at fault, or as many as the look has found. Their
     texts do not name the partition: the answer does, once.
     """

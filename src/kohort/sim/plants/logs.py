@@ -11,7 +11,7 @@ from kohort.storage import compaction
 from kohort.storage.segments import SegmentLog
 from kohort.terms import Millis, Offset
 from kohort.wire import batch as batches
-from kohort.wire.batch.checking import Faults
+from kohort.wire.batch.checking import RecordFaults
 
 
 def drop_tombstone() -> Iterator[None]:
@@ -76,7 +76,7 @@ def client_control() -> Iterator[None]:
 
 def any_count() -> Iterator[None]:
     """Nobody looks whether a batch has as many records as it says."""
-    with instead(batches, "check_contents", lambda *_, **__: Faults([], [])):
+    with instead(batches, "check_contents", lambda *_, **__: RecordFaults([], [])):
         yield
 
 

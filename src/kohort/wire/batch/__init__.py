@@ -8,7 +8,7 @@ from kohort.wire.batch.building import (
     seal,
     with_append_time,
 )
-from kohort.wire.batch.checking import FAULTS_MAX, Faults, Times, check_contents
+from kohort.wire.batch.checking import FAULTS_MAX, RecordFaults, Times, check_contents
 from kohort.wire.batch.growing import GrowingBatch
 from kohort.wire.batch.header import (
     APPEND_TIME,
@@ -52,10 +52,10 @@ __all__ = [
     "TRANSACTIONAL",
     "BatchHeader",
     "Entry",
-    "Faults",
     "GrowingBatch",
     "Headers",
     "Record",
+    "RecordFaults",
     "Times",
     "build",
     "build_marker",

@@ -36,7 +36,7 @@ class Times(NamedTuple):
         return self.earliest <= time <= self.latest or time == _NO_TIMESTAMP
 
 
-class Faults(NamedTuple):
+class RecordFaults(NamedTuple):
     """What a topic does not take of records that match their header: `FAULTS_MAX` at most."""
 
     keyless: list[int]
@@ -52,7 +52,7 @@ def check_contents(
     *,
     keyed: bool = False,
     limit: int = OUTPUT_LIMIT,
-) -> Faults:
+) -> RecordFaults:
     """Hold the records against the header. `data` is the batch alone, and may unfold to `limit`
     bytes; `times` are those that are allowed (None: any), `keyed` says that every record needs a
     key. Raises WireError where the records do not match the header.
@@ -86,11 +86,11 @@ class _Look:
         self._header = header
         self._times = times
         self._keyed = keyed
-        self._found = Faults([], [])
+        self._found = RecordFaults([], [])
         self._is_full = False
         self._headers = 0  # those that were looked at
 
-    def faults(self, at: int) -> Faults:
+    def faults(self, at: int) -> RecordFaults:
         # The cleaner reads all fields of the records that need a key.
         whole = self._header.count if self._keyed else min(self._header.count, READ_WHOLE)
         try:
