@@ -2,7 +2,7 @@
 
 import pytest
 
-from kohort.runtime.driver import INTERNAL
+from kohort.runtime.driver import INTERNAL, LOADED_AGAIN
 from kohort.sim.checkers.commits import Commits
 from kohort.sim.checkers.compacted import Compacted
 from kohort.sim.checkers.convergence import Convergence
@@ -72,6 +72,7 @@ from kohort.sim.lasting_facts import (
     ForgedAnswered,
     HeldRead,
     LifetimeSeen,
+    LoadedAgain,
     MembersSeen,
     Started,
     StateRead,
@@ -248,6 +249,10 @@ TWO = TopicsAtEnd({"t": (ID, 2)})
             DepartedMembers,
             [Departed("g", "m", 5, for_good=True), Started(6), MembersSeen("g", ("m",), 7)],
         ),
+        (
+            DepartedMembers,
+            [Departed("g", "m", 5, for_good=True), LoadedAgain(6), MembersSeen("g", ("m",), 7)],
+        ),
         (Forged, [ForgedAnswered("control batch", 0, 0)]),
         (Forged, [EndSeen(PLACE, 7, 6)]),
         (Epochs, [accepted("a", 3, 0, 1), accepted("a", 2, 0, 2)]),
@@ -352,6 +357,10 @@ def test_what_must_not_be_is_seen(checker, facts):
             DepartedMembers,
             [Departed("g", "m", 5, for_good=False), Started(6), MembersSeen("g", ("m",), 7)],
         ),
+        (
+            DepartedMembers,
+            [Departed("g", "m", 5, for_good=False), LoadedAgain(6), MembersSeen("g", ("m",), 7)],
+        ),
         (Forged, [ForgedAnswered("honest", 0, 3), ForgedAnswered("wrong crc", 2, 0)]),
         (Forged, [EndSeen(PLACE, 6, 6)]),
         (Epochs, [accepted("a", 3, 0, 1), Left("g", "a"), accepted("a", 2, 0, 2)]),
@@ -406,9 +415,12 @@ def test_a_crash_does_not_mend_the_disk():
 
 
 def test_only_faults_of_the_broker_itself_are_failures():
-    failures = []
-    said = Said(failures.append)
+    failures, loaded = [], []
+    said = Said(failures.append, lambda: loaded.append(True))
     said.error("shard 0 cannot be loaded, its calls are refused: the disk refuses")
     assert not failures
     said.error(f"{INTERNAL}OffsetCommit has failed in shard 0:\nTraceback\nZeroDivisionError\n")
     assert failures == ["OffsetCommit has failed in shard 0: ZeroDivisionError"]
+    assert not loaded
+    said.error(f"shard 0 has failed, 1 calls are refused{LOADED_AGAIN}StorageError: full")
+    assert loaded == [True]

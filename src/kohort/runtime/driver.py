@@ -27,6 +27,8 @@ from kohort.storage.log import Log
 from kohort.terms import Millis, Offset
 
 INTERNAL = "internal failure: "  # a line begins so when a fault of ours is told, not one of a disk
+LOADED_AGAIN = " and it is loaded again: "
+"""In the line that tells why a machine is not to be trusted any more."""
 RETRY_MS = 1000
 AGAIN_MAX = 4  # a call that is taken more often than this would go on for ever
 _TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
@@ -429,7 +431,7 @@ class PartitionDriver(Generic[M]):
         ours = code is ErrorCode.UNKNOWN_SERVER_ERROR and not self._lost
         self._observe.error(
             f"{INTERNAL if ours else ''}{self.name} has failed, {refused} calls are refused"
-            f"{'' if self._lost else ' and it is loaded again'}: {type(error).__name__}: {error}"
+            f"{': ' if self._lost else LOADED_AGAIN}{type(error).__name__}: {error}"
         )
         self._loading = None
         self.condition = Condition.FAILED

@@ -16,6 +16,7 @@ from kohort.sim.lasting_facts import (
     ForgedAnswered,
     HeldRead,
     LifetimeSeen,
+    LoadedAgain,
     MembersSeen,
     Started,
     StateRead,
@@ -444,6 +445,7 @@ Fact = (
     | HeldRead
     | LifetimeSeen
     | Departed
+    | LoadedAgain
     | Started
     | MembersSeen
     | ForgedAnswered

@@ -71,7 +71,8 @@ class LifetimeSeen(NamedTuple):
 
 class Departed(NamedTuple):
     """It is acknowledged that a member has left. Nobody comes back by its member id. A classic
-    group remembers that only until the next start, unless it came to rest without the member.
+    group remembers that only until it is read from its log again, unless it came to rest without
+    the member: Kafka writes nothing when a member leaves such a group.
     """
 
     group: str
@@ -82,6 +83,14 @@ class Departed(NamedTuple):
 
 class Started(NamedTuple):
     """The next life of the broker begins."""
+
+    at: int
+
+
+class LoadedAgain(NamedTuple):
+    """The broker goes on, and what a partition of the group log tells of is read from it again: a
+    write to it has failed.
+    """
 
     at: int
 

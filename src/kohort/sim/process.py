@@ -5,7 +5,7 @@ from pathlib import Path
 from random import Random
 
 from kohort.config import BrokerConfig
-from kohort.runtime.driver import INTERNAL
+from kohort.runtime.driver import INTERNAL, LOADED_AGAIN
 from kohort.server.broker import Broker
 from kohort.server.clock import Clock
 from kohort.server.surroundings import Surroundings
@@ -22,13 +22,15 @@ DATA = "/data"
 
 class Said:
     """What the broker has told its operator, over all lives. `failure` takes the lines that tell of
-    a fault of the broker's own.
+    a fault of the broker's own. `loaded_again` hears of each machine that is read from its log
+    while the broker goes on.
     """
 
-    def __init__(self, failure: Callable[[str], None]) -> None:
+    def __init__(self, failure: Callable[[str], None], loaded_again: Callable[[], None]) -> None:
         self.warnings: list[str] = []
         self.errors: list[str] = []
         self._failure = failure
+        self._loaded_again = loaded_again
 
     def info(self, text: str, /) -> None:
         """Nobody asks what happened to the groups: their clients know."""
@@ -38,6 +40,8 @@ class Said:
 
     def error(self, text: str, /) -> None:
         self.errors.append(text)
+        if LOADED_AGAIN in text:
+            self._loaded_again()
         if text.startswith(INTERNAL):
             lines = text.removeprefix(INTERNAL).strip().splitlines()
             self._failure(lines[0] if len(lines) == 1 else f"{lines[0]} {lines[-1]}")

@@ -34,9 +34,7 @@ from kohort.sim.facts import (
     Fact,
     TopicsSeen,
 )
-from kohort.sim.lasting_facts import (
-    Started,
-)
+from kohort.sim.lasting_facts import LoadedAgain, Started
 from kohort.sim.network import Network, Watcher, Weather
 from kohort.sim.process import HOST, PORT, Process, Said
 from kohort.sim.stage import Stage
@@ -97,7 +95,7 @@ class World:
         self.disk.told_refusal = self._disk_has_refused
         self._refused_at = -EXCUSE_US  # when the disk last refused something
         self.damaged: set[str] = set()  # folders in which a bit was flipped
-        self.said = Said(self.failed_inside)
+        self.said = Said(self.failed_inside, lambda: self.tell(LoadedAgain(self.now)))
         self.skew = 0.0
         self.lives = 0
         self._errors_before = 0  # that the broker had told before this life

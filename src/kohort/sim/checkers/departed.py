@@ -5,6 +5,7 @@ from typing import ClassVar
 from kohort.sim.checkers.checker import Alarm, Checker
 from kohort.sim.lasting_facts import (
     Departed,
+    LoadedAgain,
     MembersSeen,
     Started,
 )
@@ -16,7 +17,12 @@ class DepartedMembers(Checker):
     """
 
     name: ClassVar[str] = "departed"
-    hears: ClassVar = {Departed: "departed", MembersSeen: "seen", Started: "started"}
+    hears: ClassVar = {
+        Departed: "departed",
+        MembersSeen: "seen",
+        Started: "read_again",
+        LoadedAgain: "read_again",
+    }
 
     def __init__(self, alarm: Alarm) -> None:
         super().__init__(alarm)
@@ -25,7 +31,7 @@ class DepartedMembers(Checker):
     def departed(self, fact: Departed) -> None:
         self._departed[fact.group, fact.member] = fact
 
-    def started(self, _fact: Started) -> None:
+    def read_again(self, _fact: Started | LoadedAgain) -> None:
         self._departed = {member: fact for member, fact in self._departed.items() if fact.for_good}
 
     def seen(self, fact: MembersSeen) -> None:
