@@ -29,6 +29,7 @@ logger = logging.getLogger(__name__)
 
 SESSION_MS = 8000  # of members of the classic protocol
 POLL_MS = 15_000
+LOOK_S = 0.5  # how often a program looks whether it is to stop
 GROUP = "books"  # of all that are not alone
 SUBSCRIPTIONS: tuple[tuple[tuple[str, ...], str | None], ...] = (
     ((), "feed.*"),
@@ -148,7 +149,7 @@ class ReadingProgram(Operator):
         consumer, random = self.consumer, self.random
         while not self.stopping:
             try:
-                found = await consumer.getmany(timeout_ms=500)
+                found = await consumer.getmany(timeout_ms=int(LOOK_S * 1000))
             except ApiError as error:
                 await self._refused(error)
                 continue
@@ -192,7 +193,7 @@ class ReadingProgram(Operator):
     async def _close_when_asked(self) -> None:
         """Another task closes the consumer while its reader waits or works."""
         while not self.stopping:
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(LOOK_S)
             if self.calm:
                 self._resume()
         await self._rest()
@@ -271,7 +272,9 @@ class ReadingProgram(Operator):
             self.consumer.resume(part)
 
     async def _rest(self) -> None:
-        """When all is over: how far it has come."""
+        """When all is over: how far it has come. It leaves when the others have told that, too: a
+        member that leaves has the others of a classic group give up what they have.
+        """
         if not self.over:
             return
         positions: dict[Part, int] = {}
@@ -279,6 +282,7 @@ class ReadingProgram(Operator):
             positions[part] = await self.consumer.position(part)
         inside = self.alone or self.consumer.group_metadata().generation_id >= 0
         self.tell(AtRest(self.client, self.group or "", self.reads, positions, inside))
+        await asyncio.sleep(4 * LOOK_S)
 
     # What it tells
 
