@@ -78,10 +78,11 @@ class Holder(Worker):
                 self.begun_at = self.stage.loop.now
             self.open[fact.offset] = fact.value
         elif isinstance(fact, TransactionEnded):
-            for read in self.reads:  # it was open all the time
-                super().tell(read)
-            for offset, value in self.open.items() if fact.commit else ():
-                self._counts(offset, value)
+            if fact.commit:  # it was open all the time: a coordinator that has aborted it, as after
+                for read in self.reads:  # a jump of the clock, accepts an abort, and no commit
+                    super().tell(read)
+                for offset, value in self.open.items():
+                    self._counts(offset, value)
             self._not_open()
 
     def _counts(self, offset: int, value: bytes) -> None:
