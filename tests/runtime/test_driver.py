@@ -10,7 +10,7 @@ from tests.runtime.counter import Add, Ask, Counter, call
 from kohort.coordinator.effects import Call, Effects, Errand, Marker, Note, Producer, Reply
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError, WireError
-from kohort.runtime.driver import AGAIN_MAX, STEPS_DUE, Condition, PartitionDriver
+from kohort.runtime.driver import AGAIN_MAX, RETRY_MS, STEPS_DUE, Condition, PartitionDriver
 from kohort.sim.disk import MemoryFiles
 from kohort.storage.memory import MemoryLog
 from kohort.storage.segments import SegmentLog
@@ -186,7 +186,7 @@ def test_a_call_that_asks_for_ever_fails_the_machine() -> None:
     desk = Desk()
     assert desk.ask(Add("a", 1), again=True) == "UNKNOWN_SERVER_ERROR"
     assert len(desk.batches()) == 0
-    assert desk.driver.condition is Condition.FAILED
+    assert desk.driver.condition is Condition.LOADING
     assert AGAIN_MAX > 1
 
 
@@ -318,13 +318,39 @@ def test_a_full_disk_refuses_the_turn_and_the_machine_is_read_anew() -> None:
     files.room_bytes = 0
     assert desk.ask(Add("a", 5)) == "NOT_COORDINATOR"
     assert waiting.token.answer == "NOT_COORDINATOR"
-    assert desk.ask() == "NOT_COORDINATOR"
+    assert desk.ask() == "COORDINATOR_LOAD_IN_PROGRESS"
     files.room_bytes = None
     desk.turn(now=desk.driver.wake_at())
     assert desk.ask() == "COORDINATOR_LOAD_IN_PROGRESS"
     while desk.driver.load_some(NOW, 1):
         pass
     assert desk.ask() == {"a": 1}
+
+
+def test_while_a_log_refuses_writes_those_who_read_are_served() -> None:
+    """A call that would write is refused before anything of it is true; deadlines wait."""
+    files = MemoryFiles()
+    desk = Desk(SegmentLog("/log-0", files))
+    desk.ask(Add("a", 1))
+    files.room_bytes = 0
+    assert desk.ask(Add("a", 5)) == "NOT_COORDINATOR"
+    desk.turn(now=desk.driver.wake_at())
+    desk.load()
+    desk.machine.due = [Effects([Add("b", 1)])]
+    told = len(desk.told.errors)
+    for _ in range(3):
+        assert desk.ask(Add("a", 5)) == "NOT_COORDINATOR"
+        assert desk.ask() == {"a": 1}
+    assert len(desk.told.errors) == told, "it is not read again"
+    assert desk.driver.wake_at() == NOW + RETRY_MS
+
+    desk.turn(now=NOW + RETRY_MS)
+    assert desk.ask() == "COORDINATOR_LOAD_IN_PROGRESS", "it has tried once more"
+    files.room_bytes = None
+    desk.turn(now=desk.driver.wake_at())
+    desk.load()
+    desk.turn(call(Ask(Add("a", 5))), now=NOW + 2 * RETRY_MS)
+    assert desk.ask() == {"a": 6}
 
 
 class Unreadable(MemoryLog):

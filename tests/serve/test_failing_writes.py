@@ -48,9 +48,9 @@ class Disk:
         files.room_bytes = None  # somebody has made room
         return Disk(files)
 
-    def wait(self) -> None:
+    def wait(self, ms: int = 1500) -> None:
         """Until a shard that has failed is read again."""
-        self.world.advance(1500)
+        self.world.advance(ms)
         while self.world.cluster.load_some(self.world.now):
             pass
         self.world.settle()
@@ -91,7 +91,11 @@ def test_a_disk_that_fills_up_and_empties():
     disk.files.room_bytes = 50  # a part of the next batch fits
     assert disk.produce(b"no room").error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert disk.commit(2) == ErrorCode.NOT_COORDINATOR
-    assert disk.commit(2) == ErrorCode.NOT_COORDINATOR
+    disk.wait(0)
+    assert disk.committed() == 1  # it is read again at once
+    for _ in range(3):
+        assert disk.commit(2) == ErrorCode.NOT_COORDINATOR
+        assert disk.committed() == 1, "who reads is served"
     disk.wait()
     assert disk.committed() == 1
     assert disk.again().committed() == 1

@@ -6,13 +6,16 @@ records parks there too, so nobody ever reads what a crash could take back.
 
 A call that fails leaves all others, and the state, as they are. When the log refuses what is
 already true in the machine, every call of the turn is refused, and the machine is loaded again from
-the log, between the turns of the others.
+the log, between the turns of the others. For a second after that nothing is written, so that one
+who writes while a disk is full does not take the machine from all who only read: a call that would
+write is refused before anything of it is true, and deadlines wait.
 """
 
 import errno
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
+from functools import partial
 from traceback import format_exception
 from typing import Any, Generic, TypeVar
 
@@ -22,7 +25,7 @@ from kohort.errors import ApiError, Broken, ErrorCode, StorageError, WireError
 from kohort.runtime.loader import load
 from kohort.runtime.machine import Machine
 from kohort.runtime.observers import Observer
-from kohort.runtime.turns import Turn
+from kohort.runtime.turns import Entry, Turn
 from kohort.storage.log import Log
 from kohort.terms import Millis, Offset
 
@@ -37,6 +40,14 @@ STEPS_DUE = 1000  # deadlines met in one turn; others are answered before the ne
 _NOTHING = Effects()  # of a step before it is taken, and after the last one
 
 M = TypeVar("M", bound=Machine)
+
+
+def _readable(turn: Turn, effects: Effects) -> list[Entry]:
+    """The records of a step that writes none. Raises ApiError for any other."""
+    if effects.records or effects.marker is not None:
+        text = "the log has refused a write a moment ago"
+        raise ApiError(ErrorCode.NOT_COORDINATOR, text)
+    return turn.encoded(effects)
 
 
 class Condition(Enum):
@@ -80,6 +91,7 @@ class PartitionDriver(Generic[M]):
         self._done: deque[tuple[Errand, Any]] = deque()
         self._loading: Iterator[int] | None = None
         self._retry_at: Millis | None = None
+        self._writes_from = Millis(0)  # before that nothing is written
         self._durable = log.end
         self._lost = False
         self._unread = False  # the log cannot be read, and will not be until somebody has mended it
@@ -90,8 +102,8 @@ class PartitionDriver(Generic[M]):
 
     @property
     def is_being_read(self) -> bool:
-        """Whether `load_some` has something to do. It has not between `resign` and the next
-        `start_loading`.
+        """Whether `load_some` has something to do. It has not between `resign`, or a failure, and
+        the next `start_loading`.
         """
         return self._loading is not None
 
@@ -127,7 +139,8 @@ class PartitionDriver(Generic[M]):
         """When `turn` has something to do of its own accord."""
         if self.condition is not Condition.ACTIVE:
             return self._retry_at
-        return Millis(0) if self._chores else self.machine.wake_at()
+        wake = Millis(0) if self._chores else self.machine.wake_at()
+        return wake if wake is None else max(wake, self._writes_from)
 
     def turn(self, now: Millis, due: Millis | None = None) -> None:
         """Handle everything that is due and everything that has arrived, as one batch. Deadlines
@@ -142,13 +155,17 @@ class PartitionDriver(Generic[M]):
         self._inbox.clear()
         turn = Turn(self.machine, self.log.end, self.limit_bytes())
         try:
-            self._do_due(turn, now if due is None else due)
-            self._do_chores(turn)
-            self._take_outcomes(turn, now)
-            self._take_all(turn, calls, now)
+            if now < self._writes_from:
+                self._take_all(turn, calls, now, partial(_readable, turn))
+            else:
+                self._do_due(turn, now if due is None else due)
+                self._do_chores(turn)
+                self._take_outcomes(turn, now)
+                self._take_all(turn, calls, now, turn.encoded)
             self._write(turn, now)
         except StorageError as error:
-            self._fail(calls, ErrorCode.NOT_COORDINATOR, error, now)
+            self._fail(calls, ErrorCode.NOT_COORDINATOR, error, now, pause_ms=0)
+            self._writes_from = Millis(now + RETRY_MS)
         except Exception as error:  # noqa: BLE001  (whatever it is, the state is not to be trusted)
             self._fail(calls, ErrorCode.UNKNOWN_SERVER_ERROR, error, now)
         else:
@@ -161,6 +178,7 @@ class PartitionDriver(Generic[M]):
         self.machine.clock_jumped(by_ms)
         if self._retry_at is not None:
             self._retry_at = Millis(self._retry_at + by_ms)
+        self._writes_from = Millis(self._writes_from + by_ms)
 
     def topics_changed(self, topics: Topics, now: Millis) -> None:
         """Give the machine the next image of the topics; `turn` does what follows from it."""
@@ -343,9 +361,15 @@ class PartitionDriver(Generic[M]):
                     self._out[errand.key] = errand
                     self.errands.append(errand)
 
-    def _take_all(self, turn: Turn, calls: Iterable[Call[Any]], now: Millis) -> None:
+    def _take_all(
+        self,
+        turn: Turn,
+        calls: Iterable[Call[Any]],
+        now: Millis,
+        encoded: Callable[[Effects], list[Entry]],
+    ) -> None:
         """Take calls in their order. One that fails is refused, and changes nothing."""
-        ask, encoded, take = self.machine.call, turn.encoded, turn.take
+        ask, take = self.machine.call, turn.take
         for call in calls:
             rounds = 0
             again = True
@@ -426,7 +450,18 @@ class PartitionDriver(Generic[M]):
         response = call.request.refused(ApiError(code, text))
         self._parked.append((self.log.end, Reply(call.token, response)))
 
-    def _fail(self, calls: list[Call[Any]], code: ErrorCode, error: Exception, now: Millis) -> None:
+    def _fail(
+        self,
+        calls: list[Call[Any]],
+        code: ErrorCode,
+        error: Exception,
+        now: Millis,
+        *,
+        pause_ms: int = RETRY_MS,
+    ) -> None:
+        """The machine is not to be trusted any more. It is loaded again after the pause: who asks
+        meanwhile is told that it is being read.
+        """
         refused = self._refuse_all(calls, code, str(error))
         ours = code is ErrorCode.UNKNOWN_SERVER_ERROR and not self._lost
         self._observe.error(
@@ -434,8 +469,10 @@ class PartitionDriver(Generic[M]):
             f"{': ' if self._lost else LOADED_AGAIN}{type(error).__name__}: {error}"
         )
         self._loading = None
-        self.condition = Condition.FAILED
-        self._retry_at = None if self._lost else Millis(now + RETRY_MS)
+        if self._lost:
+            self.condition, self._retry_at = Condition.FAILED, None
+        else:
+            self.condition, self._retry_at = Condition.LOADING, Millis(now + pause_ms)
 
     def _refuse_all(self, calls: list[Call[Any]], code: ErrorCode, text: str) -> int:
         """Refuse these calls and all that wait for another one; how many they were."""

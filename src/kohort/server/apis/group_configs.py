@@ -4,7 +4,7 @@ The shard keeps what is set; what it is called, where else it comes from and how
 said here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from kohort.config import BROKER_SETTINGS, GROUP_SETTINGS, GroupSetting, text_of
@@ -12,10 +12,8 @@ from kohort.coordinator.effects import Call
 from kohort.coordinator.group_settings import (
     AlterGroupSettings,
     DescribeGroupSettings,
-    ListConfiguredGroups,
 )
 from kohort.java import hash_order, text_hash
-from kohort.runtime.driver import Condition
 from kohort.server.apis.resources import Source, changed_layers
 from kohort.server.cluster import Cluster
 from kohort.server.node import Node
@@ -41,25 +39,6 @@ def ask(
     """
     driver = node.driver_anywhere(GroupId(message.group_id))
     node.cluster.submit(driver, Call(token, message, call.version, call.client))
-
-
-def shards_asked(node: Node) -> int:
-    """How many tokens `ask_all` wants."""
-    return sum(driver.condition is not Condition.FAILED for driver in node.cluster.drivers.values())
-
-
-def ask_all(node: Node, call: Call[Any], tokens: Sequence[Token]) -> None:
-    """Ask every shard of the cluster which groups have settings. Those of a shard that has failed
-    are left out, as in ListGroups.
-    """
-    drivers = [
-        driver
-        for _, driver in sorted(node.cluster.drivers.items())
-        if driver.condition is not Condition.FAILED
-    ]
-    for driver, token in zip(drivers, tokens, strict=True):
-        question = Call(token, ListConfiguredGroups(), call.version, call.client)
-        node.cluster.submit(driver, question)
 
 
 def described(

@@ -21,6 +21,7 @@ from kohort.server.access import (
     check,
     operations,
 )
+from kohort.server.apis.every_shard import ask_every_shard
 from kohort.server.hosted import Driver
 from kohort.server.node import Node
 from kohort.server.tokens import Gather, Mapped, Token, one_after_the_other
@@ -73,19 +74,11 @@ def client_side(node: Node, call: Call[Any]) -> None:
 
 
 def list_groups(node: Node, call: Call[ListGroupsRequest]) -> None:
-    """Ask every shard of this node. While one of them is loading, its error is the answer.
-
-    The groups of a shard that has failed are left out, as upstream does, so that the others can be
-    listed. Any other error is the answer.
-    """
+    """The groups of this node that the client may describe."""
     may, client = node.cluster.may, call.client
     shows_all = may(client, DESCRIBE, CLUSTER, CLUSTER_NAME)
 
     def merge(parts: list[ListGroupsResponse]) -> ListGroupsResponse:
-        for part in parts:
-            # A shard that fails now, after it was asked, answers NOT_COORDINATOR.
-            if part.error_code not in (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR):
-                return part
         return ListGroupsResponse(
             groups=[
                 group
@@ -95,23 +88,7 @@ def list_groups(node: Node, call: Call[ListGroupsRequest]) -> None:
             ]
         )
 
-    drivers = [driver for driver in node.drivers() if driver.condition is not Condition.FAILED]
-    _every(node, drivers, call, merge)
-
-
-def _every(
-    node: Node,
-    drivers: list[Driver],
-    call: Call[Any],
-    merge: Callable[[list[Any]], Any],
-) -> None:
-    if not drivers:
-        call.token.answer(merge([]))
-        return
-    gather = Gather(call.token, len(drivers), merge)
-    for index, driver in enumerate(drivers):
-        part = Call(gather.part(index), call.request, call.version, call.client)
-        node.cluster.submit(driver, part)
+    ask_every_shard(node, call, node.drivers(), call.request, merge)
 
 
 def describe_groups(node: Node, call: Call[DescribeGroupsRequest]) -> None:

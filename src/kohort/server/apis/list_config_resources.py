@@ -4,13 +4,12 @@ Topics and brokers are all there; groups are those that have settings of their o
 """
 
 from kohort.coordinator.effects import Call
-from kohort.coordinator.group_settings import ConfiguredGroups
+from kohort.coordinator.group_settings import ConfiguredGroups, ListConfiguredGroups
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import CLUSTER, CLUSTER_NAME, DESCRIBE_CONFIGS, check
-from kohort.server.apis import group_configs
+from kohort.server.apis.every_shard import ask_every_shard
 from kohort.server.apis.resources import Resource
 from kohort.server.node import Node
-from kohort.server.tokens import Gather
 from kohort.terms import Millis
 from kohort.wire.messages.list_config_resources import (
     ConfigResource,
@@ -35,21 +34,21 @@ def list_config_resources(
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {kind}")
     if Resource.GROUP not in wanted:
         return _answer(node, wanted, [])
-    shards = group_configs.shards_asked(node)
-    if not shards:
-        return _answer(node, wanted, [])
-    gather = Gather(call.token, shards, lambda parts: _answer(node, wanted, parts))
-    group_configs.ask_all(node, call, [gather.part(index) for index in range(shards)])
+    shards = [shard for _, shard in sorted(node.cluster.drivers.items())]
+    ask_every_shard(
+        node,
+        call,
+        shards,
+        ListConfiguredGroups(),
+        lambda parts: _answer(node, wanted, parts),
+        lambda part: ErrorCode.NONE if part.error is None else part.error.code,
+    )
     return None
 
 
 def _answer(
     node: Node, wanted: list[int], parts: list[ConfiguredGroups]
 ) -> ListConfigResourcesResponse:
-    for part in parts:
-        # A shard that fails now, after it was asked, answers NOT_COORDINATOR.
-        if part.error is not None and part.error.code != ErrorCode.NOT_COORDINATOR:
-            return ListConfigResourcesResponse(error_code=part.error.code)
     cluster = node.cluster
     brokers = [str(broker.id) for broker in cluster.placement.brokers]
     names: dict[int, list[str]] = {

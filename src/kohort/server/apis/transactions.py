@@ -7,7 +7,6 @@ from typing import Any
 
 from kohort.coordinator.effects import Call, Client, Producer
 from kohort.errors import ApiError, ErrorCode
-from kohort.runtime.driver import Condition
 from kohort.server.access import (
     CLUSTER,
     CLUSTER_ACTION,
@@ -21,6 +20,7 @@ from kohort.server.access import (
     check,
     refusal,
 )
+from kohort.server.apis.every_shard import ask_every_shard
 from kohort.server.catalog import OFFSETS_TOPIC
 from kohort.server.hosted import TransactionDriver
 from kohort.server.node import Node
@@ -219,16 +219,11 @@ def describe(node: Node, call: Call[DescribeTransactionsRequest]) -> None:
 
 
 def list_transactions(node: Node, call: Call[ListTransactionsRequest]) -> None:
-    """The ids of this node that the client may describe. An id of a log that cannot be read is left
-    out; while a log is being read, that is the answer.
-    """
+    """The ids of this node that the client may describe."""
     may, client = node.cluster.may, call.client
     matching(call.request.transactional_id_pattern)  # where no log is asked, it is refused as well
 
     def merge(parts: list[ListTransactionsResponse]) -> ListTransactionsResponse:
-        for part in parts:
-            if part.error_code not in (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR):
-                return part
         return ListTransactionsResponse(
             unknown_state_filters=list(
                 dict.fromkeys(name for part in parts for name in part.unknown_state_filters)
@@ -241,11 +236,4 @@ def list_transactions(node: Node, call: Call[ListTransactionsRequest]) -> None:
             ],
         )
 
-    drivers = [driver for driver in node.transactors() if driver.condition is not Condition.FAILED]
-    if not drivers:
-        call.token.answer(merge([]))
-        return
-    gather = Gather(call.token, len(drivers), merge)
-    for index, driver in enumerate(drivers):
-        part = Call(gather.part(index), call.request, call.version, client)
-        node.cluster.submit(driver, part)
+    ask_every_shard(node, call, node.transactors(), call.request, merge)

@@ -1,0 +1,55 @@
+"""An answer in which every shard of a node, or of the cluster, has its part: a listing.
+
+A listing that leaves something out must not look whole. Of a shard that has failed for good nothing
+is known, and Metadata says that nobody leads its partition: it is left out, as upstream leaves out
+what it does not lead, so that the others can be listed. A shard that is read from its log, or will
+be in a moment, makes the whole answer COORDINATOR_LOAD_IN_PROGRESS: clients ask again.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kohort.coordinator.effects import Call
+from kohort.errors import ApiError, ErrorCode
+from kohort.runtime.driver import Condition
+from kohort.server.hosted import Driver, TransactionDriver
+from kohort.server.node import Node
+from kohort.server.tokens import Gather
+
+
+def ask_every_shard(
+    node: Node,
+    call: Call[Any],
+    shards: Iterable[Driver | TransactionDriver],
+    question: Any,
+    merge: Callable[[list[Any]], Any],
+    code_of: Callable[[Any], int] = lambda part: part.error_code,
+) -> None:
+    """Ask these shards, and answer the call by what `merge` makes of the parts; a part may have an
+    error only where its shard has failed for good meanwhile. `code_of` tells the error of a part.
+    """
+    asked = [shard for shard in shards if shard.condition is not Condition.FAILED]
+
+    def merged(parts: list[Any]) -> Any:
+        codes = (_code(shard, code_of(part)) for shard, part in zip(asked, parts, strict=True))
+        code = next(filter(None, codes), None)
+        return call.request.refused(ApiError(ErrorCode(code))) if code else merge(parts)
+
+    if not asked:
+        call.token.answer(merge([]))
+        return
+    gather = Gather(call.token, len(asked), merged)
+    for index, shard in enumerate(asked):
+        part = Call(gather.part(index), question, call.version, call.client)
+        node.cluster.submit(shard, part)
+
+
+def _code(shard: Driver | TransactionDriver, code: int) -> int:
+    """What the error of a part is to the whole answer. A shard that has failed since it was asked
+    has answered NOT_COORDINATOR.
+    """
+    if code != ErrorCode.NOT_COORDINATOR:
+        return code
+    if shard.condition is Condition.FAILED:
+        return ErrorCode.NONE
+    return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
