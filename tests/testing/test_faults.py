@@ -232,8 +232,10 @@ def test_a_full_disk(broker, client):
     with broker.faults.full_disk():
         assert client.produce("t", b"x").error_code == 56
         assert client.commit("full", "t", 1) != 0
+        assert client.committed("full") == {}, "who reads is served"
+        assert client.commit("full", "t", 1) != 0
     assert client.produce("t", b"x").error_code == 0
-    assert client.committed("full") == {}
+    assert client.commit("full", "t", 2) == 0, "at once"
 
 
 def test_no_disk_is_never_full():

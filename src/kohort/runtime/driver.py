@@ -180,6 +180,10 @@ class PartitionDriver(Generic[M]):
             self._retry_at = Millis(self._retry_at + by_ms)
         self._writes_from = Millis(self._writes_from + by_ms)
 
+    def try_writes(self) -> None:
+        """The next write is tried, however short ago one was refused: there is room again."""
+        self._writes_from = Millis(0)
+
     def topics_changed(self, topics: Topics, now: Millis) -> None:
         """Give the machine the next image of the topics; `turn` does what follows from it."""
         follows = self.machine.topics_changed(topics, now)

@@ -174,6 +174,12 @@ class Cluster:
                 partition.failed = True
                 self.observe.warning(f"{partition} is not closed in order: {error}")
 
+    def try_writes(self) -> None:
+        """Somebody who knows says that the disk has room again."""
+        for drivers in self._drivers.values():
+            for driver in drivers.values():
+                driver.try_writes()
+
     @property
     def busy(self) -> bool:
         """Whether something is under way that ends by itself, without time and without requests."""

@@ -148,6 +148,8 @@ class Stage:
         if self._plan.data_dir is None:
             raise KohortError("a broker in memory has no disk that could be full")
         self._disk.full = full
+        if not full and self._broker.cluster is not None:
+            self._broker.cluster.try_writes()
 
     async def move(self, group: str, index: int | None) -> int:
         """Let another node coordinate a group, and the others of its partition; its index."""
