@@ -1,13 +1,16 @@
 """What a test asks by the protocol, of any broker; `Broker` and `groups` show most of it."""
 
 import asyncio
+from time import sleep
 
 import pytest
 
+from kohort import Producer
 from kohort.client.admin.views import TopicPartition
 from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.server.broker import Broker
-from kohort.testing import asking
+from kohort.testing import Broker as KitBroker
+from kohort.testing import asking, disk
 from kohort.testing.asking import Asker
 from kohort.wire.batch import build, build_marker
 from kohort.wire.batch.reading import Record
@@ -15,16 +18,23 @@ from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeat
 from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kohort.wire.messages.leave_group import LeaveGroupRequest
 
+SLOW_SYNC_S = 0.05
 JOIN_AT_ONCE = 3  # the last version of JoinGroup without MEMBER_ID_REQUIRED
 
 
 def asked(play, **settings):
+    return played(lambda asker, _: play(asker), **settings)
+
+
+def played(play, **settings):
+    """What `play` returns, given an asker and where its broker is."""
+
     async def whole():
         async with Broker({"offsets.topic.num.partitions": 2, **settings}) as broker:
             asker = Asker(broker.bootstrap)
             try:
                 await asker.create_topic("t", 2, 1, {})
-                return await play(asker)
+                return await play(asker, broker.bootstrap)
             finally:
                 await asker.close()
 
@@ -128,3 +138,35 @@ def test_what_becomes_of_members_that_are_removed(join, monkeypatch):
         assert await asker.remove_members("g", None) == 1
 
     asked(play, **{"group.initial.rebalance.delay.ms": 0})
+
+
+def test_what_a_transaction_has_committed_is_there_at_once(monkeypatch):
+    """The answer to a commit comes before its markers are durable."""
+    monkeypatch.setattr(disk._MemoryFile, "sync", lambda _self: sleep(SLOW_SYNC_S))
+
+    async def play(broker, topic, group):
+        async with Producer(
+            bootstrap_servers=broker.bootstrap, linger_ms=0, transactional_id="it"
+        ) as producer:
+            async with producer.transaction():
+                await producer.send(topic, b"record")
+            assert [record.value for record in broker.read(topic)] == [b"record"]
+            async with producer.transaction():
+                await producer.send_offsets_to_transaction({(topic, 0): 1}, group.id)
+            assert group.committed() == {(topic, 0): 1}
+
+    with KitBroker() as broker:
+        asyncio.run(play(broker, broker.create_topic("t"), broker.groups["g"]))
+
+
+def test_an_open_transaction_holds_up_nobody_who_looks(monkeypatch):
+    monkeypatch.setattr(asking, "DECIDED_S", 30.0)
+
+    async def play(asker, bootstrap):
+        async with Producer(bootstrap_servers=bootstrap, transactional_id="it") as producer:
+            await producer.begin_transaction()
+            await producer.send_and_wait("t", b"open", partition=0)
+            async with asyncio.timeout(10):
+                return await asker.read("t", 0, "read_committed")
+
+    assert played(play) == []

@@ -13,6 +13,7 @@ from kohort.client.admin import groups, listings, offsets, topics
 from kohort.client.admin.rounds import settle
 from kohort.client.admin.views import GroupDescription, MemberDescription, NewTopic
 from kohort.client.cluster import Cluster, Node
+from kohort.client.connection import software_version
 from kohort.client.fetch import BY_NAME
 from kohort.client.fetching.decoding import Aborted
 from kohort.client.produce import append
@@ -25,6 +26,7 @@ from kohort.terms import GroupType, TopicId, TopicPartition
 from kohort.testing.gate import OWN_CLIENT_ID
 from kohort.testing.history import GroupRecord, group_of
 from kohort.testing.records import Record, from_wire
+from kohort.transactions.transaction import TransactionState
 from kohort.wire.batch import build_records, check, records, walk
 from kohort.wire.batch.reading import Record as WireRecord
 from kohort.wire.messages.consumer_group_heartbeat import (
@@ -33,6 +35,10 @@ from kohort.wire.messages.consumer_group_heartbeat import (
 )
 from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from kohort.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from kohort.wire.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
 from kohort.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -42,6 +48,9 @@ from kohort.wire.messages.offset_commit import (
 
 Isolation = Literal["read_committed", "read_uncommitted"]
 ANSWER_S = 30.0
+DECIDED_S = 2.0
+DECIDED_LOOK_S = 0.002
+DECIDED = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 OFFSETS_TOPIC = "__consumer_offsets"
 FETCH_BYTES = 8 << 20
 BATCH_BYTES = 512 << 10  # below max.message.bytes by default
@@ -49,6 +58,7 @@ _RECORD_BYTES = 40  # of a record beside its contents, at most
 COMMIT_BY_NAME = 9  # the last version of OffsetCommit that names topics
 _LEAVES = -1  # the epoch of a member that leaves (KIP-848)
 _GONE = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND})
+software_version()  # is known from here on: a test may patch what it asks
 
 
 class Asker:
@@ -141,6 +151,8 @@ class Asker:
         offset.
         """
         committed = isolation_level == "read_committed"
+        if committed:
+            await self._end_decided()
         places = (
             await self._partitions(topic)
             if partition is None
@@ -160,6 +172,30 @@ class Asker:
                 )
                 at = _end_of(data, at)
         return found
+
+    async def _end_decided(self) -> None:
+        """Wait a while for the transactions that are decided to end in all their partitions. A
+        coordinator acknowledges a commit when it is decided, so a test that looks at once would see
+        nothing of it now and then.
+        """
+        deadline = _now() + DECIDED_S
+        nodes = (await self._cluster.nodes(_deadline())).values()
+        while nodes and _now() < deadline:
+            ending = await asyncio.gather(*(self._is_ending(node, deadline) for node in nodes))
+            nodes = [node for node, some in zip(nodes, ending, strict=True) if some]
+            if nodes:
+                await asyncio.sleep(DECIDED_LOOK_S)
+
+    async def _is_ending(self, node: Node, deadline: float) -> bool:
+        """Whether markers of decided transactions are on their way from this node."""
+        request = ListTransactionsRequest(state_filters=[state.value for state in DECIDED])
+        try:
+            answer: ListTransactionsResponse = await self._cluster.ask(
+                node, request, deadline=deadline
+            )
+        except ApiError:  # an old broker, or none: what was asked for tells what is wrong
+            return False
+        return bool(answer.transaction_states)
 
     async def _fetch(
         self, place: TopicPartition, offset: int, *, committed: bool
@@ -234,6 +270,7 @@ class Asker:
         return outcome[group]
 
     async def committed(self, group: str) -> dict[TopicPartition, int]:
+        await self._end_decided()
         found = await offsets.list_group_offsets(
             self._cluster, {group: None}, require_stable=False, deadline=_deadline()
         )
