@@ -3,6 +3,7 @@
 from random import Random
 
 import pytest
+from tests.storage.starts import begin_at, retain
 
 from kohort.wire import batch as batches
 
@@ -55,6 +56,14 @@ class LogContract:
         assert epochs == [epochs[0] + number for number in range(3)]
         found = [batches.header_at(data).partition_leader_epoch for data in log.read(0, ALL)]
         assert found == epochs
+
+    def test_a_look_for_room_leaves_nothing(self, log):
+        written = filled(log, 3)
+        before = (log.end, log.size_bytes)
+        log.try_room()
+        assert (log.end, log.size_bytes) == before
+        written += filled(log, 2)
+        assert list(log.read(0, ALL)) == written
 
     def test_append_gives_offsets(self, log):
         assert log.append(batch("a", "b"), 2) == 2
@@ -143,7 +152,7 @@ class LogContract:
         log.append(batches.build_records(records), 3)
         assert log.find_timestamp(6) == (50, 1)
         assert log.find_timestamp(51) is None
-        log.truncate_before(2)
+        begin_at(log, 2)
         assert log.find_timestamp(6) == (20, 2)
 
     def test_headers(self, log):
@@ -156,7 +165,7 @@ class LogContract:
         assert recent == every[-len(recent) :]
         assert 5 <= len(recent) < 40
         assert log.first_since(2000) >= every[-1].base_offset
-        log.truncate_before(30)
+        begin_at(log, 30)
         assert [one.last_offset >= 30 for one in log.headers(0)].count(False) == 0
         assert log.first_since(0) == 30
 
@@ -165,7 +174,7 @@ class LogContract:
         filled(log, 20)
         reading = log.headers(0)
         seen = [next(reading).base_offset for _ in range(5)]
-        log.truncate_before(10)
+        begin_at(log, 10)
         filled(log, 20)
         seen += [one.base_offset for one in reading]
 
@@ -174,31 +183,31 @@ class LogContract:
         assert seen[-len(every) :] == every
         assert len(every) >= 30
 
-    def test_truncate_before(self, log):
+    def test_a_log_begins_later(self, log):
         filled(log, 30)
         before = values(log)
-        log.truncate_before(7)
+        begin_at(log, 7)
         assert log.start == 7
         left = values(log)
         assert left == [one for one in before if one[0] >= left[0][0]]
         assert left[0][0] <= 7  # the batch that holds the start is read whole
-        log.truncate_before(3)
+        begin_at(log, 3)
         assert log.start == 7
-        log.truncate_before(log.end)
+        begin_at(log, log.end)
         assert log.start == log.end
         assert log.append(batch("next"), 1) == log.end
         assert values(log)[-1] == (log.end - 1, "next")
 
     def test_retention_by_time(self, log):
         filled(log, 40)  # at 1000, 1001, … 1039
-        log.apply_retention(1039, -1, -1)
+        retain(log, 1039, -1, -1)
         assert log.start == 0
-        start = log.apply_retention(1050, 30, -1)
+        start = retain(log, 1050, 30, -1)
         assert start == log.start
         times = [batches.header_at(data).max_timestamp for data in log.read(log.start, ALL)]
         assert times[-1] == 1039
         end = log.end
-        assert log.apply_retention(5000, 30, -1) == end
+        assert retain(log, 5000, 30, -1) == end
         assert (log.start, log.end) == (end, end)
         assert log.size_bytes == 0
         assert list(log.read(end, ALL)) == []
@@ -207,9 +216,9 @@ class LogContract:
     def test_retention_by_size(self, log):
         filled(log, 40)
         size = log.size_bytes
-        log.apply_retention(0, -1, size)
+        retain(log, 0, -1, size)
         assert log.start == 0
-        log.apply_retention(0, -1, size // 2)
+        retain(log, 0, -1, size // 2)
         assert log.size_bytes >= size // 2
         assert values(log)[-1][1] == "39-0"
 

@@ -3,11 +3,19 @@ import os
 import subprocess
 import sys
 from threading import Event, Thread
+from unittest import mock
 
 import pytest
 
 from kohort.storage import files as files_module
-from kohort.storage.files import DiskFiles, ReadOnlyFiles, is_in_use, read_whole, replace_whole
+from kohort.storage.files import (
+    DiskFiles,
+    ReadOnlyFiles,
+    is_in_use,
+    read_whole,
+    replace_whole,
+    system,
+)
 
 
 @pytest.fixture
@@ -35,8 +43,8 @@ def test_a_file_is_addressed_by_position(files, tmp_path):
 def test_short_writes_and_reads_are_finished(files, tmp_path, monkeypatch):
     file = files.open(f"{tmp_path}/one")
     pwrite, pread = os.pwrite, os.pread
-    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: pwrite(fd, data[:3], at))
-    monkeypatch.setattr(os, "pread", lambda fd, count, at: pread(fd, min(count, 2), at))
+    monkeypatch.setattr(system, "pwrite", lambda fd, data, at: pwrite(fd, data[:3], at))
+    monkeypatch.setattr(system, "pread", lambda fd, count, at: pread(fd, min(count, 2), at))
     file.write(0, b"0123456789")
     assert file.read(0, 10) == b"0123456789"
     assert file.read(7, 10) == b"789"
@@ -213,3 +221,32 @@ def test_what_is_not_there_is_neither_renamed_nor_removed(files, tmp_path):
 
 def test_there_is_a_sync_on_every_system():
     assert files_module._sync_data in {getattr(os, "fdatasync", os.fsync), os.fsync}
+
+
+@pytest.mark.parametrize("what", ["file", "link to nothing", "below a file"])
+def test_what_stands_in_the_place_of_a_directory_is_refused(files, tmp_path, what):
+    place = tmp_path / "place"
+    if what == "link to nothing":
+        place.symlink_to(tmp_path / "nothing")
+    else:
+        place.touch()
+    wanted = place / "one" if what == "below a file" else place
+    with pytest.raises(NotADirectoryError if what == "below a file" else FileExistsError):
+        files.make_directory(str(wanted))
+    assert [one.name for one in tmp_path.iterdir()] == ["place"]
+
+
+def test_a_directory_is_made_with_those_above_it(files, tmp_path):
+    above = [str(tmp_path / "one"), str(tmp_path / "one" / "two")]
+    assert files.make_directory(above[1]) == above
+    assert files.make_directory(above[1]) == []
+    assert files.make_directory(f"{tmp_path}/three/")[0] == f"{tmp_path}/three"
+    assert (tmp_path / "three").is_dir()
+
+
+def test_what_a_test_patches_is_not_asked(tmp_path):
+    (tmp_path / "a").touch()
+    with mock.patch("os.listdir", return_value=[]), mock.patch("os.open", side_effect=OSError):
+        assert DiskFiles().names(str(tmp_path)) == ["a"]
+        DiskFiles().open(str(tmp_path / "a")).close()
+    assert system.listdir is os.listdir

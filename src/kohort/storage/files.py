@@ -4,9 +4,9 @@ import errno
 import os
 import stat
 from contextlib import suppress
-from pathlib import Path
 from threading import Lock
-from typing import ClassVar, Protocol
+from types import SimpleNamespace
+from typing import Any, ClassVar, Protocol
 
 try:
     import fcntl
@@ -15,8 +15,13 @@ except ImportError:  # Windows: a broker in memory needs no lock
 
 DAMAGED_SUFFIX = ".damaged"
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
-_TO_WRITE = os.O_RDWR | os.O_CREAT | _NO_LINK
+_TO_REWRITE = os.O_RDWR | _NO_LINK
+_TO_WRITE = _TO_REWRITE | os.O_CREAT
 _PRIVATE = 0o600
+system: Any = SimpleNamespace(**vars(os))
+"""The calls of the system, as they were when this module was loaded: a test in whose process a
+broker runs may patch those of `os`, or stand another file system in their place.
+"""
 _sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
 
 
@@ -46,6 +51,9 @@ class Files(Protocol):
 
     def open(self, path: str) -> File:
         """For reading and writing; an empty file when there is none. A link is refused."""
+
+    def reopen(self, path: str) -> File:
+        """As `open`, of a file that is there. FileNotFoundError: there is none."""
 
     def create(self, path: str, *, private: bool = False) -> File:
         """A new file in the place of whatever has the name: nothing is written through a link.
@@ -89,23 +97,23 @@ class DiskFile:
         # Without O_NONBLOCK the opening of a fifo would wait for a writer.
         flags |= os.O_CLOEXEC | os.O_NONBLOCK
         try:
-            self._descriptor = os.open(path, flags, _PRIVATE if private else 0o644)
+            self._descriptor = system.open(path, flags, _PRIVATE if private else 0o644)
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise OSError(errno.ELOOP, "it is a link, expected a file", path) from error
             raise
-        if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+        if not stat.S_ISREG(system.fstat(self._descriptor).st_mode):
             self.close()
             raise OSError(errno.EINVAL, "it is no regular file", path)
 
     def read(self, position: int, count: int) -> bytes:
-        data = os.pread(self._descriptor, count, position)
+        data: bytes = system.pread(self._descriptor, count, position)
         if len(data) == count or not data:
             return data
         parts = [data]
         left = count - len(data)
         while left > 0:  # a read is cut at 2 GiB, or by the end of the file
-            data = os.pread(self._descriptor, left, position + count - left)
+            data = system.pread(self._descriptor, left, position + count - left)
             if not data:
                 break
             parts.append(data)
@@ -113,15 +121,16 @@ class DiskFile:
         return b"".join(parts)
 
     def write(self, position: int, data: bytes) -> None:
-        written = os.pwrite(self._descriptor, data, position)
+        written = system.pwrite(self._descriptor, data, position)
         while written < len(data):
-            written += os.pwrite(self._descriptor, data[written:], position + written)
+            written += system.pwrite(self._descriptor, data[written:], position + written)
 
     def size(self) -> int:
-        return os.fstat(self._descriptor).st_size
+        size: int = system.fstat(self._descriptor).st_size
+        return size
 
     def truncate(self, size: int) -> None:
-        os.ftruncate(self._descriptor, size)
+        system.ftruncate(self._descriptor, size)
 
     def sync(self) -> None:
         # The system tells one caller of a descriptor that a write was lost, and only once. Of two
@@ -138,7 +147,7 @@ class DiskFile:
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            os.close(descriptor)
+            system.close(descriptor)
 
     def __del__(self) -> None:
         if getattr(self, "_descriptor", -1) >= 0:
@@ -154,20 +163,21 @@ class _LockedFile(DiskFile):
         _check_locks(path)
         # POSIX locks do not keep a process from itself, and closing a second descriptor of the file
         # would drop the lock: so our own are looked up before the file is opened.
-        if os.path.exists(path) and _identity(os.stat(path)) in self.held:  # noqa: PTH110, PTH116
+        known = status_or_none(path)
+        if known is not None and _identity(known) in self.held:
             raise BlockingIOError(f"{path} is locked by this process")
         super().__init__(path)
         # Java's FileLock is the same kind of lock, so a Kafka broker is kept out too.
         fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._directory = _locked_directory(os.path.dirname(path) or ".")  # noqa: PTH120
-        self._identity = _identity(os.fstat(self._descriptor))
+        self._identity = _identity(system.fstat(self._descriptor))
         self.held[self._identity] = None
 
     def close(self) -> None:
         self.held.pop(getattr(self, "_identity", (-1, -1)), None)
         directory, self._directory = getattr(self, "_directory", -1), -1
         if directory >= 0:
-            os.close(directory)
+            system.close(directory)
         super().close()
 
 
@@ -181,15 +191,24 @@ def _locked_directory(path: str) -> int:
     """A descriptor of a directory that is locked too: a lock file can be removed, and another one
     of that name would be free. BlockingIOError: somebody has it.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor: int = system.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        os.close(descriptor)
+        system.close(descriptor)
         raise
     except OSError:  # a network file system may not lock directories: the file has to do
         pass
     return descriptor
+
+
+def status_or_none(path: str) -> os.stat_result | None:
+    """Of what a path leads to; None where that is nothing. May raise OSError."""
+    try:
+        status: os.stat_result = system.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return status
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:
@@ -202,48 +221,66 @@ class DiskFiles:
     def open(self, path: str) -> File:
         return DiskFile(path)
 
+    def reopen(self, path: str) -> File:
+        return DiskFile(path, _TO_REWRITE)
+
     def create(self, path: str, *, private: bool = False) -> File:
         self.unlink(path)
         return DiskFile(path, _TO_WRITE | os.O_EXCL, private=private)
 
     def make_private(self, path: str) -> None:
         with suppress(OSError):  # the next one who opens it is told
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | _NO_LINK)
+            descriptor = system.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | _NO_LINK)
             try:
-                os.fchmod(descriptor, _PRIVATE)
+                system.fchmod(descriptor, _PRIVATE)
             finally:
-                os.close(descriptor)
+                system.close(descriptor)
 
     def is_link(self, path: str) -> bool:
-        return Path(path).is_symlink()
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return stat.S_ISLNK(system.lstat(path).st_mode)
+        return False
 
     def names(self, directory: str) -> list[str]:
         try:
-            return sorted(os.listdir(directory))  # noqa: PTH208  (names, not paths)
+            return sorted(system.listdir(directory))
         except FileNotFoundError:
             return []
 
     def make_directory(self, path: str) -> list[str]:
-        wanted = Path(path)
-        made = [str(folder) for folder in (wanted, *wanted.parents) if not folder.exists()]
-        wanted.mkdir(parents=True, exist_ok=True)
-        return made[::-1]
+        missing: list[str] = []
+        folder = path
+        while folder and status_or_none(folder) is None:
+            missing.append(folder)
+            folder = os.path.dirname(folder)  # noqa: PTH120  (paths are text here)
+        for folder in reversed(missing):
+            self.make_folder(folder)
+        there = status_or_none(path)
+        if there is None or not stat.S_ISDIR(there.st_mode):  # a file, or a link to nothing
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        return missing[::-1]
+
+    def make_folder(self, path: str) -> None:
+        """One folder; fine where somebody else has made it meanwhile."""
+        with suppress(FileExistsError):
+            system.mkdir(path)
 
     def remove_directory(self, path: str) -> None:
-        Path(path).rmdir()
+        system.rmdir(path)
 
     def rename(self, old: str, new: str) -> None:
-        Path(old).replace(new)
+        system.replace(old, new)
 
     def unlink(self, path: str) -> None:
-        Path(path).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            system.unlink(path)
 
     def sync_directory(self, path: str) -> None:
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = system.open(path, os.O_RDONLY)
         try:
-            os.fsync(descriptor)
+            system.fsync(descriptor)
         finally:
-            os.close(descriptor)
+            system.close(descriptor)
 
     def lock(self, path: str) -> File:
         return _LockedFile(path)
@@ -254,6 +291,9 @@ class ReadOnlyFiles(DiskFiles):
 
     def open(self, path: str) -> File:
         return DiskFile(path, os.O_RDONLY)
+
+    def reopen(self, path: str) -> File:
+        return self.open(path)
 
     def create(self, path: str, *, private: bool = False) -> File:
         del private
@@ -290,7 +330,7 @@ def is_in_use(directory: str) -> bool:
     OSError.
     """
     _check_locks(directory)
-    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = system.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -298,7 +338,7 @@ def is_in_use(directory: str) -> bool:
     except OSError:
         return False
     finally:
-        os.close(descriptor)
+        system.close(descriptor)
     return False
 
 
