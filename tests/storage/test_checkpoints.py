@@ -35,7 +35,7 @@ def test_start_offsets(tmp_path):
     files = DiskFiles()
     folder = f"{tmp_path}/a-b-3"
     files.make_directory(folder)
-    checkpoints.write_start_offset(files, folder, 12)
+    checkpoints.write_start_offsets(files, folder, {("a-b", 3): 12})
     assert (tmp_path / "a-b-3" / checkpoints.START_OFFSETS).read_text() == "0\n1\na-b 3 12\n"
     assert checkpoints.start_offsets(files, folder) == {("a-b", 3): 12}
 

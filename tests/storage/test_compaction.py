@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests import golden_logs
 from tests.storage.contract import ALL
+from tests.storage.starts import begin_at
 
 from kohort.errors import StorageError
 from kohort.sim.disk import Crashed, MemoryFiles
@@ -336,7 +337,7 @@ def test_retention_may_be_quicker(disk):
         put(log, (f"{number % 3}", f"{number}" * 20))
     steps = compact(log, disk, CleaningRules(now=2000))
     next(steps)
-    log.truncate_before(log.active.base_offset)
+    begin_at(log, log.active.base_offset)
     assert list(steps)
     assert log.start == log.active.base_offset
     assert len(log.closed) == 0

@@ -1,5 +1,6 @@
 import pytest
 from tests.storage.contract import LogContract, batch, values
+from tests.storage.starts import begin_at
 
 from kohort.storage.log import Log
 from kohort.storage.memory import MemoryLog
@@ -22,6 +23,6 @@ def test_a_reader_goes_on_while_the_log_is_cut_from_the_front():
         log.append(batch(name), 1)
     reader = log.read(0, 1 << 60)
     next(reader)
-    log.truncate_before(2)
+    begin_at(log, 2)
     assert len(list(reader)) == 2
     assert values(log) == [(2, "c"), (3, "d")]

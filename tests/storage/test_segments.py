@@ -1,18 +1,21 @@
 """Segments of a log: rolled, read, cut, told by their files; and a disk that refuses or crashes."""
 
 import errno
+from contextlib import nullcontext
 
 import pytest
 from tests import golden_logs
 from tests.storage.contract import ALL, batch, filled, values
+from tests.storage.starts import begin_at, retain
 
 from kohort.errors import Broken, StorageError
 from kohort.sim.disk import Crashed, MemoryFiles
 from kohort.storage import checkpoints
+from kohort.storage.directory import delete_partition
 from kohort.storage.files import DiskFiles, make_durable_directory, replace_whole
 from kohort.storage.log import Log, LogConfig
 from kohort.storage.recovery import Promise
-from kohort.storage.segments import SegmentLog, delete_partition
+from kohort.storage.segments import SegmentLog
 from kohort.wire import batch as batches
 
 FOLDER = "/data/topic-0"
@@ -49,7 +52,7 @@ def test_everything_is_there_after_opening_again():
         lambda log: log.max_timestamp == 1039,
         lambda log: log.find_timestamp(5000) is None,
         lambda log: len(list(log.headers(0))) == 40,
-        lambda log: log.apply_retention(1039, 1039, -1) == 0,
+        lambda log: retain(log, 1039, 1039, -1) == 0,
     ],
 )
 def test_the_records_of_large_batches_are_not_read_for_what_headers_tell(look):
@@ -97,7 +100,7 @@ def test_headers_go_on_where_segments_were_cleaned_meanwhile():
     file = disk.open(path)
     file.write(0, b"".join(data for one in cleaned for _, data in one.chunks()))
     file.sync()
-    log.replace(cleaned, 0)
+    log.replace(cleaned, log.opened(0, ".log.swap"))
     seen += [one.base_offset for one in reading]
 
     assert seen == [batches.peek(data).base_offset for data in log.read(0, ALL)]
@@ -153,12 +156,25 @@ def test_retention_takes_whole_segments():
     filled(log, 30)
     names = log_files(disk)
     second = int(names[1][:20])
-    log.truncate_before(second)
+    begin_at(log, second)
     assert log_files(disk) == names[1:]
-    log.truncate_before(second + 1)
+    begin_at(log, second + 1)
     assert log_files(disk) == names[1:]
     again = opened(disk)
     assert again.start == second + 1
+
+
+def test_no_file_goes_that_the_folder_does_not_know_to_be_gone():
+    """The start has moved on since that was noted."""
+    disk = MemoryFiles()
+    log = opened(disk)
+    filled(log, 30)
+    noted, beyond = log.closed[1].base_offset, log.closed[2].base_offset
+    log.note_start(noted)
+    log.move_start(beyond)
+    assert [log.remove_oldest() for _ in range(3)] == [True, False, False]
+    assert log.has_old_files
+    assert opened(disk, promise=Promise(synced=log.end)).start == noted
 
 
 @pytest.mark.parametrize("kept", [0, 1, 2])
@@ -527,7 +543,7 @@ def work(disk, told):
         if number % 3 == 2:
             told["durable"] = log.sync()
         if number == 7:
-            log.truncate_before(4)
+            begin_at(log, 4)
             told["start"] = 4
 
 
@@ -567,7 +583,7 @@ def test_offsets_are_not_given_out_twice_when_the_start_is_all_that_is_left():
     disk = MemoryFiles()
     log = opened(disk)
     filled(log, 2)
-    log.truncate_before(log.end)
+    begin_at(log, log.end)
     end = log.end
     log = opened(disk.after_power_loss())
     assert (log.start, log.end) == (end, end)
@@ -644,6 +660,43 @@ def test_the_start_that_kafka_knew_is_kept():
     disk = MemoryFiles()
     filled(opened(disk), 20)
     assert opened(disk, known_start=9).start == 9
+
+
+@pytest.mark.parametrize("room", [None, 0, 100])
+def test_a_crash_while_it_looks_for_room_loses_nothing(room):
+    step, crashed = 0, True
+    while crashed:
+        step += 1
+        disk = MemoryFiles()
+        log = opened(disk)
+        written = filled(log, 10)
+        log.sync()
+        disk.room_bytes = room
+        disk.crash_at = disk.steps + step
+        try:
+            with nullcontext() if room is None else pytest.raises(StorageError, match="No space"):
+                log.try_room()
+            crashed = False
+        except Crashed:
+            again = opened(disk.after_crash())
+            assert list(again.read(0, ALL)) == written
+    assert step > 2
+    assert list(log.read(0, ALL)) == written
+
+
+def test_where_nothing_can_be_taken_back_there_is_no_room():
+    disk = MemoryFiles()
+    log = opened(disk)
+    written = filled(log, 3)
+    log.sync()
+    disk.refuses_truncate = True
+    for _ in range(2):
+        with pytest.raises(StorageError, match="torn tail"):
+            log.try_room()
+    assert list(opened(disk.after_crash()).read(0, ALL)) == written
+    disk.refuses_truncate = False
+    log.try_room()
+    assert list(log.read(0, ALL)) == written
 
 
 def test_long_names_can_be_deleted(tmp_path):

@@ -3,6 +3,7 @@
 import pytest
 from tests.storage.contract import ALL, batch
 from tests.storage.logs import CONFIG, END, FOLDER, PATH, contents, segment, three_segments
+from tests.storage.starts import begin_at
 
 from kohort.errors import Broken
 from kohort.storage import checkpoints
@@ -18,7 +19,7 @@ STOPPED = Promise(synced=END, clean=True)
 
 
 def own(disk, offset):
-    checkpoints.write_start_offset(disk, FOLDER, offset)
+    checkpoints.write_start_offsets(disk, FOLDER, {PLACE: offset})
     return 0
 
 
@@ -92,7 +93,7 @@ def test_the_start_never_passes_what_is_synced():
     disk = three_segments()
     log = SegmentLog(FOLDER, disk, CONFIG, promise=CRASHED)
     log.append(batch("unsynced"), 1)
-    log.truncate_before(log.end)
+    begin_at(log, log.end)
     left = disk.after_power_loss()
     log = SegmentLog(FOLDER, left, CONFIG, promise=CRASHED)
     assert (log.start, log.end) == (END + 1, END + 1)

@@ -216,6 +216,11 @@ class MemoryFiles:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         return MemoryFile(self, found, path)
 
+    def reopen(self, path: str) -> MemoryFile:
+        if self._at(path) is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return self.open(path)
+
     def create(self, path: str, *, private: bool = False) -> MemoryFile:
         del private
         self.unlink(path)

@@ -2,7 +2,8 @@
 
 `leader-epoch-checkpoint` (version, count, then `epoch offset` a line), `partition.metadata`
 (`version: 0`, `topic_id: …`), and `log-start-offset-checkpoint` (version, count, then `topic
-partition offset` a line), which Kafka keeps once per directory of logs and we once per partition.
+partition offset` a line): once per directory of logs, as Kafka keeps it, where DeleteRecords lets
+logs begin, and once per partition where its log began when segments were last removed.
 `recovery-point-offset-checkpoint` is once per directory and written likewise: everything before an
 offset was synced. `known-holes-checkpoint` is ours alone (`first next` a line): what is missing
 between two segments, and was when the log came to us or was repaired.
@@ -84,24 +85,22 @@ def write_holes(files: Files, directory: str, known: Iterable[tuple[Offset, Offs
     _write_rows(files, directory, HOLES, lines)
 
 
-def write_start_offset(files: Files, directory: str, offset: Offset) -> None:
-    """Beside a partition's segments; nothing to say when the folder is not named as a partition."""
-    folder = directory.rpartition("/")[2]
-    topic, index = split_name(folder) or (folder, 0)
-    write_start_offsets(files, directory, {(topic, index): offset})
-
-
-def move_start_offset(files: Files, directory: str, before: Offset, start: Offset) -> None:
-    """Let a log begin at `start`, where it has begun at `before`. Raises StorageError, and then a
-    restart finds the former start, also behind a loss of power; or UnsettledError where it may find
-    either, as the disk has taken both names and vouches for none.
+def move_start_offsets(
+    files: Files,
+    directory: str,
+    before: Mapping[tuple[str, int], Offset],
+    starts: Mapping[tuple[str, int], Offset],
+) -> None:
+    """Let logs begin at `starts`, where they have begun at `before`. Raises StorageError, and then
+    a restart finds the former starts, also behind a loss of power; or UnsettledError where it may
+    find either, as the disk has taken both names and vouches for none.
     """
-    reason = f"{directory}: start not moved to {start}"
+    reason = f"{directory}/{START_OFFSETS}: starts not moved"
     try:
-        write_start_offset(files, directory, start)
+        write_start_offsets(files, directory, starts)
     except UnsyncedError as error:
         try:
-            write_start_offset(files, directory, before)
+            write_start_offsets(files, directory, before)
         except OSError as worse:
             raise UnsettledError(f"{reason}: {error}; nor moved back: {worse}") from worse
         raise StorageError(f"{reason}: {error}") from error
@@ -112,6 +111,7 @@ def move_start_offset(files: Files, directory: str, before: Offset, start: Offse
 def write_start_offsets(
     files: Files, directory: str, starts: Mapping[tuple[str, int], Offset]
 ) -> None:
+    """Beside a partition's segments, or once for the logs of a directory."""
     _write_offsets(files, directory, START_OFFSETS, starts)
 
 

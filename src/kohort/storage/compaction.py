@@ -29,6 +29,7 @@ from kohort.wire.batch import DELETE_HORIZON, BatchHeader, Record
 
 _SLICE_BYTES = 128 * 1024
 _MAX_OFFSETS = (1 << 31) - 1
+_MOST_SEGMENTS = 16  # in one file: those that it replaces are open at the same time
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +107,15 @@ def compact(log: SegmentLog, files: Files, rules: CleaningRules) -> Generator[in
     for data in _slices(cleanable):
         _note_latest(latest, survey, data)
         yield len(data)
-    for group in _groups(cleanable, log.config.segment_bytes):
+    groups = list(_groups(cleanable, log.config.segment_bytes))
+    cleaned_end = ends[len(cleanable) - 1] if cleanable else log.cleaned_end
+    del closed, following, cleanable  # what was replaced is open until nobody has it any more
+    while groups:
+        group = groups.pop(0)
         if not all(segment in log.closed for segment in group):
             return  # retention was quicker
         yield from _Rewrite(log, files, rules, survey=survey, latest=latest, group=group).run()
-    if cleanable:
-        log.cleaned_end = ends[len(cleanable) - 1]
+    log.cleaned_end = cleaned_end
 
 
 def _slices(segments: list[Segment]) -> Iterator[bytes]:
@@ -141,7 +145,9 @@ def _groups(segments: list[Segment], size_limit: int) -> Iterator[list[Segment]]
     for segment in segments:
         segment.use()
         full = group and (
-            size + segment.size > size_limit or segment.end - group[0].base_offset > _MAX_OFFSETS
+            size + segment.size > size_limit
+            or len(group) == _MOST_SEGMENTS
+            or segment.end - group[0].base_offset > _MAX_OFFSETS
         )
         if full:
             yield group
@@ -190,13 +196,27 @@ class _Rewrite:
                 file.close()
             still_there = all(segment in self._log.closed for segment in self._group)
             if self._changed and still_there:
-                self._files.rename(stem + CLEANED_SUFFIX, stem + SWAP_SUFFIX)
-                self._make_count(stem + SWAP_SUFFIX)
-                self._log.replace(self._group, base)
+                self._replace(stem, base)
         except OSError as error:
             raise StorageError(f"{stem} cannot be cleaned: {error}") from error
         finally:
             self._discard(stem + CLEANED_SUFFIX)
+
+    def _replace(self, stem: str, base: Offset) -> None:
+        """Put the file in the place of its group. Somebody may be reading there: those files stay
+        open, as their names are another file's then.
+        """
+        try:
+            for segment in self._group:
+                segment.file.pin()
+            fresh = self._log.opened(base, CLEANED_SUFFIX)
+            self._files.rename(stem + CLEANED_SUFFIX, stem + SWAP_SUFFIX)
+            self._make_count(stem + SWAP_SUFFIX)
+        except OSError:
+            for segment in self._group:
+                segment.file.unpin()
+            raise
+        self._log.replace(self._group, fresh)
 
     def _make_count(self, path: str) -> None:
         """Make it durable that this file is there, or take it away again: once its segments have

@@ -19,17 +19,20 @@ from kohort.storage.files import (
     read_whole,
     remove_folder,
     replace_whole,
+    set_aside,
     sync_name,
 )
 from kohort.storage.holes import survey
 from kohort.storage.log import LogConfig
+from kohort.storage.open_files import OpenFiles
 from kohort.storage.recovery import Promise
 from kohort.storage.segment import segment_bases
-from kohort.storage.segments import SegmentLog, delete_partition
+from kohort.storage.segments import SegmentLog
 from kohort.terms import Offset, PartitionIndex, TopicId, uuid_text
 
 LOCK = ".lock"
 META_PROPERTIES = "meta.properties"
+_LONGEST_NAME = 255
 _DELETED = re.compile(r".+\.[0-9a-f]{32}-delete")
 _CLEAN_CONTENT = b'{"version":0,"brokerEpoch":-1}'  # as Kafka writes it; it reads ours
 KAFKA_METADATA = "__cluster_metadata"  # the log of a KRaft controller is nobody's topic
@@ -71,6 +74,7 @@ class LogDirectory:
         written. `new_uuid` gives 16 bytes: for the ids of cluster and directory.
         """
         self.path = path.rstrip("/") or "/"
+        self.open_files = OpenFiles(files)  # of all logs here
         self._files = files
         self._new_uuid = new_uuid
         self._names_changed = True  # perhaps, since they were last made durable
@@ -86,7 +90,7 @@ class LogDirectory:
         try:
             self._read_meta(node_id)
             self._tidy()
-            self._starts, _ = self._noted(checkpoints.start_offsets)  # Kafka's, never ours
+            self._starts, self._unread_starts = self._noted(checkpoints.start_offsets)
             self._points, self._unread = self._noted(checkpoints.recovery_points)
         except OSError as error:
             self.close()
@@ -250,7 +254,14 @@ class LogDirectory:
             clean=self._clean and not made,
             unread="" if made else self._unread,
         )
-        return SegmentLog(folder, self._files, config, known_start=known_start, promise=promise)
+        return SegmentLog(
+            folder,
+            self._files,
+            config,
+            known_start=known_start,
+            promise=promise,
+            open_files=self.open_files,
+        )
 
     def note_synced(self, points: Places) -> None:
         """Write down up to where logs have been synced. Raises StorageError.
@@ -258,6 +269,26 @@ class LogDirectory:
         Of logs that are not named, what was noted last stands.
         """
         self._write_points({**self._points, **points})
+
+    def note_starts(self, starts: Places) -> None:
+        """Write down where logs begin from now on, all with one write. Everything before must be
+        synced. Raises StorageError, and then all begin where they did, also after a restart; or
+        UnsettledError where that is not known. A start never moves back.
+        """
+        moved = dict(self._starts)
+        for place, start in starts.items():
+            moved[place] = max(start, moved.get(place, start))
+        if moved == self._starts:
+            return
+        if self._unread_starts:
+            try:
+                with suppress(FileNotFoundError):
+                    set_aside(self._files, self.path, checkpoints.START_OFFSETS)
+            except OSError as error:
+                raise StorageError(f"{self._unread_starts}; nor set aside: {error}") from error
+            self._unread_starts = ""
+        checkpoints.move_start_offsets(self._files, self.path, self._starts, moved)
+        self._starts = moved
 
     def _write_points(self, points: Places) -> None:
         if points == self._points:
@@ -352,10 +383,12 @@ class LogDirectory:
         `clean`: each log is synced, and `note_synced` has been told; nothing of it may be torn
         when it is opened again. A disk that cannot take that word is no error.
         """
-        if clean:
-            with suppress(OSError):
-                replace_whole(self._files, self.path, CLEAN_SHUTDOWN, _CLEAN_CONTENT)
-        self._lock.close()
+        try:
+            if clean:
+                with suppress(OSError):
+                    replace_whole(self._files, self.path, CLEAN_SHUTDOWN, _CLEAN_CONTENT)
+        finally:
+            self._lock.close()
 
 
 def _unusable(path: str, error: OSError) -> str:
@@ -369,3 +402,22 @@ def _unusable(path: str, error: OSError) -> str:
             if error.filename not in (None, path):
                 why = f"{error.filename}: {why}"
     return f"{path} cannot be used as data directory: {why}"
+
+
+def delete_partition(files: Files, directory: str, unique: str) -> None:
+    """Remove a partition that is not open; fine when there is none. Raises StorageError.
+
+    The folder is renamed first, as Kafka does, so that a crash leaves nothing that looks like a
+    partition; `unique` keeps two deletions of one name apart. The parent is neither listed nor
+    synced, for a topic may have thousands of partitions.
+    """
+    parent, _, name = directory.rpartition("/")
+    suffix = f".{unique}-delete"
+    going = f"{parent}/{name[: _LONGEST_NAME - len(suffix)]}{suffix}"
+    try:
+        remove_folder(files, going)
+        with suppress(FileNotFoundError):
+            files.rename(directory, going)
+        remove_folder(files, going)
+    except OSError as error:
+        raise StorageError(f"{directory} cannot be removed: {error}") from error

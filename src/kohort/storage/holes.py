@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from kohort.errors import WireError
 from kohort.storage.files import Files
+from kohort.storage.open_files import OpenFiles
 from kohort.storage.segment import Segment, segment_bases
 from kohort.terms import Offset
 
@@ -33,7 +34,7 @@ def survey(files: Files, folder: str, start: Offset) -> Survey:
             if end < base:
                 holes.append((end, base))
             end = base
-            segment = Segment(files, folder, base, interval=1 << 30)
+            segment = Segment(OpenFiles(files), folder, base, interval=1 << 30)
             for _, header in segment.headers():
                 highest = max(highest, header.producer_id)
                 if base == bases[-1] and end < header.base_offset:

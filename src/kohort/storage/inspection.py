@@ -13,6 +13,7 @@ from kohort.errors import Broken, WireError
 from kohort.storage import checkpoints
 from kohort.storage.directory import KAFKA_METADATA, Places
 from kohort.storage.files import Files
+from kohort.storage.open_files import OpenFiles
 from kohort.storage.recovery import NOTHING, Promise, never_begun, whole_batches
 from kohort.storage.segment import Holes, Segment, file_stem, segment_bases
 from kohort.storage.swaps import SWAP_SUFFIX, look_at_swap
@@ -95,7 +96,7 @@ def inspect_log(
         if end is not None and end != base and (end, base) not in holes:
             reason = f"offsets {end} to {base - 1} are missing before this file"
             found.damages.append(Damage(f"{file_stem(base)}.log", 0, 0, end, base, 0, reason))
-        segment = Segment(files, folder, base, interval=1 << 30)
+        segment = Segment(OpenFiles(files), folder, base, interval=1 << 30)
         segment.behind = behind
         strict = holes if behind is None and promise != NOTHING else None
         end = _look_at(segment, found, strict, promise if behind is None else _ALL)
@@ -182,7 +183,8 @@ _ALL = Promise(clean=True)  # of a closed segment: it was synced when the next w
 
 
 def _last_was_never_begun(files: Files, folder: str, bases: list[Offset]) -> bool:
-    before, last = (Segment(files, folder, base, interval=1 << 30) for base in bases[-2:])
+    opened = OpenFiles(files)
+    before, last = (Segment(opened, folder, base, interval=1 << 30) for base in bases[-2:])
     try:
         return never_begun(before, last)
     finally:

@@ -9,6 +9,7 @@ from kohort.terms import Millis, Offset
 from kohort.wire.batch import BatchHeader
 
 NO_TIMESTAMP = -1
+EVERY_BATCH = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,8 @@ class LogConfig:
     segment_bytes: int = 1024 * 1024 * 1024
     segment_ms: int = 7 * 24 * 60 * 60 * 1000
     index_interval_bytes: int = 4096
+    stays_open: bool = False
+    """No setting: the file that is written to is always open, as it is for a coordinator's log."""
     producer_ids_below: int = 1 << 63
     """No setting: producer ids from here on were not given by this broker."""
 
@@ -29,8 +32,8 @@ class Log(Protocol):
     whole batches, first to last, and never one that append() has not finished. Compaction leaves
     holes: the batch that follows offset n may begin later than n + 1.
 
-    Everything is called by one thread, but for sync(), which another may run while the first
-    appends and reads.
+    Everything is called by one thread, but for sync() and note_start(), which others may run while
+    the first appends and reads. Meanwhile it does not call move_start() or remove_oldest().
     """
 
     @property
@@ -80,6 +83,11 @@ class Log(Protocol):
     def mend(self) -> None:
         """Take back what a refused write may have left behind the end. Raises StorageError."""
 
+    def try_room(self) -> None:
+        """Write something behind the end and take it back. Raises StorageError where the disk
+        refuses, as it would refuse a small batch.
+        """
+
     def next_leader(self) -> None:
         """Raise the leader epoch, durably: another node leads the partition from here on. Raises
         StorageError when that could not be written; it counts all the same until a restart.
@@ -120,15 +128,42 @@ class Log(Protocol):
     def find_timestamp(self, timestamp: int) -> tuple[int, Offset] | None:
         """Time and offset of the first record that is not older than `timestamp`."""
 
-    def truncate_before(self, offset: Offset) -> None:
-        """Let the log begin at `offset`, for good: durable when the call returns. Raises
-        StorageError, and then the log begins where it did, also after a restart; UnsettledError
-        where that is not known; or Broken, as sync() does. Files that cannot be removed go with the
-        next retention.
+    def retention_start(
+        self, now: Millis, retention_ms: int, retention_bytes: int, most: int = EVERY_BATCH
+    ) -> Offset | None:
+        """Where the log would begin without what is too old or too much (-1: no limit): files go
+        as a whole. None where the headers of `most` batches had to be read, and perhaps more: ask
+        again. May begin a new file. Raises StorageError, or Broken.
         """
 
-    def apply_retention(self, now: Millis, retention_ms: int, retention_bytes: int) -> Offset:
-        """Drop from the front what is too old or too much (-1: no limit); the new start."""
+    def lacks_index(self, start: Offset) -> bool:
+        """Whether a fetch from there would have to read a whole file's headers first."""
+
+    def index_some(self, start: Offset | None, most: int) -> bool:
+        """Read on in the headers of the file that holds `start`, or of all files, which are read
+        once after the log was opened; true where there may be more than those of `most` batches.
+        """
+
+    def note_start(self, start: Offset) -> None:
+        """Write down, durably, that the log begins at `start` or behind: only then files before it
+        are removed. Everything before `start` must be synced, since a start beyond the end of what
+        a crash leaves is taken for damage. Raises StorageError, and then a restart finds the former
+        start; or UnsettledError where that is not known: then append() and sync() raise Broken.
+        """
+
+    def move_start(self, start: Offset) -> None:
+        """Let the log begin at `start`, or where it begins already if that is behind it. It must be
+        durable that it does.
+        """
+
+    @property
+    def has_old_files(self) -> bool:
+        """Whether everything in the first file is before the start."""
+
+    def remove_oldest(self) -> bool:
+        """Remove the first file if everything in it is before the start, and that is noted; false
+        where it is not. Raises StorageError, and the file stays.
+        """
 
     def close(self) -> None:
         """Release the files. Nothing else may be called afterwards."""

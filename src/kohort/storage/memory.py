@@ -1,11 +1,11 @@
 """A log in a list: for brokers without a directory, and for tests."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from struct import Struct
 
 from kohort.storage.epochs import LeaderEpochs
-from kohort.storage.log import NO_TIMESTAMP
+from kohort.storage.log import EVERY_BATCH, NO_TIMESTAMP
 from kohort.terms import Millis, Offset
 from kohort.wire import batch as batches
 from kohort.wire.batch import BatchHeader
@@ -54,8 +54,17 @@ class MemoryLog:
             self.append(batch, count)
         return self.end
 
+    def lacks_index(self, _start: Offset) -> bool:
+        return False
+
+    def index_some(self, _start: Offset | None, _most: int) -> bool:
+        return False
+
     def mend(self) -> None:
         """No write to memory is refused."""
+
+    def try_room(self) -> None:
+        """There is room."""
 
     def sync(self) -> Offset:
         return self.end
@@ -103,13 +112,10 @@ class MemoryLog:
                         return time, Offset(offset)
         return None
 
-    def truncate_before(self, offset: Offset) -> None:
-        if offset <= self.start:
-            return
-        self.start = min(offset, self.end)
-        self._drop(bisect_right(self._next, self.start))
-
-    def apply_retention(self, now: Millis, retention_ms: int, retention_bytes: int) -> Offset:
+    def retention_start(
+        self, now: Millis, retention_ms: int, retention_bytes: int, most: int = EVERY_BATCH
+    ) -> Offset | None:
+        del most  # nothing has to be read
         count = 0
         size = self.size_bytes
         while count < len(self._batches):
@@ -119,16 +125,25 @@ class MemoryLog:
                 break
             size -= length
             count += 1
-        if count:
-            self.start = max(self.start, self._next[count - 1])
-            self._drop(bisect_left(self._next, self.start + 1))
-        return self.start
+        return max(self.start, self._next[count - 1]) if count else self.start
 
-    def close(self) -> None:
-        pass
+    def note_start(self, start: Offset) -> None:
+        """Nothing to do: a log in memory is never opened again."""
 
-    def _drop(self, count: int) -> None:
+    def move_start(self, start: Offset) -> None:
+        self.start = max(self.start, min(start, self.end))
+        count = bisect_right(self._next, self.start)
         self.size_bytes -= sum(len(data) for data in self._batches[:count])
         del self._batches[:count]
         del self._next[:count]
         del self._times[:count]
+
+    @property
+    def has_old_files(self) -> bool:
+        return False
+
+    def remove_oldest(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        pass

@@ -10,8 +10,8 @@ from collections.abc import Container, Iterable, Iterator
 from struct import Struct
 
 from kohort.errors import Broken, WireError
-from kohort.storage.files import File, Files
 from kohort.storage.log import NO_TIMESTAMP
+from kohort.storage.open_files import LogFile, OpenFiles
 from kohort.terms import Offset
 from kohort.wire import batch as batches
 from kohort.wire.batch import HEADER_SIZE, PREFIX_SIZE, BatchHeader
@@ -44,7 +44,7 @@ class Segment:
 
     def __init__(
         self,
-        files: Files,
+        open_files: OpenFiles,
         directory: str,
         base_offset: Offset,
         interval: int,
@@ -53,7 +53,7 @@ class Segment:
     ) -> None:
         self.base_offset = base_offset
         self.path = f"{directory}/{file_stem(base_offset)}{suffix}"
-        self.file: File = files.open(self.path)
+        self.file: LogFile = open_files.open(self.path)
         self.size = self.file.size()
         self.end = base_offset
         self.max_timestamp = NO_TIMESTAMP
@@ -61,6 +61,8 @@ class Segment:
         self.last_epoch = -1
         self.highest_producer_id = -1  # of what was scanned
         self.indexed = self.size == 0
+        self._indexing: Iterator[None] | None = None  # by `index_some`, which is not done yet
+        self._bad: tuple[int, str] | None = None  # where and why, of the last scan
         self.damage = ""  # why nothing behind `_whole` can be read
         self._holes: Holes | None = None
         self._whole = self.size  # bytes: up to the first that is damaged
@@ -74,6 +76,10 @@ class Segment:
         self._positions: list[int] = []
         self._times: list[int] = []  # the latest time of everything before the indexed batch
         self._next_entry = 0  # the position from which the next batch is indexed
+
+    def rename(self, path: str) -> None:
+        """The file has got another name."""
+        self.path = self.file.path = path
 
     def note(self, header_end: Offset, base_offset: int, position: int, max_timestamp: int) -> None:
         """Index a batch that begins at `position`; batches come in order."""
@@ -95,34 +101,47 @@ class Segment:
         stands before a bad batch is indexed. May raise OSError: a file that cannot be read while a
         log is opened is not yet a broken log.
         """
+        self._begin_scan(holes)
+        if check:
+            self._end_scan(self._scan_whole())
+            self._checked = range(self._whole)
+        else:
+            for _ in self._scan_headers():
+                pass
+        return self._bad
+
+    def _begin_scan(self, holes: Holes | None) -> None:
         self._offsets, self._positions, self._times = [], [], []
         self._next_entry = 0
         self.highest_producer_id = -1
         self.max_timestamp = self.first_timestamp = NO_TIMESTAMP
         self.end = self.base_offset
-        self.indexed = True
         self._holes = holes
         self._last = (0, self.base_offset)
         self._whole = self.size
-        bad = self._scan_whole() if check else self._scan_headers()
+        self._indexing = None
+
+    def _end_scan(self, bad: tuple[int, str] | None) -> None:
+        self._bad = bad
         if bad is not None:
             self._whole = bad[0]
             self.damage = f"{self.path} is damaged at byte {bad[0]}, offset {self.end}: {bad[1]}"
-        if check:
-            self._checked = range(self._whole)
-        return bad
+        self.indexed = True
 
-    def _scan_headers(self) -> tuple[int, str] | None:
+    def _scan_headers(self) -> Iterator[None]:
+        """A step for each batch that is right."""
+        bad = None
         following = 0
         try:
             for position, header in self.headers():
                 bad = self._take(position, header)
                 if bad is not None:
-                    return bad
+                    break
                 following = position + header.length
+                yield
         except WireError as error:
-            return following, str(error)
-        return None
+            bad = following, str(error)
+        self._end_scan(bad)
 
     def headers(self) -> Iterator[tuple[int, BatchHeader]]:
         """Position and header of each batch; of large batches nothing else is read.
@@ -227,8 +246,35 @@ class Segment:
             try:
                 self.scan(check=False)
             except OSError as error:
-                self.indexed = False
                 raise Broken(f"{self.path} cannot be read: {error}") from error
+
+    def index_some(self, most: int) -> int:
+        """Read on for the index if nobody has needed it yet: `most` batches, less what was read. 0
+        where there may be more. Raises Broken as `use` does.
+        """
+        if not self.indexed:
+            if self._indexing is None:
+                self._begin_scan(None)
+                self._indexing = self._scan_headers()
+            try:
+                for _ in self._indexing:
+                    most -= 1
+                    if not most:
+                        return 0
+            except OSError as error:
+                self._indexing = None
+                raise Broken(f"{self.path} cannot be read: {error}") from error
+        self.use()
+        return most
+
+    def headers_from(self, start: int) -> Iterator[BatchHeader]:
+        """Those of the batches that hold `start` or follow it. Raises Broken as `use` does."""
+        try:
+            for _, header in self.headers():
+                if header.last_offset >= start:
+                    yield header
+        except (OSError, WireError) as error:
+            raise Broken(f"{self.path} cannot be read: {error}") from error
 
     def cut(self, size: int) -> None:
         """Forget and remove what stands behind `size`. May raise OSError."""
@@ -371,3 +417,17 @@ class Segment:
                     if time >= timestamp and found >= start:
                         return time, Offset(found)
         return None
+
+
+def index_some(segments: Iterable[Segment], most: int) -> bool:
+    """Read on for the indexes that nobody has needed yet; true where there may be more than `most`
+    batches. What cannot be read is passed over, since whoever reads there is told why.
+    """
+    for segment in segments:
+        try:
+            most = segment.index_some(most)
+        except Broken:
+            continue
+        if not most:
+            return True
+    return False

@@ -16,17 +16,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from struct import Struct
 
-from kohort.errors import Broken, StorageError, UnsettledError, WireError
+from kohort.errors import Broken, StorageError, UnsettledError
 from kohort.storage import checkpoints
 from kohort.storage.epochs import UNKNOWN_EPOCH, LeaderEpochs
-from kohort.storage.files import Files, remove_folder, set_aside, sync_change
-from kohort.storage.log import NO_TIMESTAMP, LogConfig
+from kohort.storage.files import Files, UnsyncedError, set_aside, sync_change
+from kohort.storage.log import EVERY_BATCH, NO_TIMESTAMP, LogConfig
+from kohort.storage.open_files import OpenFiles
 from kohort.storage.recovery import NOTHING, Bounds, Promise, check_ends, never_begun, recover
 from kohort.storage.segment import (
     INDEX_SUFFIXES,
     LOG_SUFFIX,
     Segment,
     file_stem,
+    index_some,
     segment_bases,
 )
 from kohort.storage.swaps import SWAP_SUFFIX, look_at_swap
@@ -38,7 +40,7 @@ CLEANED_SUFFIX = ".log.cleaned"
 _DELETED_SUFFIX = ".deleted"
 _OURS = re.compile(r"[0-9]{20}\.")
 _READ_BYTES = 1 << 20
-_LONGEST_NAME = 255
+_ROOM_BYTES = 4096  # a block of most disks
 _MAX_OFFSETS = (1 << 31) - 1  # what a segment may span: Kafka's index files hold 32 bits
 _LENGTH = Struct(">i")
 _MAX_TIMESTAMP = Struct(">q")
@@ -57,24 +59,27 @@ class SegmentLog:
         known_start: Offset = Offset(0),  # noqa: B008
         promise: Promise = NOTHING,
         check_all: bool = False,
+        open_files: OpenFiles | None = None,
     ) -> None:
         """Open and recover. Raises Broken for damage and StorageError when the disk refuses.
 
         `known_start` is what Kafka's own checkpoint of start offsets says, `promise` what must be
-        there. `check_all` computes every crc of every segment, not only of the last. What was cut
-        or skipped is in `notices`, a line each.
+        there. `check_all` computes every crc of every segment, not only of the last. `open_files`
+        bounds how many files are open; they all are without it. What was cut or skipped is in
+        `notices`, a line each.
         """
         self.directory = directory
         self.config = config or LogConfig()
         self._files = files
+        self._open_files = open_files or OpenFiles(files)
         self._segments: list[Segment] = []
         self._bases: list[Offset] = []
-        self._unsynced: dict[Segment, None] = {}
         self._torn = False
         # A segment that was made and is not used: nothing may be written beyond it.
         self._stray = ""
         self._unknown = ""  # why nobody knows what is on the disk, once a sync has failed
         self.cleaned_end = Offset(0)  # compaction has seen what is before
+        self._noted_start = Offset(0)  # in the folder: what is before may be removed
         self.notices: list[str] = []
         try:
             files.make_directory(directory)
@@ -84,6 +89,8 @@ class SegmentLog:
             self._load_start(known_start, promise)
             self._load_epoch()
             self.synced = self.end
+            if self.config.stays_open:
+                self.active.file.pin()
         except OSError as error:
             raise StorageError(f"{directory} cannot be opened: {error}") from error
 
@@ -124,13 +131,9 @@ class SegmentLog:
         self._files.rename(stem + SWAP_SUFFIX, stem + LOG_SUFFIX)
         sync_change(self._files, self.directory)
 
-    def _segment_bases(self) -> list[Offset]:
-        return segment_bases(self._files.names(self.directory))
-
     def _load(self, promise: Promise, *, check_all: bool) -> None:
-        bases = self._segment_bases()
-        for base in bases:
-            self._add(self._opened(base))
+        for base in segment_bases(self._files.names(self.directory)):
+            self._add(self.opened(base))
         for segment in self._segments[:-1]:
             if check_all:
                 bad = segment.scan(check=True)
@@ -161,6 +164,7 @@ class SegmentLog:
         starts = checkpoints.start_offsets(self._files, self.directory)
         own = starts.get(folder, Offset(0)) if folder else Offset(0)
         start = max(known_start, own)
+        self._noted_start = own
         noted = self.directory if own == start else self.directory.rpartition("/")[0]
         bounds = Bounds(start, self.end, self._bases[0] if self._bases else start)
         check_ends(
@@ -173,7 +177,7 @@ class SegmentLog:
             # What stood before the start was lost unsynced; offsets must not be given out twice.
             self._set_aside(len(self._segments))
             self._start_anew(self.start)
-        self._set_aside(self._count_before_start())
+        self._set_aside(self._count_before(self.start))
 
     def _set_aside(self, count: int) -> None:
         """Take the first segments out of the log while it is opened, for it begins behind them.
@@ -198,7 +202,7 @@ class SegmentLog:
         del self._bases[:count]
 
     def _start_anew(self, base: Offset) -> None:
-        self._add(self._opened(base))
+        self._add(self.opened(base))
         self._files.sync_directory(self.directory)
         self.end = base
 
@@ -243,14 +247,10 @@ class SegmentLog:
         except OSError as error:
             raise StorageError(f"{self.directory}: {error}") from error
 
-    def _opened(self, base: Offset) -> Segment:
-        return Segment(
-            self._files,
-            self.directory,
-            base,
-            self.config.index_interval_bytes,
-            producer_ids_below=self.config.producer_ids_below,
-        )
+    def opened(self, base: Offset, suffix: str = LOG_SUFFIX) -> Segment:
+        """A segment, made when there is none. May raise OSError."""
+        below, interval = self.config.producer_ids_below, self.config.index_interval_bytes
+        return Segment(self._open_files, self.directory, base, interval, suffix, below)
 
     def _add(self, segment: Segment) -> None:
         if self._segments:
@@ -316,21 +316,33 @@ class SegmentLog:
         try:
             segment.file.write(position, data)
         except OSError as error:
-            self._cut_back(segment)
-            raise StorageError(f"{segment.path} cannot be written: {error}") from error
+            raise self._not_written(segment, error) from error
         segment.grown(position + len(data))
         for following, base, at, max_timestamp in placed:
             segment.note(following, base, position + at, max_timestamp)
-        # In this order: a sync on another thread that sees the new end must find the segment.
-        self._unsynced[segment] = None
         self.end = end
 
-    def _cut_back(self, segment: Segment) -> None:
+    def try_room(self) -> None:
+        """Zeros behind the last batch are a torn tail to whoever opens the log after a crash."""
+        self.mend()
+        segment = self._segments[-1]
+        try:
+            segment.file.write(segment.size, bytes(_ROOM_BYTES))
+        except OSError as error:
+            raise self._not_written(segment, error) from error
+        self._torn = True
+        self.mend()
+
+    def _not_written(self, segment: Segment, error: OSError) -> Broken | StorageError:
         """Take back a write that failed half way; if even that fails, before the next one."""
+        if isinstance(error, UnsyncedError):  # of what was written before
+            self._unknown = f"{segment.path} cannot be synced: {error}"
+            return Broken(self._unknown)
         try:
             segment.file.truncate(segment.size)
         except OSError:
             self._torn = True
+        return StorageError(f"{segment.path} cannot be written: {error}")
 
     def mend(self) -> None:
         """What a write or a roll has left half done: a file without a use, too."""
@@ -361,11 +373,14 @@ class SegmentLog:
         self._sync_segment(last)
         self.synced = self.end
         try:
-            segment = self._opened(self.end)
+            segment = self.opened(self.end)
         except OSError as error:
             raise StorageError(f"{self.directory} has no room for a segment: {error}") from error
         try:
             self._files.sync_directory(self.directory)
+            if self.config.stays_open:
+                segment.file.pin()
+                last.file.unpin()
         except OSError as error:
             segment.file.close()
             self._stray = segment.path
@@ -379,9 +394,8 @@ class SegmentLog:
         end = self.end
         if self._unknown:
             raise Broken(self._unknown)
-        waiting, self._unsynced = self._unsynced, {}
-        for segment in waiting:
-            self._sync_segment(segment)
+        # Behind the end, for those before were synced when they were closed.
+        self._sync_segment(self._segments[-1])
         self.synced = max(self.synced, end)
         return end
 
@@ -392,7 +406,8 @@ class SegmentLog:
         would succeed, and promise what is not there.
         """
         try:
-            segment.file.sync()
+            if segment.file.written:
+                segment.file.sync()
         except OSError as error:
             self._unknown = f"{segment.path} cannot be synced: {error}"
         if self._unknown:
@@ -468,13 +483,9 @@ class SegmentLog:
         while at < self.end:
             # A segment that is dropped or cleaned meanwhile can still be read to its end.
             segment = self._segments[max(0, bisect_right(self._bases, at) - 1)]
-            try:
-                for _, header in segment.headers():
-                    if header.last_offset >= at:
-                        at = Offset(header.last_offset + 1)
-                        yield header
-            except (OSError, WireError) as error:
-                raise Broken(f"{segment.path} cannot be read: {error}") from error
+            for header in segment.headers_from(at):
+                at = Offset(header.last_offset + 1)
+                yield header
             at = max(at, self.start, self.end if segment.behind is None else segment.behind)
 
     def first_since(self, since: Millis) -> Offset:
@@ -494,22 +505,17 @@ class SegmentLog:
                 return found
         return None
 
-    def truncate_before(self, offset: Offset) -> None:
-        if offset <= self.start:
-            return
-        if offset > self.synced:
-            self.sync()  # a start beyond the end of what a crash leaves would be taken for damage
-        self._move_start(min(offset, self.end))
-        with suppress(StorageError):  # it begins there; the next retention tells of the files
-            self._drop_before_start()
-
-    def apply_retention(self, now: Millis, retention_ms: int, retention_bytes: int) -> Offset:
+    def retention_start(
+        self, now: Millis, retention_ms: int, retention_bytes: int, most: int = EVERY_BATCH
+    ) -> Offset | None:
         size = self.size_bytes
         start = self.start
         for segment in list(self._segments):
             if not segment.size:
                 break
-            segment.use()
+            most = segment.index_some(most)
+            if not most:
+                return None
             old = retention_ms >= 0 and segment.max_timestamp < now - retention_ms
             if not old and not (0 <= retention_bytes <= size - segment.size):
                 break
@@ -518,50 +524,69 @@ class SegmentLog:
                     break
                 self.roll()
             size -= segment.size
-            following = self._segments[self._segments.index(segment) + 1]
-            start = max(start, following.base_offset)
-        if start > self.start:
-            self._move_start(start)
-        self._drop_before_start()
-        return self.start
+            start = max(start, self._bases[self._segments.index(segment) + 1])
+        return start
 
-    def replace(self, cleaned: list[Segment], base: Offset) -> None:
-        """Let the finished `.swap` file take the place of segments that were cleaned into it."""
+    def lacks_index(self, start: Offset) -> bool:
+        return not self._segments[self._count_before(start)].indexed
+
+    def index_some(self, start: Offset | None, most: int) -> bool:
+        of = self._segments if start is None else [self._segments[self._count_before(start)]]
+        return index_some(of, most)
+
+    def replace(self, cleaned: list[Segment], fresh: Segment) -> None:
+        """Let the finished `.swap` file, which is `fresh`, take the place of segments that were
+        cleaned into it. Their files are pinned.
+        """
+        base = fresh.base_offset
         try:
             self.put_in_place(base, [segment.base_offset for segment in cleaned])
-            fresh = self._opened(base)
+            fresh.rename(f"{self.directory}/{file_stem(base)}{LOG_SUFFIX}")
         except OSError as error:
             raise Broken(f"{self.directory}: a cleaned segment is not in place: {error}") from error
+        self._open_files.nameless += [segment.file for segment in cleaned]
         at = self._segments.index(cleaned[0])
         fresh.behind = cleaned[-1].behind
         self._segments[at : at + len(cleaned)] = [fresh]
         self._bases[at : at + len(cleaned)] = [base]
 
-    def _move_start(self, start: Offset) -> None:
+    def note_start(self, start: Offset) -> None:
+        folder = self.directory.rpartition("/")[2]
+        place = checkpoints.split_name(folder) or (folder, 0)
+        before, after = {place: self.start}, {place: max(start, self.start)}
         try:
-            checkpoints.move_start_offset(self._files, self.directory, self.start, start)
+            checkpoints.move_start_offsets(self._files, self.directory, before, after)
         except UnsettledError as error:
             self._unknown = str(error)
             raise
-        self.start = start
+        self._noted_start = after[place]
 
-    def _drop_before_start(self) -> None:
-        """Raises StorageError; what is left goes with the next retention."""
-        for _ in range(self._count_before_start()):
-            try:
-                self._unlink_segment(self._segments[0])
-            except OSError as error:
-                text = f"{self.directory}: old segments not removed: {error}"
-                raise StorageError(text) from error
-            # Not closed: a sync on another thread may be using it.
-            del self._segments[0]
-            del self._bases[0]
+    def move_start(self, start: Offset) -> None:
+        self.start = max(self.start, min(start, self.end))
 
-    def _count_before_start(self) -> int:
-        return max(0, bisect_right(self._bases, self.start) - 1)
+    @property
+    def has_old_files(self) -> bool:
+        return self._count_before(self.start) > 0
+
+    def remove_oldest(self) -> bool:
+        if not self._count_before(min(self.start, self._noted_start)):
+            return False
+        try:
+            self._unlink_segment(self._segments[0])
+        except OSError as error:
+            raise StorageError(f"{self.directory}: old segments not removed: {error}") from error
+        # Not closed: a sync on another thread may be using it.
+        del self._segments[0]
+        del self._bases[0]
+        return True
+
+    def _count_before(self, start: Offset) -> int:
+        return max(0, bisect_right(self._bases, start) - 1)
 
     def _unlink_segment(self, segment: Segment) -> None:
+        segment.file.pin()  # somebody may be reading it
         self._files.unlink(segment.path)
+        self._open_files.nameless.append(segment.file)
         self._unlink_indexes(segment.base_offset)
 
     def _unlink_indexes(self, base: Offset) -> None:
@@ -573,22 +598,3 @@ class SegmentLog:
     def close(self) -> None:
         for segment in self._segments:
             segment.file.close()
-
-
-def delete_partition(files: Files, directory: str, unique: str) -> None:
-    """Remove a partition that is not open; fine when there is none. Raises StorageError.
-
-    The folder is renamed first, as Kafka does, so that a crash leaves nothing that looks like a
-    partition; `unique` keeps two deletions of one name apart. The parent is neither listed nor
-    synced, for a topic may have thousands of partitions.
-    """
-    parent, _, name = directory.rpartition("/")
-    suffix = f".{unique}-delete"
-    going = f"{parent}/{name[: _LONGEST_NAME - len(suffix)]}{suffix}"
-    try:
-        remove_folder(files, going)
-        with suppress(FileNotFoundError):
-            files.rename(directory, going)
-        remove_folder(files, going)
-    except OSError as error:
-        raise StorageError(f"{directory} cannot be removed: {error}") from error

@@ -5,6 +5,7 @@ to. A file that ends earlier, or reaches into that segment, is not what the clea
 """
 
 from kohort.storage.files import Files
+from kohort.storage.open_files import OpenFiles
 from kohort.storage.segment import Segment, segment_bases
 from kohort.terms import Offset
 
@@ -16,7 +17,7 @@ def look_at_swap(files: Files, folder: str, base: Offset) -> tuple[list[Offset],
 
     Every crc is computed. May raise OSError.
     """
-    swapped = Segment(files, folder, base, interval=1 << 30, suffix=SWAP_SUFFIX)
+    swapped = Segment(OpenFiles(files), folder, base, interval=1 << 30, suffix=SWAP_SUFFIX)
     bad = swapped.scan(check=True)
     swapped.file.close()
     bases = segment_bases(files.names(folder))
@@ -29,7 +30,7 @@ def look_at_swap(files: Files, folder: str, base: Offset) -> tuple[list[Offset],
         return covered, f"it is damaged at byte {bad[0]}: {bad[1]}"
     if not covered or swapped.end in bases[bases.index(covered[-1]) + 1 :]:
         return covered, ""
-    last = Segment(files, folder, covered[-1], interval=1 << 30)
+    last = Segment(OpenFiles(files), folder, covered[-1], interval=1 << 30)
     last.scan(check=False)
     last.file.close()
     if last.end > swapped.end:
