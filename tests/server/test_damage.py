@@ -11,6 +11,7 @@ from kohort.errors import Broken, ErrorCode
 from kohort.sim.disk import MemoryFiles
 from kohort.storage import checkpoints
 from kohort.storage.files import replace_whole
+from kohort.wire.batch import build
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kohort.wire.messages.list_groups import ListGroupsRequest
@@ -266,9 +267,11 @@ def test_a_log_that_could_not_be_synced_is_not_called_clean(files):
 def test_a_log_that_could_not_be_synced_where_a_segment_ended_is_told_of(files):
     """Nobody waited for that sync: the next write finds it."""
     desk = written(files)
+    log = desk.cluster.partition("orders", 0).log
+    log.append(build([(b"k", b"v")], desk.now), 1)
     files.faults["sync", LOG] = errno.EIO
     with pytest.raises(Broken):
-        desk.cluster.partition("orders", 0).log.roll()
+        log.roll()
     files.faults.clear()
     for _ in range(2):
         assert desk.produce().error_code == ErrorCode.KAFKA_STORAGE_ERROR

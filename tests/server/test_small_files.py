@@ -4,6 +4,7 @@ an error that names the file; everybody else is served.
 
 import pytest
 from tests.server.desk import Desk
+from tests.server.mutations import records_deleted
 
 from kohort.cli.inspect_data import looked_at
 from kohort.errors import Broken, KohortError
@@ -37,10 +38,12 @@ def stopped():
         desk.create(name)
         for _ in range(3):
             assert desk.produce(name).error_code == 0
-    desk.cluster.partition("orders", 0).delete_before(1)
+    (deleted,) = records_deleted("orders", 1)(desk)
+    desk.settle()
+    assert deleted.answer.topics[0].partitions[0].low_watermark == 1
     desk.cluster.close()
     checkpoints.write_holes(files, FOLDER, [(100, 200)])
-    replace_whole(files, "/data", checkpoints.START_OFFSETS, b"0\n1\npayments 0 0\n")
+    checkpoints.write_start_offsets(files, FOLDER, {("orders", 0): 1})
     return files
 
 

@@ -53,7 +53,7 @@ def test_a_broker_takes_what_it_is_given(kept, tmp_path):
         async with Broker(
             {"offsets.topic.num.partitions": 1}, data_dir=path, surroundings=around
         ) as broker:
-            assert broker.now() == 7
+            assert broker.schedule_turn() == 7
             topic = broker.cluster.offsets_topic()
             assert topic.topic_id in ids
 
@@ -73,7 +73,7 @@ def test_a_broker_needs_no_machine():
 
     async def life():
         async with broker:
-            assert broker.now() == 1_000_000
+            assert broker.schedule_turn() == 1_000_000
             return broker.cluster.offsets_topic().topic_id
 
     assert asyncio.run(life()) == bytes(15) + b"\x07"

@@ -14,6 +14,7 @@ from kohort.storage.directory import LogDirectory
 from kohort.storage.files import Files, UnsyncedError, read_whole, replace_whole
 from kohort.storage.log import Log, LogConfig
 from kohort.storage.memory import MemoryLog
+from kohort.storage.open_files import OpenFiles
 from kohort.storage.segments import SegmentLog
 from kohort.terms import Offset, PartitionIndex
 
@@ -27,9 +28,12 @@ Cleaning = Generator[int, None, None]
 
 
 class Logs(Protocol):
-    """Opens the log of a partition, and removes it. `place` names the directory."""
+    """Opens the log of a partition, and removes it. `place` names the directory. `open_files` has
+    the files of logs, if they are files.
+    """
 
     place: str
+    open_files: OpenFiles | None
 
     def open(self, topic: Topic, index: PartitionIndex, config: BrokerConfig) -> Log: ...
     def delete(self, topic: Topic, indexes: Sequence[PartitionIndex]) -> dict[PartitionIndex, str]:
@@ -48,6 +52,11 @@ class Logs(Protocol):
     def note_synced(self, points: Mapping[tuple[str, PartitionIndex], Offset]) -> None:
         """Write down how far logs are durable: before that, nothing is cut. Raises StorageError."""
 
+    def note_starts(self, starts: Mapping[tuple[str, PartitionIndex], Offset]) -> None:
+        """Write down where logs begin from now on, all at once. Raises StorageError, and then none
+        has moved; or UnsettledError where a restart may find either.
+        """
+
     def close(self, *, clean: bool = False) -> None:
         """Close. `clean` says that every log was synced and closed; this is noted."""
 
@@ -56,6 +65,7 @@ class MemoryLogs:
     """Logs that end with the process."""
 
     place = "memory"
+    open_files: OpenFiles | None = None
 
     def open(self, topic: Topic, index: PartitionIndex, config: BrokerConfig) -> Log:
         del topic, index, config
@@ -77,6 +87,9 @@ class MemoryLogs:
     def note_synced(self, points: Mapping[tuple[str, PartitionIndex], Offset]) -> None:
         """Nothing to do: a log in memory is never opened again."""
 
+    def note_starts(self, starts: Mapping[tuple[str, PartitionIndex], Offset]) -> None:
+        """Nothing to do: a log in memory is never opened again."""
+
     def close(self, *, clean: bool = False) -> None:
         """Memory needs no closing."""
 
@@ -93,6 +106,7 @@ class DirectoryLogs:
     ) -> None:
         self._producer_ids_below = producer_ids_below
         self.place = str(Path(directory.path).absolute())  # clients send it back
+        self.open_files: OpenFiles | None = directory.open_files
         self._directory = directory
         self._files = files
         self._observe = observe
@@ -104,6 +118,7 @@ class DirectoryLogs:
             segment_bytes=settings.segment_bytes,
             segment_ms=settings.segment_ms,
             index_interval_bytes=settings.index_interval_bytes,
+            stays_open=topic.is_internal,
             producer_ids_below=self._producer_ids_below,
         )
         log = self._directory.open_log(topic.name, index, topic.topic_id, cut)
@@ -134,6 +149,11 @@ class DirectoryLogs:
     def note_synced(self, points: Mapping[tuple[str, PartitionIndex], Offset]) -> None:
         self._directory.note_synced(
             {(name, int(index)): at for (name, index), at in points.items()}
+        )
+
+    def note_starts(self, starts: Mapping[tuple[str, PartitionIndex], Offset]) -> None:
+        self._directory.note_starts(
+            {(name, int(index)): at for (name, index), at in starts.items()}
         )
 
     def close(self, *, clean: bool = False) -> None:

@@ -11,6 +11,7 @@ from uuid import UUID
 from kohort.assignors import Assign
 from kohort.config import BrokerConfig
 from kohort.errors import KohortError, StorageError
+from kohort.runtime.clocks import perf_counter_ns
 from kohort.runtime.observers import Observer
 from kohort.server.access import May, everyone_may
 from kohort.server.catalog import (
@@ -21,6 +22,7 @@ from kohort.server.catalog import (
     Topic,
 )
 from kohort.server.cluster import Cluster
+from kohort.server.descriptors import Limit
 from kohort.server.internal_topics import internal_configs
 from kohort.server.logs import CATALOG_FILE, DirectoryLogs, DirectoryStore, MemoryLogs
 from kohort.server.plug_ins import foreign_assignors
@@ -46,18 +48,25 @@ def open_cluster(
     new_id: Callable[[], bytes] = new_uuid,
     may: May = everyone_may,
     assignors: Callable[[Iterable[str]], Mapping[str, Assign]] = foreign_assignors,
+    stopwatch: Callable[[], int] = perf_counter_ns,
+    limit: Limit = Limit(),  # noqa: B008  (a constant)
 ) -> Cluster:
     """Open what exists and create what is missing; call `start` on it then. Without a `data_dir`
     nothing is kept. The caller provides the disk, the ids, and the time of every later call;
-    `assignors` finds those that the settings name and that are not of this house.
+    `stopwatch` counts the nanoseconds that work takes, `limit` says how many descriptors the broker
+    may have, and `assignors` finds those that the settings name and that are not of this house.
 
-    Raises StorageError when the directory cannot be used, KohortError when an assignor is missing.
+    Raises StorageError when the directory cannot be used, KohortError when an assignor is missing
+    or there are too few descriptors.
     """
     foreign = assignors(config.group_consumer_assignors)
     if data_dir is None:
         catalog = Catalog(MemoryStore(), lambda: uuid_text(new_id()), observe)
         create_offsets_topic(catalog, config, new_id)
-        return Cluster(config, catalog, MemoryLogs(), new_id, observe, may, foreign)
+        memory = MemoryLogs()
+        return _enough(
+            Cluster(config, catalog, memory, new_id, observe, may, foreign, stopwatch, limit)
+        )
     files = files or DiskFiles()
     directory = LogDirectory(data_dir, files, node_id=config.node_id, new_uuid=new_id)
     try:
@@ -68,11 +77,20 @@ def open_cluster(
         for notice in directory.notices:
             observe.warning(notice)
         create_offsets_topic(catalog, config, new_id)
+        logs = DirectoryLogs(directory, files, observe, catalog.producer_ids_below)
+        return _enough(
+            Cluster(config, catalog, logs, new_id, observe, may, foreign, stopwatch, limit)
+        )
     except BaseException:
         directory.close()
         raise
-    logs = DirectoryLogs(directory, files, observe, catalog.producer_ids_below)
-    return Cluster(config, catalog, logs, new_id, observe, may, foreign)
+
+
+def _enough(cluster: Cluster) -> Cluster:
+    """Raises KohortError for one that could serve nobody for want of descriptors."""
+    if cluster.shares.missing:
+        raise KohortError(str(cluster.shares))
+    return cluster
 
 
 def adopt_folders(
