@@ -27,7 +27,7 @@ def test_any_chunking_gives_the_same_frames(frames, cuts):
         position, turn = position + step, turn + 1
 
     assert found == frames
-    assert reader.pending_bytes == 0
+    assert not reader.rest
 
 
 @pytest.mark.parametrize("size", [-1, 101, 2**31 - 1, -(2**31)])
@@ -36,7 +36,7 @@ def test_a_size_out_of_bounds_is_refused_before_anything_is_kept(size):
 
     with pytest.raises(WireError, match="expected 0 to 100"):
         reader.feed(size.to_bytes(4, "big", signed=True) + b"x" * 50)
-    assert reader.pending_bytes == 0
+    assert not reader.rest
 
 
 def test_whole_frames_in_front_of_a_bad_size_are_given_first():

@@ -2,10 +2,7 @@
 
 
 class Budget:
-    """What is taken must be given back. As long as anything is left something may be taken,
-    whatever its size: no request is too large for an empty broker, and only one taker passes the
-    limit.
-    """
+    """What is counted in `used` must be given back. Nothing here stops who passes the limit."""
 
     __slots__ = ("limit", "used")
 
@@ -18,22 +15,33 @@ class Budget:
         """What is left, below 0 when the limit is passed."""
         return self.limit - self.used
 
-    def take(self, size: int) -> bool:
-        """Take this many bytes, if anything is left."""
-        if self.used >= self.limit:
-            return False
-        self.used += size
-        return True
-
     def give(self, size: int) -> None:
         self.used -= size
 
 
+class RequestMemory(Budget):
+    """The bytes of requests that have come and are not answered yet, whole or not.
+
+    While the room is used up only one connection reads on, `passing`: so one can always finish its
+    request. `ceiling` leaves room for that one. Between two turns of the broker no more than `most`
+    is taken.
+    """
+
+    __slots__ = ("ceiling", "most", "passing")
+
+    def __init__(self, limit: int, largest: int) -> None:
+        """`largest` is the size of the largest request."""
+        super().__init__(limit)
+        self.ceiling = limit + largest
+        self.most = self.ceiling + largest
+        self.passing: object = None  # the intake that may pass the limit
+
+
 class Memory:
-    """The two budgets of a broker: for large requests coming in, and for answers going out."""
+    """The two budgets of a broker: for requests coming in, and for answers going out."""
 
     __slots__ = ("answers", "requests")
 
-    def __init__(self, requests: int, answers: int) -> None:
-        self.requests = Budget(requests)
+    def __init__(self, requests: int, answers: int, largest_request: int) -> None:
+        self.requests = RequestMemory(requests, largest_request)
         self.answers = Budget(answers)

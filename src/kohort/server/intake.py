@@ -1,98 +1,146 @@
 """The requests of one client on their way in: bytes become frames, and frames wait in line.
 
-The bytes that wait are bounded. One connection may have about a megabyte waiting; a frame that is
-large enough to come in many pieces needs room in a budget that all connections share, and is not
-read before there is some. Only records may fill a frame of more than a few megabytes.
+The bytes that wait are bounded. One connection may have about a megabyte waiting. What a connection
+holds is counted in a budget that all connections share, by what has come of it and not by what was
+announced. Once that is used up, who brings a part of a request waits for its turn
+(`backpressure.py`). Only records may fill a frame of more than a few megabytes.
 """
 
 from collections import deque
 
 from kohort.errors import WireError
-from kohort.server.budget import Budget
+from kohort.server.budget import RequestMemory
 from kohort.wire.apis import APIS
 from kohort.wire.frames import FrameReader, FrameSizeError, peek
 
 FRAMES_MAX = 256
 WAITING_BYTES_MAX = 1 << 20
-LARGE_BYTES = 1 << 16  # from here on a frame needs room in the budget
+FRAME_BYTES = 48  # what a frame costs beside its bytes
+UNCOUNTED_BYTES = 1 << 12  # a connection costs more by itself, and max.connections bounds it
 LONGEST_PLAIN_REQUEST = 8 << 20
 CARRY_RECORDS = frozenset({0})  # Produce: as long as socket.request.max.bytes allows
+_API_KEY = slice(4, 6)
 
 
 class Intake:
-    """`frames` are whole and in order. After `feed`, look at `crowded`: reading should pause."""
+    """`frames` are whole and in order. After `feed`, look at `crowded`: reading should pause.
 
-    def __init__(self, limit_bytes: int, budget: Budget) -> None:
+    `held` is what is counted of it. `handled` grows with every request that is handled.
+    """
+
+    def __init__(self, limit_bytes: int, memory: RequestMemory) -> None:
         self.frames: deque[bytes] = deque()
-        self.starved = False  # a large frame is on its way, and there is no room for it
+        self.crowded = False
+        self.starved = False  # a request is on its way, and there is no room for more of it
+        self.held = 0
+        self.handled = 0
+        self.parked = 0  # the bytes of a request whose answer waits for others
         self._reader = FrameReader(limit_bytes)
-        self._budget = budget
+        self._memory = memory
         self._waiting_bytes = 0
-        self._reserved = 0  # for the frame that is on its way
 
     @property
-    def crowded(self) -> bool:
-        return (
-            self.starved or self._waiting_bytes > WAITING_BYTES_MAX or len(self.frames) > FRAMES_MAX
-        )
-
-    @property
-    def holds_room(self) -> bool:
-        """Whether an unfinished frame has room that others may be waiting for."""
-        return self._reserved > 0
+    def unfinished(self) -> bool:
+        """Whether a part of a frame is there, which its client has to go on with."""
+        return bool(self._reader.rest)
 
     def feed(self, data: bytes) -> None:
         """Take bytes. Raises WireError when the stream is lost; `frames` has the whole ones."""
         reader = self._reader
-        for frame in self._cut(data):
+        try:
+            frames = reader.feed(data)
+        except FrameSizeError as error:
+            raise _recognised(error) from error
+        for frame in frames:
             size = len(frame)
-            if size > LARGE_BYTES:
+            if size > LONGEST_PLAIN_REQUEST:
                 check_size(peek(frame).api_key, size)
             self.frames.append(frame)
-            self._waiting_bytes += size
-            if size > LARGE_BYTES:  # counted by its own length from now on
-                self._budget.used += size - self._reserved
-                self._reserved = 0
-        pending = reader.pending_bytes
-        if pending == 4:  # a size: is it one?
-            self._cut(b"")
-        coming = reader.frame_bytes - 4  # without its size, as it is counted when it is whole
-        if reader.api_key is not None and coming > LARGE_BYTES:
-            check_size(reader.api_key, coming)
-            self.reserve()
+            self._waiting_bytes += size + FRAME_BYTES
+        if reader.rest or self._waiting_bytes > UNCOUNTED_BYTES or self.held:
+            self._look(len(frames))
 
-    def _cut(self, data: bytes) -> list[bytes]:
-        try:
-            return self._reader.feed(data)
-        except FrameSizeError as error:
-            if not error.protocol:
-                raise
-            what = {"TLS": "a TLS handshake"}.get(error.protocol, error.protocol)
-            text = f"{error}: it looks like {what}; this port speaks plain Kafka"
-            raise WireError(text) from error
+    def _look(self, new: int) -> None:
+        """More is there than small requests that are handled at once: count it."""
+        memory, rest = self._memory, self._reader.rest
+        if rest:
+            self._look_ahead(rest)
+        self._count()
+        if new and memory.passing is self:  # its request is whole: it is another one's turn
+            memory.passing = None
+        if self.held and memory.used >= memory.limit and memory.passing is not self:
+            self.starved = self.crowded = True
+            if memory.used > memory.most and (rest or len(self.frames) > new):
+                why = no_room(memory)
+                rest.clear()
+                self._count()
+                raise WireError(why)
 
-    def reserve(self) -> bool:
-        """Find room for the large frame that is on its way, if none was found yet."""
-        if not self._reserved:
-            size = self._reader.frame_bytes
-            self.starved = not self._budget.take(size)
-            self._reserved = 0 if self.starved else size
-        return not self.starved
+    def _look_ahead(self, rest: bytearray) -> None:
+        """Raises WireError for an unfinished frame that will not be taken."""
+        size = self._reader.needed - 4
+        if len(rest) == 4:  # a size: is it one?
+            try:
+                self._reader.feed(b"")
+            except FrameSizeError as error:
+                raise _recognised(error) from error
+        elif size > LONGEST_PLAIN_REQUEST and len(rest) >= _API_KEY.stop:
+            check_size(int.from_bytes(rest[_API_KEY], signed=True), size)
 
-    def pop(self) -> None:
-        """The first frame has been handled."""
+    def _count(self) -> None:
+        held = self._waiting_bytes + len(self._reader.rest) + self.parked
+        if held <= UNCOUNTED_BYTES:
+            held = 0
+            self.starved = False  # nothing that would have to wait is left
+        self._memory.used += held - self.held
+        self.held = held
+        self.crowded = (
+            self.starved or self._waiting_bytes > WAITING_BYTES_MAX or len(self.frames) > FRAMES_MAX
+        )
+
+    def read_on(self) -> None:
+        """There is room, or this one may pass the limit."""
+        self.starved = False
+        self._count()
+
+    def pop(self, *, parked: bool = False) -> None:
+        """The first frame has been handled. `parked`: its answer waits, and the request with it."""
         size = len(self.frames.popleft())
-        self._waiting_bytes -= size
-        if size > LARGE_BYTES:
-            self._budget.give(size)
+        self._waiting_bytes -= size + FRAME_BYTES
+        self.handled += 1
+        if parked and size > UNCOUNTED_BYTES:
+            self.parked = size
+        if self.held or self.parked:
+            self._count()
+
+    def answered(self) -> None:
+        """The request that was parked has its answer."""
+        self.parked = 0
+        self._count()
 
     def clear(self) -> None:
         """Forget everything: nothing more is handled."""
-        while self.frames:
-            self.pop()
-        self._budget.give(self._reserved)
-        self._reserved = 0
-        self.starved = False
+        self.frames.clear()
+        self._reader.rest.clear()
+        self._waiting_bytes = self.parked = 0
+        self._count()
+        if self._memory.passing is self:
+            self._memory.passing = None
+
+
+def no_room(memory: RequestMemory) -> str:
+    return (
+        f"there is no room for a part of its request: requests hold {memory.used} bytes, expected"
+        f" at most {memory.ceiling} (queued.max.request.bytes, and one request)"
+    )
+
+
+def _recognised(error: FrameSizeError) -> WireError:
+    """The same, with the name of the protocol that a client of another kind speaks."""
+    if not error.protocol:
+        return error
+    what = {"TLS": "a TLS handshake"}.get(error.protocol, error.protocol)
+    return WireError(f"{error}: it looks like {what}; this port speaks plain Kafka")
 
 
 def check_size(api_key: int, size: int) -> None:

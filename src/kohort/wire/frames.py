@@ -51,27 +51,15 @@ class ResponseHeader:
 
 
 class FrameReader:
-    """Cuts a stream into frames. After a WireError the stream is lost: close it."""
+    """Cuts a stream into frames. After a WireError the stream is lost: close it.
+
+    `rest` is what has come of an unfinished frame, with its size; `needed` is how long it must be.
+    """
 
     def __init__(self, limit_bytes: int) -> None:
+        self.rest = bytearray()  # grows in place: a long frame comes in many pieces
+        self.needed = 4
         self._limit = limit_bytes
-        self._rest = bytearray()  # grows in place: a long frame comes in many pieces
-        self._needed = 4  # how long the rest must be before it is worth a look
-
-    @property
-    def pending_bytes(self) -> int:
-        """How much of an unfinished frame is held."""
-        return len(self._rest)
-
-    @property
-    def frame_bytes(self) -> int:
-        """The length of the unfinished frame, as far as it is known."""
-        return self._needed if len(self._rest) >= 4 else 0
-
-    @property
-    def api_key(self) -> int | None:
-        """The API key of the unfinished request, as far as it is known."""
-        return _INT16.unpack_from(self._rest, 4)[0] if len(self._rest) >= 6 else None
 
     def feed(self, data: bytes) -> list[bytes]:
         """The frames that `data` completes, without their sizes.
@@ -79,32 +67,32 @@ class FrameReader:
         Raises WireError for a size that is negative or above the limit, before any of that frame is
         kept. Whole frames in front of it are returned first; then the next call raises.
         """
-        rest = self._rest
+        rest = self.rest
         source: bytes | memoryview = data
         if rest:
             rest += data
-            if len(rest) < self._needed:
+            if len(rest) < self.needed:
                 return []
             source = memoryview(rest)  # an answer may have megabytes: each is copied once
-            self._rest = bytearray()
+            self.rest = bytearray()
         frames: list[bytes] = []
         position, end = 0, len(source)
-        self._needed = 4
+        self.needed = 4
         while end - position >= 4:
             (size,) = _SIZE.unpack_from(source, position)
             if not 0 <= size <= self._limit:
                 if frames:
-                    self._rest += source[position : position + 4]
+                    self.rest += source[position : position + 4]
                     return frames
                 raise FrameSizeError(size, self._limit)
             stop = position + 4 + size
             if stop > end:
-                self._needed = stop - position
+                self.needed = stop - position
                 break
             frames.append(bytes(source[position + 4 : stop]))
             position = stop
         if position < end:
-            self._rest += source[position:]
+            self.rest += source[position:]
         return frames
 
 
