@@ -5,7 +5,7 @@ from typing import Any
 
 from kohort.escaping import visible
 
-_TRACEBACK = "\nTraceback (most recent call last):\n"
+TRACEBACK = "\nTraceback (most recent call last):\n"
 _INDENT = "    "
 
 
@@ -14,7 +14,7 @@ def one_line(text: str) -> str:
     the log, nor look like another name. A traceback keeps its lines, with some room in front of
     each, as it may hold such names as well.
     """
-    message, found, rest = text.partition(_TRACEBACK)
+    message, found, rest = text.partition(TRACEBACK)
     lines = f"{found}{rest}".strip("\n").split("\n") if found else []
     return f"\n{_INDENT}".join(visible(line) for line in [message, *lines])
 
