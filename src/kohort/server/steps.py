@@ -1,0 +1,84 @@
+"""A request that is answered in steps, so that others come in between however much it asks for.
+
+A step is short, a millisecond or two at most. What may change between two steps must not make the
+answer wrong: whatever is gone when its step comes is answered as gone.
+"""
+
+from collections.abc import Callable, Generator
+from typing import Any, Protocol, TypeVar
+
+from kohort.coordinator.effects import Call
+from kohort.errors import ApiError
+from kohort.server.node import Node
+from kohort.server.scheduler import CLIENTS, NEW, Over
+
+Response = TypeVar("Response")
+
+Steps = Generator[None, None, Response]
+"""Yields between two steps and returns the response, or None where it has parked the call. Raises
+ApiError to refuse the request.
+"""
+
+
+class ClientToken(Protocol):
+    """The token of a client's own request."""
+
+    @property
+    def gone(self) -> bool:
+        """Whether nobody waits for the answer any more."""
+
+    def answer(self, response: Any) -> None: ...
+    def fail(self, error: Exception) -> None: ...
+
+
+class Stepwise:
+    """One such request, as the scheduler runs it."""
+
+    __slots__ = ("_call", "_ended", "_response", "_steps", "_token", "_yielded", "had_ns")
+    line = CLIENTS
+
+    def __init__(self, call: Call[Any], steps: Steps[Any]) -> None:
+        self.had_ns = NEW
+        self._call = call
+        self._token: ClientToken = call.token
+        self._steps = steps
+        self._yielded = False
+        self._ended = False
+        self._response: Any = None
+
+    def run(self, over: Over) -> bool:
+        """Take steps. To encode an answer of many steps is one more."""
+        if self._token.gone:
+            self._steps.close()
+            return False
+        try:
+            while not self._ended:
+                next(self._steps)
+                self._yielded = True
+                if over():
+                    return True
+        except StopIteration as end:
+            self._ended, self._response = True, end.value
+            if self._yielded and over():
+                return True
+        except ApiError as error:
+            self._ended, self._response = True, self._call.request.refused(error)
+        except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
+            self._token.fail(error)
+            return False
+        if self._response is not None:
+            self._token.answer(self._response)
+        return False
+
+
+def has_gone(call: Call[Any]) -> Callable[[], bool]:
+    """What tells whether the client of a request has gone: one that only reads need not go on. Its
+    token is still the client's own.
+    """
+    token: ClientToken = call.token
+    return lambda: token.gone
+
+
+def go_on_in_steps(node: Node, call: Call[Any], steps: Steps[Any]) -> None:
+    """Answer a call that was parked: its steps begin in a slice to come."""
+    node.cluster.scheduler.enter(Stepwise(call, steps))
