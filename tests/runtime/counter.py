@@ -49,6 +49,7 @@ class Counter:
         self.chores: list[Effects | Exception] = []
         self.outcomes: list[tuple[Any, Any]] = []
         self.started = 0
+        self.jumped_ms = 0
 
     def call(self, call: Call[Ask], _now: Millis) -> Effects:
         request = call.request
@@ -67,6 +68,9 @@ class Counter:
             return Effects([first], again=True)
         return Effects(list(request.adds), replies, **more)
 
+    def reads(self, call: Call[Ask]) -> bool:
+        return not call.request.adds
+
     def tick(self, _now: Millis) -> Iterator[Effects]:
         while self.due:
             yield _given(self.due.pop(0))
@@ -76,6 +80,9 @@ class Counter:
 
     def wake_at(self) -> Millis | None:
         return Millis(0) if self.due else None
+
+    def clock_jumped(self, by_ms: int) -> None:
+        self.jumped_ms += by_ms
 
     def topics_changed(self, _topics: Topics, _now: Millis) -> Iterator[Effects]:
         while self.chores:

@@ -1,6 +1,7 @@
 """Step, append, sync, reply: with a machine that is no group coordinator."""
 
 import errno
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from tests.runtime.counter import Add, Ask, Counter, call
 from kohort.coordinator.effects import Call, Effects, Errand, Marker, Note, Producer, Reply
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError, WireError
-from kohort.runtime.driver import AGAIN_MAX, RETRY_MS, STEPS_DUE, Condition, PartitionDriver
+from kohort.runtime.driver import RETRY_MS, Condition, PartitionDriver
 from kohort.sim.disk import MemoryFiles
 from kohort.storage.memory import MemoryLog
 from kohort.storage.segments import SegmentLog
@@ -187,7 +188,6 @@ def test_a_call_that_asks_for_ever_fails_the_machine() -> None:
     assert desk.ask(Add("a", 1), again=True) == "UNKNOWN_SERVER_ERROR"
     assert len(desk.batches()) == 0
     assert desk.driver.condition is Condition.LOADING
-    assert AGAIN_MAX > 1
 
 
 def test_a_deadline_that_fails_is_told_and_put_off_and_the_others_are_met() -> None:
@@ -227,25 +227,60 @@ def test_those_whom_a_failed_duty_would_have_answered_are_refused(
     assert desk.driver.active
 
 
+def after(steps: int) -> Callable[[], bool]:
+    """A slice in which so many steps are taken."""
+    left = iter(range(1, steps))
+    return lambda: next(left, None) is None
+
+
 def test_many_deadlines_are_met_in_several_turns() -> None:
     desk = Desk()
-    desk.machine.due = [Effects([Add("a", 1)]) for _ in range(STEPS_DUE + 5)]
-    desk.turn()
-    assert desk.machine.counts == {"a": STEPS_DUE}
+    desk.machine.due = [Effects([Add("a", 1)]) for _ in range(1005)]
+    desk.driver.turn(NOW, over=after(1000))
+    assert desk.machine.counts == {"a": 1000}
     assert desk.driver.wake_at() == 0
     desk.turn()
-    assert desk.machine.counts == {"a": STEPS_DUE + 5}
+    assert desk.machine.counts == {"a": 1005}
+
+
+def test_calls_for_which_a_slice_has_no_time_are_the_next_turns() -> None:
+    desk = Desk()
+    calls = [call(Ask(Add("a", 1))) for _ in range(10)]
+    for one in calls:
+        desk.driver.submit(one)
+
+    desk.driver.turn(NOW, over=after(4))
+    assert desk.machine.counts == {"a": 4}
+    assert desk.driver.has_more
+
+    desk.turn()
+    assert desk.machine.counts == {"a": 10}
+    assert not desk.driver.has_more
+
+
+def test_calls_of_the_next_turn_are_refused_with_those_of_a_turn_that_fails() -> None:
+    files = MemoryFiles()
+    desk = Desk(SegmentLog("/log-0", files))
+    calls = [call(Ask(Add("a", 1))) for _ in range(10)]
+    for one in calls:
+        desk.driver.submit(one)
+    files.room_bytes = 0
+
+    desk.driver.turn(NOW, over=after(4))
+    desk.turn()
+    assert [one.token.answer for one in calls] == ["NOT_COORDINATOR"] * 10
+    assert desk.machine.counts == {}
 
 
 def test_what_follows_from_a_change_of_topics_lets_others_in_between() -> None:
     desk = Desk()
     desk.machine.chores = [Effects([Add("a", 1)]), Effects([Add("a", 1)])]
     desk.driver.topics_changed(Topics(), NOW)
-    assert desk.driver.wake_at() == 0
+    assert desk.driver.has_more
     assert desk.ask() == {"a": 1}
     assert desk.ask() == {"a": 2}
     desk.turn()
-    assert desk.driver.wake_at() is None
+    assert not desk.driver.has_more
 
 
 def test_a_deadline_may_begin_a_longer_task() -> None:
@@ -256,7 +291,7 @@ def test_a_deadline_may_begin_a_longer_task() -> None:
     assert desk.machine.counts == {"a": 1, "b": 1}
     assert desk.ask() == {"a": 2, "b": 1}
     desk.turn()
-    assert (desk.machine.counts["a"], desk.driver.wake_at()) == (2, None)
+    assert (desk.machine.counts["a"], desk.driver.has_more) == (2, False)
 
 
 def test_a_task_that_fails_ends_alone() -> None:
@@ -328,7 +363,7 @@ def test_a_full_disk_refuses_the_turn_and_the_machine_is_read_anew() -> None:
 
 
 def test_while_a_log_refuses_writes_those_who_read_are_served() -> None:
-    """A call that would write is refused before anything of it is true; deadlines wait."""
+    """Deadlines wait, and whether the log has room is asked once a second."""
     files = MemoryFiles()
     desk = Desk(SegmentLog("/log-0", files))
     desk.ask(Add("a", 1))
@@ -341,16 +376,57 @@ def test_while_a_log_refuses_writes_those_who_read_are_served() -> None:
     for _ in range(3):
         assert desk.ask(Add("a", 5)) == "NOT_COORDINATOR"
         assert desk.ask() == {"a": 1}
-    assert len(desk.told.errors) == told, "it is not read again"
     assert desk.driver.wake_at() == NOW + RETRY_MS
 
     desk.turn(now=NOW + RETRY_MS)
-    assert desk.ask() == "COORDINATOR_LOAD_IN_PROGRESS", "it has tried once more"
+    assert desk.driver.wake_at() == NOW + 2 * RETRY_MS
+    assert desk.ask() == {"a": 1}, "it has looked, and there is no room yet"
     files.room_bytes = None
+    again = call(Ask(Add("a", 5)))
+    desk.turn(again, now=NOW + 2 * RETRY_MS)
+    assert again.token.answer == {"a": 1, "b": 1}
+    assert desk.ask() == {"a": 6, "b": 1}
+    assert len(desk.told.errors) == told, "it was not read again"
+    assert desk.machine.jumped_ms == 2 * RETRY_MS, "nobody is late whose calls were refused"
+
+
+def test_who_might_write_is_refused_before_the_machine_is_asked() -> None:
+    """What a step touches beside its records would stay touched."""
+    files = MemoryFiles()
+    desk = Desk(SegmentLog("/log-0", files))
+    files.room_bytes = 0
+    desk.ask(Add("a", 5))
     desk.turn(now=desk.driver.wake_at())
     desk.load()
-    desk.turn(call(Ask(Add("a", 5))), now=NOW + 2 * RETRY_MS)
-    assert desk.ask() == {"a": 6}
+    assert desk.ask(Add("a", 5), parks=True) == "NOT_COORDINATOR"
+    assert desk.machine.parked == []
+    desk.driver.try_writes()
+    files.room_bytes = None
+    assert desk.ask(Add("a", 5)) == {}
+    assert desk.ask() == {"a": 5}
+
+
+class StartsWithARecord(Counter):
+    def start(self, now: Millis) -> Iterator[Effects]:
+        yield Effects([Add("started", 1)])
+
+
+def test_nobody_is_forgotten_who_has_waited_for_a_slice_when_there_is_room_again() -> None:
+    """What had had no time was answered behind what came later, or never."""
+    files = MemoryFiles()
+    desk = Desk(SegmentLog("/log-0", files), machine=StartsWithARecord)
+    files.room_bytes = 0
+    desk.ask(Add("a", 5))
+    desk.driver.turn(desk.driver.wake_at() or NOW)
+    desk.load()
+    calls = [call(Ask()) for _ in range(40)]
+    for one in calls:
+        desk.driver.submit(one)
+    desk.driver.turn(NOW, over=after(1))
+    files.room_bytes = None
+    desk.turn(now=Millis(NOW + 5 * RETRY_MS))
+    assert desk.driver.waiting == 0
+    assert all(one.token.answer is not None for one in calls)
 
 
 class Unreadable(MemoryLog):

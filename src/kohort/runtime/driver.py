@@ -6,26 +6,27 @@ records parks there too, so nobody ever reads what a crash could take back.
 
 A call that fails leaves all others, and the state, as they are. When the log refuses what is
 already true in the machine, every call of the turn is refused, and the machine is loaded again from
-the log, between the turns of the others. For a second after that nothing is written, so that one
-who writes while a disk is full does not take the machine from all who only read: a call that would
-write is refused before anything of it is true, and deadlines wait.
+the log, between the turns of the others. Until the log has room again, only calls that change
+nothing are taken, so that one who writes while a disk is full does not take the machine from all
+others: a client that might write is refused before the machine is asked, what other machines of the
+broker say waits, and the time of deadlines stands still.
 """
 
 import errno
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
-from functools import partial
 from traceback import format_exception
 from typing import Any, Generic, TypeVar
 
-from kohort.coordinator.effects import Call, Effects, Errand, Reply
+from kohort.coordinator.effects import BROKER, Call, Effects, Errand, Reply
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError, WireError
+from kohort.runtime.backlog import Backlog
 from kohort.runtime.loader import load
 from kohort.runtime.machine import Machine
 from kohort.runtime.observers import Observer
-from kohort.runtime.turns import Entry, Turn
+from kohort.runtime.turns import Turn
 from kohort.storage.log import Log
 from kohort.terms import Millis, Offset
 
@@ -33,21 +34,17 @@ INTERNAL = "internal failure: "  # a line begins so when a fault of ours is told
 LOADED_AGAIN = " and it is loaded again: "
 """In the line that tells why a machine is not to be trusted any more."""
 RETRY_MS = 1000
+AT_ONCE = 256  # calls of a turn while others wait: more than it has time for
 AGAIN_MAX = 4  # a call that is taken more often than this would go on for ever
 _TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
-STEPS_DUE = 1000  # deadlines met in one turn; others are answered before the next
 
 _NOTHING = Effects()  # of a step before it is taken, and after the last one
 
 M = TypeVar("M", bound=Machine)
 
 
-def _readable(turn: Turn, effects: Effects) -> list[Entry]:
-    """The records of a step that writes none. Raises ApiError for any other."""
-    if effects.records or effects.marker is not None:
-        text = "the log has refused a write a moment ago"
-        raise ApiError(ErrorCode.NOT_COORDINATOR, text)
-    return turn.encoded(effects)
+def _never() -> bool:
+    return False
 
 
 class Condition(Enum):
@@ -81,7 +78,8 @@ class PartitionDriver(Generic[M]):
         self.condition = Condition.LOADING
         self._new_machine = new_machine
         self._observe = observe
-        self._inbox: deque[Call[Any]] = deque()
+        self._inbox: list[Call[Any]] = []
+        self._backlog = Backlog()
         self._parked: deque[tuple[Offset, Reply]] = deque()
         self._unanswered: dict[int, Call[Any]] = {}
         self._chores: deque[Iterator[Effects]] = deque()
@@ -91,7 +89,10 @@ class PartitionDriver(Generic[M]):
         self._done: deque[tuple[Errand, Any]] = deque()
         self._loading: Iterator[int] | None = None
         self._retry_at: Millis | None = None
-        self._writes_from = Millis(0)  # before that nothing is written
+        self._room_asked_at: Millis | None = None  # when to see whether the log has room again
+        self._held: list[Call[Any]] = []  # until then
+        self._started_at = Millis(0)
+        self._half_started = False  # it has not written what a start writes
         self._durable = log.end
         self._lost = False
         self._unread = False  # the log cannot be read, and will not be until somebody has mended it
@@ -110,7 +111,7 @@ class PartitionDriver(Generic[M]):
     @property
     def waiting(self) -> int:
         """How many calls wait for the next turn."""
-        return len(self._inbox)
+        return len(self._inbox) + self._backlog.size
 
     @property
     def parked(self) -> int:
@@ -139,33 +140,55 @@ class PartitionDriver(Generic[M]):
         """When `turn` has something to do of its own accord."""
         if self.condition is not Condition.ACTIVE:
             return self._retry_at
-        wake = Millis(0) if self._chores else self.machine.wake_at()
-        return wake if wake is None else max(wake, self._writes_from)
+        if self._room_asked_at is not None:
+            return self._room_asked_at
+        return self.machine.wake_at()
 
-    def turn(self, now: Millis, due: Millis | None = None) -> None:
-        """Handle everything that is due and everything that has arrived, as one batch. Deadlines
-        count as due up to `due`, which may lie before `now` when clients could not be heard
-        meanwhile.
+    @property
+    def has_more(self) -> bool:
+        """Whether another turn has something to do at once."""
+        if self.condition is not Condition.ACTIVE:
+            return False
+        more = self._inbox or self._backlog.size
+        return bool(more or (self._chores and self._room_asked_at is None))
+
+    def turn(
+        self, now: Millis, due: Millis | None = None, over: Callable[[], bool] = _never
+    ) -> None:
+        """Handle what is due and what has arrived, as one batch, until a slice is `over`; what is
+        left of it is the next turn's. Deadlines count as due up to `due`, which may lie before
+        `now` when clients could not be heard meanwhile.
         """
         if self._retry_at is not None and now >= self._retry_at:
             self.start_loading()
         if self.condition is not Condition.ACTIVE:
             return
-        calls = list(self._inbox)
-        self._inbox.clear()
+        calls, self._inbox = self._inbox, []
+        if self._backlog.size:
+            self._backlog.add(calls)
+            calls = self._backlog.take(AT_ONCE)
         turn = Turn(self.machine, self.log.end, self.limit_bytes())
         try:
-            if now < self._writes_from:
-                self._take_all(turn, calls, now, partial(_readable, turn))
+            if self._room_asked_at is not None and not self._has_room(now):
+                calls = self._refuse_writes(calls)
+            elif self._half_started:
+                self.start_loading()
+                calls += self._all_waiting()
+                self._refuse_all(calls, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "there is room")
+                return
             else:
-                self._do_due(turn, now if due is None else due)
-                self._do_chores(turn)
-                self._take_outcomes(turn, now)
-                self._take_all(turn, calls, now, turn.encoded)
+                self._do_due(turn, now if due is None else due, over)
+                if self._chores:
+                    self._do_chore(turn)
+                if self._done:
+                    self._take_outcomes(turn, now)
+                if self._held:
+                    calls[:0] = self._held
+                    self._held.clear()
+            self._take_all(turn, calls, now, over)
             self._write(turn, now)
         except StorageError as error:
-            self._fail(calls, ErrorCode.NOT_COORDINATOR, error, now, pause_ms=0)
-            self._writes_from = Millis(now + RETRY_MS)
+            self._write_refused(calls, error, now)
         except Exception as error:  # noqa: BLE001  (whatever it is, the state is not to be trusted)
             self._fail(calls, ErrorCode.UNKNOWN_SERVER_ERROR, error, now)
         else:
@@ -178,11 +201,14 @@ class PartitionDriver(Generic[M]):
         self.machine.clock_jumped(by_ms)
         if self._retry_at is not None:
             self._retry_at = Millis(self._retry_at + by_ms)
-        self._writes_from = Millis(self._writes_from + by_ms)
+        if self._room_asked_at is not None:
+            self._room_asked_at = Millis(self._room_asked_at + by_ms)
+        self._started_at = Millis(self._started_at + by_ms)
 
     def try_writes(self) -> None:
-        """The next write is tried, however short ago one was refused: there is room again."""
-        self._writes_from = Millis(0)
+        """The disk may have room again: look in the next turn, without a pause."""
+        if self._room_asked_at is not None:
+            self._room_asked_at = Millis(0)
 
     def topics_changed(self, topics: Topics, now: Millis) -> None:
         """Give the machine the next image of the topics; `turn` does what follows from it."""
@@ -214,9 +240,7 @@ class PartitionDriver(Generic[M]):
         lost = [reply for _, reply in self._parked]
         self._parked.clear()
         self._durable = self.log.end  # nothing waits for it any more
-        calls = list(self._inbox)
-        self._inbox.clear()
-        self._fail(calls, ErrorCode.NOT_COORDINATOR, error, Millis(0))
+        self._fail([], ErrorCode.NOT_COORDINATOR, error, Millis(0))
         return lost
 
     def resign(self, why: str) -> None:
@@ -224,9 +248,7 @@ class PartitionDriver(Generic[M]):
         another node takes over: calls that wait are refused, and deadlines are forgotten. Whoever
         takes over calls `start_loading`; until then calls are refused as while the log is read.
         """
-        calls = list(self._inbox)
-        self._inbox.clear()
-        self._refuse_all(calls, ErrorCode.NOT_COORDINATOR, why)
+        self._refuse_all(self._all_waiting(), ErrorCode.NOT_COORDINATOR, why)
         self._begin_anew()
 
     def start_loading(self) -> None:
@@ -286,16 +308,26 @@ class PartitionDriver(Generic[M]):
         return False
 
     def _start(self, now: Millis) -> None:
-        """Serve from now on; the records of the start are written first, or in the next turns."""
+        """Serve from now on. The records of the start are written first, or in the next turns; if
+        the log has no room, when the machine is loaded once more.
+        """
         turn = Turn(self.machine, self.log.end, self.limit_bytes())
         follows = self.machine.start(now)
         first = next(follows, None)
-        if first is not None:
+        self._half_started = (
+            self._room_asked_at is not None and first is not None and bool(first.records)
+        )
+        if first is not None and not self._half_started:
             turn.take(first, turn.encoded(first))
             self._warn(first)
             self._chores.append(follows)
-        self._write(turn, now)
+            try:
+                self._write(turn, now)
+            except StorageError as error:
+                self._write_refused([], error, now)
+                return
         self.condition = Condition.ACTIVE
+        self._started_at = now
         self._send_out(turn.steps)
         if turn.steps:
             for line in self.machine.told((), turn.steps):
@@ -305,13 +337,13 @@ class PartitionDriver(Generic[M]):
         for line in step.warnings:
             self._observe.warning(line)
 
-    def _do_due(self, turn: Turn, due: Millis) -> None:
+    def _do_due(self, turn: Turn, due: Millis, over: Callable[[], bool]) -> None:
         """Meet deadlines. One that fails is reported and put off; the others are met."""
         wake = self.machine.wake_at()
         if wake is None or wake > due:
             return
         steps = self.machine.tick(due)
-        for _ in range(STEPS_DUE):
+        while True:
             effects = _NOTHING
             try:
                 effects = next(steps, _NOTHING)
@@ -325,11 +357,11 @@ class PartitionDriver(Generic[M]):
             turn.take(effects, entries)
             if effects.follows is not None:
                 self._chores.append(effects.follows)
+            if over():
+                return
 
-    def _do_chores(self, turn: Turn) -> None:
-        """Go on with the first of the long tasks, a slice in a turn."""
-        if not self._chores:
-            return
+    def _do_chore(self, turn: Turn) -> None:
+        """Go on with the first of the long tasks, a step in a turn."""
         effects = _NOTHING
         try:
             effects = next(self._chores[0], _NOTHING)
@@ -365,16 +397,44 @@ class PartitionDriver(Generic[M]):
                     self._out[errand.key] = errand
                     self.errands.append(errand)
 
-    def _take_all(
-        self,
-        turn: Turn,
-        calls: Iterable[Call[Any]],
-        now: Millis,
-        encoded: Callable[[Effects], list[Entry]],
-    ) -> None:
-        """Take calls in their order. One that fails is refused, and changes nothing."""
-        ask, take = self.machine.call, turn.take
+    def _has_room(self, now: Millis) -> bool:
+        """Whether the log, which has refused a write, takes one again; asked once a second."""
+        if self._room_asked_at is not None and now >= self._room_asked_at:
+            try:
+                self.log.try_room()
+            except StorageError:
+                self._room_asked_at = Millis(now + RETRY_MS)
+            else:
+                self._room_asked_at = None
+                # Nobody is late whose calls were refused.
+                self.machine.clock_jumped(now - self._started_at)
+        return self._room_asked_at is None
+
+    def _refuse_writes(self, calls: Iterable[Call[Any]]) -> list[Call[Any]]:
+        """Refuse each call that might write, or let it wait; the others, which change nothing."""
+        others = []
         for call in calls:
+            if self.machine.reads(call):
+                others.append(call)
+            elif call.client is BROKER:
+                self._held.append(call)
+            else:
+                text = f"the log of {self.name} has refused a write a moment ago"
+                self._refuse(call, ErrorCode.NOT_COORDINATOR, text)
+        return others
+
+    def _take_all(
+        self, turn: Turn, calls: list[Call[Any]], now: Millis, over: Callable[[], bool]
+    ) -> None:
+        """Take calls in their order. One that fails is refused, and changes nothing. Those for
+        which no time is left wait again, and are taken from `calls`.
+        """
+        ask, encoded, take = self.machine.call, turn.encoded, turn.take
+        for place, call in enumerate(calls):
+            if place and over():
+                self._backlog.put_back(calls[place:])
+                del calls[place:]
+                break
             rounds = 0
             again = True
             while again:
@@ -454,6 +514,11 @@ class PartitionDriver(Generic[M]):
         response = call.request.refused(ApiError(code, text))
         self._parked.append((self.log.end, Reply(call.token, response)))
 
+    def _write_refused(self, calls: list[Call[Any]], error: StorageError, now: Millis) -> None:
+        """What is true in the machine is not in the log: it is loaded again at once."""
+        self._fail(calls, ErrorCode.NOT_COORDINATOR, error, now, pause_ms=0)
+        self._room_asked_at = Millis(now + RETRY_MS)
+
     def _fail(
         self,
         calls: list[Call[Any]],
@@ -466,7 +531,7 @@ class PartitionDriver(Generic[M]):
         """The machine is not to be trusted any more. It is loaded again after the pause: who asks
         meanwhile is told that it is being read.
         """
-        refused = self._refuse_all(calls, code, str(error))
+        refused = self._refuse_all([*calls, *self._all_waiting()], code, str(error))
         ours = code is ErrorCode.UNKNOWN_SERVER_ERROR and not self._lost
         self._observe.error(
             f"{INTERNAL if ours else ''}{self.name} has failed, {refused} calls are refused"
@@ -478,9 +543,16 @@ class PartitionDriver(Generic[M]):
         else:
             self.condition, self._retry_at = Condition.LOADING, Millis(now + pause_ms)
 
+    def _all_waiting(self) -> list[Call[Any]]:
+        """The calls that wait for a turn; they do so no longer."""
+        calls = self._backlog.take(self._backlog.size) + self._inbox
+        self._inbox = []
+        return calls
+
     def _refuse_all(self, calls: list[Call[Any]], code: ErrorCode, text: str) -> int:
         """Refuse these calls and all that wait for another one; how many they were."""
-        waiting = {id(call.token): call for call in calls} | self._unanswered
+        waiting = {id(call.token): call for call in (*calls, *self._held)} | self._unanswered
+        self._held.clear()
         self._unanswered.clear()
         for call in waiting.values():
             self._refuse(call, code, text)

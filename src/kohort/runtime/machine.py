@@ -30,6 +30,11 @@ class Machine(Protocol):
         this call alone, and has changed nothing that a log can bring back.
         """
 
+    def reads(self, call: Call[Any]) -> bool:
+        """Whether this call changes nothing, as far as can be said before `call` is asked: it is
+        served while the log refuses to be written.
+        """
+
     def tick(self, now: Millis) -> Iterator[Effects]:
         """Do what is due, a step at a time. The caller may stop after any step and come again."""
 
