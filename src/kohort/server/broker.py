@@ -15,7 +15,9 @@ from kohort.config import BrokerConfig
 from kohort.config.listeners import PORT_MAX, advertised_address, listener_text
 from kohort.config.racks import racks_of_nodes
 from kohort.errors import KohortError
+from kohort.runtime import clocks
 from kohort.server.background import Background
+from kohort.server.bounded_lines import BoundedLines
 from kohort.server.cluster import Cluster
 from kohort.server.door import Door
 from kohort.server.foreign import Strays
@@ -29,8 +31,9 @@ from kohort.terms import Millis
 
 SWEEP_SECONDS = 5.0
 FREE_PORT_TRIES = 20
+BACKLOG = 1024  # clients that wait in the system until they are accepted
+ACCEPTED_AT_ONCE = 8  # asyncio takes as many descriptors before it refuses the first of them
 LEAST_SWEEP_SECONDS = 0.25
-BUSY_SWEEP_SECONDS = 0.02  # while a log is being cleaned, slice by slice
 STALL_MS = 100  # a timer that is later than this shows that the loop has stood still
 HOLD_MS = 250  # how long after a stall the sockets are read before anybody is late
 
@@ -70,17 +73,19 @@ class Broker:
         self.stopped = asyncio.Event()
         self._doors: list[Door] = []
         self._servers: list[asyncio.Server] = []
-        self.surroundings = surroundings or Surroundings()
+        around = surroundings or Surroundings()
+        self._lines = BoundedLines(around.observe, clocks.monotonic)
+        self.surroundings = replace(around, observe=self._lines) if around.bounded else around
         self.sockets = Sockets(self.config, self.surroundings.observe)
         self._clock = self.surroundings.clock()
         self._background: Background | None = None
         self._strays = Strays()
         self._ready: list[ClientProtocol] = []
         self._turn_wanted: Millis | None = None
+        self._turn_queued = False  # for the end of this iteration of the loop
         self._turned_at = Millis(0)
         self._held_at = Millis(0)
         self._hold_until = Millis(0)
-        self._load_scheduled = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = Millis(0)
         self._sweeper: asyncio.TimerHandle | None = None
@@ -89,14 +94,15 @@ class Broker:
     async def start(self) -> None:
         """Open the logs, bind the ports, begin to answer. Groups may still be loading.
 
-        Raises OSError when a port is taken, KohortError when the data directory cannot be used.
+        Raises OSError when a port is taken, KohortError when the data directory cannot be used or
+        the process has too few descriptors.
         """
         if self.cluster is not None:
             raise KohortError("this broker is started already, expected one that is stopped")
         self._loop = asyncio.get_running_loop()
         self._turned_at = self._clock()
         self._turn_wanted = None
-        self._load_scheduled = False
+        self._turn_queued = False
         self._ready.clear()
         self.stopped.clear()
         host, port = self.listen
@@ -113,6 +119,8 @@ class Broker:
                 data_dir=path,
                 files=around.files,
                 new_id=around.new_id,
+                stopwatch=around.stopwatch,
+                limit=around.limit(),
             )
             self._background = Background(
                 self.cluster,
@@ -130,7 +138,7 @@ class Broker:
             await self.stop()
             raise
         for server in self._servers:
-            await server.start_serving()
+            await _serve(server)
         self._sweeper = self._loop.call_later(self._sweep_pause(), self._sweep)
         self.schedule_turn()
 
@@ -174,7 +182,7 @@ class Broker:
             port,
             start_serving=False,
             reuse_address=True,
-            backlog=1024,
+            backlog=ACCEPTED_AT_ONCE if isinstance(self._loop, asyncio.BaseEventLoop) else BACKLOG,
         )
 
     def close_node(self, index: int) -> None:
@@ -187,7 +195,7 @@ class Broker:
     async def open_node(self, index: int) -> None:
         """Open the port of a node again, where it was. Raises OSError when it is taken."""
         self._servers[index] = await self._server(index, *self.addresses[index])
-        await self._servers[index].start_serving()
+        await _serve(self._servers[index])
 
     def _in_force(self) -> BrokerConfig:
         """The settings, with those that the command line and the system have overridden."""
@@ -244,15 +252,13 @@ class Broker:
             await background.end()
         if cluster is not None:
             await asyncio.get_running_loop().run_in_executor(None, cluster.close)
+        self._lines.tell_left_out(at_once=True)
         self.stopped.set()
 
     @property
     def traffic(self) -> Traffic:
         """What passes through the sockets."""
         return self.sockets.traffic
-
-    def now(self) -> Millis:
-        return self._clock()
 
     def door(self, node: int) -> Door:
         """The way in to the node with this number, counted from 0."""
@@ -273,12 +279,24 @@ class Broker:
             self._timer = None
         self._turn()
 
-    def schedule_turn(self) -> None:
-        """Have a turn taken at the end of this iteration of the loop."""
-        if self._turn_wanted is None:
-            self._turn_wanted = self._clock()
-            assert self._loop is not None
-            self._loop.call_soon(self._turn)
+    def schedule_turn(self) -> Millis:
+        """Have a turn taken at the end of this iteration of the loop. The time of the iteration."""
+        wanted = self._turn_wanted
+        if wanted is None:
+            wanted = self._turn_wanted = self._clock()
+            if not self._turn_queued:
+                self._turn_queued = True
+                assert self._loop is not None
+                self._loop.call_soon(self._queued_turn)
+        return wanted
+
+    def _queued_turn(self) -> None:
+        """The turn that somebody wanted, unless it was taken meanwhile. Only one is in the loop's
+        queue, so that the sockets are read between that one and the next.
+        """
+        self._turn_queued = False
+        if self._turn_wanted is not None:
+            self._turn()
 
     def _turn(self) -> None:
         wanted, self._turn_wanted = self._turn_wanted, None
@@ -290,20 +308,19 @@ class Broker:
             self._look_for_stall(wanted, now)
         if self._timer is not None:  # a client woke us first: that timer comes too late as well
             self._look_for_stall(self._timer_at, now)
-        cluster.turn(now, due=min(self._held_at, now) if now < self._hold_until else now)
-        self._turned_at = now
-        self._flush(now)
-        if cluster.has_more:
-            self.schedule_turn()
-        if self.sockets.starved:
-            self.sockets.feed_starved()
-        if background.begin() or self._ready:  # a change that changed nothing is answered at once
-            self.schedule_turn()
-        self._arm(cluster, now)
-        if cluster.loading and not self._load_scheduled:
-            self._load_scheduled = True
-            assert self._loop is not None
-            self._loop.call_soon(self._load)
+        done = False
+        try:
+            cluster.turn(now, due=min(self._held_at, now) if now < self._hold_until else now)
+            self._turned_at = now
+            self._flush()
+            if self.sockets.starved:
+                self.sockets.feed_starved()
+            done = background.begin()
+        finally:  # a fault of ours in the middle takes nobody else's turn
+            # A change that changed nothing is answered at once, and its request may go on.
+            if done or self._ready or cluster.scheduler.waiting:
+                self.schedule_turn()
+            self._arm(cluster, now)
 
     def _look_for_stall(self, wanted: Millis, now: Millis) -> None:
         """Before any deadline is met after a stall, read what clients sent meanwhile. The process
@@ -318,12 +335,11 @@ class Broker:
         """A client has answers to fetch: they leave after the turn, in one write."""
         self._ready.append(protocol)
 
-    def _flush(self, now: Millis) -> None:
-        """Send the answers that are ready; requests that were held back may now be handled."""
-        while self._ready:
-            ready, self._ready = self._ready, []
-            for protocol in ready:
-                protocol.flush(now)
+    def _flush(self) -> None:
+        """Send the answers that are ready."""
+        ready, self._ready = self._ready, []
+        for protocol in ready:
+            protocol.flush()
 
     def _arm(self, cluster: Cluster, now: Millis) -> None:
         """Have a turn taken when the cluster wants one. A timer that is set too early stays: moving
@@ -346,19 +362,12 @@ class Broker:
         self._look_for_stall(self._timer_at, self._clock())
         self.schedule_turn()
 
-    def _load(self) -> None:
-        """Load shards between the turns, so that everything else is answered meanwhile."""
-        self._load_scheduled = False
-        if self.cluster is not None:
-            self.cluster.load_some(self._clock())
-            self.schedule_turn()
-
     def _sweep(self) -> None:
         """Close silent connections; look after the clock and the logs."""
         assert self._loop is not None
         self.sockets.close_silent(self._loop.time())
         self.sockets.close_slow(self._loop.time())
-        more = False
+        self._lines.tell_left_out()
         try:
             if self.cluster is not None:
                 jump_ms = self._clock.look()
@@ -367,12 +376,10 @@ class Broker:
                         f"the clock of this machine has jumped by {jump_ms} ms"
                     )
                     self.clock_jumped(jump_ms)
-                more = self.cluster.housekeep(self._clock())
+                self.cluster.housekeep(self._clock())
                 self.schedule_turn()
         finally:
-            self._sweeper = self._loop.call_later(
-                BUSY_SWEEP_SECONDS if more else self._sweep_pause(), self._sweep
-            )
+            self._sweeper = self._loop.call_later(self._sweep_pause(), self._sweep)
 
     def clock_jumped(self, by_ms: int) -> None:
         """The deadlines and the times that were noted move with the clock. Otherwise a jump forward
@@ -394,3 +401,17 @@ class Broker:
         if idle_ms < 0:
             return SWEEP_SECONDS
         return min(SWEEP_SECONDS, max(idle_ms / 4000, LEAST_SWEEP_SECONDS))
+
+
+async def _serve(server: asyncio.Server) -> None:
+    """Accept connections. asyncio takes one number for how many wait and how many it accepts in one
+    go; with a large one a crowd would have every descriptor for a moment.
+    """
+    await server.start_serving()
+    if isinstance(server, asyncio.Server):
+        for listener in server.sockets:
+            same = listener.dup()
+            try:
+                same.listen(BACKLOG)
+            finally:
+                same.close()

@@ -8,7 +8,8 @@ tests with a clock of their own drive this class directly.
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from kohort.assignors import Assign
@@ -17,11 +18,12 @@ from kohort.coordinator.effects import Call
 from kohort.coordinator.topics import Topics
 from kohort.errors import Broken, KohortError, StorageError
 from kohort.runtime.clocks import perf_counter_ns
-from kohort.runtime.driver import PartitionDriver
+from kohort.runtime.driver import Condition, PartitionDriver
 from kohort.runtime.observers import Observer
 from kohort.server.access import May, everyone_may
 from kohort.server.budget import Budget
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Catalog, Draft, Topic
+from kohort.server.descriptors import Limit, Shares, coordinator_logs, share_out
 from kohort.server.disk_work import OPEN_SLICE_LOGS, Finish, Work
 from kohort.server.durability import Durability, Durable
 from kohort.server.errands import Outing
@@ -35,7 +37,8 @@ from kohort.server.hosted import (
     NewMachine,
     TransactionDriver,
 )
-from kohort.server.housekeeping import Housekeeping, KeptLog
+from kohort.server.housekeeping import Housekeeping
+from kohort.server.loader import Loader
 from kohort.server.logs import Logs
 from kohort.server.meters import Meters
 from kohort.server.not_made import NotMade
@@ -44,11 +47,11 @@ from kohort.server.partition_table import PartitionTable
 from kohort.server.partitions import Partition
 from kohort.server.placement import NOBODY, Endpoint, Placement
 from kohort.server.reading import Readings
+from kohort.server.scheduler import Over, Scheduler
 from kohort.server.tokens import Token
 from kohort.server.waiting import Parked, Waiting
 from kohort.terms import Millis, Offset, PartitionIndex
 
-LOAD_SLICE_RECORDS = 20_000
 START_LOGS = 1000  # opened before the first request is answered; the rest while others are
 
 
@@ -64,6 +67,8 @@ class Cluster:
         observe: Observer,
         may: May = everyone_may,
         foreign: Mapping[str, Assign] | None = None,
+        stopwatch: Callable[[], int] = perf_counter_ns,
+        limit: Limit = Limit(),  # noqa: B008  (a constant)
     ) -> None:
         self.base_config = config  # of the file
         self._configured = catalog.broker_configs
@@ -86,22 +91,27 @@ class Cluster:
         ]
         self._hosted: dict[AnyDriver, Hosted] = {}
         self.waiting = Waiting()
-        self.readings = Readings()
-        self._housekeeping = Housekeeping(config, logs, observe)
+        self.scheduler = Scheduler(stopwatch)
+        self.readings = Readings(self.scheduler)
+        self._housekeeping = Housekeeping(
+            config, logs, observe, self.scheduler, self.table.starts, self._may_touch
+        )
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots, new_uuid
         )
         self.durability = Durability(synced=config.log_sync != "none")
-        self._submitted: dict[AnyDriver, None] = {}
-        self._first_ns = 0  # when the first call of the next turn came
         self.now = Millis(0)  # of the last turn or write
+        self._due = Millis(0)  # of the last turn
         self._wake: Millis | None = None
-        self._loading: list[AnyDriver] = []
+        self._loader = Loader(self.scheduler, self.meters.loads, lambda: self.now, self._turn_next)
         self._errands: deque[Outing] = deque()
         self._errands_out = 0
         self._note_synced_at = Millis(0)
         self.not_made = NotMade()
         self._told: set[str] = set()  # of damage that somebody has come across
+        self._limit = limit
+        self.shares = self.shares_with(0)
+        self._adopt_shares()
 
     def start(self, brokers: Sequence[Endpoint], now: Millis) -> None:
         """Open the logs, those of groups first, and begin to load the shards."""
@@ -126,26 +136,6 @@ class Cluster:
             work.run()
             self.end_work(work, now)
 
-    @property
-    def loading(self) -> bool:
-        """Whether `load_some` has something to do."""
-        return bool(self._loading or self.readings)
-
-    def load_some(self, now: Millis) -> bool:
-        """Go on loading shards, then reading logs that somebody waits for, a slice at a time; true
-        while there is more.
-        """
-        while self._loading:
-            driver = self._loading[0]
-            self.meters.loads.begin(driver)
-            if driver.load_some(now, LOAD_SLICE_RECORDS):
-                return True
-            self.meters.loads.end(driver, loaded=driver.active)
-            self._loading.pop(0)
-            self._submitted[driver] = None
-        self.now = now
-        return self.readings.step()
-
     def close(self) -> None:
         """Make every log durable, note that, and release every file."""
         clean = self.table.whole
@@ -153,6 +143,7 @@ class Cluster:
         for place, partition in self.table.open.items():
             if not partition.failed:
                 self._settle(partition)
+                self._shorten(partition)
             clean = clean and not partition.failed
             synced[place] = partition.log.synced
             partition.log.close()
@@ -174,8 +165,22 @@ class Cluster:
                 partition.failed = True
                 self.observe.warning(f"{partition} is not closed in order: {error}")
 
+    def _shorten(self, partition: Partition) -> None:
+        """Remove the files that would be gone soon: the next start would set them aside."""
+        log = partition.log
+        with suppress(KohortError):
+            if log.has_old_files:
+                log.note_start(log.start)
+            while log.remove_oldest():
+                pass
+
+    def has_failed(self, topic: str, index: int) -> bool:
+        """Whether a coordinator cannot be loaded from its log, which is open."""
+        driver = self._drivers[topic].get(PartitionIndex(index))
+        return driver is not None and driver.condition is Condition.FAILED
+
     def try_writes(self) -> None:
-        """Somebody who knows says that the disk has room again."""
+        """Look at once whether logs have room again: `kohort.testing` has given it back."""
         for drivers in self._drivers.values():
             for driver in drivers.values():
                 driver.try_writes()
@@ -183,7 +188,7 @@ class Cluster:
     @property
     def busy(self) -> bool:
         """Whether something is under way that ends by itself, without time and without requests."""
-        under_way = self.loading or self._submitted or self._errands or self._errands_out
+        under_way = self.scheduler.waiting or self._errands or self._errands_out
         return bool(under_way or self.durability.busy or self.table.busy)
 
     @property
@@ -203,11 +208,15 @@ class Cluster:
 
     def dropped(self, partition: Partition, now: Millis) -> None:
         """A partition is gone, with its topic."""
-        self._housekeeping.forget(partition.log)
+        self._housekeeping.forget(partition)
         self.readings.forget(partition)
         self.durability.forget(partition, partition.log.close)
         for parked in self.waiting.changed((partition.topic.name, partition.index)):
             self.resume(parked, now)
+
+    def start_moved(self, partition: Partition) -> None:
+        """A log begins later."""
+        self._housekeeping.shorten(partition)
 
     def topics_changed(self, now: Millis) -> None:
         """The catalog has changed: tell every machine."""
@@ -217,9 +226,21 @@ class Cluster:
             self.dynamic = with_dynamic(self.base_config, self._configured)
             self._tell_left_aside(before)
             self._reconfigure(self.dynamic.config)
+        self._adopt_shares()
         for driver in self._hosted:
             driver.topics_changed(self.topics, now)
-            self._submitted[driver] = None
+            self._turn_next(driver)
+
+    def shares_with(self, more: int) -> Shares:
+        """The shares of descriptors if coordinators had so many more logs."""
+        on_disk = self.logs.open_files is not None
+        always_open = coordinator_logs(self.catalog.by_name.values()) + more if on_disk else 0
+        return share_out(self._limit, always_open, self.config.max_connections, on_disk=on_disk)
+
+    def _adopt_shares(self) -> None:
+        self.shares = self.shares_with(0)
+        if self.logs.open_files is not None:
+            self.logs.open_files.share = self.shares.log_files
 
     def _tell_left_aside(self, told: Collection[LeftAside]) -> None:
         for setting in (*self.dynamic.left_aside, *self.dynamic.unread):
@@ -265,14 +286,17 @@ class Cluster:
             limit_bytes=limit_bytes,
         )
         self._drivers[partition.topic.name][partition.index] = driver
-        self._hosted[driver] = Hosted(driver, partition, self._turn_next, self.meters)
+        self._hosted[driver] = Hosted(
+            driver, partition, self._take_turn, self.scheduler, self.meters
+        )
         if self.placement.leader(partition.topic, partition.index) == NOBODY:
             return
         driver.start_loading()
         if partition.log.end == partition.log.start:
             driver.load_some(now)
+            self._turn_next(driver)
         else:
-            self._loading.append(driver)
+            self._loader.load(driver)
 
     def new_producer_id(self) -> int | None:
         """A producer id that nobody has had. None when the reserved ones are used up: more are
@@ -320,7 +344,7 @@ class Cluster:
                 self._turn_next(driver)
                 if leader != NOBODY:
                     driver.start_loading()
-                    self._loading.append(driver)
+                    self._loader.load(driver)
         for key, topic, former in watched:
             if self.placement.leader(topic, key[1]) != former:
                 for parked in self.waiting.changed(key):
@@ -344,13 +368,11 @@ class Cluster:
 
     def submit(self, driver: AnyDriver, call: Call[Any]) -> None:
         """Give a call to a machine; it is answered in this turn or a later one."""
-        if not self._first_ns:
-            self._first_ns = perf_counter_ns()
         driver.submit(call)
-        self._submitted[driver] = None
+        self.scheduler.enter(self._hosted[driver])
 
     def _turn_next(self, driver: AnyDriver) -> None:
-        self._submitted[driver] = None
+        self.scheduler.enter(self._hosted[driver])
 
     def wrote(self, partition: Partition, now: Millis, size_bytes: int) -> None:
         """A partition has grown. Readers wait until that is durable, and so does its answer."""
@@ -383,19 +405,18 @@ class Cluster:
         else:
             parked.token.answer(response)
 
-    def housekeep(self, now: Millis) -> bool:
-        """Do a slice of what is done now and then; true when it should go on soon."""
-        if not self._housekeeping.busy:
-            self.table.open_missing()  # what could not be opened or deleted before
-            silent_since = Millis(now - self.config.producer_id_expiration_ms)
-            for partition in self.table.open.values():
-                partition.expire_producers(silent_since)
-            self._tell_of_refused_writes()
-            self.not_made.tell(self.observe)
+    def housekeep(self, now: Millis) -> None:
+        """Look at what is done now and then; what is due enters the line."""
+        self.table.open_missing()  # what could not be opened or deleted before
+        silent_since = Millis(now - self.config.producer_id_expiration_ms)
+        for partition in self.table.open.values():
+            partition.expire_producers(silent_since)
+        self._tell_of_refused_writes()
+        self.not_made.tell(self.observe)
         if now >= self._note_synced_at:
             self._note_synced_at = Millis(now + self.config.log_flush_offset_checkpoint_interval_ms)
             self.table.note_synced()
-        return self._housekeeping.step(self._kept, now)
+        self._housekeeping.look(self.table.open.values(), now)
 
     def _tell_of_refused_writes(self) -> None:
         """The writes that were refused since the last time. Clients could fill the log of a broker
@@ -420,44 +441,37 @@ class Cluster:
     def _tell_of_loss(self, partition: Partition, why: object) -> None:
         self.observe.error(f"{partition} could not be synced and is out of service: {why}")
 
-    def _kept(self) -> Iterator[KeptLog]:
-        """The logs that housekeeping may touch: not those that are being loaded or are lost."""
-        idle = {hosted.partition for hosted in self._hosted.values() if not hosted.driver.active}
-        for partition in self.table.open.values():
-            if not partition.failed and partition not in idle:
-                yield KeptLog(str(partition), partition.log, partition.config)
+    def _may_touch(self, partition: Partition) -> bool:
+        """Whether housekeeping may touch a log: not one that is being loaded or is lost."""
+        drivers = self._drivers.get(partition.topic.name)
+        driver = None if drivers is None else drivers.get(partition.index)
+        return not partition.failed and (driver is None or driver.active)
 
     def turn(self, now: Millis, due: Millis | None = None) -> None:
-        """Handle everything that has arrived, and everything that is due at `due`: after a stall in
-        which no client could be heard, that is an earlier time.
-
-        What follows from the answers of this turn waits for the next one, so that a long request,
-        which is answered part by part, lets others in. `has_more` tells of it.
+        """Handle what has arrived, and what is due at `due`: after a stall in which no client could
+        be heard, that is an earlier time. It ends with the share of the round; `has_more` tells
+        whether another turn must follow.
         """
         self.now = now
-        due = now if due is None else due
+        self._due = due = now if due is None else due
         if self._wake is not None and self._wake <= due:
             self._wake_up(due)
-        if self._submitted:
-            self._turn_all(now, due)
+        if self.scheduler.waiting:
+            self.meters.turns.add(*self.scheduler.run_round())
+        else:
+            self.scheduler.arrived = 0
 
-    def _turn_all(self, now: Millis, due: Millis) -> None:
-        """Have every machine for which something has arrived take its turn."""
-        meters = self.meters
-        begun = perf_counter_ns()
-        first = begun
-        if self._first_ns:
-            first, self._first_ns = self._first_ns, 0
-        drivers, self._submitted = self._submitted, {}
-        for driver in drivers:
-            driver.turn(now, due)
-            self._after_turn(driver)
-        meters.turns.add(first, begun, perf_counter_ns())
+    def _take_turn(self, hosted: Hosted, over: Over) -> bool:
+        """Have a machine handle what has arrived for it; true while there is more."""
+        driver = hosted.driver
+        driver.turn(self.now, self._due, over)
+        self._after_turn(hosted)
+        return driver.has_more
 
     @property
     def has_more(self) -> bool:
         """Whether another turn has something to do at once."""
-        return bool(self._submitted)
+        return bool(self.scheduler.waiting)
 
     def clock_jumped(self, by_ms: int) -> None:
         """The wall clock has jumped while time went on as ever: the deadlines move with it."""
@@ -475,12 +489,12 @@ class Cluster:
         for driver in self._hosted:
             wake = driver.wake_at()
             if wake is not None and wake <= due:
-                self._submitted[driver] = None
+                self._turn_next(driver)
             else:
                 self._wake_by(wake)
 
-    def _after_turn(self, driver: AnyDriver) -> None:
-        hosted = self._hosted[driver]
+    def _after_turn(self, hosted: Hosted) -> None:
+        driver = hosted.driver
         if driver.waits_for_sync:
             hosted.await_sync()
             self.durability.wrote(hosted)
@@ -488,8 +502,8 @@ class Cluster:
             hosted.durable(driver.log.end)
         if self.waiting and hosted.partition.high_watermark == driver.log.end:
             self._readable(hosted.partition)
-        if driver.is_being_read and driver not in self._loading:
-            self._loading.append(driver)
+        if driver.is_being_read:
+            self._loader.load(driver)
         while driver.errands:
             self._errands.append(Outing(driver, driver.errands.popleft()))
         self._wake_by(driver.wake_at())
@@ -543,4 +557,4 @@ class Cluster:
             self.observe.error(outing.failure)
         outing.driver.errand_done(outing.errand, outing.outcome)
         if outing.driver in self._hosted:
-            self._submitted[outing.driver] = None
+            self._turn_next(outing.driver)

@@ -13,13 +13,20 @@ from kohort.coordinator.effects import Client
 from kohort.errors import WireError
 from kohort.server.budget import Memory
 from kohort.server.intake import Intake
+from kohort.server.scheduler import Over, never
 from kohort.terms import Millis
 from kohort.wire.frames import encode_response, response_head
 
 PENDING_ANSWERS_MAX = 256
 LARGE_ANSWER_BYTES = 1 << 16  # not worth a copy to put a header in front of
 
-UNBOUNDED = Memory(1 << 62, 1 << 62)
+UNBOUNDED = Memory(1 << 62, 1 << 62, 0)
+
+
+class Encoded(tuple[bytes, ...]):
+    """An answer that its maker has encoded, in pieces. Its errors are counted."""
+
+    __slots__ = ()
 
 
 class Slot:
@@ -43,6 +50,9 @@ class Slot:
         self.size = 0  # of the answer
 
     def answer(self, response: Any) -> None:
+        if response.__class__ is Encoded:  # no call: every answer passes here
+            self._answer_encoded(response)
+            return
         try:
             body = self.encode(response)
         except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
@@ -55,6 +65,16 @@ class Slot:
             head = response_head(self.correlation_id, len(body), flexible=self.flexible)
             self.parts = head, body
         self.connection.answered(self)
+
+    def _answer_encoded(self, pieces: Encoded) -> None:
+        self.size = sum(map(len, pieces))
+        self.parts = response_head(self.correlation_id, self.size, flexible=self.flexible), *pieces
+        self.connection.answered(self)
+
+    @property
+    def gone(self) -> bool:
+        """Whether nobody waits for the answer any more."""
+        return self.connection.closed
 
     def fail(self, error: Exception) -> None:
         self.connection.fail(error)
@@ -114,32 +134,37 @@ class Connection:
     @property
     def finished(self) -> bool:
         """Whether it must be closed: it has failed, and all that can be answered is answered."""
-        return self.error is not None and not self.slots
+        return self.error is not None and not self.slots and not self.intake.frames
 
-    def receive(self, data: bytes, now: Millis) -> None:
-        """Take bytes as they came. Look at `finished` and `crowded` afterwards."""
+    def receive(self, data: bytes) -> None:
+        """Take bytes as they came; `go_on` handles them. Look at `crowded` afterwards."""
         if self.error is None:
             try:
                 self.intake.feed(data)
             except WireError as error:
-                self.go_on(now)
-                self.error = self.error or error
-            self.go_on(now)
+                self.error = error
 
-    def go_on(self, now: Millis) -> None:
-        """Hand over the frames that may be handled now."""
+    def go_on(self, now: Millis, over: Over = never) -> bool:
+        """Hand over the frames that may be handled now, until a slice is over; then true. Look at
+        `finished` afterwards.
+        """
         frames = self.intake.frames
         try:
             while frames and not (self.busy or self.unread or self.closed):
                 if len(self.slots) >= PENDING_ANSWERS_MAX:
-                    return
+                    return False
                 if not self.node.take(self, frames[0], now):
-                    return
+                    return False
                 if frames:  # a request that fails also ends all requests behind it
-                    self.intake.pop()
+                    self.intake.pop(parked=self.busy)
+                    if frames and over():
+                        return True
         except WireError as error:
             self.error = error
             self.intake.clear()
+        except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
+            self.fail(error)
+        return False
 
     def slot(self, correlation_id: int, encode: Callable[[Any], bytes], *, flexible: bool) -> Slot:
         slot = Slot(self, correlation_id, encode, flexible=flexible)
@@ -172,6 +197,8 @@ class Connection:
             out += parts
         if not slots:
             self.busy = False
+            if self.intake.parked:
+                self.intake.answered()
         return out
 
     def fail(self, error: Exception) -> None:

@@ -7,14 +7,20 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-import msgspec
-
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.server.connection import Connection
 from kohort.server.heartbeats import Heartbeats
 from kohort.server.meters import UNSUPPORTED, Meters, RequestMeter, metered
 from kohort.server.node import Node
+from kohort.server.request_limits import (
+    DECODED_AT_MOST,
+    LONGEST_STRING,
+    ElementLimit,
+    check_elements,
+    empty_long_texts,
+    too_long,
+)
 from kohort.server.routes import ROUTES, Route
 from kohort.terms import Millis
 from kohort.wire.apis import APIS
@@ -22,12 +28,10 @@ from kohort.wire.codec import HOSTILE, decode, decoder, encoder
 from kohort.wire.codegen import Decoder, Encoder
 from kohort.wire.frames import decode_request_header, peek
 from kohort.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
-from kohort.wire.schema import Primitive, Versions, fields_of
+from kohort.wire.schema import Versions
 
 API_VERSIONS = 18
 HEARTBEAT = 68  # ConsumerGroupHeartbeat
-LONGEST_STRING = 32767
-DECODED_AT_MOST = 2  # times the elements allowed: a refusal repeats what it refuses
 
 BEFORE_AUTHENTICATION = frozenset({API_VERSIONS})  # SASL's own requests join it with SASL
 
@@ -52,13 +56,14 @@ class _Entry(NamedTuple):
     encode: Encoder
     flexible: bool
     flexible_answer: bool
+    limit: ElementLimit
     most: int  # elements that are decoded
     route: Route
     meter: RequestMeter
 
 
 def _entry(
-    key: int, version: int, served: Versions | None, most: int, meters: Meters
+    key: int, version: int, served: Versions | None, limit: ElementLimit, meters: Meters
 ) -> _Entry | None:
     api = APIS.get(key)
     if api is None or served is None or version not in served:
@@ -67,14 +72,18 @@ def _entry(
     request: Any = api.request
     response: Any = api.response
     meter = meters.of(key, version)
+    route = ROUTES[api.request]
+    limit = limit if route.in_parts else limit.in_one_piece()
+    most = DECODED_AT_MOST * limit.most
     return _Entry(
         request,
         decoder(request, version, most),
         metered(encoder(response, version), response, meter),
         flexible,
         flexible and key != API_VERSIONS,
+        limit,
         most,
-        ROUTES[api.request],
+        route,
         meter,
     )
 
@@ -87,7 +96,7 @@ class Door:
         self.gate: Gate | None = None
         self._entries: dict[tuple[int, int], _Entry | None] = {}
         self._heartbeats = Heartbeats(node)
-        self._most_elements = node.cluster.config.request_max_elements
+        self._limit = ElementLimit(node.cluster.config.request_max_elements)
 
     def take(self, connection: Connection, frame: bytes, now: Millis) -> bool:
         """Handle one frame; False when it must wait. Raises WireError: close the connection."""
@@ -108,8 +117,8 @@ class Door:
         if connection.slots and not entry.route.pipelined:
             return False
         request, refusal = _read(connection, frame, entry, version)
-        if len(frame) > self._most_elements and refusal is None:  # an element takes a byte at least
-            refusal = _too_many(request, self._most_elements)
+        if len(frame) > entry.limit.most and refusal is None:  # an element takes a byte at least
+            refusal = check_elements(request, entry.limit)
         entry.meter.count += 1
         slot = connection.slot(correlation_id, entry.encode, flexible=entry.flexible_answer)
         if refusal is not None:
@@ -132,9 +141,7 @@ class Door:
 
     def _new_entry(self, key: int, version: int) -> _Entry | None:
         served = self.node.served.get(key)
-        entry = _entry(
-            key, version, served, DECODED_AT_MOST * self._most_elements, self.node.cluster.meters
-        )
+        entry = _entry(key, version, served, self._limit, self.node.cluster.meters)
         if entry is not None:
             self._entries[key, version] = entry
         return entry
@@ -177,63 +184,10 @@ def _read(
     if not entry.route.keeps_texts:
         return request, None
     if refusal or len(frame) > LONGEST_STRING:
-        refusal = _emptied(request) or refusal
+        refusal = empty_long_texts(request) or refusal
     if len(connection.client.id) > LONGEST_STRING // 4:
-        refusal = refusal or _too_long("the client id", connection.client.id)
+        refusal = refusal or too_long("the client id", connection.client.id)
     return request, ApiError(ErrorCode.INVALID_REQUEST, refusal) if refusal else None
-
-
-def _emptied(message: Any) -> str:
-    """The reason to refuse a request with a text that is longer than a length of two bytes can say.
-    Such texts are emptied, since the refusal must not repeat them.
-    """
-    refusal = ""
-    for field in fields_of(type(message)):
-        value = getattr(message, field.name)
-        many = isinstance(value, list)
-        kept = []
-        for item in value if many else (value,):
-            why = ""
-            if isinstance(item, str):
-                why = _too_long(field.name, item)
-            elif isinstance(item, msgspec.Struct):
-                refusal = _emptied(item) or refusal
-            kept.append("" if why else item)
-            refusal = why or refusal
-        setattr(message, field.name, kept if many else kept[0])
-    return refusal
-
-
-def _too_many(request: Any, limit: int) -> ApiError | None:
-    """The reason to refuse a request that names more than a broker should do for one client. Raises
-    WireError where the refusal itself would be too large, since it repeats what it refuses.
-    """
-    count = _elements(request)
-    if count <= limit:
-        return None
-    why = f"{count} elements, expected at most {limit} (request.max.elements)"
-    if count > DECODED_AT_MOST * limit:
-        raise WireError(f"{type(request).__name__} of {why}")
-    return ApiError(ErrorCode.INVALID_REQUEST, f"the request has {why}")
-
-
-def _elements(message: Any) -> int:
-    """The number of elements in the arrays of a message, nested ones included."""
-    count = 0
-    for field in fields_of(type(message)):
-        value = getattr(message, field.name)
-        if isinstance(value, list):
-            count += len(value)
-            if not isinstance(field.of, Primitive) and any(of.array for of in fields_of(field.of)):
-                count += sum(map(_elements, value))
-    return count
-
-
-def _too_long(name: str, text: str) -> str:
-    size = len(text.encode("utf-8", "surrogatepass"))
-    if size <= LONGEST_STRING:
-        return ""
-    return f"{name} is {size} bytes long, expected at most {LONGEST_STRING}"
 
 
 def _body(connection: Connection, frame: bytes, *, flexible: bool) -> int:
@@ -246,6 +200,8 @@ def _body(connection: Connection, frame: bytes, *, flexible: bool) -> int:
     ):
         return 8 + len(head)
     header, start = decode_request_header(frame, flexible=flexible)
-    connection.client = Client(header.client_id or "", connection.host, connection.client.principal)
+    client_id, client = header.client_id or "", connection.client
+    if client_id != client.id:  # else the object stays: calls of one client keep their order
+        connection.client = Client(client_id, client.host, client.principal)
     connection.head = frame[8:start] if header.client_id and header.client_id.isascii() else b""
     return start

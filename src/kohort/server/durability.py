@@ -3,9 +3,9 @@
 An answer leaves when everything it tells about is durable. With `log.sync=none` that is at once.
 With `log.sync=group` each log is synced by itself, with whatever has been written to it meanwhile,
 on one of a few threads: a slow log holds up its own answers, and others only when the threads run
-out. Four syncs are not made here but by the loop, and hold up everybody: of a segment that is
-closed, of a start that retention or DeleteRecords has moved, and of a file that was cleaned. A log
-whose sync fails ends the connections that wait for it, since its state on the disk is unknown.
+out. Some syncs are not made here but by the loop, and hold up everybody: of a segment that is
+closed, of a file that was cleaned, and of one that gives way to another since too many are open. A
+log whose sync fails ends the connections that wait for it, since its state on the disk is unknown.
 """
 
 from collections import deque

@@ -21,6 +21,7 @@ from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeat
 
 REMEMBERED_MAX = 65_536
 REMEMBERED_BYTES_MAX = 1 << 25
+LEAST_SWEPT = 16  # so many may be of members that are gone
 LONGEST_REMEMBERED = 4096  # bytes; tags that nobody knows make a heartbeat as long as one likes
 BODY = 8  # where a request's bytes begin to repeat: behind key, version and correlation id
 _HEAD = Struct(">iiB")
@@ -46,6 +47,7 @@ class Heartbeats:
         self._node = node
         self._known: dict[bytes, _Remembered] = {}
         self._bytes = 0  # of the requests that are known
+        self._sweep_at = LEAST_SWEPT
 
     def answer(
         self,
@@ -90,6 +92,8 @@ class Heartbeats:
         quiet = quiet_or_none(driver.machine, request, connection.client) if driver.active else None
         if quiet is None:
             return
+        if len(self._known) >= self._sweep_at:
+            self._sweep()
         if len(self._known) >= REMEMBERED_MAX or self._bytes >= REMEMBERED_BYTES_MAX:
             self._known.clear()
             self._bytes = 0
@@ -107,3 +111,14 @@ class Heartbeats:
             body,
             meter,
         )
+
+    def _sweep(self) -> None:
+        """Forget heartbeats of what is not as it was: each holds its member, its session and its
+        group, which may be gone. After as many new ones as are left it is done again.
+        """
+        entries = self._known.items()
+        gone = [key for key, known in entries if not known.quiet.holds(known.driver.machine)]
+        for key in gone:
+            del self._known[key]
+            self._bytes -= len(key)
+        self._sweep_at = max(LEAST_SWEPT, 2 * len(self._known))

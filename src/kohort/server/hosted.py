@@ -19,6 +19,7 @@ from kohort.server.access import DESCRIBE, TOPIC, May
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kohort.server.meters import Meters
 from kohort.server.partitions import Partition
+from kohort.server.scheduler import MACHINES, NEW, Over, Scheduler
 from kohort.server.tokens import Token
 from kohort.terms import Offset
 from kohort.transactions.machine import Transactor
@@ -81,19 +82,28 @@ class Hosted:
     released and consumers may read it; to them it is an ordinary partition.
     """
 
+    line = MACHINES
+
     def __init__(
         self,
         driver: AnyDriver,
         partition: Partition,
-        submit: Callable[[AnyDriver], None],
+        turn: "Callable[[Hosted, Over], bool]",
+        scheduler: Scheduler,
         meters: Meters,
     ) -> None:
         self.driver = driver
         self.partition = partition
         self.log = driver.log
-        self._submit = submit
+        self._turn = turn
+        self._scheduler = scheduler
         self._meters = meters
+        self.had_ns = NEW
         self._parked_ns = 0  # since when answers wait for the log
+
+    def run(self, over: Over) -> bool:
+        """The driver takes a turn."""
+        return self._turn(self, over)
 
     def await_sync(self) -> None:
         """Its answers wait until the log is durable."""
@@ -115,4 +125,4 @@ class Hosted:
 
     def after_sync(self) -> None:
         """The driver goes on in the next turn."""
-        self._submit(self.driver)
+        self._scheduler.enter(self)

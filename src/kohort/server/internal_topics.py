@@ -44,6 +44,14 @@ def create_transactions_topic(cluster: Cluster, then: Callable[[ApiError | None]
                 )
                 cluster.observe.warning(refusal.message)
                 return lambda _error: then(refusal)
+            shares = cluster.shares_with(count)
+            if shares.missing:
+                refused = ApiError(
+                    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+                    f"the {count} logs of {TRANSACTIONS_TOPIC} would always be open: {shares}",
+                )
+                cluster.observe.warning(refused.message)
+                return lambda _error: then(refused)
             draft.put(
                 Topic(
                     name=TRANSACTIONS_TOPIC,

@@ -8,7 +8,7 @@ refused. A partition whose topic is gone has nothing to end: its marker counts a
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from kohort.coordinator.effects import Call, Client, Marker
+from kohort.coordinator.effects import BROKER, Call, Marker
 from kohort.coordinator.offsets.transactional import EndOffsets
 from kohort.errors import ApiError, ErrorCode
 from kohort.runtime.driver import PartitionDriver
@@ -22,7 +22,6 @@ from kohort.terms import Millis, PartitionIndex, TopicPartition
 from kohort.transactions.messages import Markers, MarkersWritten
 
 ANYTHING = 1 << 62  # bytes: with a marker readers may have all that waited for it
-_BROKER = Client("", "")
 
 
 class World(Protocol):
@@ -94,7 +93,7 @@ class Outbox:
         partition = world.partition(*place)
         shard = world.drivers.get(PartitionIndex(place.partition))
         if place.topic == OFFSETS_TOPIC and shard is not None:
-            world.submit(shard, Call(part, EndOffsets(markers.producer, marker), 0, _BROKER))
+            world.submit(shard, Call(part, EndOffsets(markers.producer, marker), 0, BROKER))
         elif partition is None:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{place} is not open")
         elif partition.read_on(AT_ONCE_BATCHES):  # a long log, and nobody has needed to know it
@@ -161,7 +160,7 @@ class _Round:
                 tuple(self._written),
                 tuple(self._failed),
             )
-            self._world.submit(self._driver, Call(Nobody(), told, 0, _BROKER))
+            self._world.submit(self._driver, Call(Nobody(), told, 0, BROKER))
 
 
 class _Part:

@@ -9,14 +9,18 @@ from kohort.config import BrokerConfig
 from kohort.errors import KohortError
 from kohort.runtime.driver import INTERNAL
 from kohort.runtime.observers import Observer
+from kohort.server.backpressure import TURN_SECONDS, Backpressure
 from kohort.server.budget import Memory
 from kohort.server.cluster import Cluster
 from kohort.server.connection import Connection
+from kohort.server.descriptors import Shares
 from kohort.server.door import Door
+from kohort.server.intake import Intake
+from kohort.server.lost_connections import LostConnections, close
 from kohort.server.meters import Traffic
+from kohort.server.scheduler import CLIENTS, NEW, Over, Scheduler
 from kohort.terms import Millis
 
-SLOW_FRAME_SECONDS = 30
 DEAF_SECONDS = 30
 
 
@@ -27,10 +31,9 @@ class Host(Protocol):
 
     @property
     def cluster(self) -> Cluster | None: ...
-    def now(self) -> Millis: ...
     def door(self, node: int) -> Door: ...
     def ready(self, protocol: "ClientProtocol") -> None: ...
-    def schedule_turn(self) -> None: ...
+    def schedule_turn(self) -> Millis: ...
 
 
 class Sockets:
@@ -42,17 +45,31 @@ class Sockets:
         self._protocols: dict[ClientProtocol, str] = {}  # the host that each is from
         self._hosts: Counter[str] = Counter()
         self.memory = Memory(
-            _limit(config.queued_max_request_bytes), _limit(config.queued_max_response_bytes)
+            _limit(config.queued_max_request_bytes),
+            _limit(config.queued_max_response_bytes),
+            config.socket_request_max_bytes,
         )
+        self.lost = LostConnections()
         self.traffic = Traffic()
-        self.starved: dict[ClientProtocol, None] = {}  # those that wait for room for a large frame
+        self._backpressure = Backpressure(self.memory.requests, self._protocols)
+        self.starved = self._backpressure.waiting  # those that wait for room
+        self._timer: asyncio.TimerHandle | None = None  # while some have waited
 
-    def admit(self, protocol: "ClientProtocol", host: str) -> bool:
-        """Whether one more connection fits under max.connections and max.connections.per.ip."""
+    def admit(self, protocol: "ClientProtocol", host: str, shares: Shares) -> bool:
+        """Whether one more connection fits under max.connections and max.connections.per.ip, and
+        into the share of descriptors that connections have.
+        """
         config = self._config
         if len(self._protocols) >= config.max_connections:
             self.observe.warning(
                 f"a connection is refused: max.connections={config.max_connections}"
+            )
+            self.traffic.refused += 1
+            return False
+        if len(self._protocols) >= shares.connections:
+            self.observe.warning(
+                f"a connection is refused: {shares.connections} are open, their share of the limit"
+                f" of open files, {shares.limit} (`ulimit -n`)"
             )
             self.traffic.refused += 1
             return False
@@ -70,10 +87,16 @@ class Sockets:
 
     def feed_starved(self) -> None:
         """There may be room again: let those that wait for it read on, one by one."""
-        for protocol in list(self.starved):
-            if not protocol.read_on_if_fed():
-                return
-            del self.starved[protocol]
+        loop = asyncio.get_running_loop()
+        self._backpressure.turn(loop.time())
+        if self._timer is None:
+            self._timer = loop.call_later(TURN_SECONDS, self._look)
+
+    def _look(self) -> None:
+        """See whether somebody must give way to those that wait for room."""
+        loop = asyncio.get_running_loop()
+        again = self._backpressure.look(loop.time())
+        self._timer = loop.call_later(TURN_SECONDS, self._look) if again else None
 
     def forget(self, protocol: "ClientProtocol") -> None:
         self.starved.pop(protocol, None)
@@ -92,36 +115,41 @@ class Sockets:
                 protocol.close_if_silent_since(limit)
 
     def close_slow(self, now: float) -> None:
-        """Close connections whose large request does not end while others wait for its room, and
-        those that do not take their answers while others get less because of it.
-        """
-        if self.starved:
-            for protocol in list(self._protocols):
-                protocol.close_if_slow(now)
+        """Close connections that do not take their answers while others get less because of it."""
         if self.memory.answers.left <= 0:
             for protocol in list(self._protocols):
                 protocol.close_if_deaf(now)
 
     def drop_all(self, node: int | None = None) -> None:
         """Cut all connections, or all of one node."""
+        if node is None:
+            self.lost.clear()
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
         for protocol in list(self._protocols):
             if node is None or protocol.node == node:
                 protocol.drop()
 
 
 class ClientProtocol(asyncio.Protocol):
-    """One socket."""
+    """One socket. What it has sent runs as it arrives, or in slices (`scheduler.py`)."""
+
+    line = CLIENTS
 
     def __init__(self, host: Host, node: int) -> None:
+        self.had_ns = NEW
         self._host = host
+        self._scheduler: Scheduler | None = None
         self._traffic = host.sockets.traffic
         self.node = node
         self._transport: asyncio.Transport | None = None
         self._connection: Connection | None = None
         self._loop = asyncio.get_running_loop()
-        self._heard = 0.0
+        self.heard = 0.0
+        self.slow_since: float | None = None
+        self.slow_at = 0
         self._unsent = 0
-        self._slow_since: float | None = None
         self._deaf_since: float | None = None
         self._deaf_bytes = 0  # left to send when it was looked at last
 
@@ -130,10 +158,11 @@ class ClientProtocol(asyncio.Protocol):
         cluster = self._host.cluster
         peer = transport.get_extra_info("peername")
         host = peer[0] if peer else "unknown"
-        if cluster is None or not self._host.sockets.admit(self, host):
+        if cluster is None or not self._host.sockets.admit(self, host, cluster.shares):
             transport.abort()
             return
-        self._heard = self._loop.time()
+        self.heard = self._loop.time()
+        self._scheduler = cluster.scheduler
         self._connection = Connection(
             self._host.door(self.node),
             host,
@@ -143,13 +172,15 @@ class ClientProtocol(asyncio.Protocol):
         )
 
     def data_received(self, data: bytes) -> None:
-        connection = self._connection
-        if connection is None:
+        connection, scheduler = self._connection, self._scheduler
+        if connection is None or scheduler is None:
             return
-        self._heard = self._loop.time()
+        self.heard = self._loop.time()
         self._traffic.received_bytes += len(data)
-        connection.receive(data, self._host.now())
-        self._host.schedule_turn()
+        connection.receive(data)
+        now = self._host.schedule_turn()
+        if not scheduler.admits(self) or connection.go_on(now, scheduler.over):
+            scheduler.enter(self)
         if connection.error is not None and connection.finished:
             self.end()
         if connection.crowded and self._transport is not None:
@@ -157,11 +188,34 @@ class ClientProtocol(asyncio.Protocol):
             if connection.intake.starved:
                 self._host.sockets.starved[self] = None
 
-    def flush(self, now: Millis) -> None:
-        """Send the answers that may leave, and handle what was held back behind them."""
-        connection = self._connection
-        if connection is None or connection.closed:
+    def run(self, over: Over) -> bool:
+        """Handle what waits, and send each answer before the next request that needs it to be
+        sent.
+        """
+        connection, cluster = self._connection, self._host.cluster
+        if connection is None or cluster is None or connection.closed:
+            return False
+        more = connection.go_on(cluster.now, over)
+        while not more and self._send(connection) and connection.intake.frames:
+            more = over() or connection.go_on(cluster.now, over)
+        if connection.error is not None and connection.finished:
+            self.end()
+        self._read_on(connection)
+        return more
+
+    def flush(self) -> None:
+        """Send the answers that may leave. What was held back behind them waits for a slice."""
+        connection, scheduler = self._connection, self._scheduler
+        if connection is None or scheduler is None or connection.closed:
             return
+        self._send(connection)
+        if connection.intake.frames:
+            scheduler.enter(self)
+        elif connection.error is not None and connection.finished:
+            self.end()
+
+    def _send(self, connection: Connection) -> bool:
+        """Write the answers that may leave; whether there were any."""
         parts = connection.output()
         if parts and self._transport is not None:
             if len(parts) == 1:
@@ -171,19 +225,7 @@ class ClientProtocol(asyncio.Protocol):
                 self._traffic.sent_bytes += sum(map(len, parts))
                 self._transport.writelines(parts)
             self._count_unsent(self._transport.get_write_buffer_size())
-        if connection.intake.frames:
-            self.go_on(now)
-        if connection.error is not None and connection.finished:
-            self.end()
-
-    def go_on(self, now: Millis) -> None:
-        """Handle what was held back."""
-        connection = self._connection
-        if connection is None:
-            return
-        connection.go_on(now)
-        self._host.schedule_turn()
-        self._read_on(connection)
+        return bool(parts)
 
     def _count_unsent(self, size: int) -> None:
         """Count the answers that the client has not read yet against the budget of all."""
@@ -191,15 +233,31 @@ class ClientProtocol(asyncio.Protocol):
             self._host.sockets.memory.answers.used += size - self._unsent
             self._unsent = size
 
-    def read_on_if_fed(self) -> bool:
-        """Whether there is room now for the large frame that this connection waits for."""
+    @property
+    def intake(self) -> Intake | None:
+        return None if self._connection is None else self._connection.intake
+
+    @property
+    def readable(self) -> bool:
+        """Whether nothing but its client keeps it from sending more."""
         connection = self._connection
-        if connection is None or connection.closed:
-            return True
-        if not connection.intake.reserve():
-            return False
-        self._read_on(connection)
-        return True
+        return connection is not None and not (connection.crowded or connection.unread)
+
+    def read_on(self, now: float) -> None:
+        """There is room for what this connection waits to send."""
+        connection = self._connection
+        if connection is not None and not connection.closed:
+            self.heard = now
+            connection.intake.read_on()
+            self._read_on(connection)
+
+    def give_way(self, why: str) -> None:
+        """Close it, and give back at once what its requests hold."""
+        connection = self._connection
+        if connection is not None:
+            self._host.sockets.observe.warning(f"connection from {connection.host} closed: {why}")
+            connection.intake.clear()
+        self.drop()
 
     def _read_on(self, connection: Connection) -> None:
         transport = self._transport
@@ -215,40 +273,32 @@ class ClientProtocol(asyncio.Protocol):
             self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        if self._connection is not None and self._transport is not None:
+        if (
+            self._scheduler is not None
+            and self._connection is not None
+            and self._transport is not None
+        ):
             self._count_unsent(self._transport.get_write_buffer_size())
             self._connection.unread = False
             self._deaf_since = None
-            self.go_on(self._host.now())
+            self._scheduler.enter(self)
+            self._host.schedule_turn()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio names it)
         self._host.sockets.forget(self)
         self._count_unsent(0)
         connection, self._connection = self._connection, None
-        if connection is not None:
-            cluster = self._host.cluster
-            if cluster is not None:
-                for slot in connection.slots:
-                    cluster.waiting.cancel(slot)
-            connection.close()
+        cluster, scheduler = self._host.cluster, self._scheduler
+        if connection is None:
+            return
+        if cluster is not None and scheduler is not None and self in scheduler.waiting:
+            self._host.sockets.lost.add(connection, cluster)
+        else:
+            close(connection, cluster)
 
     def close_if_silent_since(self, limit: float) -> None:
         connection = self._connection
-        if connection is not None and self._heard < limit and connection.idle:
-            self.drop()
-
-    def close_if_slow(self, now: float) -> None:
-        """Close it when a large frame takes too long, since others wait for the room it holds."""
-        connection = self._connection
-        if connection is None or not connection.intake.holds_room:
-            self._slow_since = None
-        elif self._slow_since is None:
-            self._slow_since = now
-        elif now - self._slow_since > SLOW_FRAME_SECONDS:
-            self._host.sockets.observe.warning(
-                f"connection from {connection.host} closed: a large request is incomplete after"
-                f" {SLOW_FRAME_SECONDS} s, and others wait for its room (queued.max.request.bytes)"
-            )
+        if connection is not None and self.heard < limit and connection.idle:
             self.drop()
 
     def close_if_deaf(self, now: float) -> None:
@@ -270,6 +320,7 @@ class ClientProtocol(asyncio.Protocol):
             self.drop()
 
     def drop(self) -> None:
+        self._scheduler = None  # nothing of it is handled any more
         if self._transport is not None:
             self._transport.abort()
 
