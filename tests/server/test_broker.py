@@ -11,6 +11,7 @@ from tests.client.scripted import asynchronous
 from kohort import AdminClient, Broker, BrokerConfig, NewTopic
 from kohort.errors import KohortError
 from kohort.server.clock import Clock
+from kohort.server.scheduler import CLIENTS, NEW
 from kohort.server.surroundings import Surroundings
 from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 
@@ -148,7 +149,8 @@ async def test_a_clock_that_is_set_back_after_a_stall_makes_nobody_late():
         turn, asked = broker.cluster.turn, []
         broker.cluster.turn = lambda now, due: asked.append((now, due)) or turn(now, due)
 
-        broker._look_for_stall(broker.now() - 1000, broker.now())
+        now = broker.schedule_turn()
+        broker._look_for_stall(now - 1000, now)
         ahead[0] = -200.0
         broker._sweep()
         broker._turn()
@@ -195,3 +197,54 @@ async def test_nodes_are_not_told_to_be_where_no_port_is():
         await broker.start()
     async with Broker(config) as alone:
         assert alone.addresses
+
+
+@asynchronous
+async def test_a_fault_of_ours_in_a_turn_takes_nobody_elses():
+    class Fails:
+        line, had_ns = CLIENTS, NEW
+
+        def run(self, _over):
+            raise ZeroDivisionError("a bug")
+
+    class Works:
+        line, had_ns = CLIENTS, NEW
+
+        def run(self, _over):
+            worked.set()
+            return False
+
+    worked, faults = asyncio.Event(), []
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: faults.append(told))
+    async with Broker(CONFIG) as broker:
+        for runnable in (Fails(), Works()):
+            broker.cluster.scheduler.enter(runnable)
+        broker.schedule_turn()
+        async with asyncio.timeout(10):
+            await worked.wait()
+    assert [str(told["exception"]) for told in faults] == ["a bug"]
+
+
+@asynchronous
+async def test_the_sockets_are_read_between_two_turns_however_many_have_come_back_from_a_thread():
+    """Each sync that came back took a turn at once and had another one queued. While there was more
+    to do each of these queued the next, so that turns became more and the sockets were read less.
+    """
+
+    class Busy:
+        line, had_ns = CLIENTS, NEW
+
+        def run(self, _over):
+            return True
+
+    async with Broker(CONFIG) as broker:
+        broker.cluster.scheduler.enter(Busy())
+        turn, turns = broker.cluster.turn, []
+        broker.cluster.turn = lambda now, due: turns.append(now) or turn(now, due)
+        for _ in range(5):
+            broker._turn()
+        turns.clear()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert len(turns) <= 11, "one in each iteration of the loop"
+        broker.cluster.turn = turn

@@ -170,3 +170,34 @@ def test_there_is_an_end_of_what_is_remembered(monkeypatch, taken):
         assert len(known) <= most
         beat(49, size)
         assert taken[-1] == (size < 5000)
+
+
+def test_members_that_are_gone_are_not_kept():
+    """A heartbeat holds its member, which may have thousands of names, and its group."""
+    group = Group()
+    for number in range(100):
+        member = f"member-{number}"
+        epoch = group.join(member)
+        assert group.beat(member, epoch).error_code == 0
+        assert group.beat(member, epoch).error_code == 0
+        group.beat(member, -1)
+    known = group.world.doors[0]._heartbeats._known
+    assert 0 < len(known) <= heartbeats.LEAST_SWEPT
+    assert sum(map(len, known)) == group.world.doors[0]._heartbeats._bytes
+
+
+def test_of_those_who_stay_all_are_remembered(taken):
+    group = Group()
+    names = [f"member-{number}" for number in range(50)]
+    for _ in range(3):
+        for name in names:
+            group.join(name)
+    epochs = {name: group.join(name) for name in names}
+    for _ in range(4):  # what is revoked and assigned has come to rest then
+        for name in names:
+            epochs[name] = group.beat(name, epochs[name], topic_partitions=[]).member_epoch
+    taken.clear()
+    for _ in range(2):
+        for name in names:
+            group.beat(name, epochs[name])
+    assert taken[-len(names) :] == [True] * len(names)
