@@ -16,6 +16,7 @@ from kohort.wire.frames import decode_request_header
 from kohort.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from kohort.wire.messages.metadata import MetadataRequest
 from kohort.wire.messages.offset_commit import OffsetCommitRequest
+from kohort.wire.schema import fields_of
 
 VERSIONED = [
     (cls, version)
@@ -39,6 +40,34 @@ def test_a_message_survives_its_own_bytes(cls, version, data):
 
     assert decoded == message
     assert end == len(encoded)
+
+
+ARRAYS = [
+    (api.response, version, field.name)
+    for api in APIS.values()
+    for version in range(api.response.versions.first, api.response.versions.last + 1)
+    for field in fields_of(api.response)
+    if field.array and version in field.versions and version not in field.tagged
+]
+
+
+@pytest.mark.parametrize(
+    ("cls", "version", "array"), ARRAYS, ids=lambda one: getattr(one, "__name__", str(one))
+)
+@settings(max_examples=4, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_pieces_of_a_message_are_its_bytes(cls, version, array, data):
+    message = data.draw(messages(cls, version).filter(lambda one: getattr(one, array) is not None))
+    whole = codec.encode(message, version)
+    encoder = codec.piecewise_encoder(cls, version, array)
+    elements = getattr(message, array)
+    pieces = []
+    for part in (elements[:1], elements[1:]):
+        setattr(message, array, part)
+        pieces.append(encoder.elements(message))
+    setattr(message, array, [])
+    before, behind = encoder.around(message, len(elements))
+    assert before + b"".join(pieces) + behind == whole
 
 
 def shortest_frames() -> list[dict]:

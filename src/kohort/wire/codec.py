@@ -1,11 +1,20 @@
 """Messages to bytes and back: `encode` and `decode`, compiled on first use."""
 
 import struct
+from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kohort.errors import UnsupportedVersionError, WireError
-from kohort.wire.codegen import Decoder, Encoder, compile_function, decoder_source, encoder_source
+from kohort.wire.codegen import (
+    Decoder,
+    Encoder,
+    around_source,
+    compile_function,
+    decoder_source,
+    elements_source,
+    encoder_source,
+)
 
 Message = TypeVar("Message")
 
@@ -23,6 +32,32 @@ def encoder(cls: Any, version: int) -> Encoder:
     _check(cls, version)
     function: Encoder = compile_function("encode", cls, version, *encoder_source(cls, version))
     return function
+
+
+class PiecewiseEncoder(NamedTuple):
+    """Encodes a message a piece at a time. `elements(message)` are those that its array has now,
+    and `around(message, count)` what stands before and behind all of them: the bytes of a message
+    are those before, those of the elements in their order, and those behind.
+    """
+
+    elements: Encoder
+    around: Callable[[Any, int], tuple[bytes, bytes]]
+
+
+@cache
+def piecewise_encoder(cls: Any, version: int, array: str) -> PiecewiseEncoder:
+    """The compiled encoder of a message whose array is too large to be there at once. `array` names
+    an array at the top of the message, one that the version has and that is not in a tag.
+    """
+    _check(cls, version)
+    return PiecewiseEncoder(
+        compile_function(
+            f"elements of {array}: encode", cls, version, *elements_source(cls, version, array)
+        ),
+        compile_function(
+            f"around {array}: encode", cls, version, *around_source(cls, version, array)
+        ),
+    )
 
 
 @cache

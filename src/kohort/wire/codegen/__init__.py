@@ -15,14 +15,16 @@ from typing import Any
 
 from kohort.wire.codegen import decoding, encoding
 from kohort.wire.codegen.decoding import decoder_source
-from kohort.wire.codegen.encoding import encoder_source
+from kohort.wire.codegen.encoding import around_source, elements_source, encoder_source
 from kohort.wire.codegen.varints import read_uvarint, uvarint
 
 __all__ = [
     "Decoder",
     "Encoder",
+    "around_source",
     "compile_function",
     "decoder_source",
+    "elements_source",
     "encoder_source",
     "read_uvarint",
     "uvarint",

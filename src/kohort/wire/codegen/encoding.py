@@ -15,6 +15,14 @@ GLOBALS: dict[str, Any] = {
 
 
 class EncoderSource(Source):
+    """The source of an encoder. The elements of the array that is called `apart`, at the top of the
+    message, are encoded elsewhere: what stands behind them goes into a list of its own.
+    """
+
+    def __init__(self, version: int, *, flexible: bool, apart: str = "") -> None:
+        super().__init__(version, flexible=flexible)
+        self.apart = apart
+
     def struct(self, cls: type[Any], of: str) -> None:
         """Emit the writing of one struct, held by the variable `of`."""
         plain, tagged = self.split(fields_of(cls))
@@ -69,6 +77,9 @@ class EncoderSource(Source):
         return repr(b"\xff\xff" if has_short_length(field) else b"\xff\xff\xff\xff")
 
     def value(self, field: Field, of: str, *, in_tag: bool = False) -> None:
+        if self.apart and of == f"m.{self.apart}":
+            self.line(f"w({self.length(field, 'count')}); w = behind.append")
+            return
         if is_fixed(field):
             self.line(f"w({self.unpacker(field.of.format, 'pack')}({of}))")
             return
@@ -114,6 +125,10 @@ class EncoderSource(Source):
             pack = self.unpacker(field.of.format, "pack")
             self.line(f"w(b''.join([{pack}(x) for x in {held}]))")
             return
+        self.elements(field, held)
+
+    def elements(self, field: Field, held: str) -> None:
+        """Emit the writing of the elements of an array, without their number before them."""
         item = self.name("item")
         with self.block(f"for {item} in {held}:"):
             if isinstance(field.of, Primitive):
@@ -144,3 +159,24 @@ def encoder_source(cls: type[Any], version: int) -> tuple[str, dict[str, Any]]:
     source.struct(cls, "m")
     source.line("return b''.join(out)")
     return source.text("def encode(m):"), source.constants
+
+
+def elements_source(cls: type[Any], version: int, array: str) -> tuple[str, dict[str, Any]]:
+    """The source of `encode(m)`: the elements of one array of the message, and nothing else."""
+    source = EncoderSource(version, flexible=version in cls.flexible)
+    source.line("out = []; w = out.append")
+    (field,) = (field for field in fields_of(cls) if field.name == array)
+    source.elements(field, f"m.{array}")
+    source.line("return b''.join(out)")
+    return source.text("def encode(m):"), source.constants
+
+
+def around_source(cls: type[Any], version: int, array: str) -> tuple[str, dict[str, Any]]:
+    """The source of `encode(m, count)`: what stands before the elements of one array, of which
+    there are `count`, and what stands behind them.
+    """
+    source = EncoderSource(version, flexible=version in cls.flexible, apart=array)
+    source.line("out = []; behind = []; w = out.append")
+    source.struct(cls, "m")
+    source.line("return b''.join(out), b''.join(behind)")
+    return source.text("def encode(m, count):"), source.constants

@@ -1,0 +1,35 @@
+"""How much of a request is done in one step.
+
+Whatever the broker knows may change between two steps. What was looked up before is looked up again
+then, so that a topic which was deleted meanwhile is answered as such.
+"""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+STEP_ELEMENTS = 128
+"""What one step does of a request or an answer, in elements: a millisecond or two."""
+
+
+class Pace:
+    """Says where a step of a request ends."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = STEP_ELEMENTS
+
+    def is_over(self, elements: int = 1) -> bool:
+        """Whether the step ends with this element, or with this many of them: then yield."""
+        self._left -= elements
+        if self._left > 0:
+            return False
+        self._left = STEP_ELEMENTS
+        return True
+
+
+def slices(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
+    """The items in groups of this size, for a request that asks machines a part at a time."""
+    return [items[at : at + size] for at in range(0, len(items), size)]
