@@ -1,6 +1,7 @@
 """The numbers of a broker move with the act."""
 
 import pytest
+from tests.python_calls import python_calls
 from tests.server.desk import Desk
 from tests.server.transactional import Producing
 from tests.world import START
@@ -132,3 +133,20 @@ def test_a_load_is_measured_and_a_turn():
     meters = desk.cluster.meters
     assert len(meters.turns.kept) > 0
     assert meters.loads.count == 0  # an empty log is not loaded
+
+
+def test_many_errors_of_an_answer_cost_no_call_each():
+    """The loop is held by an answer of a hundred thousand as long as they are counted."""
+
+    def calls(count):
+        meter = RequestMeter()
+        partitions = [
+            OffsetCommitResponsePartition(partition_index=i, error_code=i % 3) for i in range(count)
+        ]
+        topics = [OffsetCommitResponseTopic(name="t", partitions=[one]) for one in partitions]
+        encode = metered(encoder(OffsetCommitResponse, 8), OffsetCommitResponse, meter)
+        seen = python_calls(lambda: encode(OffsetCommitResponse(topics=topics)))
+        assert meter.errors == {1: count // 3, 2: count // 3}
+        return seen
+
+    assert calls(900) == calls(3)

@@ -76,7 +76,9 @@ class BrokerConfig:
         104_857_600, "The largest request; a larger one closes the connection.", least=1
     )
     queued_max_request_bytes: int = long(
-        67_108_864, "Bytes of large requests being received, over all clients; -1 for no limit."
+        67_108_864,
+        "Bytes of requests that have come and are not handled yet, over all clients; then one "
+        "request is received after the other; -1 for no limit.",
     )
     queued_max_response_bytes: int = long(
         67_108_864,
@@ -85,7 +87,9 @@ class BrokerConfig:
     )
     request_max_elements: int = integer(
         100_000,
-        "Kohort's own: groups, topics, partitions and keys that one request may name.",
+        "Kohort's own: groups, topics, partitions and keys that one request may name. Requests "
+        "that are handled in one piece, such as a Produce, a Fetch or a commit, may name a fifth "
+        "of them.",
         least=1,
     )
 

@@ -44,6 +44,7 @@ from kohort.server.apis import (
     write_txn_markers,
 )
 from kohort.server.node import Node
+from kohort.server.steps import Steps, Stepwise
 from kohort.terms import Millis
 from kohort.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kohort.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
@@ -119,12 +120,15 @@ class Route(NamedTuple):
     Requests whose answers may be large are not, so that a client has one such answer at a time.
     `waits`: its answer may wait for another client, and holds back what is behind it.
     `keeps_texts`: its texts go into records of a machine, so they must fit into a record.
+    `in_parts`: others come in between, however much it names. Any other request is handled in one
+    piece, and may name less.
     """
 
     handle: Handle
     pipelined: bool = False
     waits: bool = False
     keeps_texts: bool = False
+    in_parts: bool = False
 
 
 def here(
@@ -133,6 +137,7 @@ def here(
     pipelined: bool = False,
     waits: bool = False,
     keeps_texts: bool = False,
+    in_parts: bool = False,
 ) -> Route:
     """Answered by a function of this node; None means that it has parked the call."""
 
@@ -144,11 +149,33 @@ def here(
         if response is not None:
             call.token.answer(response)
 
-    return Route(handle, pipelined=pipelined, waits=waits, keeps_texts=keeps_texts)
+    return Route(handle, pipelined, waits, keeps_texts, in_parts)
+
+
+def in_steps(
+    handler: Callable[[Node, Call[Any], Millis], Steps[Any]],
+    *,
+    waits: bool = False,
+    keeps_texts: bool = False,
+    in_parts: bool = True,
+) -> Route:
+    """Answered by a function of this node that yields between its steps."""
+
+    def handle(node: Node, call: Call[Any], now: Millis) -> None:
+        scheduler = node.cluster.scheduler
+        stepwise = Stepwise(call, handler(node, call, now))
+        if stepwise.run(scheduler.over):
+            scheduler.enter(stepwise)
+
+    return Route(handle, waits=waits, keeps_texts=keeps_texts, in_parts=in_parts)
 
 
 def to_shard(
-    handler: Callable[[Node, Call[Any]], None], *, pipelined: bool = False, waits: bool = False
+    handler: Callable[[Node, Call[Any]], None],
+    *,
+    pipelined: bool = False,
+    waits: bool = False,
+    in_parts: bool = False,
 ) -> Route:
     """Passed on to the shards of the groups that the request names."""
 
@@ -158,21 +185,21 @@ def to_shard(
         except ApiError as error:
             call.token.answer(call.request.refused(error))
 
-    return Route(handle, pipelined=pipelined, waits=waits, keeps_texts=True)
+    return Route(handle, pipelined, waits, keeps_texts=True, in_parts=in_parts)
 
 
 ROUTES: dict[type[Any], Route] = {
     # the cluster
     ApiVersionsRequest: here(api_versions.api_versions),
-    MetadataRequest: here(metadata.metadata),
+    MetadataRequest: in_steps(metadata.metadata),
     DescribeClusterRequest: here(describe_cluster.describe_cluster),
-    DescribeTopicPartitionsRequest: here(topic_partitions.describe_topic_partitions),
-    FindCoordinatorRequest: here(find_coordinator.find_coordinator, waits=True),
+    DescribeTopicPartitionsRequest: in_steps(topic_partitions.describe_topic_partitions),
+    FindCoordinatorRequest: in_steps(find_coordinator.find_coordinator, waits=True),
     UpdateFeaturesRequest: here(update_features.update_features),
     ElectLeadersRequest: here(replicas.elect_leaders),
     AlterPartitionReassignmentsRequest: here(replicas.alter_partition_reassignments),
     ListPartitionReassignmentsRequest: here(replicas.list_partition_reassignments),
-    DescribeLogDirsRequest: here(describe_log_dirs.describe_log_dirs),
+    DescribeLogDirsRequest: in_steps(describe_log_dirs.describe_log_dirs),
     AlterReplicaLogDirsRequest: here(alter_replica_log_dirs.alter_replica_log_dirs),
     # rules and credentials
     DescribeAclsRequest: here(acls.describe_acls),
@@ -189,20 +216,20 @@ ROUTES: dict[type[Any], Route] = {
     DescribeClientQuotasRequest: here(client_quotas.describe_client_quotas),
     AlterClientQuotasRequest: here(client_quotas.alter_client_quotas),
     # topics and their settings
-    CreateTopicsRequest: here(create_topics.create_topics, waits=True),
+    CreateTopicsRequest: here(create_topics.create_topics, waits=True, in_parts=True),
     DeleteTopicsRequest: here(delete_topics.delete_topics, waits=True),
-    CreatePartitionsRequest: here(create_partitions.create_partitions, waits=True),
-    DescribeConfigsRequest: here(describe_configs.describe_configs),
+    CreatePartitionsRequest: here(create_partitions.create_partitions, waits=True, in_parts=True),
+    DescribeConfigsRequest: in_steps(describe_configs.describe_configs),
     ListConfigResourcesRequest: here(list_config_resources.list_config_resources),
-    AlterConfigsRequest: here(alter_configs.alter_configs, waits=True),
-    IncrementalAlterConfigsRequest: here(alter_configs.incremental_alter_configs, waits=True),
+    AlterConfigsRequest: in_steps(alter_configs.alter_configs, waits=True),
+    IncrementalAlterConfigsRequest: in_steps(alter_configs.incremental_alter_configs, waits=True),
     # records
     InitProducerIdRequest: here(producer_ids.init_producer_id, waits=True, keeps_texts=True),
     ProduceRequest: here(produce.produce, pipelined=True),
     FetchRequest: here(fetch.fetch, waits=True),
-    ListOffsetsRequest: here(list_offsets.list_offsets, waits=True),
-    OffsetForLeaderEpochRequest: here(leader_epochs.offset_for_leader_epoch),
-    DeleteRecordsRequest: here(delete_records.delete_records),
+    ListOffsetsRequest: in_steps(list_offsets.list_offsets, waits=True),
+    OffsetForLeaderEpochRequest: in_steps(leader_epochs.offset_for_leader_epoch),
+    DeleteRecordsRequest: in_steps(delete_records.delete_records, waits=True),
     # groups
     JoinGroupRequest: to_shard(groups.one_group, pipelined=True, waits=True),
     SyncGroupRequest: to_shard(groups.one_group, pipelined=True, waits=True),
@@ -215,16 +242,18 @@ ROUTES: dict[type[Any], Route] = {
     OffsetFetchRequest: to_shard(offset_fetch.fetch_offsets),
     OffsetDeleteRequest: to_shard(offset_delete.delete_offsets),
     ListGroupsRequest: to_shard(groups.list_groups),
-    DescribeGroupsRequest: to_shard(groups.describe_groups),
-    ConsumerGroupDescribeRequest: to_shard(groups.describe_consumer_groups),
-    DeleteGroupsRequest: to_shard(groups.delete_groups),
+    DescribeGroupsRequest: to_shard(groups.describe_groups, in_parts=True),
+    ConsumerGroupDescribeRequest: to_shard(groups.describe_consumer_groups, in_parts=True),
+    DeleteGroupsRequest: to_shard(groups.delete_groups, in_parts=True),
     # transactions
     AddPartitionsToTxnRequest: to_shard(transactions.add_partitions),
     AddOffsetsToTxnRequest: to_shard(transactions.add_offsets),
     TxnOffsetCommitRequest: to_shard(txn_offset_commit.commit_offsets),
     EndTxnRequest: to_shard(transactions.end),
-    WriteTxnMarkersRequest: to_shard(write_txn_markers.write_markers),
-    DescribeProducersRequest: here(describe_producers.describe_producers),
+    WriteTxnMarkersRequest: in_steps(  # a marker is read and answered whole, whatever is in it
+        write_txn_markers.write_markers, keeps_texts=True, in_parts=False
+    ),
+    DescribeProducersRequest: in_steps(describe_producers.describe_producers),
     DescribeTransactionsRequest: to_shard(transactions.describe),
     ListTransactionsRequest: to_shard(transactions.list_transactions),
 }

@@ -7,6 +7,8 @@ other.
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from kohort.server.scheduler import CLIENTS, NEW, Over, Scheduler, never
+
 
 class Token(Protocol):
     """A request that waits for its answer."""
@@ -98,52 +100,96 @@ class Part:
         self._gather.fail(error)
 
 
-class _Next:
-    """Takes one part of an answer, and has the next one asked for."""
+class _InTurn:
+    """Parts of an answer, of which each is asked for when the one before is there. It is the token
+    of each part. Nothing that it holds leads back to it for long: an answer that nobody needs any
+    more would stay until Python looks for cycles.
+    """
 
-    __slots__ = ("_rest", "_token")
+    __slots__ = (
+        "_ask",
+        "_asked",
+        "_asking",
+        "_count",
+        "_gone",
+        "_merge",
+        "_parts",
+        "_scheduler",
+        "_token",
+        "had_ns",
+    )
+    line = CLIENTS
 
-    def __init__(self, token: Token, rest: Callable[[Any], None]) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        token: Token,
+        count: int,
+        ask: Callable[[Token, int], None],
+        merge: Callable[[list[Any]], Any],
+        gone: Callable[[], bool],
+    ) -> None:
+        self.had_ns = NEW
+        self._scheduler = scheduler
         self._token = token
-        self._rest = rest
+        self._count = count
+        self._ask = ask
+        self._merge = merge
+        self._gone = gone
+        self._parts: list[Any] = []
+        self._asked = 0
+        self._asking = False
 
     def answer(self, response: Any) -> None:
-        try:
-            self._rest(response)
-        except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
-            self._token.fail(error)
+        self._parts.append(response)
+        if self._asking:
+            return
+        if len(self._parts) == self._count:
+            self.run(never)
+        else:
+            self._scheduler.enter(self)
 
     def fail(self, error: Exception) -> None:
         self._token.fail(error)
 
+    def run(self, over: Over) -> bool:
+        if self._gone():
+            return False
+        try:
+            return self.go_on(over)
+        except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
+            self._token.fail(error)
+            return False
+
+    def go_on(self, over: Over) -> bool:
+        """Ask for the next part, and for more of them while they are answered at once and the slice
+        lasts. True while the next one can be asked for.
+        """
+        self._asking = True
+        while self._asked == len(self._parts) < self._count:
+            self._asked += 1
+            self._ask(self, self._asked - 1)
+            if self._asked < self._count and over():
+                break
+        self._asking = False
+        if len(self._parts) == self._count:
+            self._token.answer(self._merge(self._parts))
+            return False
+        return self._asked == len(self._parts)
+
 
 def one_after_the_other(
+    scheduler: Scheduler,
     token: Token,
     count: int,
     ask: Callable[[Token, int], None],
     merge: Callable[[list[Any]], Any],
+    gone: Callable[[], bool] = never,
 ) -> None:
     """Call `ask` for each of `count` parts of an answer, each time when the part before has been
-    answered, so that other requests come in between.
+    answered and in a slice of the request's own, so that others come in between. A request that
+    only reads ends where its client has `gone`.
     """
-    parts: list[Any] = []
-    asked = 0
-    asking = False
-
-    def go_on() -> None:
-        # A part may be answered at once. A loop, since very many of those would nest too deep.
-        nonlocal asked, asking
-        asking = True
-        while asked == len(parts) < count:
-            asked += 1
-            ask(_Next(token, take), asked - 1)
-        asking = False
-        if len(parts) == count:
-            token.answer(merge(parts))
-
-    def take(response: Any) -> None:
-        parts.append(response)
-        if not asking:
-            go_on()
-
-    go_on()
+    parts = _InTurn(scheduler, token, count, ask, merge, gone)
+    if parts.go_on(scheduler.over):
+        scheduler.enter(parts)
