@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import google_crc32c
 import pytest
+from tests.storage.starts import begin_at
 
 from kohort.config import BrokerConfig
 from kohort.coordinator.effects import Producer
@@ -214,7 +215,7 @@ def test_after_a_cut_a_marker_does_not_say_that_its_producer_has_yet_to_begin():
     late = batch(1, producer_id=9, producer_epoch=3, base_sequence=7)
     assert code(whole, late) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
-    log.truncate_before(2)
+    begin_at(log, 2)
     cut = partition(log)
 
     assert append(cut, late).base_offset == 3
@@ -319,18 +320,20 @@ def test_records_that_are_none_are_the_searchers_to_know():
     assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
-def test_records_are_deleted_up_to_the_end():
+def test_a_start_lies_between_the_old_one_and_the_end():
     one = partition()
     append(one, batch(2))
     append(one, batch(2))
 
-    assert one.delete_before(1) == 1
-    assert one.delete_before(0) == 1
+    assert one.new_start(1) == 1
+    one.log.move_start(1)
+    assert one.new_start(0) == 1
     assert one.find(-2, one.high_watermark).offset == 1
     for offset in (-5, 5):
         with pytest.raises(ApiError):
-            one.delete_before(offset)
-    assert one.delete_before(-1) == 4
+            one.new_start(offset)
+    assert one.new_start(-1) == 4
+    one.log.move_start(4)
     assert one.read(4, 100, one.high_watermark) == b""
 
 

@@ -1,4 +1,5 @@
-"""Long work for the disk, beside the loop: write the catalog, open and remove logs.
+"""Long work for the disk, beside the loop: write the catalog, open and remove logs, note where they
+begin and how far they are synced, close files that have no name any more.
 
 The driver of the cluster takes a piece of work, runs it on any thread, and gives it back. One piece
 is out at a time. Nothing that a request sees changes in between: a topic exists once its change is
@@ -11,8 +12,10 @@ from typing import NamedTuple
 from kohort.config import BrokerConfig
 from kohort.errors import Broken, StorageError, UnsettledError
 from kohort.server.catalog import Catalog, Draft, Topic
+from kohort.server.log_starts import StartMove, move_starts
 from kohort.server.logs import Logs
 from kohort.storage.log import Log
+from kohort.storage.open_files import LogFile
 from kohort.terms import Offset, PartitionIndex
 
 # A piece is short: a topic that somebody has just made waits for the piece that is out.
@@ -68,11 +71,14 @@ class Work:
         finishes: list[Finish],
         to_open: list[Place],
         leaving: list[Leaving],
+        moves: list[StartMove],
+        closing: list[LogFile],
         synced: dict[Place, Offset] | None,
     ) -> None:
         self.draft = draft
         self.finishes = finishes
         self.leaving = leaving
+        self.moves = moves
         self.error: StorageError | None = None
         self.unsettled: UnsettledError | None = None
         self.saved = False
@@ -84,11 +90,14 @@ class Work:
         self._logs = logs
         self._config = config
         self._synced = synced
+        self._closing = closing
         topics = catalog.by_name if draft is None else draft.by_name
         self._to_open = [(topics[name], index) for name, index in to_open if name in topics]
 
     def run(self) -> None:
         try:
+            move_starts(self._logs, self.moves)
+            self._closing.clear()
             self._run()
         except Exception as error:  # noqa: BLE001  (whatever it is, requests wait for the end)
             self.failed = described(error)

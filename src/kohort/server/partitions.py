@@ -12,9 +12,9 @@ from kohort.coordinator.effects import Producer
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError, UnsettledError, WireError
 from kohort.server import incoming
 from kohort.server.catalog import Topic
-from kohort.server.partition_transactions import EVERY_BATCH, Aborted, PartitionTransactions
+from kohort.server.partition_transactions import Aborted, PartitionTransactions
 from kohort.server.producers import Active, Producers, nobody
-from kohort.storage.log import Log
+from kohort.storage.log import EVERY_BATCH, Log
 from kohort.terms import Millis, Offset, PartitionIndex
 from kohort.wire import batch as batches
 
@@ -24,6 +24,8 @@ MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
+AT_HAND = frozenset({LATEST, EARLIEST, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD})
+"""The points that are told without a look into the log."""
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1  # isolation levels
 
@@ -116,6 +118,12 @@ class Partition:
         if known is None or known.seen < self.log.end:
             return self.high_watermark
         return self._stable(known)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether `stable_end` is told without a look into the log."""
+        known = self._transactions
+        return known is not None and known.seen == self.log.end
 
     def read_on(self, most: int) -> bool:
         """Read at most so many batches of what `stable_end` must know and would read by itself;
@@ -268,7 +276,7 @@ class Partition:
         try:
             self.log.append(batch, count)
         except Broken as error:  # a sync has failed, in this call or unnoticed before
-            raise self._out_of_service(error) from error
+            raise self.out_of_service(error) from error
         except StorageError as error:
             self.refused_writes += 1
             self.refusal = str(error)
@@ -295,7 +303,8 @@ class Partition:
             raise self._unreadable(error) from error
         return data if end >= log.end else _until(data, end)
 
-    def _out_of_service(self, error: Broken | UnsettledError) -> ApiError:
+    def out_of_service(self, error: Broken | UnsettledError) -> ApiError:
+        """Nobody knows what is on the disk: nothing more is accepted. What a request gets."""
         if not self.failed:
             self.failed = True
             self.on_loss(self, str(error))
@@ -337,9 +346,9 @@ class Partition:
         """
         return self.log.epochs.end_of(epoch, self.log.start, self.high_watermark)
 
-    def delete_before(self, offset: int) -> Offset:
-        """Make records before an offset unreadable; -1 means all. The new start of the log. Raises
-        UnsettledError where nobody can say whether they come back, and ApiError.
+    def new_start(self, offset: int) -> Offset:
+        """Where the log begins without the records before an offset; -1 means all. Raises ApiError
+        for an offset that is not there.
         """
         if offset == -1:
             offset = self.high_watermark
@@ -348,17 +357,7 @@ class Partition:
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"{self} ends at {self.high_watermark}, deletion up to {offset} was asked for",
             )
-        if offset > self.log.start:
-            try:
-                self.log.truncate_before(Offset(offset))
-            except Broken as error:
-                raise self._out_of_service(error) from error
-            except UnsettledError as error:
-                self._out_of_service(error)
-                raise
-            except StorageError as error:
-                raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-        return self.log.start
+        return max(Offset(offset), self.log.start)
 
     def expire_producers(self, before: Millis) -> None:
         """Forget the producers that have been silent since `before`."""
