@@ -1,13 +1,20 @@
 """Retention and cleaning, on real folders."""
 
+import errno
+
 import pytest
 from tests.observer import Told
 from tests.server.desk import START, Desk
 
-from kohort.config import BrokerConfig, TopicConfig
+from kohort.config import BrokerConfig
 from kohort.errors import Broken, ErrorCode, StorageError
-from kohort.server.housekeeping import Housekeeping, KeptLog
+from kohort.server.catalog import Topic
+from kohort.server.housekeeping import STEP_BATCHES, Housekeeping
+from kohort.server.log_starts import LogStarts
 from kohort.server.logs import MemoryLogs
+from kohort.server.partitions import Partition
+from kohort.server.scheduler import MACHINES_NS, Scheduler
+from kohort.storage.compaction import CleaningRules, compact
 from kohort.storage.files import DiskFiles
 from kohort.storage.memory import MemoryLog
 from kohort.terms import Millis
@@ -40,11 +47,14 @@ def open_desk(tmp_path):
 
 
 def housekeep(desk, ms=0):
+    """Let time pass, and do what is due then; in how many turns, of which each takes one step."""
     desk.wait(ms)
-    steps = 1
-    while desk.cluster.housekeep(desk.now):
-        steps += 1
-    return steps
+    desk.cluster.housekeep(desk.now)
+    desk.step_ns, turns = MACHINES_NS, 1
+    while desk.step():
+        turns += 1
+    desk.step_ns = 0
+    return turns
 
 
 def test_retention_drops_what_is_too_old(open_desk):
@@ -88,7 +98,7 @@ def test_a_compacted_topic_keeps_the_last_value_of_a_key(open_desk):
     log = desk.cluster.partition("orders", 0).log
     before = log.size_bytes
 
-    assert housekeep(desk, 20_000) > 1
+    assert housekeep(desk, 20_000) > 10
 
     assert log.size_bytes < before
     kept = [
@@ -98,7 +108,145 @@ def test_a_compacted_topic_keeps_the_last_value_of_a_key(open_desk):
     ]
     assert kept[-1] == (5, b"\x05")
     assert len(kept) < 6
-    assert housekeep(desk, 20_000) <= 2
+    cleaned = log.closed
+    housekeep(desk, 20_000)
+    assert log.closed == cleaned, "there is nothing new"
+
+
+def aged(desk, partitions):
+    """A topic with a file in each partition that is too old."""
+    desk.create(partitions=partitions, retention_ms="60000", segment_ms="1000")
+    for _ in range(2):
+        for index in range(partitions):
+            assert desk.produce(partition=index).error_code == 0
+        desk.wait(50_000)
+
+
+def starts(desk, partitions):
+    return [desk.cluster.partition("orders", index).log.start for index in range(partitions)]
+
+
+def test_others_are_served_between_the_logs_that_retention_looks_at(open_desk):
+    desk = open_desk()
+    aged(desk, 20)
+    desk.another()
+    desk.wait(30_000)
+    desk.cluster.housekeep(desk.now)  # from now on it is 30 seconds
+    desk.settle()
+    desk.wait(30_000)
+    desk.cluster.housekeep(desk.now)
+    desk.step_ns = MACHINES_NS
+    waited = []
+    for _ in range(8):
+        asked = desk.send_batch(partition=19, node=1)
+        turns = 0
+        while asked.answer is None:
+            desk.step()
+            desk.take()
+            turns += 1
+        waited.append(turns)
+        assert starts(desk, 20) != [2] * 20, "it goes on all the time"
+    assert max(waited) <= 3
+    desk.step_ns = 0
+    desk.settle()
+    assert starts(desk, 19) == [2] * 19
+
+
+def test_retention_of_many_logs_waits_for_the_disk_beside_the_loop(open_desk):
+    """The folders say where the logs begin before a file goes, and no file goes before."""
+    desk = open_desk()
+    aged(desk, 5)
+    desk.cluster.housekeep(desk.now)
+    desk.settle()
+    desk.wait(300_000)
+    desk.cluster.housekeep(desk.now)
+    desk.cluster.turn(desk.now)
+    assert starts(desk, 5) == [0] * 5
+    work = desk.cluster.begin_work()
+    work.run()
+    assert starts(desk, 5) == [0] * 5
+    desk.cluster.end_work(work, desk.now)
+    assert starts(desk, 5) == [2] * 5
+    desk.settle()
+    sizes = [desk.cluster.partition("orders", index).log.size_bytes for index in range(5)]
+    assert sizes == [0] * 5
+
+
+def test_others_are_served_while_retention_reads_a_file_that_nobody_has_used(open_desk):
+    """After a start it does not know yet how old its records are."""
+    desk = open_desk(log_sync="none")
+    desk.create(retention_ms="60000", segment_ms="1000")
+    for _ in range(2 * STEP_BATCHES + 1):
+        desk.send_batch()
+    desk.settle()
+    desk.wait(50_000)
+    desk.produce()
+    desk = open_desk(log_sync="none", log_initial_task_delay_ms="0")
+    log = desk.cluster.partition("orders", 0).log
+    desk.wait(300_000)
+    desk.cluster.housekeep(desk.now)
+    desk.step_ns = MACHINES_NS
+    turns = 0
+    while not desk.cluster.table.starts.waiting:
+        desk.cluster.turn(desk.now)
+        turns += 1
+        assert turns < 100
+    assert turns > 2
+    desk.step_ns = 0
+    desk.settle()
+    assert log.start == log.end == 2 * STEP_BATCHES + 2
+
+
+@pytest.mark.parametrize("change", ["a read", "a cleaning", "DeleteRecords"])
+def test_the_log_may_change_while_retention_reads_it(open_desk, change):
+    desk = open_desk(log_sync="none")
+    desk.create(
+        retention_ms="60000",
+        segment_ms="1000",
+        cleanup_policy="compact,delete",
+        min_cleanable_dirty_ratio="0",
+    )
+    for _ in range(3):
+        for _ in range(STEP_BATCHES // 2 + 1):
+            desk.send_batch(value=b"of one key")
+        desk.settle()
+        desk.wait(10_000)
+    desk = open_desk(log_sync="none", log_initial_task_delay_ms="0")
+    partition = desk.cluster.partition("orders", 0)
+    log, end = partition.log, partition.log.end
+    desk.wait(300_000)
+    desk.cluster.housekeep(desk.now)
+    desk.step_ns = MACHINES_NS
+    desk.cluster.turn(desk.now)
+    if change == "a read":
+        assert partition.read(3, 100, end)
+    elif change == "DeleteRecords":
+        log.note_start(STEP_BATCHES)
+        log.move_start(STEP_BATCHES)
+        while log.remove_oldest():
+            pass
+    else:
+        for _ in compact(log, DiskFiles(), CleaningRules(desk.now)):
+            pass
+    desk.step_ns = 0
+    desk.settle()
+    assert (log.start, log.end) == (end, end)
+    assert desk.told.warnings == []
+
+
+def test_a_topic_may_go_while_retention_waits_for_the_disk(open_desk):
+    desk = open_desk()
+    aged(desk, 3)
+    desk.cluster.housekeep(desk.now)
+    desk.settle()
+    desk.wait(300_000)
+    desk.cluster.housekeep(desk.now)
+    desk.cluster.turn(desk.now)
+    delete(desk)
+    desk.settle()
+    assert desk.told.warnings == []
+    desk.create()
+    assert desk.produce().base_offset == 0
 
 
 def test_deleted_groups_give_their_room_back(open_desk):
@@ -119,8 +267,7 @@ def test_deleted_groups_give_their_room_back(open_desk):
     full = log.size_bytes
     assert len(log.closed) >= 2
 
-    desk.wait(1000)
-    assert desk.cluster.housekeep(desk.now), "it is being cleaned"
+    begin_cleaning(desk, 1000)
     deleted = desk.ask(DeleteGroupsRequest(groups_names=names), 2).results
     assert {one.error_code for one in deleted} == {0}
     commit(desk, "last")
@@ -131,6 +278,17 @@ def test_deleted_groups_give_their_room_back(open_desk):
         log.roll()
 
     assert log.size_bytes < full / 20
+
+
+def begin_cleaning(desk, ms):
+    """Take the first step of what is due after so long."""
+    desk.wait(ms)
+    desk.cluster.housekeep(desk.now)
+    desk.step_ns = MACHINES_NS
+    desk.step()
+    desk.step()
+    desk.step_ns = 0
+    assert desk.cluster.has_more, "it is being cleaned"
 
 
 def commit(desk, group_id):
@@ -196,9 +354,11 @@ def test_a_topic_may_go_while_it_is_being_cleaned(open_desk):
             desk.produce(name, value=b"x" * 400_000)
     logs = {name: desk.cluster.partition(name, 0).log for name in ("orders", "payments")}
     before = logs["payments"].size_bytes
-    desk.wait(20_000)
+    begin_cleaning(desk, 20_000)
+    desk.step_ns = MACHINES_NS
     while logs["orders"].directory + "/00000000000000000000.log.cleaned" not in cleaned(logs):
-        assert desk.cluster.housekeep(desk.now), "it is being cleaned"
+        assert desk.step(), "it is being cleaned"
+    desk.step_ns = 0
     delete(desk)
     desk.settle()
     housekeep(desk, 20_000)
@@ -234,32 +394,51 @@ class SickLog(MemoryLog):
         super().__init__()
         self.error = error
 
-    def apply_retention(self, now, retention_ms, retention_bytes):
+    def retention_start(self, now, retention_ms, retention_bytes, most):
         raise self.error
+
+
+class Kept:
+    """Partitions whose housekeeping is due, and what it tells."""
+
+    def __init__(self, logs, policy, **partitions):
+        self.told = Told()
+        config = BrokerConfig(log_initial_task_delay_ms=0)
+        self.partitions = [
+            Partition(Topic(name, bytes(16), 1, 1, {"cleanup.policy": policy}), 0, log, config)
+            for name, log in partitions.items()
+        ]
+        self._scheduler = Scheduler(lambda: 0)
+        self._keeping = Housekeeping(
+            config, logs, self.told, self._scheduler, LogStarts(lambda _: None), lambda _: True
+        )
+
+    def look(self, now):
+        """Do what is due; whether anything was."""
+        self._keeping.look(self.partitions, now)
+        due = bool(self._scheduler.waiting)
+        self._scheduler.run_round()
+        assert not self._scheduler.waiting
+        return due
 
 
 @pytest.mark.parametrize("error", [StorageError("no room"), Broken("a bad batch")])
 def test_what_cannot_be_done_is_told_and_does_not_stop_the_rest(error):
-    told = Told()
     logs = Sick(error)
-    keeping = Housekeeping(BrokerConfig(log_initial_task_delay_ms=0), logs, told)
-    config = TopicConfig.of(BrokerConfig(), {"cleanup.policy": "compact,delete"})
-    kept = [KeptLog("a-0", SickLog(error), config), KeptLog("b-0", MemoryLog(), config)]
-
-    while keeping.step(lambda: kept, START):
-        pass
+    kept = Kept(logs, "compact,delete", a=SickLog(error), b=MemoryLog())
+    assert kept.look(START)
 
     def cleaning(name):
         damaged = isinstance(error, Broken)
         return f"{name} is damaged and not cleaned any more" if damaged else f"cleaning of {name}"
 
     assert logs.asked == 2
-    assert told.warnings == [
+    assert kept.told.warnings == [
         f"retention of a-0: {error}",
         f"{cleaning('a-0')}: {error}",
         f"{cleaning('b-0')}: {error}",
     ]
-    assert not keeping.step(lambda: kept, Millis(START + 1))
+    assert not kept.look(Millis(START + 1))
 
 
 # --- restarts
@@ -355,3 +534,15 @@ def test_a_topic_may_go_while_the_disk_is_busy_with_it(open_desk):
     assert asked.answer.responses[0].partition_responses[0].error_code == 0
     assert desk.create()
     assert desk.produce().base_offset == 0
+
+
+def test_a_log_that_could_not_be_opened_for_want_of_descriptors_is_cleaned_later():
+    """It is not damaged."""
+    error = Broken("cannot be read")
+    error.__cause__ = OSError(errno.EMFILE, "Too many open files")
+    logs = Sick(error)
+    kept = Kept(logs, "compact", a=MemoryLog())
+    for now in (START, START + 60_000):
+        assert kept.look(now)
+    assert logs.asked == 2
+    assert kept.told.warnings == ["cleaning of a-0: cannot be read"] * 2

@@ -9,10 +9,13 @@ from tests.server.transactional import Producing, end_of, fetched
 
 from kohort.errors import ErrorCode
 from kohort.server.reading import AT_ONCE_BATCHES
+from kohort.server.scheduler import MACHINES_NS
 from kohort.sim.disk import MemoryFiles
 from kohort.wire.batch import build
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kohort.wire.messages.describe_transactions import DescribeTransactionsRequest
 from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kohort.wire.messages.init_producer_id import InitProducerIdRequest
 from kohort.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -23,11 +26,11 @@ COUNT = 30 * AT_ONCE_BATCHES  # of batches: more than one slice
 STABLE = COUNT + 6  # where the open transaction begins
 
 
-def committed_fetch(topic="orders", offset=COUNT):
+def committed_fetch(topic="orders", offset=COUNT, isolation_level=1):
     wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
     return FetchRequest(
         max_wait_ms=0,
-        isolation_level=1,
+        isolation_level=isolation_level,
         session_epoch=-1,
         topics=[FetchTopic(topic=topic, partitions=[wanted])],
     )
@@ -64,35 +67,34 @@ def restarted(files):
     again = Desk(files=files, now=desk.now + 1000)
     for _ in range(3):
         again.another()
+    again.step_ns = MACHINES_NS
     return again
 
 
-def read_all(desk):
-    while desk.cluster.load_some(desk.now):
-        desk.settle()
-    desk.settle()
+def until(desk, asked):
+    """Take turns until a request has its answer, and no more."""
+    while asked.answer is None:
+        desk.step()
+        desk.take()
+    return asked.answer
 
 
 def test_others_are_served_while_a_log_is_read(restarted):
     desk = restarted
     waiting = desk.send(committed_fetch(), 12)
-    desk.settle()
-    assert waiting.answer is None
-    assert desk.cluster.loading
+    desk.step()
     assert desk.cluster.busy
 
-    small = desk.ask(committed_fetch("small", 0), 12, node=1).responses[0].partitions[0]
-    assert b"small" in small.records
-    assert desk.produce("orders", node=2, value=b"meanwhile").error_code == 0
-    assert desk.cluster.load_some(desk.now)
+    small = until(desk, desk.send(committed_fetch("small", 0), 12, node=1)).responses[0]
+    assert b"small" in small.partitions[0].records
+    until(desk, desk.send(committed_fetch("orders", 0, isolation_level=0), 12, node=2))
     assert waiting.answer is None
-    read_all(desk)
 
-    answer = waiting.answer.responses[0].partitions[0]
+    answer = until(desk, waiting).responses[0].partitions[0]
     assert (answer.error_code, answer.last_stable_offset) == (0, STABLE)
     (aborted,) = answer.aborted_transactions
     assert aborted.first_offset == COUNT + 1
-    assert not desk.cluster.loading
+    assert not desk.cluster.busy
     assert fetched(desk, offset=COUNT).last_stable_offset == STABLE
 
 
@@ -107,12 +109,10 @@ def test_the_stable_end_is_not_told_before_it_is_known(restarted):
     )
     waiting = desk.send(request, 7)
     plain = desk.send(msgspec.structs.replace(request, isolation_level=0), 7, node=1)
-    desk.settle()
+    assert until(desk, plain).topics[0].partitions[0].offset == STABLE + 2
     assert waiting.answer is None
-    assert plain.answer.topics[0].partitions[0].offset == STABLE + 2
-    read_all(desk)
 
-    orders, nowhere = (one.partitions[0] for one in waiting.answer.topics)
+    orders, nowhere = (one.partitions[0] for one in until(desk, waiting).topics)
     assert (orders.offset, nowhere.error_code) == (
         STABLE,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -123,25 +123,24 @@ def test_two_who_wait_for_one_log_read_it_once_and_one_may_leave(restarted):
     desk = restarted
     first = desk.send(committed_fetch(), 12, node=1)
     second = desk.send(committed_fetch(), 12, node=2)
-    desk.settle()
+    desk.step()
     desk.clients[1].connection.close()
-    read_all(desk)
 
+    assert until(desk, second).responses[0].partitions[0].last_stable_offset == STABLE
     assert first.answer is None
-    assert second.answer.responses[0].partitions[0].last_stable_offset == STABLE
 
 
 def test_a_topic_that_is_deleted_meanwhile_is_told_to_who_waits(restarted):
     desk = restarted
     waiting = desk.send(committed_fetch(), 12)
-    desk.settle()
+    desk.step()
     state = DeleteTopicState(name="orders")
-    desk.ask(DeleteTopicsRequest(topics=[state], timeout_ms=1000), 6, node=1)
-    desk.settle()
+    until(desk, desk.send(DeleteTopicsRequest(topics=[state], timeout_ms=1000), 6, node=1))
 
-    code = waiting.answer.responses[0].partitions[0].error_code
+    code = until(desk, waiting).responses[0].partitions[0].error_code
     assert code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert not desk.cluster.loading
+    desk.settle()
+    assert not desk.cluster.busy
 
 
 def test_a_log_that_cannot_be_read_is_told_to_who_waits(restarted, files):
@@ -150,27 +149,106 @@ def test_a_log_that_cannot_be_read_is_told_to_who_waits(restarted, files):
     request = committed_fetch()
     request.topics += committed_fetch("small", 0).topics
     waiting = desk.send(request, 12)
-    desk.settle()
+    desk.step()
     files.faults["read", "/data/orders-0/"] = errno.EIO
-    read_all(desk)
+    orders, small = (one.partitions[0] for one in until(desk, waiting).responses)
     files.faults.clear()
 
-    orders, small = (one.partitions[0] for one in waiting.answer.responses)
     assert (orders.error_code, small.error_code) == (ErrorCode.KAFKA_STORAGE_ERROR, 0)
     assert b"small" in small.records
     waiting = desk.send(committed_fetch(), 12)
-    desk.settle()
-    read_all(desk)
-    assert waiting.answer.responses[0].partitions[0].last_stable_offset == STABLE
+    assert until(desk, waiting).responses[0].partitions[0].last_stable_offset == STABLE
 
 
 def test_a_marker_waits_for_a_long_log_and_holds_up_nobody(restarted):
     """As after a crash, when the markers of a decision are still to be written."""
     desk = restarted
-    one = Producing(desk, "other")  # its former self has a transaction open
-    assert one.state() == "PrepareAbort"
-    assert desk.produce("orders", node=1).error_code == 0
-    read_all(desk)
+    init = InitProducerIdRequest(transactional_id="other", transaction_timeout_ms=60_000)
+    asked = until(desk, desk.send(init, 4))  # its former self has a transaction open
+    assert asked.error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+    until(desk, desk.send_batch("orders", node=1))
+    states = DescribeTransactionsRequest(transactional_ids=["other"])
+    (state,) = until(desk, desk.send(states, 0)).transaction_states
+    assert state.transaction_state == "PrepareAbort"
+    desk.settle()
 
-    assert one.state() == "CompleteAbort"
+    (state,) = desk.ask(states, 0).transaction_states
+    assert state.transaction_state == "CompleteAbort"
     assert end_of(desk, committed=True) == STABLE + 4
+
+
+@pytest.fixture
+def rolled(files):
+    """A broker that has just started, with a long file of a log that nobody has read since."""
+    desk = Desk(files=files)
+    desk.create(segment_ms="1000")
+    desk.create("small")
+    log = desk.cluster.partition("orders", 0).log
+    for _ in range(COUNT // 10):
+        log.append(build([(b"k", b"v")], desk.now), 1)
+    desk.wait(2000)
+    desk.produce("orders", value=b"in another file")
+    desk.produce("small", value=b"small")
+    desk.cluster.close()
+    again = Desk(files=files, now=desk.now + 1000)
+    again.another()
+    again.step_ns = MACHINES_NS
+    return again
+
+
+def by_time(timestamp):
+    wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+    return ListOffsetsRequest(
+        replica_id=-1, topics=[ListOffsetsTopic(name="orders", partitions=[wanted])]
+    )
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [(committed_fetch(offset=7, isolation_level=0), 12), (by_time(1), 7), (by_time(-3), 7)],
+    ids=["a fetch", "a time", "the latest time"],
+)
+def test_others_are_served_while_the_headers_of_a_file_are_read(rolled, request_, version):
+    desk = rolled
+    waiting = desk.send(request_, version)
+    served = 0
+    while waiting.answer is None:
+        small = until(desk, desk.send(committed_fetch("small", 0, 0), 12, node=1))
+        assert b"small" in small.responses[0].partitions[0].records
+        served += 1
+        desk.step()
+        desk.take()
+    assert served > 3
+    if version == 12:
+        found = waiting.answer.responses[0].partitions[0]
+        assert int.from_bytes(found.records[:8]) == 7
+    else:
+        found = waiting.answer.topics[0].partitions[0]
+        assert found.offset == (0 if request_ == by_time(1) else COUNT // 10)
+    assert found.error_code == 0
+    assert not desk.cluster.busy
+    again = desk.send(request_, version)
+    assert not desk.cluster.readings, "they are read once"
+    until(desk, again)
+
+
+def test_headers_that_cannot_be_read_are_told_to_who_waits(rolled, files):
+    desk = rolled
+    waiting = desk.send(committed_fetch(offset=7, isolation_level=0), 12)
+    desk.step()
+    assert waiting.answer is None
+    files.faults["read", "/data/orders-0/"] = errno.EIO
+    code = until(desk, waiting).responses[0].partitions[0].error_code
+    files.faults.clear()
+    assert code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_a_topic_that_is_deleted_while_its_headers_are_read_is_told_to_who_waits(rolled):
+    desk = rolled
+    waiting = desk.send(committed_fetch(offset=7, isolation_level=0), 12)
+    desk.step()
+    state = DeleteTopicState(name="orders")
+    until(desk, desk.send(DeleteTopicsRequest(topics=[state], timeout_ms=1000), 6, node=1))
+    code = until(desk, waiting).responses[0].partitions[0].error_code
+    assert code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert not desk.cluster.readings

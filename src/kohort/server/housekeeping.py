@@ -1,59 +1,102 @@
 """What a broker does for its logs when nobody asks: retention, and cleaning of compacted topics.
 
-Cleaning runs in slices, and requests are answered between two of them. Nothing here knows a clock:
-`step` is told the time, and says whether it wants to be called again soon.
+`look` says what is due, and the rest waits in the scheduler's line like all other work: a step is
+one log, one file or a slice of a cleaning, and requests are answered in between. Nothing here knows
+a clock. Before files are removed, it is noted beside the loop where the log begins then.
 """
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import NamedTuple
 from weakref import WeakSet
 
-from kohort.config import BrokerConfig, TopicConfig
-from kohort.errors import Broken, KohortError
+from kohort.config import BrokerConfig
+from kohort.errors import Broken, KohortError, StorageError
 from kohort.runtime.observers import Observer
+from kohort.server.log_starts import LogStarts, StartMove
 from kohort.server.logs import Cleaning, Logs
+from kohort.server.partitions import Partition
+from kohort.server.scheduler import BACKGROUND, NEW, Over, Scheduler
 from kohort.storage.compaction import CleaningRules
 from kohort.storage.log import Log
-from kohort.terms import Millis
+from kohort.storage.open_files import TOO_MANY_FILES
+from kohort.terms import Millis, Offset
 
-
-class KeptLog(NamedTuple):
-    """A log, the settings of its topic, and what to call it in a message."""
-
-    name: str
-    log: Log
-    config: TopicConfig
+STEP_BATCHES = 500
 
 
 class Housekeeping:
-    """Does what is due. It cleans one log at a time, and looks at the logs in turn."""
+    """Does what is due. It cleans one log at a time, and looks at the logs in turn.
 
-    def __init__(self, config: BrokerConfig, logs: Logs, observe: Observer) -> None:
+    Args:
+        config: the settings of the broker.
+        logs: cleans them.
+        observe: hears of what cannot be done.
+        scheduler: gives the slices.
+        starts: notes on the disk where logs begin.
+        may_touch: whether a log is neither being loaded nor lost. It is asked at each step.
+    """
+
+    line = BACKGROUND
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        logs: Logs,
+        observe: Observer,
+        scheduler: Scheduler,
+        starts: LogStarts,
+        may_touch: Callable[[Partition], bool],
+    ) -> None:
+        self.had_ns = NEW
         self.config = config
         self._logs = logs
         self._observe = observe
+        self._scheduler = scheduler
+        self._starts = starts
+        self._may_touch = may_touch
         self._retain_at: Millis | None = None  # nothing has been done yet
         self._clean_at = Millis(0)
-        self._to_clean: list[KeptLog] = []
-        self._cleaning: tuple[KeptLog, Cleaning] | None = None
+        self._now = Millis(0)  # of the last look
+        self._to_shorten: dict[Partition, None] = {}  # files before their start may go
+        self._to_retain: dict[Partition, None] = {}
+        self._to_clean: dict[Partition, None] = {}
+        self._cleaning: tuple[Partition, Cleaning] | None = None
         self._damaged: WeakSet[Log] = WeakSet()  # not touched again until they are opened anew
 
-    def step(self, kept: Callable[[], Iterable[KeptLog]], now: Millis) -> bool:
-        """Do a slice of what is due; true while there is more to do at once."""
+    def look(self, partitions: Iterable[Partition], now: Millis) -> None:
+        """Enter the line if something is due."""
+        self._now = now
         if self._retain_at is None:
             self._retain_at = Millis(now + self.config.log_initial_task_delay_ms)
         if now >= self._retain_at:
             self._retain_at = Millis(now + self.config.log_retention_check_interval_ms)
-            for log in kept():
-                self._retain(log, now)
+            self._to_retain |= dict.fromkeys(one for one in partitions if one.config.deleted)
         if self._cleaning is None and not self._to_clean and now >= self._clean_at:
             self._clean_at = Millis(now + self.config.log_cleaner_backoff_ms)
             if self.config.log_cleaner_enable:
-                self._to_clean = [
-                    log for log in kept() if log.config.compacted and log.log not in self._damaged
-                ]
-        self._clean_some(now)
+                self._to_clean = dict.fromkeys(one for one in partitions if one.config.compacted)
+        self._enter()
+
+    def shorten(self, partition: Partition) -> None:
+        """A log begins later: remove its files before that, once its folder says so."""
+        if partition.log.has_old_files:
+            self._starts.move(
+                StartMove(partition, partition.log.start, self._start_noted, removes=True)
+            )
+
+    def run(self, over: Over) -> bool:
+        """Go on. What gives room comes first, and retention before cleaning: what is dropped need
+        not be cleaned.
+        """
+        while self.busy:
+            if self._to_shorten:
+                self._shorten_next()
+            elif self._to_retain:
+                self._retain_next()
+            else:
+                self._clean_some()
+            if over():
+                break
         return self.busy
 
     def clock_jumped(self, by_ms: int) -> None:
@@ -61,10 +104,11 @@ class Housekeeping:
             self._retain_at = Millis(self._retain_at + by_ms)
         self._clean_at = Millis(self._clean_at + by_ms)
 
-    def forget(self, log: Log) -> None:
+    def forget(self, partition: Partition) -> None:
         """Let go of a log that is about to be closed for good."""
-        self._to_clean = [waiting for waiting in self._to_clean if waiting.log is not log]
-        if self._cleaning is not None and self._cleaning[0].log is log:
+        for waiting in (self._to_shorten, self._to_retain, self._to_clean):
+            waiting.pop(partition, None)
+        if self._cleaning is not None and self._cleaning[0] is partition:
             _, steps = self._cleaning
             self._cleaning = None
             with suppress(KohortError):
@@ -72,44 +116,87 @@ class Housekeeping:
 
     @property
     def busy(self) -> bool:
-        """Whether a log is being cleaned, or is about to be looked at."""
-        return self._cleaning is not None or bool(self._to_clean)
+        """Whether there is something to do at once."""
+        return bool(
+            self._to_shorten or self._to_retain or self._to_clean or self._cleaning is not None
+        )
 
-    def _retain(self, kept: KeptLog, now: Millis) -> None:
-        if not kept.config.deleted:
-            return
-        try:
-            kept.log.apply_retention(now, kept.config.retention_ms, kept.config.retention_bytes)
-        except KohortError as error:
-            self._observe.warning(f"retention of {kept.name}: {error}")
+    def _enter(self) -> None:
+        if self.busy:
+            self._scheduler.enter(self)
 
-    def _clean_some(self, now: Millis) -> None:
-        """Go on with the log that is being cleaned, or begin with the next that needs it."""
-        while self._cleaning is None:
-            if not self._to_clean:
-                return
-            kept = self._to_clean.pop(0)
-            rules = CleaningRules(
-                now, kept.config.delete_retention_ms, self.config.producer_id_expiration_ms
-            )
+    def _retain_next(self) -> None:
+        """Find out which files of the next log are too old or too many; it may take some steps."""
+        partition = next(iter(self._to_retain))
+        log, config = partition.log, partition.config
+        start: Offset | None = log.start
+        if self._may_touch(partition):
             try:
-                begun = self._logs.clean(kept.log, kept.config, rules)
+                start = log.retention_start(
+                    self._now, config.retention_ms, config.retention_bytes, STEP_BATCHES
+                )
             except KohortError as error:
-                self._tell(kept, error)
-            else:
-                self._cleaning = None if begun is None else (kept, begun)
-        kept, steps = self._cleaning
+                self._not_retained(partition, error)
+            if start is None:
+                return
+            if start > log.start or log.has_old_files:  # some may have been refused before
+                self._starts.move(StartMove(partition, start, self._start_noted, removes=True))
+        del self._to_retain[partition]
+
+    def _start_noted(self, move: StartMove) -> None:
+        if move.error is None:
+            self._to_shorten[move.partition] = None
+            self._enter()
+        elif isinstance(move.error, Broken | StorageError):  # it is not gone
+            self._not_retained(move.partition, move.error)
+
+    def _shorten_next(self) -> None:
+        """Remove a file of the next log."""
+        partition = next(iter(self._to_shorten))
+        try:
+            more = partition.log.remove_oldest()
+        except StorageError as error:
+            more = False
+            self._not_retained(partition, error)
+        if not more:
+            del self._to_shorten[partition]
+
+    def _not_retained(self, partition: Partition, error: KohortError) -> None:
+        self._observe.warning(f"retention of {partition}: {error}")
+
+    def _clean_some(self) -> None:
+        """Go on with the log that is being cleaned, or begin with the next if it needs it."""
+        if self._cleaning is None:
+            partition = next(iter(self._to_clean))
+            del self._to_clean[partition]
+            if self._may_touch(partition) and partition.log not in self._damaged:
+                self._begin_cleaning(partition)
+            return
+        partition, steps = self._cleaning
         try:
             if next(steps, None) is None:
                 self._cleaning = None
         except KohortError as error:
             self._cleaning = None
-            self._tell(kept, error)
+            self._tell(partition, error)
 
-    def _tell(self, kept: KeptLog, error: KohortError) -> None:
-        if isinstance(error, Broken):
-            self._damaged.add(kept.log)
-            text = f"{kept.name} is damaged and not cleaned any more: {error}"
+    def _begin_cleaning(self, partition: Partition) -> None:
+        rules = CleaningRules(
+            self._now, partition.config.delete_retention_ms, self.config.producer_id_expiration_ms
+        )
+        try:
+            begun = self._logs.clean(partition.log, partition.config, rules)
+        except KohortError as error:
+            self._tell(partition, error)
         else:
-            text = f"cleaning of {kept.name}: {error}"
+            self._cleaning = None if begun is None else (partition, begun)
+
+    def _tell(self, partition: Partition, error: KohortError) -> None:
+        cause = error.__cause__
+        closed = isinstance(cause, OSError) and cause.errno in TOO_MANY_FILES
+        if isinstance(error, Broken) and not closed:
+            self._damaged.add(partition.log)
+            text = f"{partition} is damaged and not cleaned any more: {error}"
+        else:
+            text = f"cleaning of {partition}: {error}"
         self._observe.warning(text)

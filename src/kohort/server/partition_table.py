@@ -23,6 +23,7 @@ from kohort.server.disk_work import (
     Place,
     Work,
 )
+from kohort.server.log_starts import LogStarts
 from kohort.server.logs import Logs
 from kohort.server.partitions import Partition
 from kohort.terms import Millis, Offset, PartitionIndex, TopicId
@@ -34,6 +35,7 @@ class Listener(Protocol):
     def opened(self, partition: Partition, now: Millis) -> None: ...
     def dropped(self, partition: Partition, now: Millis) -> None: ...
     def topics_changed(self, now: Millis) -> None: ...
+    def start_moved(self, partition: Partition) -> None: ...
 
 
 class Unsettled:
@@ -62,6 +64,7 @@ class PartitionTable:
         listener: Listener,
     ) -> None:
         self.open: dict[Place, Partition] = {}
+        self.starts = LogStarts(listener.start_moved)
         self.damaged: dict[Place, str] = {}  # out of service until somebody has repaired it
         self._config = config
         self._catalog = catalog
@@ -128,9 +131,11 @@ class PartitionTable:
     @property
     def busy(self) -> bool:
         """Whether a piece of work is out, or waits to be handed out."""
+        if self._work is not None or self.starts.waiting:
+            return True
         if self._unsettled is not None:
-            return self._work is not None or bool(self._changes or self._unsettled.due)
-        return self._work is not None or bool(self._changes or self._to_open)
+            return bool(self._changes or self._unsettled.due)
+        return bool(self._changes or self._to_open)
 
     def _synced(self) -> dict[Place, Offset]:
         return {place: partition.log.synced for place, partition in self.open.items()}
@@ -145,7 +150,10 @@ class PartitionTable:
         if draft is not None or (waits and self._unsettled is None):
             leaving = self._next_to_delete(draft)
             to_open = self._next_to_open(draft, leaving)
-        if draft is None and not to_open and not leaving and not self._note_synced:
+        moves = self.starts.take() if self.starts.waiting else []
+        open_files = self._logs.open_files
+        closing = open_files.take_nameless() if open_files and open_files.nameless else []
+        if draft is None and not (to_open or leaving or moves or closing or self._note_synced):
             for finish in finishes:
                 finish(None)
             return None
@@ -157,6 +165,8 @@ class PartitionTable:
             finishes=finishes,
             to_open=to_open,
             leaving=leaving,
+            moves=moves,
+            closing=closing,
             synced=self._synced() if self._note_synced else None,
         )
         self._note_synced = False
@@ -166,6 +176,7 @@ class PartitionTable:
         """Adopt the result, then answer the requests that wait for it."""
         self._work = None
         self._opening = []
+        self.starts.end(work.moves)
         finishes = work.finishes
         changed = work.draft is not None and (work.saved or work.unsettled is not None)
         if work.draft is not None and changed:
@@ -290,6 +301,7 @@ class PartitionTable:
             topic = by_id.get(partition.topic.topic_id)
             if topic is None:
                 del self.open[place]
+                self.starts.forget(partition)
                 self._listener.dropped(partition, now)
             elif topic is not partition.topic:
                 partition.reconfigure(topic, self._config)

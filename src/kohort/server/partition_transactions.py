@@ -9,12 +9,10 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kohort.storage.log import Log
+from kohort.storage.log import EVERY_BATCH, Log
 from kohort.terms import Offset
 from kohort.wire import batch as batches
 from kohort.wire.batch import BatchHeader
-
-EVERY_BATCH = 1 << 62
 
 
 class Aborted(NamedTuple):

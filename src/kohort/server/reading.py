@@ -1,30 +1,52 @@
-"""Logs that must be read to their end before somebody can be answered: a slice at a time, between
-the turns of the loop, so that everybody else is served meanwhile.
+"""What must be read of logs before somebody can be answered: a slice at a time, between the turns
+of the loop, so that everybody else is served meanwhile.
 """
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from kohort.errors import ApiError
 from kohort.server.partitions import Partition
+from kohort.server.scheduler import BACKGROUND, NEW, Over, Scheduler
+from kohort.terms import Offset
 
 AT_ONCE_BATCHES = 1000  # of a log; most have fewer, and then nobody waits
-_SLICE_BATCHES = 20_000
+_STEP_BATCHES = 200
+
+
+class FileHeaders(NamedTuple):
+    """The headers of the file that holds an offset, or of all files of a partition."""
+
+    partition: Partition
+    start: Offset | None
+
+    def read_on(self, most: int) -> bool:
+        """Read at most so many; true while there may be more."""
+        return self.partition.log.index_some(self.start, most)
+
+
+Unread = Partition | FileHeaders
+"""What is to be read. Of a partition that is its transactions."""
 
 
 class Readings:
-    """Who waits for which logs. They take turns: a long one does not keep short ones waiting."""
+    """Who waits for what. They take turns: a long one does not keep short ones waiting."""
 
-    def __init__(self) -> None:
-        self._waiting: dict[Partition, list[Callable[[], None]]] = {}
+    line = BACKGROUND
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.had_ns = NEW
+        self._scheduler = scheduler
+        self._waiting: dict[Unread, list[Callable[[], None]]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def when_read(self, partitions: Sequence[Partition], go_on: Callable[[], None]) -> None:
-        """Call `go_on`, which must not raise, once all of them are read. A log that cannot be read
+    def when_read(self, unread: Sequence[Unread], go_on: Callable[[], None]) -> None:
+        """Call `go_on`, which must not raise, once all of it is read. A log that cannot be read
         is done, too: whoever asks it again is told why.
         """
-        left = len(partitions)
+        left = len(unread)
 
         def done() -> None:
             nonlocal left
@@ -32,28 +54,43 @@ class Readings:
             if not left:
                 go_on()
 
-        for partition in partitions:
-            self._waiting.setdefault(partition, []).append(done)
+        for one in unread:
+            self._waiting.setdefault(one, []).append(done)
+        if self._waiting:
+            self._scheduler.enter(self)
+
+    def run(self, over: Over) -> bool:
+        """Read on, in steps."""
+        while self.step():
+            if over():
+                return True
+        return False
 
     def step(self) -> bool:
-        """Read a slice of the next log; true while there is more to read."""
-        partition = next(iter(self._waiting), None)
-        if partition is None:
+        """Read a part of the next log; true while there is more to read."""
+        unread = next(iter(self._waiting), None)
+        if unread is None:
             return False
-        waiting = self._waiting.pop(partition)
+        waiting = self._waiting.pop(unread)
         try:
-            more = partition.read_on(_SLICE_BATCHES)
+            more = unread.read_on(_STEP_BATCHES)
         except ApiError:
             more = False
         if more:
-            self._waiting[partition] = waiting
+            self._waiting[unread] = waiting
         else:
             _go_on(waiting)
         return bool(self._waiting)
 
     def forget(self, partition: Partition) -> None:
         """It is gone, with its topic, and so is its log."""
-        _go_on(self._waiting.pop(partition, []))
+        of_partition = [
+            one
+            for one in self._waiting
+            if one is partition or (isinstance(one, FileHeaders) and one.partition is partition)
+        ]
+        for one in of_partition:
+            _go_on(self._waiting.pop(one, []))
 
 
 def _go_on(waiting: list[Callable[[], None]]) -> None:
