@@ -1,8 +1,9 @@
 """DescribeConfigs: the settings of topics, brokers and groups, and where each comes from."""
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import dropwhile
+from typing import Any, NamedTuple
 
 from kohort.config import (
     BROKER_SETTINGS,
@@ -32,14 +33,16 @@ from kohort.server.apis.resources import (
 )
 from kohort.server.catalog import Topic, check_topic_name
 from kohort.server.node import Node
-from kohort.server.tokens import Gather
+from kohort.server.pace import Pace
+from kohort.server.piecewise import PiecewiseAnswer
+from kohort.server.steps import Steps, has_gone
+from kohort.server.tokens import Gather, Token, one_after_the_other
 from kohort.terms import GroupId, Millis
 from kohort.wire.messages.create_topics import CreatableTopicConfigs
 from kohort.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
@@ -49,6 +52,7 @@ from kohort.wire.messages.describe_configs import (
 _CLUSTER_DEFAULTS = frozenset({"min.insync.replicas"})
 
 
+FEWEST_SETTINGS = 2  # what a resource counts for in a step: many share theirs
 _UNKNOWN_TYPE = 0  # beside those of `Kind`
 
 # Entries come in the order of upstream's hash tables, since some clients rely on it. Upstream's
@@ -77,58 +81,109 @@ def created_configs(node: Node, topic: Topic) -> list[CreatableTopicConfigs]:
     ]
 
 
-def describe_configs(
-    node: Node, call: Call[DescribeConfigsRequest], _now: Millis
-) -> DescribeConfigsResponse | None:
-    """Describe each resource by itself, and once. Unknown names are left out, as upstream does. The
-    settings of groups are asked of their shards first; None says that they are.
+class _Asked(NamedTuple):
+    """A resource, and the settings of it that are wanted. None means all of them."""
+
+    resource: DescribeConfigsResource
+    keys: frozenset[str]
+
+    def wants(self, name: str) -> bool:
+        return not self.keys or name in self.keys
+
+
+def describe_configs(node: Node, call: Call[DescribeConfigsRequest], _now: Millis) -> Steps[None]:
+    """Describe each resource by itself, and once, some of them after the others. Unknown names are
+    left out, as upstream does. The shards of groups are asked for their settings.
     """
-    request = call.request
-    resources = _different(request.resources)
-    results: list[DescribeConfigsResult] = []
-    groups: list[int] = []  # places in `results`
-    for at, resource in enumerate(resources):
-        result = _result(resource, [])
+    parts = yield from _parts(call.request.resources)
+    topics = _Topics(node, call.request)
+    groups = group_configs.Described(node.cluster, call.request)
+    answer = PiecewiseAnswer(node, call, "results")
+
+    def ask(token: Token, number: int) -> None:
+        part, parts[number] = parts[number], []  # what has been described is not kept
+        own = Call(token, call.request, call.version, call.client)
+        _describe(node, own, part, topics, groups, answer)
+
+    def whole(_parts: list[None]) -> Any:
+        return answer.whole()
+
+    one_after_the_other(node.cluster.scheduler, call.token, len(parts), ask, whole, has_gone(call))
+
+
+def _parts(asked: Iterable[DescribeConfigsResource]) -> Steps[list[list[_Asked]]]:
+    """What is asked in parts that are short steps, without those that ask the same again: an answer
+    is hundreds of times as large as a question, and upstream gives as many.
+    """
+    seen: set[object] = set()
+    parts: list[list[_Asked]] = [[]]
+    step, part = Pace(), Pace()
+    for resource in asked:
+        keys = frozenset(resource.configuration_keys or ())
+        place = resource.resource_type, resource.resource_name, keys
+        if place not in seen:
+            seen.add(place)
+            parts[-1].append(_Asked(resource, keys))
+            if part.is_over(FEWEST_SETTINGS + len(keys)):
+                parts.append([])
+        if step.is_over(1 + len(keys)):
+            yield
+    return parts
+
+
+def _describe(
+    node: Node,
+    call: Call[DescribeConfigsRequest],
+    part: Sequence[_Asked],
+    topics: "_Topics",
+    groups: group_configs.Described,
+    answer: PiecewiseAnswer,
+) -> None:
+    """Add the results of a part to the answer, and answer the token of the call by None."""
+    results = [_result(asked.resource, []) for asked in part]
+    wanted: list[int] = []  # places of groups
+    for at, asked in enumerate(part):
+        resource = asked.resource
         try:
             if resource.resource_type == Resource.GROUP:
                 _check_group(node, call.client, resource.resource_name)
-                groups.append(at)
+                wanted.append(at)
             else:
-                result.configs = _described(node, call.client, resource, request)
+                results[at].configs = _described(node, call, asked, topics)
         except ApiError as error:
-            result = _result(resource, [], error)
-        results.append(result)
-    if not groups:
-        return DescribeConfigsResponse(results=results)
+            results[at] = _result(resource, [], error)
 
-    def merge(parts: list[GroupSettings]) -> DescribeConfigsResponse:
-        for at, part in zip(groups, parts, strict=True):
-            resource = resources[at]
-            wanted = resource.configuration_keys
-            configs = group_configs.described(part.texts, node.cluster, request, wanted)
-            results[at] = _result(resource, [] if part.error else configs, part.error)
-        return DescribeConfigsResponse(results=results)
+    def merge(told: list[GroupSettings]) -> None:
+        for at, settings in zip(wanted, told, strict=True):
+            if settings.error is None:
+                results[at].configs = groups.of(settings.texts, part[at].keys)
+            else:
+                results[at] = _result(part[at].resource, [], settings.error)
+        for result in results:
+            answer.add(result, 1 + len(result.configs))
 
-    gather = Gather(call.token, len(groups), merge)
-    for index, at in enumerate(groups):
-        question = DescribeGroupSettings(GroupId(resources[at].resource_name))
-        token = gather.part(index)
+    if wanted:
+        _ask_groups(node, call, [part[at].resource.resource_name for at in wanted], merge)
+    else:
+        merge([])
+        call.token.answer(None)
+
+
+def _ask_groups(
+    node: Node,
+    call: Call[DescribeConfigsRequest],
+    names: Sequence[str],
+    merge: Callable[[list[GroupSettings]], None],
+) -> None:
+    """Ask the shards of groups for their settings."""
+    gather = Gather(call.token, len(names), merge)
+    for index, name in enumerate(names):
+        question = DescribeGroupSettings(GroupId(name))
+        part = gather.part(index)
         try:
-            group_configs.ask(node, call, question, token)
+            group_configs.ask(node, call, question, part)
         except ApiError as error:
-            token.answer(question.refused(error))
-    return None
-
-
-def _different(asked: Iterable[DescribeConfigsResource]) -> list[DescribeConfigsResource]:
-    """Without those that ask the same again: an answer is hundreds of times as large as a question,
-    and upstream gives as many.
-    """
-    different: dict[object, DescribeConfigsResource] = {}
-    for resource in asked:
-        keys = frozenset(resource.configuration_keys or ())
-        different.setdefault((resource.resource_type, resource.resource_name, keys), resource)
-    return list(different.values())
+            part.answer(question.refused(error))
 
 
 def _result(
@@ -151,42 +206,58 @@ def _check_group(node: Node, client: Client, name: str) -> None:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
 
 
+class _Topics:
+    """The settings of topics, in one answer. Topics that have set the same share them: each has
+    dozens, and a request may name very many topics.
+    """
+
+    def __init__(self, node: Node, request: DescribeConfigsRequest) -> None:
+        self._node = node
+        self._request = request
+        self._described: dict[object, list[DescribeConfigsResourceResult]] = {}
+
+    def of(self, topic: Topic, asked: _Asked) -> list[DescribeConfigsResourceResult]:
+        alike = tuple(topic.configs.items()), asked.keys
+        described = self._described.get(alike)
+        if described is None:
+            config = self._node.cluster.config
+            described = self._described[alike] = [
+                _topic_config(self._node, TOPIC_SETTINGS[key], topic, config, self._request)
+                for key in _TOPIC_NAMES
+                if asked.wants(key)
+            ]
+        return described
+
+
 def _described(
-    node: Node,
-    client: Client,
-    resource: DescribeConfigsResource,
-    request: DescribeConfigsRequest,
+    node: Node, call: Call[DescribeConfigsRequest], asked: _Asked, topics: _Topics
 ) -> list[DescribeConfigsResourceResult]:
+    request, resource = call.request, asked.resource
     name = resource.resource_name
-    check_resource(node.cluster.may, client, DESCRIBE_CONFIGS, resource.resource_type, name)
-    wanted = resource.configuration_keys  # none and null alike mean all of them
+    check_resource(node.cluster.may, call.client, DESCRIBE_CONFIGS, resource.resource_type, name)
     match resource.resource_type:
         case Resource.TOPIC:
             check_topic_name(name)
             topic = node.cluster.catalog.by_name.get(name)
             if topic is None:
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            return [
-                _topic_config(node, TOPIC_SETTINGS[key], topic, node.cluster.config, request)
-                for key in _TOPIC_NAMES
-                if not wanted or key in wanted
-            ]
+            return topics.of(topic, asked)
         case Resource.BROKER:
             if not name:  # what is set for all brokers
                 changed = node.cluster.catalog.broker_configs.get("", {})
                 return [
                     _broker_config(node, BROKER_SETTINGS[key], _in_force(node), request)
                     for key in _BROKER_NAMES
-                    if key in changed and (not wanted or key in wanted)
-                ] + _unread_configs(node, ("",), wanted, request)
+                    if key in changed and asked.wants(key)
+                ] + _unread_configs(node, ("",), asked, request)
             if name != str(node.id):
                 raise ApiError(ErrorCode.INVALID_REQUEST, f"broker is {name!r}, expected {node.id}")
             config = _in_force(node)
             return [
                 _broker_config(node, BROKER_SETTINGS[key], config, request)
                 for key in _BROKER_NAMES
-                if not wanted or key in wanted
-            ] + _unread_configs(node, (name, ""), wanted, request)
+                if asked.wants(key)
+            ] + _unread_configs(node, (name, ""), asked, request)
         case _:
             raise refused_resource(resource.resource_type)
 
@@ -310,7 +381,7 @@ def _broker_config(
 def _unread_configs(
     node: Node,
     brokers: Sequence[str],
-    wanted: Container[str] | None,
+    asked: _Asked,
     request: DescribeConfigsRequest,
 ) -> list[DescribeConfigsResourceResult]:
     """Changed settings that nothing here reads: they are kept, so they are shown. Of one that is
@@ -320,7 +391,7 @@ def _unread_configs(
     for broker in brokers:
         source = Source.BROKER if broker else Source.CLUSTER_DEFAULT
         for setting in node.cluster.dynamic.unread:
-            if setting.broker == broker and (not wanted or setting.name in wanted):
+            if setting.broker == broker and asked.wants(setting.name):
                 text = None if is_unknown(setting.name) else setting.text
                 synonym = DescribeConfigsSynonym(name=setting.name, value=text, source=source)
                 layers.setdefault(setting.name, []).append(synonym)

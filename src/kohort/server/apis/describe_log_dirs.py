@@ -1,9 +1,12 @@
 """DescribeLogDirs: how large the partitions of this node are (KIP-113). There is one directory."""
 
+from collections.abc import Iterable
+
 from kohort.coordinator.effects import Call
 from kohort.server.access import CLUSTER, CLUSTER_NAME, DESCRIBE, check
-from kohort.server.catalog import Topic
 from kohort.server.node import Node
+from kohort.server.pace import Pace
+from kohort.server.steps import Steps
 from kohort.terms import Millis
 from kohort.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -16,42 +19,50 @@ from kohort.wire.messages.describe_log_dirs import (
 
 def describe_log_dirs(
     node: Node, call: Call[DescribeLogDirsRequest], _now: Millis
-) -> DescribeLogDirsResponse:
+) -> Steps[DescribeLogDirsResponse]:
     """Partitions that do not exist, or are not open, are left out. How large the volume is, is not
     told: -1 says so.
     """
     cluster = node.cluster
     check(cluster.may, call.client, DESCRIBE, CLUSTER, CLUSTER_NAME)
-    wanted: dict[str, list[int]] = {}
+    wanted: dict[str, Iterable[int]] = {}
+    pace = Pace()
     if call.request.topics is None:
         for topic in cluster.catalog.by_name.values():
-            wanted[topic.name] = list(range(topic.partitions))
+            wanted[topic.name] = range(topic.partitions)
     else:
+        different: dict[str, dict[int, None]] = {}
         for asked in call.request.topics:
-            wanted.setdefault(asked.topic, []).extend(asked.partitions)
+            different.setdefault(asked.topic, {}).update(dict.fromkeys(asked.partitions))
+            if pace.is_over(1 + len(asked.partitions)):
+                yield
+        wanted |= different
     topics = []
     for name, indexes in wanted.items():
-        known = cluster.catalog.by_name.get(name)
-        partitions = [] if known is None else _sizes(node, known, indexes)
+        partitions = []
+        for index in indexes:
+            found = _size(node, name, index)
+            if found is not None:
+                partitions.append(found)
+            if pace.is_over():
+                yield
         if partitions:
             topics.append(DescribeLogDirsTopic(name=name, partitions=partitions))
     result = DescribeLogDirsResult(log_dir=cluster.logs.place, topics=topics)
     return DescribeLogDirsResponse(results=[result])
 
 
-def _sizes(node: Node, topic: Topic, indexes: list[int]) -> list[DescribeLogDirsPartition]:
-    found = []
-    for index in dict.fromkeys(indexes):
-        if not 0 <= index < topic.partitions:
-            continue
-        partition = node.cluster.partition(topic.name, index)
-        if partition is not None and node.id in node.cluster.placement.replicas(topic, index):
-            found.append(
-                DescribeLogDirsPartition(
-                    partition_index=index,
-                    partition_size=partition.log.size_bytes,
-                    offset_lag=0,
-                    is_future_key=False,
-                )
-            )
-    return found
+def _size(node: Node, name: str, index: int) -> DescribeLogDirsPartition | None:
+    """What is said of a partition; None where it does not exist, or is not open."""
+    topic = node.cluster.catalog.by_name.get(name)
+    if topic is None or not 0 <= index < topic.partitions:
+        return None
+    partition = node.cluster.partition(name, index)
+    if partition is None or node.id not in node.cluster.placement.replicas(topic, index):
+        return None
+    return DescribeLogDirsPartition(
+        partition_index=index,
+        partition_size=partition.log.size_bytes,
+        offset_lag=0,
+        is_future_key=False,
+    )

@@ -2,16 +2,20 @@
 (KIP-664).
 """
 
+from typing import Any
+
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError
 from kohort.server.access import READ
 from kohort.server.apis.leaders import led_partition, topic_named
 from kohort.server.catalog import Topic
 from kohort.server.node import Node
+from kohort.server.pace import Pace
+from kohort.server.piecewise import PiecewiseAnswer
+from kohort.server.steps import Steps
 from kohort.terms import Millis
 from kohort.wire.messages.describe_producers import (
     DescribeProducersRequest,
-    DescribeProducersResponse,
     PartitionResponse,
     ProducerState,
     TopicResponse,
@@ -20,23 +24,32 @@ from kohort.wire.messages.describe_producers import (
 _NO_OFFSET = -1
 
 
-def describe_producers(
-    node: Node, call: Call[DescribeProducersRequest], now: Millis
-) -> DescribeProducersResponse:
+def describe_producers(node: Node, call: Call[DescribeProducersRequest], now: Millis) -> Steps[Any]:
     """Each partition by itself. A producer without an open transaction is there as well, until it
     has been silent for producer.id.expiration.ms.
     """
-    topics = []
+    told: set[tuple[str, int]] = set()  # a partition that is named again is answered once
+    answer = PiecewiseAnswer(node, call, "topics")
+    pace = Pace()
     for wanted in call.request.topics:
+        if pace.is_over():
+            yield
         topic = topic_named(node, call.client, READ, wanted.name)
         answers = []
         for index in wanted.partition_indexes:
+            if (wanted.name, index) in told:
+                continue
+            told.add((wanted.name, index))
             try:
                 answers.append(_described(node, topic, index, now))
             except ApiError as error:
                 answers.append(PartitionResponse(partition_index=index, error_code=error.code))
-        topics.append(TopicResponse(name=wanted.name, partitions=answers))
-    return DescribeProducersResponse(topics=topics)
+            if pace.is_over(1 + len(answers[-1].active_producers)):
+                yield
+                topic = topic_named(node, call.client, READ, wanted.name)
+        if answers or not wanted.partition_indexes:
+            answer.add(TopicResponse(name=wanted.name, partitions=answers), 1 + len(answers))
+    return answer.whole()
 
 
 def _described(node: Node, topic: Topic | ApiError, index: int, now: Millis) -> PartitionResponse:

@@ -2,7 +2,8 @@
 
 Bytes go from the log to the answer unchanged. A fetch that finds too little is parked. It reads
 again when it is woken or when its time is over. Committed records of a long log can be told once
-that is read: such a fetch waits for it, whatever its time.
+that is read, and a file is read from once its headers are: such a fetch waits for it, whatever its
+time.
 """
 
 from collections import deque
@@ -21,7 +22,7 @@ from kohort.server.catalog import Topic
 from kohort.server.fetch_sessions import FetchSession, TopicKey
 from kohort.server.node import Node
 from kohort.server.partitions import READ_COMMITTED, Partition
-from kohort.server.reading import AT_ONCE_BATCHES
+from kohort.server.reading import AT_ONCE_BATCHES, FileHeaders, Unread
 from kohort.server.tokens import Then
 from kohort.terms import Millis, Offset, TopicId
 from kohort.wire.batch import walk
@@ -112,7 +113,7 @@ class _Reading:
         self.committed = request.isolation_level == READ_COMMITTED
         self.found_bytes = 0
         self.failed = False
-        self.unread: list[Partition] | None = []  # these first; None once it is the time to answer
+        self.unread: list[Unread] | None = []  # these first; None once it is the time to answer
         self.watched: list[tuple[str, int]] = []
         self.wanted: list[tuple[TopicKey, list[FetchPartition]]] = (
             [((topic.topic, TopicId(topic.topic_id)), topic.partitions) for topic in request.topics]
@@ -167,8 +168,12 @@ class _Reading:
         partition = led_partition(self.node, topic, wanted.partition)
         check_leader_epoch(partition, max(wanted.current_leader_epoch, NOT_SAID))
         self.watched.append((partition.topic.name, wanted.partition))
-        if self.committed and self.unread is not None and partition.read_on(AT_ONCE_BATCHES):
-            self.unread.append(partition)
+        if self.unread is not None:
+            if self.committed and partition.read_on(AT_ONCE_BATCHES):
+                self.unread.append(partition)
+            start = Offset(wanted.fetch_offset)
+            if partition.log.lacks_index(start):
+                self.unread.append(FileHeaders(partition, start))
         if self.unread:  # there will be another pass
             return PartitionData()
         diverged = _diverged(partition, wanted)

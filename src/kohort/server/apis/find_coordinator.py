@@ -1,5 +1,7 @@
 """FindCoordinator: which node to ask about a group or a transactional id."""
 
+from typing import Any
+
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import DESCRIBE, GROUP, TRANSACTIONAL_ID, check
@@ -7,7 +9,10 @@ from kohort.server.apis.leaders import state_of
 from kohort.server.catalog import TRANSACTIONS_TOPIC, Topic
 from kohort.server.internal_topics import create_transactions_topic
 from kohort.server.node import Node
+from kohort.server.pace import Pace
+from kohort.server.piecewise import PiecewiseAnswer
 from kohort.server.placement import NOBODY, Endpoint
+from kohort.server.steps import Steps, go_on_in_steps
 from kohort.terms import GroupId, Millis
 from kohort.wire.messages.find_coordinator import (
     Coordinator,
@@ -15,12 +20,11 @@ from kohort.wire.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 
+HASHED_WITH_AN_ELEMENT = 64  # characters: a hash looks at each of them
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 
 
-def find_coordinator(
-    node: Node, call: Call[FindCoordinatorRequest], _now: Millis
-) -> FindCoordinatorResponse | None:
+def find_coordinator(node: Node, call: Call[FindCoordinatorRequest], _now: Millis) -> Steps[Any]:
     """The node of each key, by the partition that it hashes to. Who is the first to ask about
     transactions waits for their topic.
     """
@@ -30,21 +34,23 @@ def find_coordinator(
         for key in keys:
             if node.cluster.may(call.client, DESCRIBE, TRANSACTIONAL_ID, key):
                 create_transactions_topic(
-                    node.cluster, lambda _error: call.token.answer(_answer(node, call))
+                    node.cluster,
+                    lambda _error: go_on_in_steps(node, call, _answer(node, call)),
                 )
                 return None
-    return _answer(node, call)
+    return (yield from _answer(node, call))
 
 
-def _answer(node: Node, call: Call[FindCoordinatorRequest]) -> FindCoordinatorResponse:
+def _answer(node: Node, call: Call[FindCoordinatorRequest]) -> Steps[Any]:
     request = call.request
     if call.version >= 4:
-        return FindCoordinatorResponse(
-            coordinators=[
-                _coordinator(node, call.client, request.key_type, key, fine="")
-                for key in request.coordinator_keys
-            ]
-        )
+        answer = PiecewiseAnswer(node, call, "coordinators")
+        pace = Pace()
+        for key in dict.fromkeys(request.coordinator_keys):
+            answer.add(_coordinator(node, call.client, request.key_type, key, fine=""))
+            if pace.is_over(1 + len(key) // HASHED_WITH_AN_ELEMENT):
+                yield
+        return answer.whole()
     found = _coordinator(node, call.client, request.key_type, request.key, fine="NONE")
     return FindCoordinatorResponse(
         error_code=found.error_code,

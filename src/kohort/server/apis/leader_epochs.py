@@ -1,16 +1,20 @@
 """OffsetForLeaderEpoch: where the records of a leader ended (KIP-320)."""
 
+from typing import Any
+
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError
 from kohort.server.access import DESCRIBE
 from kohort.server.apis.leaders import check_leader_epoch, led_partition, topic_named
 from kohort.server.catalog import Topic
 from kohort.server.node import Node
+from kohort.server.pace import Pace
+from kohort.server.piecewise import PiecewiseAnswer
+from kohort.server.steps import Steps
 from kohort.terms import Millis
 from kohort.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
@@ -20,19 +24,27 @@ _NO_EPOCH = -1
 
 def offset_for_leader_epoch(
     node: Node, call: Call[OffsetForLeaderEpochRequest], _now: Millis
-) -> OffsetForLeaderEpochResponse:
+) -> Steps[Any]:
     """Where the records of an epoch ended: where those of the next one begin (KIP-320)."""
-    topics = []
+    answer = PiecewiseAnswer(node, call, "topics")
+    pace = Pace()
     for wanted in call.request.topics:
+        if pace.is_over():
+            yield
         topic = topic_named(node, call.client, DESCRIBE, wanted.topic)
         answers = []
         for partition in wanted.partitions:
+            if pace.is_over():
+                yield
+                topic = topic_named(node, call.client, DESCRIBE, wanted.topic)
             try:
                 answers.append(_epoch_end(node, topic, partition))
             except ApiError as error:
                 answers.append(EpochEndOffset(error_code=error.code, partition=partition.partition))
-        topics.append(OffsetForLeaderTopicResult(topic=wanted.topic, partitions=answers))
-    return OffsetForLeaderEpochResponse(topics=topics)
+        answer.add(
+            OffsetForLeaderTopicResult(topic=wanted.topic, partitions=answers), 1 + len(answers)
+        )
+    return answer.whole()
 
 
 def _epoch_end(

@@ -6,6 +6,7 @@ from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import TOPIC, Operation, refusal
 from kohort.server.catalog import Topic
+from kohort.server.hosted import HOSTED
 from kohort.server.node import Node
 from kohort.server.partitions import Partition
 from kohort.server.placement import NOBODY, Endpoint
@@ -40,7 +41,7 @@ def topic_named(
 def led_partition(node: Node, topic: Topic | ApiError, index: int) -> Partition:
     """The partition, if this node leads it. Raises ApiError."""
     if isinstance(topic, ApiError):
-        raise topic
+        raise ApiError(topic.code, topic.message)  # each error has frames of its own
     cluster = node.cluster
     partition = cluster.partition(topic.name, index)
     if partition is None:
@@ -92,7 +93,9 @@ class PartitionState(NamedTuple):
 
 def state_of(node: Node, topic: Topic, index: int) -> PartitionState:
     """The state of a partition. It has no leader while its log is not open, or while its nodes are
-    away and nobody stands in for them; those that were in sync last are then told as such.
+    away and nobody stands in for them; those that were in sync last are then told as such. Where a
+    coordinator has failed on its log, the leader is offline: its records are there to be read, and
+    our clients know that what it coordinates is in no listing.
     """
     cluster = node.cluster
     placement = cluster.placement
@@ -105,6 +108,8 @@ def state_of(node: Node, topic: Topic, index: int) -> PartitionState:
         cluster.table.why_closed(topic.name, index)
         return PartitionState(ErrorCode.LEADER_NOT_AVAILABLE, NOBODY, -1, *nodes)
     leader = placement.leader(topic, index)
+    if topic.name in HOSTED and cluster.has_failed(topic.name, index):
+        nodes = replicas, in_sync or replicas, sorted({*offline, leader} - {NOBODY})
     code = ErrorCode.LEADER_NOT_AVAILABLE if leader == NOBODY else ErrorCode.NONE
     return PartitionState(code, leader, partition.leader_epoch, *nodes)
 

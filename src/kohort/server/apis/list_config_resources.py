@@ -10,6 +10,7 @@ from kohort.server.access import CLUSTER, CLUSTER_NAME, DESCRIBE_CONFIGS, check
 from kohort.server.apis.every_shard import ask_every_shard
 from kohort.server.apis.resources import Resource
 from kohort.server.node import Node
+from kohort.server.placement import NOBODY
 from kohort.terms import Millis
 from kohort.wire.messages.list_config_resources import (
     ConfigResource,
@@ -34,7 +35,13 @@ def list_config_resources(
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {kind}")
     if Resource.GROUP not in wanted:
         return _answer(node, wanted, [])
-    shards = [shard for _, shard in sorted(node.cluster.drivers.items())]
+    cluster = node.cluster
+    topic = cluster.offsets_topic()
+    shards = [
+        shard
+        for index, shard in sorted(cluster.drivers.items())
+        if cluster.placement.leader(topic, index) != NOBODY
+    ]
     ask_every_shard(
         node,
         call,

@@ -3,6 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import chain
+from operator import attrgetter
+from typing import Any
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
@@ -10,23 +13,25 @@ from kohort.server.access import DESCRIBE
 from kohort.server.apis.leaders import check_leader_epoch, led_partition, topic_named
 from kohort.server.catalog import Topic
 from kohort.server.node import Node
+from kohort.server.pace import STEP_ELEMENTS, Pace
 from kohort.server.partitions import (
+    AT_HAND,
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,
     LATEST_TIERED,
     MAX_TIMESTAMP,
     READ_COMMITTED,
     READ_UNCOMMITTED,
-    Partition,
 )
-from kohort.server.reading import AT_ONCE_BATCHES
+from kohort.server.piecewise import PiecewiseAnswer
+from kohort.server.reading import AT_ONCE_BATCHES, FileHeaders, Unread
+from kohort.server.steps import Steps, go_on_in_steps
 from kohort.server.tokens import Then
 from kohort.terms import Millis
 from kohort.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
-    ListOffsetsResponse,
     ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
@@ -39,11 +44,10 @@ _SPECIAL_SINCE = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 _NEVER = 32767
+_PARTITIONS = attrgetter("partitions")
 
 
-def list_offsets(
-    node: Node, call: Call[ListOffsetsRequest], _now: Millis
-) -> ListOffsetsResponse | None:
+def list_offsets(node: Node, call: Call[ListOffsetsRequest], _now: Millis) -> Steps[Any]:
     """The offset of a time or a special point. A partition named twice is refused, once. Where
     transactions must be known, this waits until the logs are read.
     """
@@ -53,31 +57,49 @@ def list_offsets(
             ErrorCode.INVALID_REQUEST,
             f"isolation level is {request.isolation_level}, expected 0 or 1",
         )
-    unread = _unread(node, call) if request.isolation_level == READ_COMMITTED else []
-    if not unread:
-        return _answer(node, call)
-    then = Then(call.token, lambda _: call.token.answer(_answer(node, call)))
-    node.cluster.readings.when_read(unread, lambda: then.answer(None))
-    return None
+    committed = request.isolation_level == READ_COMMITTED
+    if committed or any(map(_is_by_time, chain.from_iterable(map(_PARTITIONS, request.topics)))):
+        unread = yield from _unread(node, call, committed=committed)
+        if unread:
+            then = Then(call.token, lambda _: go_on_in_steps(node, call, _answer(node, call)))
+            node.cluster.readings.when_read(unread, lambda: then.answer(None))
+            return None
+    return (yield from _answer(node, call))
 
 
-def _unread(node: Node, call: Call[ListOffsetsRequest]) -> list[Partition]:
-    """The partitions whose log must be read first, and is too long for that to be done at once."""
-    unread: dict[Partition, None] = {}
+def _is_by_time(wanted: ListOffsetsPartition) -> bool:
+    return wanted.timestamp not in AT_HAND
+
+
+def _unread(node: Node, call: Call[ListOffsetsRequest], *, committed: bool) -> Steps[list[Unread]]:
+    """What must be read of logs first, and is too much for that to be done at once."""
+    unread: dict[Unread, None] = {}
+    pace = Pace()
     for asked in call.request.topics:
+        if pace.is_over():
+            yield
         topic = topic_named(node, call.client, DESCRIBE, asked.name)
         for wanted in asked.partitions:
+            read = 1
             with suppress(ApiError):  # which is told when it is looked for
                 partition = led_partition(node, topic, wanted.partition_index)
-                if partition.read_on(AT_ONCE_BATCHES):
-                    unread[partition] = None
+                if committed and not partition.is_read:
+                    read = STEP_ELEMENTS
+                    if partition.read_on(AT_ONCE_BATCHES):
+                        unread[partition] = None
+                if _is_by_time(wanted) and partition.log.index_some(None, 1):
+                    unread[FileHeaders(partition, None)] = None
+            if pace.is_over(read):
+                yield
+                topic = topic_named(node, call.client, DESCRIBE, asked.name)
     return list(unread)
 
 
-def _answer(node: Node, call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
+def _answer(node: Node, call: Call[ListOffsetsRequest]) -> Steps[Any]:
     request = call.request
     committed = request.isolation_level == READ_COMMITTED
-    topics = []
+    answer = PiecewiseAnswer(node, call, "topics")
+    pace = Pace()
     for name, partitions in _by_topic(request.topics).items():
         topic = topic_named(node, call.client, DESCRIBE, name)
         counts = Counter(partition.partition_index for partition in partitions)
@@ -89,19 +111,21 @@ def _answer(node: Node, call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
             if count > 1
         ]
         for partition in partitions:
-            if counts[partition.partition_index] == 1:
-                try:
-                    answers.append(
-                        _found(node, topic, partition, call.version, committed=committed)
-                    )
-                except ApiError as error:
-                    answers.append(
-                        ListOffsetsPartitionResponse(
-                            partition_index=partition.partition_index, error_code=error.code
-                        )
-                    )
-        topics.append(ListOffsetsTopicResponse(name=name, partitions=answers))
-    return ListOffsetsResponse(topics=topics)
+            if counts[partition.partition_index] > 1:
+                continue
+            try:
+                answers.append(_found(node, topic, partition, call.version, committed=committed))
+            except ApiError as error:
+                index = partition.partition_index
+                answers.append(
+                    ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
+                )
+            # By time a batch is read and unfolded, which takes as long as many others.
+            if pace.is_over(1 if partition.timestamp in AT_HAND else STEP_ELEMENTS):
+                yield
+                topic = topic_named(node, call.client, DESCRIBE, name)
+        answer.add(ListOffsetsTopicResponse(name=name, partitions=answers), 1 + len(answers))
+    return answer.whole()
 
 
 def _by_topic(asked: Sequence[ListOffsetsTopic]) -> dict[str, list[ListOffsetsPartition]]:

@@ -1,11 +1,16 @@
 """Metadata: brokers, topics, and who leads each partition."""
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import (
     DESCRIBE,
     NOT_ASKED,
     TOPIC,
+    May,
     check,
     check_create,
     cluster_operations,
@@ -15,6 +20,9 @@ from kohort.server.apis.create_topics import create_by_default
 from kohort.server.apis.leaders import state_of
 from kohort.server.catalog import Topic, check_topic_name
 from kohort.server.node import Node
+from kohort.server.pace import Pace
+from kohort.server.piecewise import PiecewiseAnswer
+from kohort.server.steps import Steps
 from kohort.terms import NO_TOPIC_ID, Millis, TopicId
 from kohort.wire.messages.metadata import (
     MetadataRequest,
@@ -25,7 +33,7 @@ from kohort.wire.messages.metadata import (
 )
 
 
-def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> MetadataResponse:
+def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> Steps[Any]:
     """Nodes, topics and leaders. A missing topic is created, and found when the client asks again.
 
     Who asks for all topics is shown those that he may describe; who names another is refused it.
@@ -38,30 +46,27 @@ def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> MetadataR
         topic.topic_id != NO_TOPIC_ID or topic.name is None for topic in wanted or ()
     ):
         return _ids_too_early(request)
-    answers: list[MetadataResponseTopic]
+    answer = PiecewiseAnswer(node, call, "topics")
+    pace = Pace()
     if wanted is None or (call.version == 0 and not wanted):
-        answers = [
-            _topic(node, topic)
-            for name, topic in cluster.catalog.by_name.items()
-            if may(client, DESCRIBE, TOPIC, name)
-        ]
+        for known in list(cluster.catalog.by_name):
+            topic = cluster.catalog.by_name.get(known)
+            if topic is not None and may(client, DESCRIBE, TOPIC, known):
+                described = yield from _topic(node, topic, pace)
+                if topic.topic_id in cluster.catalog.by_id:  # it may have been deleted meanwhile
+                    _add(answer, call, may, described)
     else:
         # A topic that is named twice is told once, as upstream does.
         distinct = dict.fromkeys((TopicId(topic.topic_id), topic.name) for topic in wanted)
-        answers = [
-            _topic_by_id(node, client, topic_id)
-            if topic_id != NO_TOPIC_ID or name is None
-            else _topic_by_name(node, client, name, create=request.allow_auto_topic_creation)
-            for topic_id, name in distinct
-        ]
-    if request.include_topic_authorized_operations:
-        for answer in answers:
-            if (
-                answer.name is not None
-                and answer.error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            ):
-                answer.topic_authorized_operations = operations(may, client, TOPIC, answer.name)
-    return MetadataResponse(
+        create = request.allow_auto_topic_creation
+        for topic_id, name in distinct:
+            if topic_id != NO_TOPIC_ID or name is None:
+                look_up = partial(_by_id, node, client, topic_id)
+            else:
+                look_up = partial(_by_name, node, client, name, create=create)
+            described = yield from _named(node, look_up, pace)
+            _add(answer, call, may, described)
+    response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(
                 node_id=broker.id, host=broker.host, port=broker.port, rack=broker.rack
@@ -70,13 +75,25 @@ def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> MetadataR
         ],
         cluster_id=cluster.catalog.cluster_id,
         controller_id=cluster.placement.controller_id,
-        topics=answers,
         cluster_authorized_operations=(
             cluster_operations(may, client)
             if request.include_cluster_authorized_operations
             else NOT_ASKED
         ),
     )
+    return answer.whole(response)
+
+
+def _add(
+    answer: PiecewiseAnswer, call: Call[MetadataRequest], may: May, topic: MetadataResponseTopic
+) -> None:
+    if (
+        call.request.include_topic_authorized_operations
+        and topic.name is not None
+        and topic.error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    ):
+        topic.topic_authorized_operations = operations(may, call.client, TOPIC, topic.name)
+    answer.add(topic, 1 + len(topic.partitions))
 
 
 def _ids_too_early(request: MetadataRequest) -> MetadataResponse:
@@ -95,25 +112,42 @@ def _ids_too_early(request: MetadataRequest) -> MetadataResponse:
     )
 
 
-def _topic_by_id(node: Node, client: Client, topic_id: TopicId) -> MetadataResponseTopic:
+def _named(
+    node: Node, look_up: Callable[[], Topic | MetadataResponseTopic], pace: Pace
+) -> Steps[MetadataResponseTopic]:
+    """A topic that was asked for, or why there is no answer about it. One that is deleted while it
+    is described is looked up again.
+    """
+    while isinstance(found := look_up(), Topic):
+        answer = yield from _topic(node, found, pace)
+        if found.topic_id in node.cluster.catalog.by_id:
+            return answer
+    if pace.is_over():
+        yield
+    return found
+
+
+def _by_id(node: Node, client: Client, topic_id: TopicId) -> Topic | MetadataResponseTopic:
     """A topic that a client may not describe keeps its name; its id is no secret."""
     topic = node.cluster.catalog.by_id.get(topic_id)
     code = ErrorCode.UNKNOWN_TOPIC_ID
     if topic is not None:
         if node.cluster.may(client, DESCRIBE, TOPIC, topic.name):
-            return _topic(node, topic)
+            return topic
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return MetadataResponseTopic(error_code=code, name=None, topic_id=topic_id, partitions=[])
 
 
-def _topic_by_name(node: Node, client: Client, name: str, *, create: bool) -> MetadataResponseTopic:
+def _by_name(
+    node: Node, client: Client, name: str, *, create: bool
+) -> Topic | MetadataResponseTopic:
     cluster = node.cluster
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
         check(cluster.may, client, DESCRIBE, TOPIC, name)
         topic = cluster.catalog.by_name.get(name)
         if topic is not None:
-            return _topic(node, topic)
+            return topic
         create = create and cluster.config.auto_create_topics_enable
         if create:
             check_create(cluster.may, client, name)
@@ -126,9 +160,11 @@ def _topic_by_name(node: Node, client: Client, name: str, *, create: bool) -> Me
     return MetadataResponseTopic(error_code=error, name=name, partitions=[])
 
 
-def _topic(node: Node, topic: Topic) -> MetadataResponseTopic:
+def _topic(node: Node, topic: Topic, pace: Pace) -> Steps[MetadataResponseTopic]:
     partitions = []
     for index in range(topic.partitions):
+        if pace.is_over():
+            yield
         state = state_of(node, topic, index)
         partitions.append(
             MetadataResponsePartition(

@@ -1,11 +1,16 @@
 """DescribeTopicPartitions: topics by name, a page at a time (KIP-966)."""
 
+from typing import Any
+
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import DESCRIBE, TOPIC, check, operations
 from kohort.server.apis.leaders import state_of
 from kohort.server.catalog import Topic, check_topic_name
 from kohort.server.node import Node
+from kohort.server.pace import Pace
+from kohort.server.piecewise import PiecewiseAnswer
+from kohort.server.steps import Steps
 from kohort.terms import NO_TOPIC_ID, Millis
 from kohort.wire.messages.describe_topic_partitions import (
     Cursor,
@@ -18,7 +23,7 @@ from kohort.wire.messages.describe_topic_partitions import (
 
 def describe_topic_partitions(
     node: Node, call: Call[DescribeTopicPartitionsRequest], _now: Millis
-) -> DescribeTopicPartitionsResponse:
+) -> Steps[Any]:
     """Topics by name, up to a number of partitions; a cursor says where to go on."""
     request = call.request
     config = node.cluster.config
@@ -42,46 +47,47 @@ def describe_topic_partitions(
         names = [name for name in names if name >= cursor.topic_name]
     # A page is never empty, or a client that follows the cursor would never reach the end.
     left = max(1, min(request.response_partition_limit, config.max_request_partition_size_limit))
-    answers: list[DescribeTopicPartitionsResponseTopic] = []
+    answer = PiecewiseAnswer(node, call, "topics")
+    pace = Pace()
     for name in names:
         if left <= 0:
-            return DescribeTopicPartitionsResponse(
-                topics=answers, next_cursor=Cursor(topic_name=name, partition_index=0)
-            )
+            return _page(answer, Cursor(topic_name=name, partition_index=0))
         first = cursor.partition_index if cursor and cursor.topic_name == name else 0
         try:
             check(may, client, DESCRIBE, TOPIC, name)
         except ApiError as refused:
-            answers.append(_refused(name, refused))
+            answer.add(_refused(name, refused))
             continue
+        if pace.is_over():
+            yield
         topic = catalog.by_name.get(name)
-        answer = _described(node, name, topic, first, left)
-        answer.topic_authorized_operations = operations(may, client, TOPIC, name)
-        answers.append(answer)
-        left -= len(answer.partitions)
-        if topic is not None and first + len(answer.partitions) < topic.partitions:
-            if first >= topic.partitions:
-                continue
-            return DescribeTopicPartitionsResponse(
-                topics=answers,
-                next_cursor=Cursor(topic_name=name, partition_index=first + len(answer.partitions)),
-            )
-    return DescribeTopicPartitionsResponse(topics=answers, next_cursor=None)
+        described = yield from _described(node, name, topic, first, left, pace)
+        if topic is not None and topic.topic_id not in catalog.by_id:  # deleted meanwhile
+            topic = None
+            described = _unknown(name)
+        described.topic_authorized_operations = operations(may, client, TOPIC, name)
+        count = len(described.partitions)
+        answer.add(described, 1 + count)
+        left -= count
+        if topic is not None and first < topic.partitions > first + count:
+            return _page(answer, Cursor(topic_name=name, partition_index=first + count))
+    return _page(answer, None)
+
+
+def _page(answer: PiecewiseAnswer, next_cursor: Cursor | None) -> Any:
+    return answer.whole(DescribeTopicPartitionsResponse(next_cursor=next_cursor))
 
 
 def _described(
-    node: Node, name: str, topic: Topic | None, first: int, limit: int
-) -> DescribeTopicPartitionsResponseTopic:
+    node: Node, name: str, topic: Topic | None, first: int, limit: int, pace: Pace
+) -> Steps[DescribeTopicPartitionsResponseTopic]:
     """One topic, from a partition on. Refusals show the authorised operations, too."""
     if topic is None:
-        error = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        try:
-            check_topic_name(name)
-        except ApiError as refused:
-            error = refused
-        return _refused(name, error)
+        return _unknown(name)
     partitions = []
     for index in range(first, min(topic.partitions, first + limit)):
+        if pace.is_over():
+            yield
         state = state_of(node, topic, index)
         partitions.append(
             DescribeTopicPartitionsResponsePartition(
@@ -103,6 +109,14 @@ def _described(
         is_internal=topic.is_internal,
         partitions=partitions,
     )
+
+
+def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+    try:
+        check_topic_name(name)
+    except ApiError as error:
+        return _refused(name, error)
+    return _refused(name, ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
 
 
 def _refused(name: str, error: ApiError) -> DescribeTopicPartitionsResponseTopic:
