@@ -6,6 +6,7 @@ from tests.server.apis.topics import create, topic
 from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
+from kohort.server.apis import alter_configs
 from kohort.wire.messages import alter_configs as replacing
 from kohort.wire.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -284,3 +285,40 @@ def test_a_change_of_the_broker_that_contradicts_what_stays_is_refused(whose):
     assert change(("log.retention.ms", SET, "5")) == ErrorCode.INVALID_CONFIG
     config = desk.cluster.config
     assert config.value(name) == config.value(other) == 49
+
+
+@pytest.mark.parametrize("kind", [TOPIC, BROKER, GROUP])
+def test_a_resource_that_is_named_again_and_again_is_judged_once(desk, monkeypatch, kind):
+    judged = []
+    check = alter_configs.check_resource
+
+    def check_and_count(may, client, operation, kind, name):
+        judged.append(name)
+        check(may, client, operation, kind, name)
+
+    monkeypatch.setattr(alter_configs, "_check_once", lambda change: judged.append(change.name))
+    monkeypatch.setattr(alter_configs, "check_resource", check_and_count)
+    configs = [AlterableConfig(name="retention.ms", config_operation=SET, value="1")]
+    resource = AlterConfigsResource(resource_type=kind, resource_name="1", configs=configs)
+    desk.ask(IncrementalAlterConfigsRequest(resources=[resource] * 1200, validate_only=True), 1)
+    assert judged == ["1", "1"], "once by each check"
+
+
+def test_each_mention_of_a_repeated_resource_is_refused(desk):
+    one, other = (
+        AlterConfigsResource(
+            resource_type=TOPIC,
+            resource_name=name,
+            configs=[AlterableConfig(name="retention.ms", config_operation=SET, value="9")],
+        )
+        for name in ("orders", "absent")
+    )
+    request = IncrementalAlterConfigsRequest(resources=[one, other, one], validate_only=False)
+    answers = desk.ask(request, 1).responses
+    assert [answer.resource_name for answer in answers] == ["orders", "absent", "orders"]
+    assert [answer.error_code for answer in answers] == [
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_REQUEST,
+    ]
+    assert "named twice" in answers[0].error_message

@@ -5,6 +5,7 @@ from tests.server.apis.topics import create, delete, grow, named, topic
 from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
+from kohort.server.apis import judging
 from kohort.sim.disk import MemoryFiles
 from kohort.wire.messages.create_topics import (
     CreatableTopic,
@@ -164,3 +165,28 @@ def test_each_topic_of_a_request_tells_its_own_settings(desk):
         for one in made
     ]
     assert shown == ["604800000", "7", "604800000"]
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+@pytest.mark.parametrize("at_once", [1, 2, 3, 100])
+def test_many_topics_are_judged_as_few(monkeypatch, at_once, validate_only):
+    """A part after the other; one that is named in two parts is refused in both, and the room for
+    partitions is that which the parts before have left.
+    """
+    monkeypatch.setattr(judging, "JUDGED_AT_ONCE", at_once)
+    others = sum(one.partitions for one in Desk().cluster.catalog.by_name.values())
+    desk = Desk(max_partitions=str(others + 10))
+    names = ["one", "twice", "bad name", "two", "twice", "three", "four"]
+    topics = [CreatableTopic(name=name, num_partitions=3, replication_factor=1) for name in names]
+    request = CreateTopicsRequest(topics=topics, timeout_ms=1000, validate_only=validate_only)
+    answer = desk.ask(request, 7)
+    assert [(one.name, one.error_code) for one in answer.topics] == [
+        ("one", 0),
+        ("twice", ErrorCode.INVALID_REQUEST),
+        ("bad name", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("two", 0),
+        ("three", 0),
+        ("four", ErrorCode.INVALID_PARTITIONS),
+    ]
+    there = {"one", "two", "three"} & {*desk.cluster.catalog.by_name}
+    assert there == (set() if validate_only else {"one", "two", "three"})

@@ -6,6 +6,7 @@ from tests.server.desk import Desk
 from kohort.errors import ErrorCode
 from kohort.server.access import ALTER_CONFIGS, DESCRIBE_CONFIGS, GROUP
 from kohort.sim.disk import MemoryFiles
+from kohort.terms import GroupId
 from kohort.wire.messages import alter_configs as replacing
 from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kohort.wire.messages.incremental_alter_configs import (
@@ -53,6 +54,22 @@ def test_any_node_takes_a_change_and_tells_it():
         assert alter(desk, changed(name, (HEARTBEAT, "7000")), node=number % 3) == [0]
         for node in range(3):
             assert shown(desk, name, node) == {SESSION: ("45000", 5), HEARTBEAT: ("7000", 8)}
+
+
+def test_where_nobody_leads_the_partition_of_a_group_its_settings_are_not_known():
+    desk = Desk(nodes=2, node_id="1", offsets_topic_num_partitions="2")
+    names = [f"g{number}" for number in range(8)]
+    away = {name for name in names if desk.cluster.placement.shard_of(GroupId(name)) == 1}
+    assert 0 < len(away) < len(names)
+    desk.cluster.rearrange(lambda placement: placement.leave(2, replaced=False))
+    desk.settle()
+    for name in names:
+        expected = ErrorCode.COORDINATOR_NOT_AVAILABLE if name in away else ErrorCode.NONE
+        assert alter(desk, changed(name, (HEARTBEAT, "7000"))) == [expected]
+        resource = DescribeConfigsResource(resource_type=RESOURCE, resource_name=name)
+        (result,) = desk.ask(DescribeConfigsRequest(resources=[resource]), 4).results
+        assert result.error_code == expected
+        assert ("nobody leads partition 1" in (result.error_message or "")) == (name in away)
 
 
 def test_sources_are_those_of_the_group_the_file_and_upstream():

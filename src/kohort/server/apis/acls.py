@@ -98,7 +98,7 @@ def create_acls(node: Node, call: Call[CreateAclsRequest], _now: Millis) -> None
                 judged[at] = acl = _checked(creation)
                 known[acl] = None
             except ApiError as error:
-                judged[at] = error
+                judged[at] = error.without_frames()
         size = sum(map(_size, known))
         if len(known) > RULES_MAX or size > BYTES_MAX:
             full = ApiError(
@@ -136,7 +136,7 @@ def delete_acls(node: Node, call: Call[DeleteAclsRequest], _now: Millis) -> None
             try:
                 judged[at] = found = rules.matching(_deletion(wanted))
             except ApiError as error:
-                judged[at] = error
+                judged[at] = error.without_frames()
                 continue
             for acl in found:
                 left.pop(acl, None)

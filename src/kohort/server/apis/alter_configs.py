@@ -4,10 +4,9 @@ groups, each resource as a whole or not at all.
 AlterConfigs takes back whatever it does not name; apart from that it sets, as the other one may.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 from kohort.config import (
@@ -31,7 +30,7 @@ from kohort.coordinator.group_settings import AlterGroupSettings, GroupSettings,
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import ALTER_CONFIGS
 from kohort.server.apis import group_configs
-from kohort.server.apis.judging import change_topics
+from kohort.server.apis.judging import change_in_parts
 from kohort.server.apis.resources import (
     Resource,
     check_resource,
@@ -40,7 +39,10 @@ from kohort.server.apis.resources import (
 )
 from kohort.server.catalog import Draft, Topic, check_topic_name
 from kohort.server.node import Node
-from kohort.server.tokens import Gather, Mapped
+from kohort.server.pace import Pace, slices
+from kohort.server.piecewise import answer_in_pieces
+from kohort.server.steps import Steps
+from kohort.server.tokens import Gather, Then, Token, one_after_the_other
 from kohort.terms import NO_TOPIC_ID, GroupId, Millis
 from kohort.wire.messages import alter_configs as replacing
 from kohort.wire.messages.incremental_alter_configs import (
@@ -48,11 +50,12 @@ from kohort.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
 )
 
 # Another policy would remove records that nothing supersedes.
 _KEEPS_GROUPS = frozenset({"cleanup.policy"})
+
+GROUPS_AT_ONCE = 64
 
 Outcome = ApiError | None
 """Why a resource was refused, if it was."""
@@ -63,6 +66,10 @@ class _Operation(IntEnum):
     DELETE = 1
     APPEND = 2
     SUBTRACT = 3
+
+
+ResourceKey = tuple[int, str]
+"""The type of a resource, and its name."""
 
 
 class _Change(NamedTuple):
@@ -77,110 +84,112 @@ class _Change(NamedTuple):
 
 def incremental_alter_configs(
     node: Node, call: Call[IncrementalAlterConfigsRequest], _now: Millis
-) -> None:
+) -> Steps[None]:
     """Change or refuse each resource by itself."""
-    request = call.request
-    resources = request.resources
-
-    def answer(outcomes: list[Outcome]) -> IncrementalAlterConfigsResponse:
-        responses = [
-            AlterConfigsResourceResponse(
-                error_code=0 if error is None else error.code,
-                error_message=None if error is None else error.message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource, error in zip(resources, outcomes, strict=True)
-        ]
-        return IncrementalAlterConfigsResponse(responses=responses)
-
-    _change(node, call, _changes(resources, replaces=False), answer)
+    changes = yield from _changes(call.request.resources, replaces=False)
+    _change(node, call, changes, AlterConfigsResourceResponse)
 
 
-def alter_configs(node: Node, call: Call[replacing.AlterConfigsRequest], _now: Millis) -> None:
+def alter_configs(
+    node: Node, call: Call[replacing.AlterConfigsRequest], _now: Millis
+) -> Steps[None]:
     """Replace the settings of each resource, or refuse it."""
-    resources = call.request.resources
-    setting = [
-        AlterConfigsResource(
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-            configs=[
-                AlterableConfig(
-                    name=config.name, config_operation=_Operation.SET, value=config.value
-                )
-                for config in resource.configs
-            ],
-        )
-        for resource in resources
-    ]
-
-    def answer(outcomes: list[Outcome]) -> replacing.AlterConfigsResponse:
-        responses = [
-            replacing.AlterConfigsResourceResponse(
-                error_code=0 if error is None else error.code,
-                error_message=None if error is None else error.message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource, error in zip(resources, outcomes, strict=True)
-        ]
-        return replacing.AlterConfigsResponse(responses=responses)
-
-    _change(node, call, _changes(setting, replaces=True), answer)
+    changes = yield from _changes(call.request.resources, replaces=True)
+    _change(node, call, changes, replacing.AlterConfigsResourceResponse)
 
 
-def _changes(resources: Sequence[AlterConfigsResource], *, replaces: bool) -> list[_Change]:
-    counts = Counter((resource.resource_type, resource.resource_name) for resource in resources)
-    return [
-        _Change(
-            resource.resource_type,
-            resource.resource_name,
-            resource.configs,
-            replaces,
-            counts[resource.resource_type, resource.resource_name],
-        )
-        for resource in resources
-    ]
+def _changes(
+    resources: Sequence[AlterConfigsResource] | Sequence[replacing.AlterConfigsResource],
+    *,
+    replaces: bool,
+) -> Steps[dict[ResourceKey, _Change]]:
+    """What is asked of each resource. One that is named twice is refused as a whole, so it is
+    looked at once.
+    """
+    changes: dict[ResourceKey, _Change] = {}
+    pace = Pace()
+    for resource in resources:
+        named = resource.resource_type, resource.resource_name
+        known = changes.get(named)
+        if known is None:
+            configs = [_setting(config) for config in resource.configs]
+            changes[named] = _Change(*named, configs, replaces, times=1)
+        else:
+            changes[named] = known._replace(times=known.times + 1)
+        if pace.is_over(1 + len(resource.configs)):
+            yield
+    return changes
+
+
+def _setting(config: AlterableConfig | replacing.AlterableConfig) -> AlterableConfig:
+    """The older request only sets."""
+    if isinstance(config, AlterableConfig):
+        return config
+    return AlterableConfig(name=config.name, config_operation=_Operation.SET, value=config.value)
 
 
 def _change(
-    node: Node,
-    call: Call[Any],
-    changes: list[_Change],
-    answer: Callable[[list[Outcome]], Any],
+    node: Node, call: Call[Any], changes: dict[ResourceKey, _Change], response: type[Any]
 ) -> None:
-    """Groups are changed by their shards, everything else with the catalog. The answer waits for
-    all of them.
+    """Groups are changed by their shards, everything else with the catalog. The answer, of a
+    `response` for each resource as often as it is named, waits for all of them.
     """
-    groups = [at for at, change in enumerate(changes) if change.kind == Resource.GROUP]
-    others = [at for at, change in enumerate(changes) if change.kind != Resource.GROUP]
+    groups = {named: change for named, change in changes.items() if change.kind == Resource.GROUP}
+    others = {named: change for named, change in changes.items() if change.kind != Resource.GROUP}
 
-    def merge(parts: list[dict[int, Outcome]]) -> Any:
-        outcomes: dict[int, Outcome] = {}
-        for part in parts:
-            outcomes |= part
-        return answer([outcomes[at] for at in range(len(changes))])
+    def answer(outcomes: dict[ResourceKey, Outcome]) -> None:
+        responses = (
+            _response_for(resource, outcomes, response) for resource in call.request.resources
+        )
+        answer_in_pieces(node, call, "responses", responses)
+
+    def merge(parts: list[dict[ResourceKey, Outcome]]) -> dict[ResourceKey, Outcome]:
+        return {named: outcome for part in parts for named, outcome in part.items()}
 
     if not changes:
-        call.token.answer(answer([]))
+        answer({})
         return
-    gather = Gather(call.token, len(groups) + bool(others), merge)
-    for index, at in enumerate(groups):
-        token = Mapped(gather.part(index), partial(_outcome, at))
-        try:
-            _change_group(node, call, changes[at], token)
-        except ApiError as error:
-            token.answer(GroupSettings(error=error))
+    gather = Gather(Then(call.token, answer), bool(groups) + bool(others), merge)
+    if groups:
+        part = Call(gather.part(0), call.request, call.version, call.client)
+        _change_groups(node, part, groups)
     if others:
-        part = Call(gather.part(len(groups)), call.request, call.version, call.client)
-        _change_catalog(node, part, {at: changes[at] for at in others})
+        part = Call(gather.part(int(bool(groups))), call.request, call.version, call.client)
+        _change_catalog(node, part, others)
 
 
-def _outcome(at: int, said: GroupSettings) -> dict[int, Outcome]:
-    return {at: said.error}
+def _response_for(resource: Any, outcomes: dict[ResourceKey, Outcome], response: type[Any]) -> Any:
+    error = outcomes[resource.resource_type, resource.resource_name]
+    return response(
+        error_code=0 if error is None else error.code,
+        error_message=None if error is None else error.message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
 
 
-def _change_group(node: Node, call: Call[Any], change: _Change, token: Mapped) -> None:
+def _change_groups(node: Node, call: Call[Any], changes: dict[ResourceKey, _Change]) -> None:
+    """Some groups after the others; answered by their outcomes."""
+    parts = slices([*changes.items()], GROUPS_AT_ONCE)
+    request, version, client = call.request, call.version, call.client
+
+    def ask(token: Token, number: int) -> None:
+        gather = Gather(token, len(parts[number]), list)
+        for index, (_, change) in enumerate(parts[number]):
+            own = Call(gather.part(index), request, version, client)
+            try:
+                _change_group(node, own, change)
+            except ApiError as error:
+                own.token.answer(GroupSettings(error=error.without_frames()))
+
+    def merge(told: list[list[GroupSettings]]) -> dict[ResourceKey, Outcome]:
+        errors = (settings.error for settings in chain.from_iterable(told))
+        return dict(zip(changes, errors, strict=True))
+
+    one_after_the_other(node.cluster.scheduler, call.token, len(parts), ask, merge)
+
+
+def _change_group(node: Node, call: Call[Any], change: _Change) -> None:
     """Raises ApiError for what is refused before the shard is asked."""
     _check_once(change)
     check_resource(node.cluster.may, call.client, ALTER_CONFIGS, change.kind, change.name)
@@ -196,30 +205,33 @@ def _change_group(node: Node, call: Call[Any], change: _Change, token: Mapped) -
         replaces=change.replaces,
         validate_only=call.request.validate_only,
     )
-    group_configs.ask(node, call, message, token)
+    group_configs.ask(node, call, message, call.token)
 
 
-def _change_catalog(node: Node, call: Call[Any], changes: dict[int, _Change]) -> None:
-    texts: dict[int, str] = {}
+def _change_catalog(node: Node, call: Call[Any], changes: dict[ResourceKey, _Change]) -> None:
+    texts: dict[ResourceKey, str] = {}
     validate_only = call.request.validate_only
 
-    def judge(draft: Draft) -> dict[int, Outcome]:
-        judged: dict[int, Outcome] = {}
-        for at, change in changes.items():
-            judged[at] = None
+    def judge(
+        draft: Draft, asked: Sequence[tuple[ResourceKey, _Change]]
+    ) -> dict[ResourceKey, Outcome]:
+        judged: dict[ResourceKey, Outcome] = {}
+        for named, change in asked:
+            judged[named] = None
             try:
-                texts[at] = _alter(node, call.client, draft, change)
+                texts[named] = _alter(node, call.client, draft, change)
             except ApiError as error:
-                judged[at] = error
+                judged[named] = error.without_frames()
         return judged
 
-    def answer(judged: dict[int, Outcome]) -> dict[int, Outcome]:
-        for at, text in texts.items():
-            if text and judged[at] is None and not validate_only:
+    def answer(judged: dict[ResourceKey, Outcome]) -> None:
+        for named, text in texts.items():
+            if text and judged[named] is None and not validate_only:
                 node.cluster.observe.info(text)
-        return judged
+        call.token.answer(judged)
 
-    change_topics(node, call, judge, answer, validate_only=validate_only)
+    asked = [*changes.items()]
+    change_in_parts(node, call, asked, judge, answer, validate_only=validate_only)
 
 
 def _check_once(change: _Change) -> None:
@@ -227,6 +239,7 @@ def _check_once(change: _Change) -> None:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{change.name!r} is named twice")
 
 
+_OPERATIONS = frozenset(operation.value for operation in _Operation)
 _BROKER_LISTS = frozenset(name for name in DYNAMIC_NAMES if BROKER_SETTINGS[name].kind is Kind.LIST)
 _TOPIC_LISTS = frozenset(
     name for name, row in TOPIC_SETTINGS.items() if row.setting.kind is Kind.LIST
@@ -391,7 +404,7 @@ def _check_operations(changes: Sequence[AlterableConfig], lists: frozenset[str])
                 ErrorCode.INVALID_REQUEST, f"Null value not supported for : {config.name}"
             )
     for config in changes:
-        if config.config_operation not in [operation.value for operation in _Operation]:
+        if config.config_operation not in _OPERATIONS:
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,
                 f"operation on {config.name} is {config.config_operation}, expected 0 to 3",

@@ -1,10 +1,14 @@
 """CreatePartitions: more partitions for topics that exist. Records stay where they are."""
 
+from collections import Counter
+from collections.abc import Sequence
+from itertools import starmap
+
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import ALTER, TOPIC, check
 from kohort.server.apis.judging import (
-    change_topics,
+    change_in_parts,
     check_room,
     check_time,
     checked_assignment,
@@ -12,10 +16,10 @@ from kohort.server.apis.judging import (
 )
 from kohort.server.catalog import PARTITIONS_MAX, Draft, Topic
 from kohort.server.node import Node
+from kohort.server.piecewise import answer_in_pieces
 from kohort.terms import Millis
 from kohort.wire.messages.create_partitions import (
     CreatePartitionsRequest,
-    CreatePartitionsResponse,
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
@@ -29,13 +33,15 @@ def create_partitions(node: Node, call: Call[CreatePartitionsRequest], _now: Mil
     def check_allowed(name: str) -> None:
         check(node.cluster.may, call.client, ALTER, TOPIC, name)
 
-    def judge(draft: Draft) -> dict[str, Topic | ApiError]:
-        return judged_topics(node, draft, request.topics, check_allowed, _grown)
+    counts = Counter(topic.name for topic in request.topics)
 
-    def answer(judged: dict[str, Topic | ApiError]) -> CreatePartitionsResponse:
-        return CreatePartitionsResponse(results=[_told(*item) for item in judged.items()])
+    def judge(draft: Draft, asked: Sequence[CreatePartitionsTopic]) -> dict[str, Topic | ApiError]:
+        return judged_topics(node, draft, asked, counts, check_allowed, _grown)
 
-    change_topics(node, call, judge, answer, validate_only=request.validate_only)
+    def answer(judged: dict[str, Topic | ApiError]) -> None:
+        answer_in_pieces(node, call, "results", starmap(_told, judged.items()))
+
+    change_in_parts(node, call, request.topics, judge, answer, validate_only=request.validate_only)
 
 
 def _told(name: str, outcome: Topic | ApiError) -> CreatePartitionsTopicResult:
@@ -65,7 +71,7 @@ def _grown(node: Node, draft: Draft, wanted: CreatePartitionsTopic) -> Topic:
             f"The topic {topic.name} currently has {topic.partitions} partition(s); "
             f"{wanted.count} was asked for, expected more, up to {PARTITIONS_MAX}.",
         )
-    check_room(node, draft, wanted.count - topic.partitions)
+    check_room(node, draft, topic.name, wanted.count - topic.partitions)
     assignments = dict(topic.assignments)
     if wanted.assignments is not None:
         missing = wanted.count - topic.partitions

@@ -1,5 +1,6 @@
 """CreateTopics, and topics that are created because a client has asked for them."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from kohort.config import BrokerConfig, ConfigError, check_topic_together, checked_topic_config
@@ -8,7 +9,7 @@ from kohort.errors import ApiError, ErrorCode, StorageError
 from kohort.server.access import DESCRIBE_CONFIGS, TOPIC, check_create
 from kohort.server.apis.describe_configs import created_configs
 from kohort.server.apis.judging import (
-    change_topics,
+    change_in_parts,
     check_room,
     check_time,
     checked_assignment,
@@ -17,6 +18,7 @@ from kohort.server.apis.judging import (
 from kohort.server.catalog import PARTITIONS_MAX, Draft, Topic, check_topic_name
 from kohort.server.disk_work import Finish
 from kohort.server.node import Node
+from kohort.server.piecewise import answer_in_pieces
 from kohort.terms import Millis, TopicId
 from kohort.wire.messages.create_topics import (
     CreatableTopic,
@@ -24,7 +26,6 @@ from kohort.wire.messages.create_topics import (
     CreatableTopicConfigs,
     CreatableTopicResult,
     CreateTopicsRequest,
-    CreateTopicsResponse,
 )
 
 
@@ -37,7 +38,7 @@ def create_by_default(node: Node, name: str) -> None:
     def change(draft: Draft) -> Finish:
         try:
             draft.refuse_name(name)
-            check_room(node, draft, node.cluster.config.num_partitions)
+            check_room(node, draft, name, node.cluster.config.num_partitions)
             draft.put(
                 Topic(
                     name=name,
@@ -68,16 +69,17 @@ def create_topics(node: Node, call: Call[CreateTopicsRequest], _now: Millis) -> 
     def check_allowed(name: str) -> None:
         check_create(node.cluster.may, call.client, name)
 
-    def judge(draft: Draft) -> dict[str, Topic | ApiError]:
-        return judged_topics(node, draft, request.topics, check_allowed, _checked)
+    counts = Counter(topic.name for topic in request.topics)
 
-    def answer(judged: dict[str, Topic | ApiError]) -> CreateTopicsResponse:
+    def judge(draft: Draft, asked: Sequence[CreatableTopic]) -> dict[str, Topic | ApiError]:
+        return judged_topics(node, draft, asked, counts, check_allowed, _checked)
+
+    def answer(judged: dict[str, Topic | ApiError]) -> None:
         told = _Configs(node)
-        return CreateTopicsResponse(
-            topics=[_created(node, call.client, *item, told) for item in judged.items()]
-        )
+        created = (_created(node, call.client, *item, told) for item in judged.items())
+        answer_in_pieces(node, call, "topics", created)
 
-    change_topics(node, call, judge, answer, validate_only=request.validate_only)
+    change_in_parts(node, call, request.topics, judge, answer, validate_only=request.validate_only)
 
 
 class _Configs:
@@ -156,7 +158,7 @@ def _checked(node: Node, draft: Draft, wanted: CreatableTopic) -> Topic:
         _check_factor(wanted.replication_factor)
         partitions = _partition_count(node, wanted.num_partitions)
         factor = _replication_factor(node, wanted.replication_factor)
-    check_room(node, draft, partitions)
+    check_room(node, draft, wanted.name, partitions)
     return Topic(
         name=wanted.name,
         topic_id=TopicId(node.cluster.new_uuid()),

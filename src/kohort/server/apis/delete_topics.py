@@ -70,7 +70,7 @@ def _judged(
             check(may, client, DELETE, TOPIC, topic.name)
             judged[name, topic_id] = _deletable(topic)
         except ApiError as error:
-            judged[shown, topic_id] = error
+            judged[shown, topic_id] = error.without_frames()
     for (name, topic_id), outcome in list(judged.items()):
         if name is not None and isinstance(outcome, Topic):
             twice = judged.get((None, outcome.topic_id))

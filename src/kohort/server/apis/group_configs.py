@@ -13,10 +13,12 @@ from kohort.coordinator.group_settings import (
     AlterGroupSettings,
     DescribeGroupSettings,
 )
+from kohort.errors import ApiError, ErrorCode
 from kohort.java import hash_order, text_hash
 from kohort.server.apis.resources import Source, changed_layers
 from kohort.server.cluster import Cluster
 from kohort.server.node import Node
+from kohort.server.placement import NOBODY
 from kohort.server.tokens import Token
 from kohort.terms import GroupId
 from kohort.wire.messages.describe_configs import (
@@ -35,22 +37,44 @@ def ask(
     token: Token,
 ) -> None:
     """Pass a question on; the token gets GroupSettings. Raises ApiError where the shard of the
-    group is not open.
+    group is not open, or rests until somebody leads its partition.
     """
-    driver = node.driver_anywhere(GroupId(message.group_id))
-    node.cluster.submit(driver, Call(token, message, call.version, call.client))
+    cluster, group_id = node.cluster, GroupId(message.group_id)
+    driver = node.driver_anywhere(group_id)
+    index, topic = cluster.placement.shard_of(group_id), cluster.offsets_topic()
+    if cluster.placement.leader(topic, index) == NOBODY:
+        raise ApiError(
+            ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            f"nobody leads partition {index} of {topic.name}, which has the settings of {group_id}",
+        )
+    cluster.submit(driver, Call(token, message, call.version, call.client))
 
 
-def described(
-    texts: Mapping[str, str], cluster: Cluster, request: DescribeConfigsRequest, wanted: object
-) -> list[DescribeConfigsResourceResult]:
-    """The settings of a group that has set these texts, in upstream's order."""
-    keys = wanted if isinstance(wanted, list) and wanted else _NAMES
-    return [
-        _config(GROUP_SETTINGS[name], texts.get(name), cluster, request)
-        for name in _NAMES
-        if name in keys
-    ]
+class Described:
+    """The settings of groups in one answer, in upstream's order. Groups that have set the same
+    share them: most have set nothing.
+    """
+
+    def __init__(self, cluster: Cluster, request: DescribeConfigsRequest) -> None:
+        self._cluster = cluster
+        self._request = request
+        self._described: dict[object, list[DescribeConfigsResourceResult]] = {}
+
+    def of(
+        self, texts: Mapping[str, str], keys: frozenset[str]
+    ) -> list[DescribeConfigsResourceResult]:
+        """Those of a group that has set these texts, as far as they are wanted; no keys means all
+        of them.
+        """
+        alike = tuple(texts.items()), keys
+        described = self._described.get(alike)
+        if described is None:
+            described = self._described[alike] = [
+                _config(GROUP_SETTINGS[name], texts.get(name), self._cluster, self._request)
+                for name in _NAMES
+                if not keys or name in keys
+            ]
+        return described
 
 
 def _config(

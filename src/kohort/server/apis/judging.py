@@ -8,15 +8,20 @@ from typing import Any, TypeVar
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode, StorageError
-from kohort.server.catalog import Draft, Topic
+from kohort.server.catalog import INTERNAL_TOPICS, Draft, Topic
 from kohort.server.disk_work import Finish
 from kohort.server.node import Node
+from kohort.server.pace import slices
+from kohort.server.tokens import Then, Token, one_after_the_other
 from kohort.wire.messages.create_partitions import CreatePartitionsTopic
 from kohort.wire.messages.create_topics import CreatableTopic
 
 Asked = TypeVar("Asked", CreatableTopic, CreatePartitionsTopic)
 Named = TypeVar("Named", bound=Hashable)
 Done = TypeVar("Done")
+AskedFor = TypeVar("AskedFor")
+
+JUDGED_AT_ONCE = 500
 
 
 def change_topics(
@@ -52,6 +57,39 @@ def change_topics(
     node.cluster.table.change(change)
 
 
+def change_in_parts(
+    node: Node,
+    call: Call[Any],
+    asked: Sequence[AskedFor],
+    judge: Callable[[Draft, Sequence[AskedFor]], dict[Named, Done | ApiError]],
+    answer: Callable[[dict[Named, Done | ApiError]], None],
+    *,
+    validate_only: bool = False,
+) -> None:
+    """As `change_topics`, a part of what is asked for after the other: others are served in
+    between. Each part is durable before the next one is judged. `answer` is called with what has
+    become of all of them, and answers the call.
+    """
+    parts = slices(asked, JUDGED_AT_ONCE)
+    scratch: list[Draft] = []  # of all parts, where nothing is changed
+    request, version, client = call.request, call.version, call.client
+
+    def change(token: Token, number: int) -> None:
+        def judge_part(draft: Draft) -> dict[Named, Done | ApiError]:
+            if validate_only and not scratch:
+                scratch.append(draft)
+            return judge(scratch[0] if validate_only else draft, parts[number])
+
+        own = Call(token, request, version, client)
+        change_topics(node, own, judge_part, dict, validate_only=validate_only)
+
+    def merge(judged: list[dict[Named, Done | ApiError]]) -> dict[Named, Done | ApiError]:
+        return {named: done for part in judged for named, done in part.items()}
+
+    token = Then(call.token, answer)
+    one_after_the_other(node.cluster.scheduler, token, len(parts), change, merge)
+
+
 def _nobody(_error: StorageError | None) -> None:
     """An answer for which no client waits."""
 
@@ -60,14 +98,14 @@ def judged_topics(
     node: Node,
     draft: Draft,
     asked: Sequence[Asked],
+    counts: Counter[str],
     check_allowed: Callable[[str], None],
     judge: Callable[[Node, Draft, Asked], Topic],
 ) -> dict[str, Topic | ApiError]:
-    """The result for each topic that is asked for, by name. A topic named twice is refused, once,
-    and so is one for which `check_allowed` raises ApiError. Topics that pass are put into the
-    draft.
+    """The result for each topic that is asked for, by name. A topic that its request names twice,
+    by these `counts`, is refused, once, and so is one for which `check_allowed` raises ApiError.
+    Topics that pass are put into the draft.
     """
-    counts = Counter(topic.name for topic in asked)
     judged: dict[str, Topic | ApiError] = {}
     for wanted in asked:
         if wanted.name not in judged:
@@ -77,12 +115,14 @@ def judged_topics(
                 judged[wanted.name] = topic = judge(node, draft, wanted)
                 draft.put(topic)
             except ApiError as error:
-                judged[wanted.name] = error
+                judged[wanted.name] = error.without_frames()
     return judged
 
 
-def check_room(node: Node, draft: Draft, more: int) -> None:
-    """Raises ApiError where the broker has no room for this number of further partitions."""
+def check_room(node: Node, draft: Draft, name: str, more: int) -> None:
+    """Raises ApiError where the broker has no room for this number of further partitions of a
+    topic.
+    """
     limit = node.cluster.config.max_partitions
     if draft.partitions + more > limit:
         raise ApiError(
@@ -90,6 +130,13 @@ def check_room(node: Node, draft: Draft, more: int) -> None:
             f"There are {draft.partitions} partitions, and {more} more would be "
             f"above max.partitions, which is {limit}.",
         )
+    if name in INTERNAL_TOPICS:
+        shares = node.cluster.shares_with(more)
+        if shares.missing:
+            raise ApiError(
+                ErrorCode.INVALID_PARTITIONS,
+                f"The {more} logs of {name} would always be open: {shares}.",
+            )
 
 
 def check_time(timeout_ms: int, asked: Sequence[Any]) -> None:

@@ -127,7 +127,7 @@ def _judged(asked: _Asked, known: Mapping[_Key, ScramCredential]) -> _Change | A
             return key, credential(*key, asked.iterations, asked.salt, asked.salted_password)
         check_user(*key)
     except ApiError as error:
-        return error
+        return error.without_frames()
     if key not in known:
         return ApiError(
             ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist"
