@@ -8,6 +8,7 @@ from tests.server.desk import Desk
 from kohort.errors import ErrorCode
 from kohort.runtime.driver import Condition
 from kohort.server.apis.groups import DELETED_AT_ONCE, DESCRIBED_AT_ONCE
+from kohort.server.scheduler import MACHINES_NS
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.delete_groups import DeleteGroupsRequest
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
@@ -175,6 +176,7 @@ def test_many_groups_are_deleted_a_few_at_a_time_and_others_come_in_between(desk
     ids = [f"many-{number}" for number in range(5 * DELETED_AT_ONCE)]
     for group_id in ids:
         desk.ask(commit(group_id), 9)
+    desk.step_ns = MACHINES_NS
     asked = desk.send(DeleteGroupsRequest(groups_names=[*ids, "none", ids[0]]), 2)
     left = []
     while asked.answer is None:
@@ -197,10 +199,12 @@ def test_many_groups_are_described_some_at_a_time_and_others_come_in_between(des
     field = "groups" if api is DescribeGroupsRequest else "group_ids"
     asked = desk.send(api(**{field: [IDS[0], *ids]}), 1 if field == "group_ids" else 5)
     desk.another()
+    desk.step_ns = MACHINES_NS
     desk.step()
     short = desk.send(DescribeGroupsRequest(groups=[IDS[1]]), 5, node=1)
-    desk.step()
-    desk.take()
+    while short.answer is None:
+        desk.step()
+        desk.take()
     assert (short.answer.groups[0].group_id, asked.answer) == (IDS[1], None)
     desk.settle()
 

@@ -47,7 +47,7 @@ def test_an_epoch_ends_where_the_next_one_begins(desk, asked, expected):
 
 def test_epochs_whose_records_are_gone_end_where_the_log_begins(desk):
     partition = led_in_turn(desk)
-    partition.delete_before(4)
+    partition.log.move_start(4)
     found = [epoch_end(desk, -1, asked)[1:] for asked in range(5)]
     assert found == [(0, 4), (1, 4), (2, 5), (2, 5), (4, 6)]
 

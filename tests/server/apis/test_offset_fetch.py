@@ -5,6 +5,12 @@ from tests.server.apis.offsets import commit
 from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
+from kohort.server.apis import offset_fetch
+from kohort.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kohort.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -74,3 +80,66 @@ def test_one_group_of_another_node_leaves_the_others_whole():
     assert [(one.group_id, one.error_code) for one in answer] == [
         (one, 0 if one in own else ErrorCode.NOT_COORDINATOR) for one in ids
     ]
+
+
+def large():
+    """Several groups: of one all topics, of others some partitions of several topics."""
+
+    def topics(*names):
+        indexes = [*range(7)]
+        return [OffsetFetchRequestTopics(name=name, partition_indexes=indexes) for name in names]
+
+    return OffsetFetchRequest(
+        groups=[
+            OffsetFetchRequestGroup(group_id="g", topics=topics("orders", "bills", "none")),
+            OffsetFetchRequestGroup(group_id="all", topics=None),
+            OffsetFetchRequestGroup(group_id="h", topics=[]),
+            *(OffsetFetchRequestGroup(group_id=one, topics=topics("orders")) for one in "abcdef"),
+            OffsetFetchRequestGroup(group_id="i", topics=topics("bills")),
+            OffsetFetchRequestGroup(group_id="k", member_id="nobody", member_epoch=3, topics=[]),
+        ]
+    )
+
+
+def with_offsets(nodes=1):
+    desk = Desk(nodes=nodes)
+    for name in ("orders", "bills"):
+        desk.create(name, partitions=7)
+    for group_id in ("g", "all", "i", *"abcdef"):
+        for name in ("orders", "bills"):
+            place = OffsetCommitRequestPartition(
+                partition_index=3, committed_offset=5, committed_metadata="here"
+            )
+            topics = [OffsetCommitRequestTopic(name=name, partitions=[place])]
+            for node in range(nodes):
+                commits = OffsetCommitRequest(group_id=group_id, member_id="", topics=topics)
+                desk.ask(commits, 9, node=node)
+    return desk
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+@pytest.mark.parametrize("at_once", [1, 2, 5, 8, 9, 250])
+def test_a_large_request_is_answered_as_a_small_one(monkeypatch, nodes, at_once):
+    desk = with_offsets(nodes)
+    whole = desk.ask(large(), 9)
+    assert any(group.topics for group in whole.groups)
+    monkeypatch.setattr(offset_fetch, "AT_ONCE", at_once)
+    assert desk.ask(large(), 9) == whole
+
+
+def test_a_large_request_reaches_its_shards_a_part_at_a_time(monkeypatch):
+    """What one machine answers holds up all others, so it has a bound."""
+    desk = with_offsets()
+    sizes = []
+    fetch = offset_fetch._fetch
+
+    def counted(node, call):
+        sizes.append(offset_fetch._counted(call.request.groups)[1])
+        fetch(node, call)
+
+    monkeypatch.setattr(offset_fetch, "AT_ONCE", 8)
+    monkeypatch.setattr(offset_fetch, "EVERYTHING", 4)
+    monkeypatch.setattr(offset_fetch, "_fetch", counted)
+    desk.ask(large(), 9)
+    assert len(sizes) > 4
+    assert max(sizes) <= 1 + 8 + 1  # a group, its topic, and partitions

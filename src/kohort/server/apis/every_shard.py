@@ -1,9 +1,10 @@
 """An answer in which every shard of a node, or of the cluster, has its part: a listing.
 
-A listing that leaves something out must not look whole. Of a shard that has failed for good nothing
-is known, and Metadata says that nobody leads its partition: it is left out, as upstream leaves out
-what it does not lead, so that the others can be listed. A shard that is read from its log, or will
-be in a moment, makes the whole answer COORDINATOR_LOAD_IN_PROGRESS: clients ask again.
+A shard that is read from its log, or will be in a moment, makes the whole answer
+COORDINATOR_LOAD_IN_PROGRESS: clients ask again. One that cannot be read is left out, as upstream
+leaves it out, so that the others can be listed. Metadata tells which: nobody leads its partition,
+where the log could not be opened, or its leader is offline, where a record cannot be read
+(`state_of` in `leaders.py`). Our own clients name it.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,8 +26,8 @@ def ask_every_shard(
     merge: Callable[[list[Any]], Any],
     code_of: Callable[[Any], int] = lambda part: part.error_code,
 ) -> None:
-    """Ask these shards, and answer the call by what `merge` makes of the parts; a part may have an
-    error only where its shard has failed for good meanwhile. `code_of` tells the error of a part.
+    """Ask these shards, and answer the call by what `merge` makes of the parts. The part of a shard
+    that has failed meanwhile has an error, and adds nothing. `code_of` tells the error of a part.
     """
     asked = [shard for shard in shards if shard.condition is not Condition.FAILED]
 

@@ -24,13 +24,16 @@ from kohort.server.access import (
 from kohort.server.apis.every_shard import ask_every_shard
 from kohort.server.hosted import Driver
 from kohort.server.node import Node
+from kohort.server.pace import slices
+from kohort.server.piecewise import PiecewiseAnswer
+from kohort.server.scheduler import never
+from kohort.server.steps import has_gone
 from kohort.server.tokens import Gather, Mapped, Token, one_after_the_other
 from kohort.terms import GroupId
 from kohort.wire.messages import consumer_group_describe as consumer_wire
-from kohort.wire.messages import describe_groups as describe_wire
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from kohort.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from kohort.wire.messages.delete_groups import DeleteGroupsRequest
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
 from kohort.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kohort.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -97,16 +100,12 @@ def describe_groups(node: Node, call: Call[DescribeGroupsRequest]) -> None:
     def narrowed(ids: list[str]) -> DescribeGroupsRequest:
         return DescribeGroupsRequest(groups=ids)
 
-    def merge(parts: list[Any]) -> Any:
-        groups = [group for part in parts for group in part.groups]
-        return describe_wire.DescribeGroupsResponse(groups=groups)
-
     def shown(part: Any) -> Any:
         if request.include_authorized_operations:
             _add_operations(node, call.client, part.groups)
         return part
 
-    _split(node, call, DESCRIBE, request.groups, DESCRIBED_AT_ONCE, narrowed, merge, shown)
+    _split(node, call, DESCRIBE, request.groups, DESCRIBED_AT_ONCE, narrowed, "groups", shown)
 
 
 def describe_consumer_groups(node: Node, call: Call[ConsumerGroupDescribeRequest]) -> None:
@@ -117,17 +116,13 @@ def describe_consumer_groups(node: Node, call: Call[ConsumerGroupDescribeRequest
     def narrowed(ids: list[str]) -> ConsumerGroupDescribeRequest:
         return ConsumerGroupDescribeRequest(group_ids=ids, include_authorized_operations=False)
 
-    def merge(parts: list[Any]) -> Any:
-        groups = [group for part in parts for group in part.groups]
-        return consumer_wire.ConsumerGroupDescribeResponse(groups=groups)
-
     def shown(part: Any) -> Any:
         part.groups = [_shown(node, call.client, group) for group in part.groups]
         if request.include_authorized_operations:
             _add_operations(node, call.client, part.groups)
         return part
 
-    _split(node, call, DESCRIBE, request.group_ids, DESCRIBED_AT_ONCE, narrowed, merge, shown)
+    _split(node, call, DESCRIBE, request.group_ids, DESCRIBED_AT_ONCE, narrowed, "groups", shown)
 
 
 def _shown(
@@ -151,16 +146,10 @@ def _shown(
 
 
 def delete_groups(node: Node, call: Call[DeleteGroupsRequest]) -> None:
-    """Delete groups; one named twice is deleted, and answered, once."""
-
     def narrowed(ids: list[str]) -> DeleteGroupsRequest:
         return DeleteGroupsRequest(groups_names=ids)
 
-    def merge(parts: list[Any]) -> Any:
-        return DeleteGroupsResponse(results=[result for part in parts for result in part.results])
-
-    ids = list(dict.fromkeys(call.request.groups_names))
-    _split(node, call, DELETE, ids, DELETED_AT_ONCE, narrowed, merge)
+    _split(node, call, DELETE, call.request.groups_names, DELETED_AT_ONCE, narrowed, "results")
 
 
 def _add_operations(node: Node, client: Client, groups: list[Any]) -> None:
@@ -179,30 +168,45 @@ def _split(
     ids: list[str],
     at_once: int,
     narrowed: Callable[[list[str]], Any],
-    merge: Callable[[list[Any]], Any],
+    array: str,
     shown: Callable[[Any], Any] = lambda part: part,
 ) -> None:
     """Ask each group's shard, a slice of the groups at a time, so that others are served in
-    between. `shown` changes a shard's answer; `merge` makes one answer of several.
+    between. `array` is the field of an answer with the groups; `shown` changes a shard's answer.
 
-    A group of another node, or one that the client may not ask about, is refused by itself.
+    A group of another node, or one that the client may not ask about, is refused by itself. One
+    that is named again and again is answered once.
     """
-    slices = [ids[at : at + at_once] for at in range(0, len(ids), at_once)]
+    ids = list(dict.fromkeys(ids))
+    parts = slices(ids, at_once)
+    answer = PiecewiseAnswer(node, call, array)
+
+    def add(answers: list[Any]) -> Any:
+        for part in answers:
+            answer.extend(getattr(part, array))
+        return answer.whole() if len(parts) == 1 else None
+
+    def whole(_parts: list[None]) -> Any:
+        return answer.whole()
 
     def ask(token: Token, number: int) -> None:
         by_driver: dict[Driver, list[str]] = {}
         refused: list[tuple[str, ApiError]] = []
-        for group_id in slices[number]:
+        for group_id in parts[number]:
             try:
                 driver = node.driver_for(call.client, operation, GroupId(group_id))
                 by_driver.setdefault(driver, []).append(group_id)
             except ApiError as error:
-                refused.append((group_id, error))
-        gather = Gather(token, len(by_driver) + len(refused), merge)
+                refused.append((group_id, error.without_frames()))
+        gather = Gather(token, len(by_driver) + len(refused), add)
         for index, (driver, own) in enumerate(by_driver.items()):
             part = Mapped(gather.part(index), shown)
             node.cluster.submit(driver, Call(part, narrowed(own), call.version, call.client))
         for index, (group_id, reason) in enumerate(refused, len(by_driver)):
             gather.part(index).answer(narrowed([group_id]).refused(reason))
 
-    one_after_the_other(call.token, len(slices), ask, merge)
+    if len(parts) == 1:
+        ask(call.token, 0)
+        return
+    gone = has_gone(call) if operation is DESCRIBE else never
+    one_after_the_other(node.cluster.scheduler, call.token, len(parts), ask, whole, gone)

@@ -2,6 +2,7 @@
 shape of version 8 (KIP-709).
 """
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from kohort.coordinator.effects import Call, Client
@@ -11,10 +12,21 @@ from kohort.server.access import DESCRIBE, TOPIC
 from kohort.server.apis.named_topics import TOPIC_IDS_FROM, name_topics, why_not
 from kohort.server.hosted import Driver
 from kohort.server.node import Node
-from kohort.server.tokens import Gather, Mapped
+from kohort.server.pace import Pace
+from kohort.server.steps import Steps, go_on_in_steps, has_gone
+from kohort.server.tokens import Gather, Mapped, Token, one_after_the_other
 from kohort.terms import NO_TOPIC_ID, GroupId
 from kohort.wire.messages import offset_fetch as fetch_wire
-from kohort.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from kohort.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+
+AT_ONCE = 2000  # groups, topics and partitions
+PIECED_WITH_AN_ELEMENT = 16  # elements that are put into a part, which is little work
+EVERYTHING = 200  # what a group counts for that is asked for all of its partitions
 
 # Offsets of a topic that is gone are told by its name, so long as they are kept.
 _REFUSED_HERE = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_ID)
@@ -22,8 +34,20 @@ _REFUSED_HERE = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_I
 
 def fetch_offsets(node: Node, call: Call[OffsetFetchRequest]) -> None:
     request = call.request
+    token = call.token
     if call.version < 8:
         _one_group_shape(call)
+    repeats, elements = _counted(request.groups)
+    if repeats or elements > AT_ONCE:
+        asked = Call(token, request, call.version, call.client)
+        go_on_in_steps(node, asked, _fetch_in_steps(node, call, elements, has_gone(asked)))
+    else:
+        _fetch(node, call)
+
+
+def _fetch(node: Node, call: Call[OffsetFetchRequest]) -> None:
+    """Ask the shards of the groups; one that is large goes there as a whole."""
+    request = call.request
     _take_refused(node, call)
     by_driver: dict[Driver, list[int]] = {}
     refused: dict[int, ApiError] = {}
@@ -32,12 +56,162 @@ def fetch_offsets(node: Node, call: Call[OffsetFetchRequest]) -> None:
             driver = node.driver_for(call.client, DESCRIBE, GroupId(group.group_id))
             by_driver.setdefault(driver, []).append(index)
         except ApiError as error:
-            refused[index] = error
+            refused[index] = error.without_frames()
     if len(by_driver) == 1 and not refused:
         (driver,) = by_driver
         node.cluster.submit(driver, call)
     else:
         _fetch_from_many(node, call, by_driver, refused)
+
+
+def _counted(groups: list[OffsetFetchRequestGroup]) -> tuple[bool, int]:
+    """Whether something is named again, since an answer may be a thousand times as large as a name;
+    and about how many elements the answer has. Once these are many, the rest is not looked at.
+    """
+    count = len(groups)
+    repeats = count > 1 and len({group.group_id for group in groups}) < count
+    for group in groups:
+        if count > AT_ONCE:
+            break
+        topics = group.topics
+        if topics is None:
+            count += EVERYTHING
+            continue
+        named = len(topics)
+        count += named
+        if named > 1 and len({(one.name, one.topic_id) for one in topics}) < named:
+            repeats = True
+        for topic in topics:
+            indexes = topic.partition_indexes
+            size = len(indexes)
+            count += size
+            if len(set(indexes)) < size:
+                repeats = True
+    return repeats, count
+
+
+def _distinct(groups: list[OffsetFetchRequestGroup]) -> Steps[list[OffsetFetchRequestGroup]]:
+    """Each group, each of its topics and each partition once, with all that is asked of it. The
+    first to name a group says who asks.
+
+    A group that is asked for all that it has as well is there once more for that: a partition that
+    is named is answered without an offset, too.
+    """
+    found: dict[tuple[str, bool], OffsetFetchRequestGroup] = {}
+    pace = Pace()
+    for group in groups:
+        if pace.is_over():
+            yield
+        known = found.setdefault((group.group_id, group.topics is None), group)
+        if known is not group and known.topics is not None and group.topics is not None:
+            known.topics += group.topics
+    for group in found.values():
+        if group.topics is not None:
+            topics: dict[tuple[str, bytes], dict[int, None]] = {}
+            for topic in group.topics:
+                indexes = topics.setdefault((topic.name, topic.topic_id), {})
+                indexes.update(dict.fromkeys(topic.partition_indexes))
+                if pace.is_over(1 + len(topic.partition_indexes)):
+                    yield
+            group.topics = [
+                OffsetFetchRequestTopics(name=name, topic_id=uuid, partition_indexes=[*indexes])
+                for (name, uuid), indexes in topics.items()
+            ]
+    return [*found.values()]
+
+
+def _fetch_in_steps(
+    node: Node, call: Call[OffsetFetchRequest], elements: int, gone: Callable[[], bool]
+) -> Steps[None]:
+    """A part of what is asked after the other, so that others are served in between."""
+    request = call.request
+    request.groups = yield from _distinct(request.groups)
+    if elements <= AT_ONCE:
+        _fetch(node, call)
+        return
+    parts = yield from _parts(request.groups)
+    version, client = call.version, call.client
+
+    def ask(token: Token, number: int) -> None:
+        own = OffsetFetchRequest(groups=parts[number], require_stable=request.require_stable)
+        _fetch(node, Call(token, own, version, client))
+
+    one_after_the_other(node.cluster.scheduler, call.token, len(parts), ask, _joined, gone)
+
+
+def _parts(groups: list[OffsetFetchRequestGroup]) -> Steps[list[list[OffsetFetchRequestGroup]]]:
+    """The groups in parts of a bounded size; a large group is in several of them."""
+    parts: list[list[OffsetFetchRequestGroup]] = [[]]
+    left = AT_ONCE
+    pace = Pace()
+    for group in groups:
+        for piece, elements in _pieces(group):
+            if pace.is_over(elements // PIECED_WITH_AN_ELEMENT + 1):
+                yield
+            if elements > left and parts[-1]:
+                parts.append([])
+                left = AT_ONCE
+            parts[-1].append(piece)
+            left -= elements
+    return parts
+
+
+def _pieces(group: OffsetFetchRequestGroup) -> Iterator[tuple[OffsetFetchRequestGroup, int]]:
+    """What is asked of a group in pieces of a bounded size, each with its size."""
+    if group.topics is None:
+        yield group, EVERYTHING
+        return
+
+    def piece() -> OffsetFetchRequestGroup:
+        return OffsetFetchRequestGroup(
+            group_id=group.group_id,
+            member_id=group.member_id,
+            member_epoch=group.member_epoch,
+            topics=topics,
+        )
+
+    topics: list[OffsetFetchRequestTopics] = []
+    elements = 1
+    for topic in group.topics:
+        indexes = topic.partition_indexes
+        for at in range(0, len(indexes) or 1, AT_ONCE):
+            own = indexes[at : at + AT_ONCE]
+            if topics and elements + 1 + len(own) > AT_ONCE:
+                yield piece(), elements
+                topics, elements = [], 1
+            topics.append(
+                OffsetFetchRequestTopics(
+                    name=topic.name, topic_id=topic.topic_id, partition_indexes=own
+                )
+            )
+            elements += 1 + len(own)
+    yield piece(), elements
+
+
+def _joined(parts: list[OffsetFetchResponse]) -> OffsetFetchResponse:
+    """The answers of all parts, in which a group, and a topic of it, may be in several. An error of
+    a group is the answer about it, whichever part it is in.
+    """
+    found: dict[str, fetch_wire.OffsetFetchResponseGroup] = {}
+    for part in parts:
+        for group in part.groups:
+            known = found.setdefault(group.group_id, group)
+            if known is group or known.error_code:
+                continue
+            if group.error_code:
+                found[group.group_id] = group
+            elif known.topics and group.topics and _is_same(known.topics[-1], group.topics[0]):
+                known.topics[-1].partitions += group.topics[0].partitions
+                known.topics += group.topics[1:]
+            else:
+                known.topics += group.topics
+    return OffsetFetchResponse(groups=[*found.values()])
+
+
+def _is_same(
+    one: fetch_wire.OffsetFetchResponseTopics, other: fetch_wire.OffsetFetchResponseTopics
+) -> bool:
+    return one.name == other.name and one.topic_id == other.topic_id
 
 
 def _fetch_from_many(
@@ -155,11 +329,12 @@ def _take_refused(node: Node, call: Call[OffsetFetchRequest]) -> None:
         group.topics = kept
     if by_id or refused:
         everything = [group.topics is None for group in call.request.groups]
+        client = call.client  # the call would hold its token, and that this function
 
         def whole(response: OffsetFetchResponse) -> OffsetFetchResponse:
             for index, group in enumerate(response.groups):
                 if everything[index]:
-                    _hide(node, call.client, group)
+                    _hide(node, client, group)
                 if by_id:
                     _put_ids(topics, group)
                 if not group.error_code:

@@ -3,6 +3,7 @@
 What a producer asks goes to the machine of its transactional id; what a tool asks, to several.
 """
 
+from itertools import chain
 from typing import Any
 
 from kohort.coordinator.effects import Call, Client, Producer
@@ -24,7 +25,8 @@ from kohort.server.apis.every_shard import ask_every_shard
 from kohort.server.catalog import OFFSETS_TOPIC
 from kohort.server.hosted import TransactionDriver
 from kohort.server.node import Node
-from kohort.server.tokens import Gather, Mapped, Token
+from kohort.server.pace import slices
+from kohort.server.tokens import Gather, Mapped, Token, one_after_the_other
 from kohort.terms import GroupId, TopicPartition
 from kohort.transactions.messages import Enrol, Enrolled
 from kohort.transactions.queries import matching
@@ -42,6 +44,7 @@ from kohort.wire.messages.describe_transactions import (
 from kohort.wire.messages.end_txn import EndTxnRequest
 from kohort.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
+AT_ONCE = 64  # transactions
 _BATCHED_SINCE = 4  # of AddPartitionsToTxn
 _FENCED_SINCE = 2  # of AddPartitionsToTxn and AddOffsetsToTxn
 
@@ -86,19 +89,22 @@ def add_partitions(node: Node, call: Call[AddPartitionsToTxnRequest]) -> None:
             producer_epoch=request.v3_and_below_producer_epoch,
             topics=request.v3_and_below_topics,
         )
-        _add(node, call, transaction, Mapped(call.token, _as_single))
+        _add(node, call.version, call.client, transaction, Mapped(call.token, _as_single))
         return
     check(node.cluster.may, call.client, CLUSTER_ACTION, CLUSTER, CLUSTER_NAME)
 
-    def merge(results: list[Any]) -> AddPartitionsToTxnResponse:
-        return AddPartitionsToTxnResponse(results_by_transaction=results)
+    parts = slices(request.transactions, AT_ONCE)
+    version, client = call.version, call.client
 
-    if not request.transactions:
-        call.token.answer(merge([]))
-        return
-    gather = Gather(call.token, len(request.transactions), merge)
-    for index, transaction in enumerate(request.transactions):
-        _add(node, call, transaction, gather.part(index))
+    def ask(token: Token, number: int) -> None:
+        gather = Gather(token, len(parts[number]), list)
+        for index, transaction in enumerate(parts[number]):
+            _add(node, version, client, transaction, gather.part(index))
+
+    def merge(results: list[Any]) -> AddPartitionsToTxnResponse:
+        return AddPartitionsToTxnResponse(results_by_transaction=[*chain.from_iterable(results)])
+
+    one_after_the_other(node.cluster.scheduler, call.token, len(parts), ask, merge)
 
 
 def _as_single(result: add_wire.AddPartitionsToTxnResult) -> AddPartitionsToTxnResponse:
@@ -107,7 +113,8 @@ def _as_single(result: add_wire.AddPartitionsToTxnResult) -> AddPartitionsToTxnR
 
 def _add(
     node: Node,
-    call: Call[AddPartitionsToTxnRequest],
+    version: int,
+    client: Client,
     transaction: AddPartitionsToTxnTransaction,
     token: Token,
 ) -> None:
@@ -138,13 +145,13 @@ def _add(
     ]
 
     def answer(enrolled: Enrolled) -> add_wire.AddPartitionsToTxnResult:
-        code = _code(enrolled.code, call.version)
+        code = _code(enrolled.code, version)
         absent = ErrorCode.TRANSACTION_ABORTABLE
         return told({place: absent if place in enrolled.missing else code for place in places})
 
     try:
-        check(node.cluster.may, call.client, WRITE, TRANSACTIONAL_ID, transaction.transactional_id)
-        refused = {place: code for place in places if (code := _why_not(node, call.client, place))}
+        check(node.cluster.may, client, WRITE, TRANSACTIONAL_ID, transaction.transactional_id)
+        refused = {place: code for place in places if (code := _why_not(node, client, place))}
         if refused:
             rest = dict.fromkeys(places, ErrorCode.OPERATION_NOT_ATTEMPTED)
             token.answer(told({**rest, **refused}))
@@ -159,7 +166,7 @@ def _add(
         tuple(places),
         verify_only=transaction.verify_only,
     )
-    node.cluster.submit(driver, Call(Mapped(token, answer), enrol, call.version, call.client))
+    node.cluster.submit(driver, Call(Mapped(token, answer), enrol, version, client))
 
 
 def _why_not(node: Node, client: Client, place: TopicPartition) -> ErrorCode | None:
@@ -188,7 +195,7 @@ def describe(node: Node, call: Call[DescribeTransactionsRequest]) -> None:
     may, client = node.cluster.may, call.client
     by_driver: dict[TransactionDriver, list[str]] = {}
     refused: list[Any] = []
-    for transactional_id in call.request.transactional_ids:
+    for transactional_id in dict.fromkeys(call.request.transactional_ids):
         try:
             check(may, client, DESCRIBE, TRANSACTIONAL_ID, transactional_id)
             by_driver.setdefault(node.transactor_of(transactional_id), []).append(transactional_id)

@@ -2,9 +2,10 @@
 nobody ends (KIP-664).
 """
 
-from typing import Any
+from collections.abc import Iterator
+from itertools import chain
 
-from kohort.coordinator.effects import Call, Marker, Producer
+from kohort.coordinator.effects import Call, Client, Marker, Producer
 from kohort.coordinator.offsets.transactional import EndOffsets
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import ALTER, CLUSTER, CLUSTER_ACTION, CLUSTER_NAME, refusal
@@ -12,68 +13,76 @@ from kohort.server.apis.leaders import led_partition
 from kohort.server.catalog import OFFSETS_TOPIC
 from kohort.server.node import Node
 from kohort.server.outbox import ANYTHING
-from kohort.server.tokens import Gather, Mapped, Token
-from kohort.terms import PartitionIndex
+from kohort.server.pace import STEP_ELEMENTS, Pace, slices
+from kohort.server.piecewise import answer_in_pieces
+from kohort.server.steps import Steps
+from kohort.server.tokens import Gather, Mapped, Then, Token, one_after_the_other
+from kohort.terms import Millis, PartitionIndex
 from kohort.wire.messages import write_txn_markers as wire
 from kohort.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
 )
 
 
-def write_markers(node: Node, call: Call[WriteTxnMarkersRequest]) -> None:
+def write_markers(node: Node, call: Call[WriteTxnMarkersRequest], _now: Millis) -> Steps[None]:
     """Each marker goes to each of its partitions, and is answered once it is durable there."""
     may, client = node.cluster.may, call.client
     if not any(
         may(client, operation, CLUSTER, CLUSTER_NAME) for operation in (CLUSTER_ACTION, ALTER)
     ):
         raise refusal(CLUSTER)
-    places = [
-        (marker, topic.name, index)
-        for marker in call.request.markers
-        for topic in marker.topics
-        for index in topic.partition_indexes
-    ]
+    markers = call.request.markers
+    places: list[tuple[WritableTxnMarker, str, int]] = []
+    pace = Pace()
+    for marker in markers:
+        if pace.is_over():
+            yield
+        for topic in marker.topics:
+            places += [(marker, topic.name, index) for index in topic.partition_indexes]
+            if pace.is_over(1 + len(topic.partition_indexes)):
+                yield
+    parts = slices(places, STEP_ELEMENTS)
 
-    def merge(codes: list[int]) -> WriteTxnMarkersResponse:
-        left = iter(codes)
-        return WriteTxnMarkersResponse(
-            markers=[
-                wire.WritableTxnMarkerResult(
-                    producer_id=marker.producer_id,
-                    topics=[
-                        wire.WritableTxnMarkerTopicResult(
-                            name=topic.name,
-                            partitions=[
-                                wire.WritableTxnMarkerPartitionResult(
-                                    partition_index=index, error_code=next(left)
-                                )
-                                for index in topic.partition_indexes
-                            ],
-                        )
-                        for topic in marker.topics
-                    ],
-                )
-                for marker in call.request.markers
-            ]
-        )
+    def write(token: Token, number: int) -> None:
+        gather = Gather(token, len(parts[number]), list)
+        for at, (marker, name, index) in enumerate(parts[number]):
+            part = gather.part(at)
+            try:
+                _write(node, client, marker, name, index, part)
+            except ApiError as error:
+                part.answer(error.code)
 
-    if not places:
-        call.token.answer(merge([]))
-        return
-    gather = Gather(call.token, len(places), merge)
-    for number, (marker, name, index) in enumerate(places):
-        part = gather.part(number)
-        try:
-            _write(node, call, marker, name, index, part)
-        except ApiError as error:
-            part.answer(error.code)
+    def answer(codes: Iterator[int]) -> None:
+        results = (_result(marker, codes) for marker in markers)
+        answer_in_pieces(node, call, "markers", results)
+
+    token = Then(call.token, answer)
+    one_after_the_other(node.cluster.scheduler, token, len(parts), write, chain.from_iterable)
+
+
+def _result(marker: WritableTxnMarker, codes: Iterator[int]) -> wire.WritableTxnMarkerResult:
+    """The result of a marker; its codes are the next ones."""
+    return wire.WritableTxnMarkerResult(
+        producer_id=marker.producer_id,
+        topics=[
+            wire.WritableTxnMarkerTopicResult(
+                name=topic.name,
+                partitions=[
+                    wire.WritableTxnMarkerPartitionResult(
+                        partition_index=index, error_code=next(codes)
+                    )
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in marker.topics
+        ],
+    )
 
 
 def _write(
     node: Node,
-    call: Call[Any],
+    client: Client,
     marker: WritableTxnMarker,
     name: str,
     index: int,
@@ -89,7 +98,7 @@ def _write(
     if shard is not None:
         ends = EndOffsets(producer, Marker(marker.transaction_result, marker.coordinator_epoch))
         told = Mapped(token, lambda error: error.code if error else ErrorCode.NONE)
-        cluster.submit(shard, Call(told, ends, 0, call.client))
+        cluster.submit(shard, Call(told, ends, 0, client))
         return
     if partition.topic.is_internal:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
