@@ -6,6 +6,7 @@ holds. `StorageError` is a file or a folder that could not be read or written.
 """
 
 from enum import IntEnum
+from typing import Self
 
 
 class ErrorCode(IntEnum):
@@ -200,6 +201,13 @@ class ApiError(KohortError):
         super().__init__(f"{code.name}: {message}" if message else code.name)
         self.code = code
         self.message = message
+
+    def without_frames(self) -> Self:
+        """Itself, for whoever keeps it. A caught error holds the frames that it went through, and
+        these hold what they worked on: a large request, and often the error itself.
+        """
+        self.__cause__ = self.__context__ = None
+        return self.with_traceback(None)
 
     def __reduce__(self) -> tuple[type["ApiError"], tuple[ErrorCode, str]]:
         """It may go to another process."""

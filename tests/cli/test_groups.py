@@ -473,7 +473,7 @@ def test_groups_whose_coordinator_is_nobody_are_missing_and_that_is_said(kohort,
     (line,) = listed.complaints
     assert line == (
         "kohort: the groups of 2 coordinators are missing: "
-        "nobody leads partitions 0,3 of __consumer_offsets"
+        "nobody coordinates partitions 0,3 of __consumer_offsets"
     )
     assert listed.code == as_json.code == described.code == 1
     assert {row[0] for row in listed.rows[1:]} == left
@@ -482,7 +482,7 @@ def test_groups_whose_coordinator_is_nobody_are_missing_and_that_is_said(kohort,
             "topic": "__consumer_offsets",
             "partition": index,
             "error": "COORDINATOR_NOT_AVAILABLE",
-            "message": f"nobody leads partition {index} of __consumer_offsets",
+            "message": f"nobody coordinates partition {index} of __consumer_offsets",
         }
         for index in (0, 3)
     ]

@@ -9,7 +9,7 @@ from typing import Any
 from tests.observer import Told
 
 from kohort.config import BrokerConfig
-from kohort.coordinator.effects import Call, Client, Producer
+from kohort.coordinator.effects import Call, Client, Effects, Producer
 from kohort.coordinator.shard import Shard
 from kohort.coordinator.topics import Topic, Topics
 from kohort.records.codec import Record, Unknown, encode
@@ -64,9 +64,16 @@ class Asked:
 
 
 class Recorded(Shard):
-    """A shard that keeps what it writes, as records."""
+    """A shard that keeps what it writes, as records. What `reads` says of a call must be so."""
 
     log: list[Record]
+
+    def call(self, call: Call[Any], now: Millis) -> Effects:
+        reads = self.reads(call)
+        effects = super().call(call, now)
+        if reads:
+            assert not effects.records, call.request
+        return effects
 
     def encode(self, record: Record) -> tuple[bytes, bytes | None]:
         self.log.append(record)

@@ -6,7 +6,7 @@ from typing import Any
 from tests.observer import Told
 
 from kohort.config import BrokerConfig
-from kohort.coordinator.effects import Call, Client, Producer
+from kohort.coordinator.effects import Call, Client, Effects, Producer
 from kohort.runtime.driver import PartitionDriver
 from kohort.storage.memory import MemoryLog
 from kohort.terms import Millis, TopicPartition
@@ -18,6 +18,16 @@ from kohort.wire.messages.init_producer_id import InitProducerIdRequest
 
 START = Millis(1_700_000_000_000)
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+
+class Checked(Transactor):
+    """A call that says it changes nothing does not."""
+
+    def call(self, call: Call[Any], now: Millis) -> Effects:
+        reads = self.reads(call)
+        effects = super().call(call, now)
+        assert not (reads and effects.records), call.request
+        return effects
 
 
 class Asked:
@@ -50,7 +60,7 @@ class Desk:
         self.sent.clear()
         self.driver = PartitionDriver(
             self.log,
-            lambda: Transactor(self.config, self._new_id, self, self.noted.append),
+            lambda: Checked(self.config, self._new_id, self, self.noted.append),
             self.told,
             name="the log",
         )
@@ -67,7 +77,7 @@ class Desk:
                 else:
                     reply.token.answers.append(reply.response)
             wake = self.driver.wake_at()
-            if wake is None or wake > self.now:
+            if not self.driver.has_more and (wake is None or wake > self.now):
                 break
         assert not self.told.errors, self.told.errors
 

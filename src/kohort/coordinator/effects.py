@@ -22,6 +22,10 @@ class Client(NamedTuple):
     principal: str = ANONYMOUS
 
 
+BROKER = Client("", "")
+"""The broker itself, whose machines have something to say to each other."""
+
+
 class Call(Generic[Request]):
     """A request on its way in. The token is the caller's own; it comes back in the reply."""
 

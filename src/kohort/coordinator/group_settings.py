@@ -33,7 +33,7 @@ class DescribeGroupSettings:
     group_id: GroupId
 
     def refused(self, error: ApiError) -> GroupSettings:
-        return GroupSettings(error=error)
+        return GroupSettings(error=error.without_frames())
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class AlterGroupSettings:
     validate_only: bool = False
 
     def refused(self, error: ApiError) -> GroupSettings:
-        return GroupSettings(error=error)
+        return GroupSettings(error=error.without_frames())
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class ListConfiguredGroups:
     """Asks which groups of the shard have settings; answered by ConfiguredGroups."""
 
     def refused(self, error: ApiError) -> ConfiguredGroups:
-        return ConfiguredGroups(error=error)
+        return ConfiguredGroups(error=error.without_frames())
 
 
 def describe(state: State, call: Call[DescribeGroupSettings], _now: Millis) -> Effects:

@@ -15,7 +15,7 @@ from kohort.coordinator import classic_protocol, foreign, group_settings, querie
 from kohort.coordinator.classic import heartbeat as classic_heartbeat
 from kohort.coordinator.classic import rebalance, timers
 from kohort.coordinator.classic import replay as classic_replay
-from kohort.coordinator.consumer import expressions, fencing, metadata, planning
+from kohort.coordinator.consumer import expressions, fencing, metadata, planning, quiet
 from kohort.coordinator.consumer import heartbeat as consumer_heartbeat
 from kohort.coordinator.consumer import replay as consumer_replay
 from kohort.coordinator.consumer import timers as consumer_timers
@@ -31,7 +31,7 @@ from kohort.errors import ApiError, Broken
 from kohort.records import codec, schemas
 from kohort.records.causes import Headers
 from kohort.records.codec import Record, Unknown
-from kohort.terms import Millis
+from kohort.terms import GroupId, Millis
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kohort.wire.messages.consumer_group_install_assignment import (
@@ -68,6 +68,15 @@ class Shard(Timed, State):
             return Effects([], [Reply(call.token, call.request.refused(error))], notes)
         except ApiError as error:
             return Effects([], [Reply(call.token, call.request.refused(error))])
+
+    def reads(self, call: Call[Any]) -> bool:
+        """Whether this call changes nothing: it only asks, or repeats what its member has said."""
+        request = call.request
+        if isinstance(request, ConsumerGroupHeartbeatRequest):
+            return quiet.quiet_or_none(self, request, call.client) is not None
+        if isinstance(request, HeartbeatRequest):
+            return self.groups.consumer(GroupId(request.group_id)) is None
+        return type(request) in READS
 
     def meet(self, kind: str, now: Millis, *about: Any) -> Effects:
         """Do what one deadline asks for."""
@@ -181,6 +190,17 @@ CALLS: dict[type, Callable[[State, Any, Millis], Effects]] = {
     group_settings.AlterGroupSettings: group_settings.alter,
     group_settings.ListConfiguredGroups: group_settings.list_configured,
 }
+
+READS = frozenset(
+    {
+        OffsetFetchRequest,
+        ListGroupsRequest,
+        DescribeGroupsRequest,
+        ConsumerGroupDescribeRequest,
+        group_settings.DescribeGroupSettings,
+        group_settings.ListConfiguredGroups,
+    }
+)
 
 REPLAYS: dict[type, Replay] = {
     bytes: _plain(foreign.replay),  # the key of a record type that is not ours

@@ -37,6 +37,10 @@ class Transactor(Timed, State):
         except ApiError as error:
             return Effects([], [Reply(call.token, call.request.refused(_as_known(call, error)))])
 
+    def reads(self, call: Call[Any]) -> bool:
+        """Whether this call only asks."""
+        return type(call.request) in READS
+
     def meet(self, kind: str, now: Millis, *about: Any) -> Effects:
         """Do what one deadline asks for."""
         return DEADLINES[kind](self, now, *about)
@@ -126,6 +130,8 @@ CALLS: dict[type, Callable[[State, Any, Millis], Effects]] = {
     DescribeTransactionsRequest: queries.describe,
     ListTransactionsRequest: queries.list_transactions,
 }
+
+READS = frozenset({DescribeTransactionsRequest, ListTransactionsRequest})
 
 DEADLINES: dict[str, Callable[..., Effects]] = {
     TIMEOUT: ending.timed_out,

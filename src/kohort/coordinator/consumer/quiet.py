@@ -57,16 +57,20 @@ class Quiet:
         self._settings = group.settings
         self._session = timers.session_of(group, member)
 
+    def holds(self, state: State) -> bool:
+        """Whether all of that is as it was."""
+        group, member = self._group, self._member
+        return (
+            state is self._state
+            and state.groups.get(group.id) is group
+            and group.members.get(member.id) is member
+            and group.settings is self._settings
+            and group.at_rest(member)
+        )
+
     def renew(self, state: State, now: Millis) -> bool:
         """Take the heartbeat once more; False when it must take the normal path."""
-        group, member = self._group, self._member
-        if (
-            state is not self._state
-            or state.groups.get(group.id) is not group
-            or group.members.get(member.id) is not member
-            or group.settings is not self._settings
-            or not group.at_rest(member)
-        ):
+        if not self.holds(state):
             return False
         state.deadlines.renew(self._session, now)
         return True
