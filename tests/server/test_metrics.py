@@ -66,6 +66,8 @@ def test_groups_and_what_happens_to_them(desk):
 
 def test_partitions_and_times(desk):
     """K848-135."""
+    desk.step_ns = 100_000
+    desk.ask(heartbeat("b", 1, group_id="one"), 1)
     found = read(desk)
     assert found[GROUPS + "num_partitions", "active"] == 4
     assert found[GROUPS + "num_partitions", "loading"] == 0

@@ -1,10 +1,13 @@
 """Which partition has a group, and which node has the partition."""
 
+import sys
+
 import pytest
 from tests.observer import Told
 from tests.server.desk import Desk
 
 from kohort.java import text_hash
+from kohort.server import placement
 from kohort.server.catalog import Catalog, MemoryStore, Topic
 from kohort.server.placement import NOBODY, Endpoint, Placement, coordinator_partition
 from kohort.sim.disk import MemoryFiles
@@ -134,3 +137,20 @@ def test_a_group_looks_again_where_racks_have_changed_over_a_restart():
     assert second > first
     assert epoch_after(second, broker_rack="east") == second
     assert epoch_after(second, broker_rack="west") > second
+
+
+def test_a_long_id_is_not_remembered():
+    """A client could fill the memory with ids of 32 KiB, of which it sends thousands."""
+    known = Desk().cluster.placement
+    long = "g" * 30_000 + str(len(__name__))
+    before = sys.getrefcount(long)
+    assert known.shard_of(long) == known.shard_of(long)
+    assert sys.getrefcount(long) == before
+
+
+def test_what_is_remembered_of_short_ids_has_a_bound(monkeypatch):
+    monkeypatch.setattr(placement, "_REMEMBERED", 10)
+    known = Desk().cluster.placement
+    shards = [known.shard_of(str(number)) for number in range(100)]
+    assert shards == [known.shard_of(str(number)) for number in range(100)]
+    assert len(known._known) <= 10

@@ -41,6 +41,8 @@ class Reading:
     def __init__(self, cluster: Cluster, traffic: Traffic) -> None:
         self.meters = cluster.meters
         self.traffic = traffic
+        self.shares = cluster.shares
+        self.log_files = cluster.logs.open_files
         self.shards: list[Driver] = [*cluster.drivers.copy().values()]
         self.queued = self.meters.turns.read_queued()
         self.taken = self.meters.turns.read_taken()
@@ -342,8 +344,40 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "kohort_connections_refused",
         COUNTER,
-        "connections beyond `max.connections` or `max.connections.per.ip`",
+        "connections beyond `max.connections`, `max.connections.per.ip` or their share of the "
+        "limit of open files",
         _one(lambda reading: reading.traffic.refused),
+    ),
+    Metric(
+        "kohort_connections_share",
+        GAUGE,
+        "connections for which there are file descriptors",
+        _one(lambda reading: reading.shares.connections),
+    ),
+    Metric(
+        "kohort_log_files_open",
+        GAUGE,
+        "open files of logs, without those of groups and transactions that are always open",
+        _one(lambda reading: 0 if reading.log_files is None else reading.log_files.count),
+    ),
+    Metric(
+        "kohort_log_files_share",
+        GAUGE,
+        "how many of them may be open at a time",
+        _one(lambda reading: reading.shares.log_files),
+    ),
+    Metric(
+        "kohort_log_files_pinned",
+        GAUGE,
+        "files of logs that stay open: those of groups and transactions, and what somebody still "
+        "reads although it is deleted",
+        _one(lambda reading: 0 if reading.log_files is None else reading.log_files.pinned),
+    ),
+    Metric(
+        "kohort_log_files_opened",
+        COUNTER,
+        "how often a file of a log was opened: if this grows with each request, the share is small",
+        _one(lambda reading: 0 if reading.log_files is None else reading.log_files.opened),
     ),
     Metric(
         "kohort_replies_parked",

@@ -7,7 +7,6 @@ has led goes to others, or to nobody where only its replicas may take its place.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from kohort.java import text_hash
@@ -15,6 +14,8 @@ from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Catalog, To
 from kohort.terms import GroupId, PartitionIndex
 
 NOBODY = -1  # leads a partition that has no leader
+_SHORT = 100  # characters of an id that is remembered: a client could fill the memory with them
+_REMEMBERED = 65_536  # ids
 
 
 class Endpoint(NamedTuple):
@@ -40,6 +41,7 @@ class Placement:
         self._moved: dict[tuple[str, int], int] = {}  # partitions that were given to a node
         self._irreplaceable: set[int] = set()  # those that are away, and nobody stands in for them
         self._as_planned = True  # nobody is away and nothing was moved
+        self._known: dict[tuple[str, int], PartitionIndex] = {}  # of ids, by how many there are
 
     @property
     def controller_id(self) -> int:
@@ -117,7 +119,9 @@ class Placement:
 
     def shard_of(self, group_id: GroupId) -> PartitionIndex:
         """The partition of __consumer_offsets that a group lives in, whether it is open or not."""
-        return coordinator_partition(group_id, self._catalog.by_name[OFFSETS_TOPIC].partitions)
+        place = group_id, self._catalog.by_name[OFFSETS_TOPIC].partitions
+        known = self._known.get(place)
+        return self._partition_of(place) if known is None else known
 
     def coordinator_of(self, group_id: GroupId) -> int:
         """The id of the node that coordinates a group, or NOBODY."""
@@ -130,11 +134,21 @@ class Placement:
         topic = self._catalog.by_name.get(TRANSACTIONS_TOPIC)
         if topic is None:
             return None
-        index = coordinator_partition(transactional_id, topic.partitions)
+        place = transactional_id, topic.partitions
+        known = self._known.get(place)
+        index = self._partition_of(place) if known is None else known
         return index, self.leader(topic, index)
 
+    def _partition_of(self, place: tuple[str, int]) -> PartitionIndex:
+        """The partition of an id, of so many. Short ids are asked for again and again."""
+        partition = coordinator_partition(*place)
+        if len(place[0]) <= _SHORT:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[place] = partition
+        return partition
 
-@lru_cache(maxsize=65536)
+
 def coordinator_partition(group_id: str, partitions: int) -> PartitionIndex:
     """The partition that holds a group or a transactional id, as upstream computes it: abs(hash)
     mod partitions.

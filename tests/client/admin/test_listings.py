@@ -7,8 +7,11 @@ from tests.client.scripted import Scripted, asynchronous, in_turn
 
 from kohort.client.admin import AdminClient
 from kohort.errors import ApiError, ErrorCode
+from kohort.storage.files import DiskFiles
+from kohort.storage.segments import SegmentLog
 from kohort.terms import TopicPartition
 from kohort.testing import Broker
+from kohort.wire.batch import build
 from kohort.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -119,8 +122,27 @@ def test_the_groups_of_those_who_answered_are_there_all_the_same(two_of_three):
     assert {one.group_id for one in listings} == set(GROUPS) - away
     for place, error in listings.errors.items():
         assert error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
-        assert error.message == f"nobody leads partition {place.partition} of {OFFSETS}"
+        assert error.message == f"nobody coordinates partition {place.partition} of {OFFSETS}"
     assert listings.unverified is None
+
+
+def test_a_coordinator_whose_log_cannot_be_read_is_named(tmp_path):
+    """Its broker leaves its groups out, and says that the leader of its partition is offline."""
+    with Broker(data_dir=tmp_path) as broker:
+        broker.create_topic("t")
+        for group in GROUPS:
+            broker.groups[group].commit("t")
+    log = SegmentLog(f"{tmp_path}/{OFFSETS}-3", DiskFiles())
+    log.append(build([(b"\x00\x02\x00\x01x", b"\x00\x63")], 1), 1)  # a version to come
+    log.sync()
+    log.close()
+    with Broker(data_dir=tmp_path) as broker:
+        listings = ask(broker, lambda admin: admin.list_groups())
+        described = ask(broker, lambda admin: admin.describe_groups(GROUPS))
+    assert [*listings.errors] == [TopicPartition(OFFSETS, 3)]
+    missing = {*GROUPS} - {one.group_id for one in listings}
+    assert missing == {*described.failed}
+    assert missing
 
 
 def listed(*names):

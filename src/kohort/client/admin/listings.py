@@ -34,7 +34,8 @@ Part: TypeAlias = int | TopicPartition
 
 @dataclass(frozen=True)
 class _Coordinators:
-    """The brokers, and who leads each partition of __consumer_offsets: None for nobody.
+    """The brokers, and who coordinates the groups of each partition of __consumer_offsets: None for
+    nobody, be it without a leader or with one that cannot read it.
     `unverified` says why the partitions are not known.
     """
 
@@ -54,7 +55,10 @@ class _Coordinators:
             return cls(nodes, {}, _unverified(api_error(topic.error_code)))
         leaders = {
             TopicPartition(OFFSETS_TOPIC, partition.partition_index): (
-                partition.leader_id if partition.leader_id in nodes else None
+                partition.leader_id
+                if partition.leader_id in nodes
+                and partition.leader_id not in partition.offline_replicas
+                else None
             )
             for partition in topic.partitions
         }
@@ -67,7 +71,7 @@ class _Coordinators:
             return self.nodes[node_id]
         if isinstance(part, int):
             return ApiError(ErrorCode.BROKER_NOT_AVAILABLE, f"node {part} is no broker any more")
-        text = f"nobody leads partition {part.partition} of {OFFSETS_TOPIC}"
+        text = f"nobody coordinates partition {part.partition} of {OFFSETS_TOPIC}"
         return ApiError(ErrorCode.LEADER_NOT_AVAILABLE, text)
 
 
