@@ -11,6 +11,7 @@ from tests.world import START, Client, World
 
 from kohort.assignors import Assign
 from kohort.server.access import May, everyone_may
+from kohort.server.descriptors import Limit
 from kohort.wire import codec
 from kohort.wire.apis import APIS
 from kohort.wire.batch import build
@@ -48,6 +49,7 @@ class Desk(World):
         seed: int = 11,
         now: int = START,
         assignors: Mapping[str, Assign] = MappingProxyType({}),
+        limit: Limit = Limit(),  # noqa: B008  (a constant)
         **settings: str,
     ) -> None:
         super().__init__(
@@ -59,6 +61,7 @@ class Desk(World):
             now=now,
             may=may,
             assignors=assignors,
+            limit=limit,
         )
         self.clients = [self.connect(node) for node in range(nodes)]
         self.asked: dict[int, Asked] = {}
@@ -72,7 +75,8 @@ class Desk(World):
     def connections(self) -> list[Any]:
         return [client.connection for client in self.clients]
 
-    def send(self, request: Any, version: int, *, node: int = 0) -> Asked:
+    def frame(self, request: Any, version: int) -> bytes:
+        """A request as it is sent. Its answer is `Asked`, when it comes on a client of the desk."""
         api = APIS[request.api_key]
         flexible = api.flexible(version)
         number = next(self.numbers)
@@ -82,12 +86,15 @@ class Desk(World):
             correlation_id=number,
             client_id="desk",
         )
-        asked = self.asked[number] = Asked(
+        self.asked[number] = Asked(
             api.response, version, flexible=flexible and api.name != "ApiVersions"
         )
-        self.clients[node].put(
-            encode_request(header, codec.encode(request, version), flexible=flexible)
-        )
+        return encode_request(header, codec.encode(request, version), flexible=flexible)
+
+    def send(self, request: Any, version: int, *, node: int = 0) -> Asked:
+        frame = self.frame(request, version)
+        asked = self.asked[int.from_bytes(frame[8:12])]
+        self.clients[node].put(frame)
         return asked
 
     def ask(self, request: Any, version: int, *, node: int = 0) -> Any:

@@ -170,6 +170,10 @@ async def test_threads_that_do_not_end_are_few_and_when_they_do_their_groups_go_
     def waits(answer):
         return "have not ended" in (answer.error_message or "")
 
+    def warned():
+        text = "assignor stuck was given up and has not ended"
+        return sum(line.startswith(text) for line in told.warnings) == 2
+
     with installed(tmp_path, monkeypatch, "theirs", STUCK, stuck="stuck"):
         async with serving("uniform,stuck") as (broker, told):
             gate = sys.modules["theirs"].gate
@@ -184,6 +188,7 @@ async def test_threads_that_do_not_end_are_few_and_when_they_do_their_groups_go_
                 for other in others:
                     await other.until(waits)
                 assert foreign_threads() == 2
+                await asyncio.to_thread(eventually, warned, "both are told of")
                 last = Member(broker.bootstrap, "last", "b")
                 await last.beat()
                 assert last.owned == [0, 1, 2, 3]
@@ -191,8 +196,7 @@ async def test_threads_that_do_not_end_are_few_and_when_they_do_their_groups_go_
                 gate.set()
             for one in (first, *others):
                 await one.until(lambda answer: answer.member_epoch == 2)
-    text = "assignor stuck was given up and has not ended"
-    assert sum(line.startswith(text) for line in told.warnings) == 2
+    assert warned()
     await asyncio.to_thread(eventually, no_foreign_thread_is_left, "its thread has ended")
 
 
