@@ -15,6 +15,7 @@ from kohort.errors import Broken
 from kohort.server.access import May, everyone_may
 from kohort.server.catalog import Catalog
 from kohort.server.connection import Connection
+from kohort.server.descriptors import Limit
 from kohort.server.door import Door
 from kohort.server.node import Node
 from kohort.server.opening import open_cluster
@@ -43,7 +44,9 @@ class Client:
 
     def put(self, data: bytes) -> None:
         """Bytes that have arrived; nothing else happens yet."""
-        self.connection.receive(data, self.world.now)
+        self.connection.receive(data)
+        self.world.cluster.scheduler.admits(self)
+        self.connection.go_on(self.world.now)
 
     def send(self, data: bytes) -> None:
         self.put(data)
@@ -79,8 +82,11 @@ class World:
         seed: int = 7,
         may: May = everyone_may,
         assignors: Mapping[str, Assign] | None = None,
+        limit: Limit = Limit(),  # noqa: B008  (a constant)
     ) -> None:
         self.now = Millis(now)
+        self.step_ns = 0  # how long a step takes: with MACHINES_NS a turn ends after each
+        self._spent_ns = 0
         self.told = Told()
         self.ready: list[Client] = []
         self.config = BrokerConfig.of(settings or {})
@@ -94,6 +100,8 @@ class World:
             new_id=lambda: random.randbytes(16),
             may=may,
             assignors=foreign_assignors if assignors is None else lambda _: assignors,
+            stopwatch=self._stopwatch,
+            limit=limit,
         )
         if prepare is not None:
             prepare(self.cluster.catalog)
@@ -105,9 +113,12 @@ class World:
         ]
         self.cluster.start(brokers, self.now)
         self.doors = [Door(Node(self.cluster, one.id)) for one in brokers]
-        while self.cluster.load_some(self.now):
-            pass
         self.settle()
+
+    def _stopwatch(self) -> int:
+        """Looked at between two steps."""
+        self._spent_ns += self.step_ns
+        return self._spent_ns
 
     def connect(self, node: int = 0) -> Client:
         return Client(self, node)
@@ -155,19 +166,12 @@ class World:
 
     def housekeep(self) -> None:
         """What the broker does now and then, to its end."""
-        while self.cluster.housekeep(self.now):
-            self.settle()
-        self.settle()
-        while self.cluster.load_some(self.now):
-            self.settle()
+        self.cluster.housekeep(self.now)
         self.settle()
 
     def rearrange(self, change: Callable[[Placement], None]) -> None:
         """Change which node serves what; those that take over have read their logs on return."""
         self.cluster.rearrange(change)
-        self.settle()
-        while self.cluster.load_some(self.now):
-            self.settle()
         self.settle()
 
     def jump(self, ms: int) -> None:
