@@ -22,7 +22,7 @@ def test_one_seed(capsys):
 
 
 def test_a_plant_is_found(capsys):
-    assert main(["--seed", "1", "--minutes", "2", "--plant", "producer id twice"]) == 0
+    assert main(["--seed", "8", "--minutes", "1", "--plant", "producer id twice"]) == 0
     assert "is given out twice" in capsys.readouterr().out
 
 
@@ -45,8 +45,8 @@ def test_many_seeds_are_resumed(tmp_path, capsys):
 def test_a_find_is_told_as_a_transcript():
     """The story needs no more of the world than the find does."""
     told: list[str] = []
-    found = simulate(1, 2.0, plant="skip revocation")
-    story = shortest_story(found, 2.0, "skip revocation", told.append)
+    found = simulate(11, 0.5, plant="skip revocation")
+    story = shortest_story(found, 0.5, "skip revocation", told.append)
     assert "owners: " in story
     assert "heartbeat member-" in story
     assert "\ntopic " in story.partition("\nheartbeat ")[0]
@@ -64,11 +64,11 @@ def test_the_story_of_a_planted_bug_is_told_where_it_is_asked_for(monkeypatch, c
         return "heartbeat member-1"
 
     monkeypatch.setattr("kohort.sim.main.shortest_story", story)
-    command = ["--seed", "1", "--minutes", "2", "--plant", "producer id twice"]
+    command = ["--seed", "8", "--minutes", "1", "--plant", "producer id twice"]
     assert main(command) == 0
     assert asked == []
     assert main([*command, "--story"]) == 0
-    assert asked == [(1, 2.0, "producer id twice")]
+    assert asked == [(8, 1.0, "producer id twice")]
     told = capsys.readouterr().out.splitlines()
     assert told[-2] == "heartbeat member-1"
     assert "is given out twice" in told[-1]

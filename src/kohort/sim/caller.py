@@ -141,9 +141,17 @@ class Caller:
         return await self.send(request, version, node=node, patience_ms=patience_ms)
 
     def send(
-        self, request: Any, version: int, *, node: int = 0, patience_ms: int = 5000
+        self,
+        request: Any,
+        version: int,
+        *,
+        node: int = 0,
+        patience_ms: int = 5000,
+        first_bytes: int | None = None,
     ) -> "asyncio.Future[Any]":
-        """As `ask`, for a client that sends more before it waits."""
+        """As `ask`, for a client that sends more before it waits. So many of the first bytes may go
+        by themselves, as those of a request do that is larger than a packet.
+        """
         answer = self._loop.create_future()
         connected = self.connected(node)
         if connected is None or connected.line is None:
@@ -166,9 +174,11 @@ class Caller:
             flexible=flexible and api.key != API_VERSIONS,
         )
         connected.waiting.append(asked)
-        connected.line.send(
-            encode_request(header, codec.encode(request, version), flexible=flexible)
-        )
+        frame = encode_request(header, codec.encode(request, version), flexible=flexible)
+        if first_bytes is not None:
+            connected.line.send(frame[:first_bytes])
+            frame = frame[first_bytes:]
+        connected.line.send(frame)
         timer = self._loop.call_later(patience_ms / 1000, self._give_up, connected, asked)
         answer.add_done_callback(lambda _: timer.cancel())
         return answer

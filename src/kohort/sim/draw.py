@@ -53,6 +53,11 @@ RARE = {"assigner": 0.15}  # part of the runs that have them at all
 PROGRAMS = frozenset({"reading program", "writing program", "copying program"})
 WITH_PROGRAMS = 0.12  # part of the runs that have any of these: they have them together
 
+LITTLE_ROOM = "100000"  # bytes
+GREEDY = frozenset({"staller", "large bystander", "deaf reader", "repeater", "parker"})
+WITH_GREEDY = 0.2
+"""Likewise, of clients that take more than their share. In these runs there is little room."""
+
 SHORT_TIMES = 0.25
 """The part of the runs in which offsets expire after a minute. Nobody sets the clock there, or all
 would expire at once; and of these kinds of clients there are none, which take for granted that
@@ -100,6 +105,7 @@ def draw(
     short = short and ONLY_IN_SHORT_TIMES.isdisjoint(without)  # else nobody looks at what expires
     without |= NOT_IN_SHORT_TIMES if short else ONLY_IN_SHORT_TIMES
     unsynced = stream(seed, "log.sync").random() < UNSYNCED
+    greedy = stream(seed, "greedy").random() < WITH_GREEDY and not without >= GREEDY
     if unsynced:
         without |= {"power"}
     faults = {}
@@ -115,9 +121,13 @@ def draw(
             number = 0
         if name in PROGRAMS and stream(seed, "programs").random() >= WITH_PROGRAMS:
             number = 0
+        if name in GREEDY and not greedy:
+            number = 0
         if number and name not in without:
             actors[name] = number
     settings = _settings(seed, random, short=short, unsynced=unsynced)
+    if greedy:
+        settings["queued.max.request.bytes"] = LITTLE_ROOM
     nodes = random.choice([1, 2, 3])
     many = stream(seed, "many nodes")
     if many.random() < MANY_NODES:
@@ -146,8 +156,8 @@ def _settings(seed: int, random: Random, *, short: bool, unsynced: bool) -> dict
         "log.cleaner.backoff.ms": random.choice(["1000", "15000"]),
         "log.cleaner.delete.retention.ms": random.choice(["0", "20000", "86400000"]),
         "log.flush.offset.checkpoint.interval.ms": random.choice(["2000", "60000"]),
-        "queued.max.request.bytes": random.choice(["100000", "67108864"]),
-        "queued.max.response.bytes": random.choice(["100000", "67108864"]),
+        "queued.max.request.bytes": random.choice([LITTLE_ROOM, "67108864"]),
+        "queued.max.response.bytes": random.choice([LITTLE_ROOM, "67108864"]),
         "offsets.retention.check.interval.ms": stream(seed, "expiry").choice(
             ["1000", "5000", "600000"]
         ),

@@ -51,11 +51,11 @@ class Events:
         """
         heap = self._heap
         while heap and heap[0][0] < until:
-            when, _, loop, handle = heapq.heappop(heap)
+            when, number, loop, handle = heapq.heappop(heap)
             if handle.cancelled() or not loop.alive:
                 continue
-            if loop.busy_until > when:
-                self.add(loop.busy_until, loop, handle)
+            if loop.busy_until > when:  # it keeps its place among those that wait as well
+                heapq.heappush(heap, (loop.busy_until, number, loop, handle))
                 continue
             if when > self.now:
                 self.now = when

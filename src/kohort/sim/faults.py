@@ -58,6 +58,7 @@ async def stall(world: World, random: Random) -> None:
 async def clock_jump(world: World, random: Random) -> None:
     """Somebody sets the clock of the broker's machine."""
     world.skew += random.choice([-3600, -20, -1, 1, 20, 3600]) * random.random()
+    world.stage.clock_set_at = world.loop.now
 
 
 async def other_settings(world: World, random: Random) -> None:

@@ -8,7 +8,9 @@ from kohort.config import BrokerConfig
 from kohort.runtime.driver import INTERNAL, LOADED_AGAIN
 from kohort.server.broker import Broker
 from kohort.server.clock import Clock
+from kohort.server.descriptors import Limit
 from kohort.server.surroundings import Surroundings
+from kohort.sim import costs
 from kohort.sim.disk import MemoryFiles
 from kohort.sim.events import EPOCH_SECONDS, MICROS, Events, virtual_loop
 from kohort.sim.network import Network
@@ -83,11 +85,19 @@ class Process:
             surroundings=Surroundings(
                 clock=lambda: Clock(lambda: EPOCH_SECONDS + loop.time() + skew(), loop.time),
                 files=disk,
+                limit=Limit,
                 new_id=self._new_id,
+                stopwatch=self._stopwatch,
                 threads=lambda count, _: VirtualPool(loop, count, self.pauses),
                 observe=said,
+                bounded=False,  # checkers count them
             ),
         )
+
+    def _stopwatch(self) -> int:
+        """Looked at between two steps, each of which takes a while."""
+        self.loop.spend(costs.PER_STEP_US)
+        return self.loop.now * 1000
 
     def _new_id(self) -> bytes:
         while True:

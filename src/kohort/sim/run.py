@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from kohort.sim import costs
 from kohort.sim.actors.auditor import Auditor
 from kohort.sim.actors.table import KINDS
 from kohort.sim.draw import draw
@@ -70,7 +71,7 @@ def simulate(
     files on the disk that an older broker has left.
     """
     try:
-        with planted(plant):
+        with costs.charged(), planted(plant):
             return _simulate(seed, minutes, without, witness, prepare)
     except Exception as error:
         error.add_note(f"seed {seed}, {minutes:g} minutes, plant {plant}")

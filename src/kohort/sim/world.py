@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from kohort.config import BrokerConfig
 from kohort.errors import KohortError
+from kohort.server.hosted import Driver
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.table import KINDS
 from kohort.sim.actors.tuner import Tuner
@@ -20,6 +21,7 @@ from kohort.sim.checkers.bounds import Bounds
 from kohort.sim.checkers.durable import Durable
 from kohort.sim.checkers.fencing import Fencing
 from kohort.sim.checkers.handed import HandedOut
+from kohort.sim.checkers.holdings import Holdings
 from kohort.sim.checkers.owners import Owners
 from kohort.sim.checkers.patience import Patience
 from kohort.sim.checkers.replayed import Replayed
@@ -35,6 +37,7 @@ from kohort.sim.facts import (
     TopicsSeen,
 )
 from kohort.sim.lasting_facts import LoadedAgain, Started
+from kohort.sim.loading import LoadingWatch
 from kohort.sim.network import Network, Watcher, Weather
 from kohort.sim.process import HOST, PORT, Process, Said
 from kohort.sim.stage import Stage
@@ -116,6 +119,7 @@ class World:
             for kind, hear in checker.ears():
                 self._ears.setdefault(kind, []).append(hear)
         self._bounds = Bounds(self.alarm)
+        self._holdings = Holdings(self.alarm)
         self._replayed = Replayed(self.alarm, self.damaged)
         self.stage = Stage(
             self.loop,
@@ -156,6 +160,9 @@ class World:
         self.disk.spends_sync = self._sync_takes_time
         self.network.watchers.append(self._patience)
         self.network.leaving.append(self._patience.leaves)
+        loading = LoadingWatch(self._group_drivers, self._is_loading)
+        self.network.watchers.append(loading)
+        self.network.leaving.append(loading.leaves)
 
     @property
     def now(self) -> int:
@@ -163,6 +170,14 @@ class World:
 
     def alarm(self, text: str) -> None:
         self.alarms.append(text)
+
+    def _group_drivers(self) -> Iterable[Driver]:
+        """Those of the broker that runs."""
+        cluster = self.process.broker.cluster if self.process is not None else None
+        return () if cluster is None else cluster.drivers.values()
+
+    def _is_loading(self) -> None:
+        self.stage.loading_at = self.now
 
     def _sync_takes_time(self) -> None:
         if self.process is not None:
@@ -236,6 +251,7 @@ class World:
         if process is None or not self.running or process.broker.cluster is None:
             return
         self._bounds.look(process.broker, self.network.open_lines)
+        self._holdings.look(process.broker)
         if at_rest:
             self._bounds.look_at_rest(process.broker)
         if replay:

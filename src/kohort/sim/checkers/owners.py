@@ -47,10 +47,14 @@ class Owners(Checker):
                 del spans[next(iter(spans))]
 
     def believes(self, fact: Believes) -> None:
+        """An answer that was on its way for longer than a session gives nothing: others may have
+        been given the same meanwhile.
+        """
+        is_late = fact.at >= self._until(fact)
         for (group, other), belief in self._beliefs.items():
-            if group != fact.group or other == fact.member:
+            if is_late or group != fact.group or other == fact.member:
                 continue
-            until = belief.sent + (belief.session_us or self.session_us)
+            until = self._until(belief)
             for place in sorted(fact.owned & belief.owned) if fact.at < until else ():
                 self.alarm(
                     f"{place[0].hex()[:8]}-{place[1]} of {group} is given to {fact.member} by"
@@ -58,6 +62,10 @@ class Owners(Checker):
                     " nothing since"
                 )
         self._beliefs[fact.group, fact.member] = fact
+
+    def _until(self, belief: Believes) -> int:
+        """When its session ends, unless the member is heard of again."""
+        return belief.sent + (belief.session_us or self.session_us)
 
     def ended(self, fact: Left | Expelled) -> None:
         self._beliefs.pop((fact.group, fact.member), None)

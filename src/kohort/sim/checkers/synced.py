@@ -118,10 +118,13 @@ class Synced:
         names = self._names(folder)
         segments = [int(name[:-4]) for name in names if name.endswith(".log")]
         start = min(segments, default=0)
-        checkpoint = names.get(STARTS)
-        if isinstance(checkpoint, Content):
-            for line in checkpoint.synced.decode().splitlines()[2:]:
-                start = max(start, int(line.split()[-1]))
+        topic, _, index = folder.rpartition("-")
+        root = self._root()
+        for checkpoint in (names.get(STARTS), None if root is None else root.synced.get(STARTS)):
+            if isinstance(checkpoint, Content):
+                for line in checkpoint.synced.decode().splitlines()[2:]:
+                    if line.split()[:2] == [topic, index]:
+                        start = max(start, int(line.split()[-1]))
         return start
 
     # What is read

@@ -40,12 +40,12 @@ def no_expiry() -> Iterator[None]:
 
 def young_records() -> Iterator[None]:
     """Retention takes records when three quarters of their time are over."""
-    apply = SegmentLog.apply_retention
+    begins = SegmentLog.retention_start
 
-    def sooner(self: SegmentLog, now: Millis, retention_ms: int, retention_bytes: int) -> Any:
-        return apply(self, now, retention_ms * 3 // 4, retention_bytes)
+    def sooner(self: SegmentLog, now: Millis, retention_ms: int, *more: int) -> Any:
+        return begins(self, now, retention_ms * 3 // 4, *more)
 
-    with instead(SegmentLog, "apply_retention", sooner):
+    with instead(SegmentLog, "retention_start", sooner):
         yield
 
 
