@@ -159,14 +159,15 @@ class ClassicConsumer(Actor):
             return
         code = answer.error_code
         self.coordinator_moved(self.group, code)
-        if code in (0, ErrorCode.REBALANCE_IN_PROGRESS):
+        proven = not self.stage.was_loading_since(sent)
+        if proven and code in (0, ErrorCode.REBALANCE_IN_PROGRESS):
             now = self.stage.loop.now
             self.tell(Accepted(self.group, self.member, self.generation, owned, sent, now))
         if code in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
             self.start_over(self.member)
         elif code == ErrorCode.UNKNOWN_MEMBER_ID:
             self.start_over("")
-        elif not code:
+        elif proven and not code:
             self._believe(sent)
 
     async def leave(self) -> None:

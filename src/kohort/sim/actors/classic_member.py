@@ -73,9 +73,11 @@ class ClassicMember(Member):
     def version_of(self, request: Any) -> int:
         return VERSIONS[type(request)]
 
-    def counts(self, request: Any, answer: Any) -> bool:
-        return isinstance(request, HeartbeatRequest) and (
-            answer.error_code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)
+    def counts(self, request: Any, answer: Any, sent: int) -> bool:
+        return (
+            isinstance(request, HeartbeatRequest)
+            and answer.error_code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)
+            and not self.stage.was_loading_since(sent)
         )
 
     def expels(self, request: Any, answer: Any) -> bool:

@@ -62,7 +62,8 @@ class Consumer(Member):
         del request
         return VERSION
 
-    def counts(self, request: Any, answer: Any) -> bool:
+    def counts(self, request: Any, answer: Any, sent: int) -> bool:
+        del sent  # a coordinator that is loading refuses
         return not answer.error_code and request.member_epoch >= 0
 
     def expels(self, request: Any, answer: Any) -> bool:

@@ -17,7 +17,7 @@ from kohort.wire.messages.delete_records import (
 from kohort.wire.messages.metadata import MetadataRequest
 from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
-AT_ONCE = 60
+AT_ONCE = (60, 60, 250)
 
 
 class Crowder(Actor):
@@ -46,8 +46,9 @@ class Crowder(Actor):
         if topic is None or not topic.leaders:
             return
         leader = topic.leaders[0]
+        at_once = self.random.choice(AT_ONCE)
         now = self.stage.wall_ms
-        batch = batches.build([(None, b"v")] * AT_ONCE, now)
+        batch = batches.build([(None, b"v")] * at_once, now)
         data = TopicProduceData(
             topic_id=topic.topic_id, partition_data=[PartitionProduceData(index=0, records=batch)]
         )
@@ -57,9 +58,10 @@ class Crowder(Actor):
             return
         first = answer.responses[0].partition_responses[0].base_offset
         waiting = []
-        for number in range(AT_ONCE):
+        deletes = at_once == AT_ONCE[0]  # each of them is a sync
+        for number in range(at_once):
             asked: tuple[Any, int] = self._deletion(first + number + 1), 2
-            if self.random.random() < 0.2:
+            if not deletes or self.random.random() < 0.2:
                 asked = MetadataRequest(topics=None, allow_auto_topic_creation=False), 12
             waiting.append(self.caller.send(*asked, node=leader, patience_ms=30_000))
         for answer in waiting:

@@ -33,6 +33,7 @@ from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, T
 CONFIGS = {"cleanup.policy": "compact", "segment.ms": "1000", "min.cleanable.dirty.ratio": "0"}
 LEAST_S, MOST_S = 20, 45
 LONGEST_US = 55_000_000  # its timeout is longer: nobody else may have ended it by then
+UNHEARD_US = 10_000_000  # within this a broker looks at the clock
 SHORT_US = 3_600_000_000
 TURN_MS = 3000
 KEYS = 3
@@ -127,11 +128,18 @@ class Holder(Worker):
         await super()._end(transaction, taken, commit=commit)
 
     async def end(self, *, commit: bool) -> int | None:
-        """The transactional id of an open transaction is in use, however long that is."""
+        """The transactional id of an open transaction is in use, however long that is. A broker
+        that starts behind a jump of the clock counts it as time.
+        """
         asked_at = self.stage.loop.now
         code = await super().end(commit=commit)
         open_us = asked_at - self.begun_at
-        if code == ErrorCode.INVALID_PRODUCER_ID_MAPPING and self.open and open_us < LONGEST_US:
+        if (
+            code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+            and self.open
+            and open_us < LONGEST_US
+            and self.stage.clock_set_at < self.begun_at - UNHEARD_US
+        ):
             self.alarm(f"has lost its transactional id within a transaction of {open_us / 1e6} s")
         return code
 

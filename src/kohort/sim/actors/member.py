@@ -95,8 +95,10 @@ class Member(Actor):
         """The version that the machine's requests are written for."""
         raise NotImplementedError
 
-    def counts(self, request: Any, answer: Any) -> bool:
-        """Whether an answer shows that the coordinator counts the sender as a member."""
+    def counts(self, request: Any, answer: Any, sent: int) -> bool:
+        """Whether the answer to what was sent then shows that the coordinator counts the sender as
+        a member.
+        """
         raise NotImplementedError
 
     def expels(self, request: Any, answer: Any) -> bool:
@@ -167,7 +169,7 @@ class Member(Actor):
         """
         machine = self.machine
         for_good = self.instance_id is not None and self.random.random() < FOR_GOOD
-        self.take(machine.leave(self.now(), for_good=for_good))
+        self._say_farewell(machine.leave(self.now(), for_good=for_good))
         until = self.now() + FORGETFUL_MS
         while machine.stage != "outside" and self.now() < until and not self.over:
             await self._turn()
@@ -211,7 +213,7 @@ class Member(Actor):
             self.tell(Expelled(self.group, self.member_id(), self.stage.loop.now))
         was_at = self.epoch()
         events = machine.received(asked.number, answer, self.now())
-        if self.counts(asked.request, answer):
+        if self.counts(asked.request, answer, sent):
             self._told_inside(sent, owned)
         elif was_at > self.epoch():
             self._is_out()
@@ -226,7 +228,13 @@ class Member(Actor):
         """Leave without waiting for an answer, which may be that to a parked join."""
         if machine is self.machine and machine.waits_for_answer and not (self.calm or self.leaving):
             self.leaving = True
-            self.take(machine.leave(self.now()))
+            self._say_farewell(machine.leave(self.now()))
+
+    def _say_farewell(self, events: Any) -> None:
+        """From now on it has nothing, whenever the answer comes."""
+        self.take(events)
+        if self.inside:
+            self._tell_belief()
 
     def _told_inside(self, sent: int, owned: dict[Place, int]) -> None:
         at, anew = self.stage.loop.now, False

@@ -83,10 +83,10 @@ class MigratingMember(ClassicMember):
     def version_of(self, request: Any) -> int:
         return VERSION if self.is_new else super().version_of(request)
 
-    def counts(self, request: Any, answer: Any) -> bool:
+    def counts(self, request: Any, answer: Any, sent: int) -> bool:
         if self.is_new:
             return not answer.error_code and request.member_epoch >= 0
-        return super().counts(request, answer)
+        return super().counts(request, answer, sent)
 
     def expels(self, request: Any, answer: Any) -> bool:
         unknown: bool = answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID

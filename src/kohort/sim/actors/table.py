@@ -10,6 +10,7 @@ from kohort.sim.actors.committed_reader import CommittedReader
 from kohort.sim.actors.committer import Committer
 from kohort.sim.actors.consumer import Consumer
 from kohort.sim.actors.crowder import Crowder
+from kohort.sim.actors.deaf_reader import DeafReader
 from kohort.sim.actors.double import ClassicDouble, ConsumerDouble
 from kohort.sim.actors.forger import Forger
 from kohort.sim.actors.forgetter import Forgetter
@@ -18,10 +19,13 @@ from kohort.sim.actors.hostile import Hostile
 from kohort.sim.actors.lodger import Lodger
 from kohort.sim.actors.migrating import MigratingMember
 from kohort.sim.actors.observer import Observer
+from kohort.sim.actors.parker import Parker
 from kohort.sim.actors.producer import Producer
 from kohort.sim.actors.raw_consumer import RawConsumer
 from kohort.sim.actors.reader import Reader
 from kohort.sim.actors.remover import Remover
+from kohort.sim.actors.repeater import Repeater
+from kohort.sim.actors.staller import LargeBystander, Staller
 from kohort.sim.actors.steward import Steward
 from kohort.sim.actors.tuner import Tuner
 from kohort.sim.actors.worker import Worker
@@ -58,6 +62,11 @@ _MOST: tuple[tuple[type[Actor], int], ...] = (
     (Forger, 1),
     (Bystander, 1),
     (Crowder, 1),
+    (Staller, 2),
+    (LargeBystander, 1),
+    (DeafReader, 1),
+    (Repeater, 1),
+    (Parker, 2),
 )
 
 KINDS: dict[str, tuple[type[Actor], int]] = {actor.kind: (actor, most) for actor, most in _MOST}
