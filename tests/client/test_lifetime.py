@@ -1,6 +1,7 @@
 """Clients show what they are, say when nobody has closed them, and stay closed."""
 
 import asyncio
+import contextlib
 import gc
 import logging
 import warnings
@@ -9,6 +10,7 @@ import pytest
 from tests.client.scripted import asynchronous
 
 from kohort import AdminClient, Consumer, NewTopic, Producer
+from kohort.client.connection import Connection
 from kohort.client.members.events import TopicIdPartition
 from kohort.client.metadata import KnownTopic
 from kohort.terms import PartitionIndex, TopicId, uuid_text
@@ -24,18 +26,21 @@ def broker():
         yield broker
 
 
-def made(kind, bootstrap):
+def made(kind, bootstrap, **settings):
     """A client of this kind, which is not started."""
     match kind:
         case "consumer":
-            return Consumer("t", bootstrap_servers=bootstrap, group_id="g")
+            return Consumer("t", bootstrap_servers=bootstrap, group_id="g", **settings)
+        case "classic":
+            settings |= {"group_id": "c", "group_protocol": "classic"}
+            return Consumer("t", bootstrap_servers=bootstrap, **settings)
         case "assigned":
-            return Consumer(bootstrap_servers=bootstrap)
+            return Consumer(bootstrap_servers=bootstrap, **settings)
         case "producer":
-            return Producer(bootstrap_servers=bootstrap)
+            return Producer(bootstrap_servers=bootstrap, **settings)
         case "transactions":
-            return Producer(bootstrap_servers=bootstrap, transactional_id="x")
-    return AdminClient(bootstrap)
+            return Producer(bootstrap_servers=bootstrap, transactional_id="x", **settings)
+    return AdminClient(bootstrap, **settings)
 
 
 async def used(client):
@@ -209,3 +214,32 @@ async def test_what_is_tried_twice_a_second_is_not_logged_twice_a_second(caplog)
         await consumer.close()
     lines = [one for one in caplog.messages if "leaders are not known yet" in one]
     assert len(lines) == len(set(lines)) > 0
+
+
+def connections(client_id):
+    """Those of a client that are open."""
+    found = [one for one in gc.get_objects() if isinstance(one, Connection)]
+    return [one for one in found if one.client_id == client_id and one.is_open]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "classic"])
+@asynchronous
+async def test_a_close_that_is_cancelled_leaves_no_connection(broker, kind):
+    """At each of the times at which the loop goes on to something else."""
+    number, cancelled = 0, True
+    while cancelled:
+        number += 1
+        client_id = f"{kind}-{number}"
+        client = made(kind, broker.bootstrap, client_id=client_id)
+        await used(client)
+        if kind in ("consumer", "assigned", "classic"):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(anext(client), 0.1)
+        assert connections(client_id)
+        closing = asyncio.create_task(client.close())
+        for _ in range(number):
+            await asyncio.sleep(0)
+        cancelled = closing.cancel()
+        await asyncio.gather(closing, return_exceptions=True)
+        assert connections(client_id) == [], f"cancelled after {number} turns of the loop"
+    assert number > 2

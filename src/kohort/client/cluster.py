@@ -124,6 +124,8 @@ class Cluster:
         connections = list(self._connections.values())
         self._connections.clear()
         for connection in connections:
+            connection.abort()  # all of them, also where the wait below is cancelled
+        for connection in connections:
             await connection.close()
 
     def _check_loop(self) -> None:

@@ -8,7 +8,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -489,6 +489,7 @@ class Connection(asyncio.Protocol):
         return "", ""
 
 
+@cache
 def software_version() -> str:
     """The version of this package, as clients tell it to brokers (KIP-511)."""
     from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415  (start-up time)

@@ -1044,3 +1044,22 @@ def test_another_event_loop_is_refused(broker: Broker) -> None:
 
     asyncio.run(here())
     assert sum(committed(broker).values()) == 2
+
+
+@pytest.mark.parametrize("group_id", ["idle", None])
+@asynchronous
+async def test_who_waits_and_reads_nothing_is_told_once(group_id, caplog):
+    """No topic is subscribed to, and nothing is assigned: such a wait never ends by itself."""
+    with Broker(in_memory=True) as broker:
+        broker.create_topic("t")
+        broker.produce("t", "x")
+        async with Consumer(
+            bootstrap_servers=broker.bootstrap, group_id=group_id, auto_offset_reset="earliest"
+        ) as reader:
+            waiting = asyncio.create_task(reader.getone())
+            line = "nothing is read: no topic is subscribed to, and nothing is assigned"
+            await until(lambda: line in caplog.messages)
+            await asyncio.sleep(0.6)
+            assert caplog.messages.count(line) == 1
+            await reader.assign([("t", 0)])
+            assert (await waiting).value == b"x"

@@ -47,9 +47,11 @@ def places(*indices: int) -> tuple[TopicPartition, ...]:
     return tuple(TopicPartition("t", one) for one in indices)
 
 
-def generation(number: int, *, leader: str = "other", by: str = "range") -> JoinGroupResponse:
+def generation(
+    number: int, *, leader: str = "other", by: str = "range", ids: tuple[str, ...] = ("m", "n")
+) -> JoinGroupResponse:
     metadata = encode(ConsumerProtocolSubscription(topics=["t"], owned_partitions=[]))
-    members = [JoinGroupResponseMember(member_id=one, metadata=metadata) for one in ("m", "n")]
+    members = [JoinGroupResponseMember(member_id=one, metadata=metadata) for one in ids]
     return JoinGroupResponse(
         generation_id=number,
         protocol_name=by,
@@ -221,13 +223,32 @@ def test_topics_that_come_too_late_change_nothing() -> None:
 
 
 def test_a_leader_may_be_told_not_to_assign() -> None:
-    """KIP-814."""
+    """KIP-814: it watches the topics all the same."""
     member = joining()
     answer = generation(3, leader="m")
     answer.skip_assignment = True
-    assert tell(member, answer) == []
+    assert tell(member, answer) == [TopicsWanted(("t",))]
     assert member.stage is ClassicStage.SYNCING
     assert member.leads
+
+
+@pytest.mark.parametrize(
+    ("ids", "counted", "again"), [(("m",), 2, True), (("m",), 1, False), (("m", "n"), 2, False)]
+)
+def test_a_leader_that_need_not_assign_joins_again_where_it_alone_lacks_something(
+    ids: tuple[str, ...], counted: int, *, again: bool
+) -> None:
+    """A topic may have come between the assignment of its former self and its own begin."""
+    member = joining()
+    answer = generation(3, leader="m", ids=ids)
+    answer.skip_assignment = True
+    assert tell(member, answer) == [TopicsWanted(("t",))]
+    assert member.topics_known({"t": counted}) == []
+    tell(member, gets(0))
+    assert member.stage is ClassicStage.MEMBER
+
+    tell(member, HeartbeatResponse(), after(3000))
+    assert (member.stage is ClassicStage.MEMBER) is not again
 
 
 @pytest.mark.parametrize(("number", "by"), [(-1, "range"), (3, "best"), (3, None)])
@@ -645,7 +666,7 @@ def test_a_leader_that_takes_its_place_again_need_not_assign() -> None:
     member.join()
     answer = generation(3, leader="m")
     answer.skip_assignment = True
-    assert tell(member, answer) == []
+    assert tell(member, answer) == [TopicsWanted(("t",))]
     request = sent(member).request
     assert isinstance(request, SyncGroupRequest)
     assert request.assignments == []

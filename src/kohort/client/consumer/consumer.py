@@ -453,22 +453,21 @@ class Consumer(Client):
         return {"group_id": self.settings.group_id, "reads": wanted}
 
     async def _let_go(self) -> None:
-        """End all tasks and connections."""
-        tasks = [task for task in (self._ticking, self._watching) if task is not None]
-        tasks += self._commits  # they would open connections anew
+        """End all tasks and connections, also where this is cancelled."""
+        # Commits would open connections anew.
+        tasks = [*filter(None, (self._ticking, self._watching)), *self._commits]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        if self._ownership.trouble is not None:  # nobody asks for records any more
-            logger.error("while closing", exc_info=self._ownership.trouble)
-        await self._group.close()
-        await self._fetcher.close()
-        await self._cluster.close()
+        async with contextlib.AsyncExitStack() as later:
+            for part in (self._cluster, self._fetcher, self._group):  # the last one first
+                later.push_async_callback(part.close)
+            await asyncio.gather(*tasks, return_exceptions=True)
+            if self._ownership.trouble is not None:  # nobody asks for records any more
+                logger.error("while closing", exc_info=self._ownership.trouble)
 
     def _unread(self) -> list[str]:
         """Topics that were subscribed to, and of which this member has nothing yet."""
-        read = {partition.topic for partition in self._ownership.owned}
-        wanted = self._group.wanted
+        read, wanted = {one.topic for one in self._ownership.owned}, self._group.wanted
         return [] if wanted is None else [name for name in wanted.names if name not in read]
 
     def _identity(self) -> Identity | None:
@@ -576,7 +575,7 @@ class Consumer(Client):
             await asyncio.sleep(_TICK_S)
             now = loop.time()
             if self._reading.waits:
-                self._group.asked()  # it was still leaving, perhaps, when it was asked
+                self._group.waited()  # it was still leaving, perhaps, when it was asked
             away_s = self._reading.away_s(now)
             if away_s * 1000 > settings.max_poll_interval_ms:
                 self._group.too_late(away_s)

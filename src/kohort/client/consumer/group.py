@@ -45,6 +45,7 @@ class Group:
         computing.ask_soon = self.ask_soon
         self._member: Member | None = None
         self._is_modern = settings.group_protocol != "classic"
+        self._idle_told = False
         self._late = False  # left because the application stayed away
         self._pauses = Pauses(jitter_permille=environment().chance.randrange(-200, 201))
         self._changing: asyncio.Task[None] | None = None
@@ -91,9 +92,11 @@ class Group:
         if self._changing is not None:
             self._changing.cancel()
         member, self._member = self._member, None
-        await self._computing.close()
-        if member is not None:
-            await member.close()
+        try:
+            await self._computing.close()
+        finally:
+            if member is not None:
+                await member.close()
 
     def too_late(self, away_s: float) -> None:
         """The application has stayed away for so long that others should have its partitions."""
@@ -114,6 +117,15 @@ class Group:
             self._member.check_silence()
         if self._late and self._member is not None and self._member.outside.is_set():
             self._join(self._member)
+
+    def waited(self) -> None:
+        """The application goes on waiting for records. Without anything to read it would do so for
+        ever, which is said once.
+        """
+        self.asked()
+        if self.wanted is None and not self._ownership.owned and not self._idle_told:
+            self._idle_told = True
+            logger.warning("nothing is read: no topic is subscribed to, and nothing is assigned")
 
     # What others have heard
 

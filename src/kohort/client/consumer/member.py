@@ -163,8 +163,10 @@ class Member:
         tasks = [*self._tasks, *([self._request] if self._request else [])]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await self._cluster.close()
+        try:
+            await asyncio.gather(*tasks, return_exceptions=True)
+        finally:
+            await self._cluster.close()
 
     # Talking
 

@@ -233,8 +233,10 @@ class Fetcher:
         tasks = [*self._tasks, *([self._finder] if self._finder else [])]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await self._cluster.close()
+        try:
+            await asyncio.gather(*tasks, return_exceptions=True)
+        finally:
+            await self._cluster.close()
 
     # Finding out what is missing
 

@@ -48,7 +48,7 @@ from kohort.client.members.events import (
 from kohort.client.members.pauses import Pauses
 from kohort.errors import ApiError, ErrorCode, WireError, api_error
 from kohort.records.consumer_protocol import ConsumerProtocolSubscription, encode
-from kohort.terms import GroupId, MemberId, Millis, TopicPartition
+from kohort.terms import GroupId, MemberId, Millis, PartitionIndex, TopicPartition
 from kohort.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kohort.wire.messages.join_group import (
     JoinGroupRequest,
@@ -167,6 +167,7 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
         self._owned_since = NO_GENERATION  # the generation that gave what it owns
         self._protocol = ""
         self._wanted: dict[MemberId, ConsumerProtocolSubscription] = {}
+        self._to_be_covered: frozenset[TopicPartition] = frozenset()
         self._hands_out: list[SyncGroupRequestAssignment] = []
         self._joined_as: ClassicProfile | None = None
         self._again = False
@@ -231,8 +232,18 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
         return []
 
     def topics_known(self, partitions: Mapping[str, int]) -> Events:
-        """The number of partitions of each topic that `TopicsWanted` named; others do not exist."""
+        """The number of partitions of each topic that `TopicsWanted` named; others do not exist.
+
+        One that leads again need not assign (KIP-814), and nobody knows what its former self had
+        counted. If it is the only member, all of them are to be its own.
+        """
         if self.stage is not ClassicStage.ASSIGNING:
+            if self.leads and set(self._wanted) == {self.member_id}:
+                self._to_be_covered = frozenset(
+                    TopicPartition(topic, PartitionIndex(index))
+                    for topic, count in partitions.items()
+                    for index in range(count)
+                )
             return []
         try:
             plan = assign(PROTOCOLS[self._protocol], self._wanted, partitions)
@@ -346,11 +357,13 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
         self._hands_out = []
         self.leads = answer.leader == answer.member_id
         self.stage = ClassicStage.SYNCING
-        if not self.leads or answer.skip_assignment:
+        self._to_be_covered = frozenset()
+        if not self.leads:
             return []
-        self.stage = ClassicStage.ASSIGNING
         self._wanted = subscriptions(answer.members)
-        return [TopicsWanted(topics_of(self._wanted))]
+        if not answer.skip_assignment:
+            self.stage = ClassicStage.ASSIGNING
+        return [TopicsWanted(topics_of(self._wanted))]  # it watches them in any case
 
     def _synced(self, answer: SyncGroupResponse, now: Millis) -> Events:
         error = _error(answer.error_code)
@@ -386,7 +399,8 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
             return self._refused(error, now)
         self._asking.succeeded()
         self._heard_at = asked.at
-        if error is None or self.stage is not ClassicStage.MEMBER:
+        covered, self._to_be_covered = self._to_be_covered <= self._assigned, frozenset()
+        if (error is None and covered) or self.stage is not ClassicStage.MEMBER:
             return []
         return self._prepare(asked.at)  # the coordinator may have waited since then
 

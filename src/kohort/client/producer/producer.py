@@ -158,9 +158,11 @@ class Producer(Client):
             error = ApiError(ErrorCode.NETWORK_EXCEPTION, "the producer was closed")
             try:
                 await self._sender.close(error)
-                await self._cluster.close()
             finally:
-                self._ended.set()
+                try:
+                    await self._cluster.close()
+                finally:
+                    self._ended.set()
 
     # Records
 

@@ -185,9 +185,11 @@ class Sender:
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        self.tell(self.queue.abandon(error))
-        await self._cluster.close()
+        try:
+            await asyncio.gather(*tasks, return_exceptions=True)
+        finally:
+            self.tell(self.queue.abandon(error))
+            await self._cluster.close()
 
     def _pulse(self) -> None:
         """Whoever waits for something looks again."""
