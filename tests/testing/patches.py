@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import gc
+import importlib.metadata
 import logging
 import os
+import pathlib
 import random
 import socket
 import subprocess
@@ -17,6 +19,7 @@ from unittest import mock
 
 import time_machine
 from freezegun import freeze_time
+from pyfakefs.fake_filesystem_unittest import Patcher
 
 FAR = "2076-01-01"
 
@@ -142,6 +145,19 @@ PATCHES = {
     ),
     "policy": no_policy,
     "threads": all_of(threading, "Thread", "Timer"),
+    "methods of threads": lambda: mock.patch.multiple(
+        threading.Thread, start=mock.DEFAULT, run=mock.DEFAULT, join=mock.DEFAULT
+    ),
+    "files": all_of(
+        os,
+        *("open", "close", "fstat", "stat", "lstat", "fsync", "fdatasync", "pread", "pwrite"),
+        *("listdir", "scandir", "mkdir", "rmdir", "unlink", "replace", "rename", "ftruncate"),
+    ),
+    "names of files": lambda: mock.patch("os.listdir", return_value=[]),
+    "texts of files": lambda: mock.patch("pathlib.Path.read_text", return_value=""),
+    "paths": all_of(pathlib.Path, "exists", "mkdir", "unlink", "rmdir", "is_dir", "stat"),
+    "versions": all_of(importlib.metadata, "version", "distribution"),
+    "pyfakefs": Patcher,
     "processes": all_of(subprocess, "Popen", "run", "check_output"),
     "warnings": strict_warnings,
     "logging": lambda: set_for_a_while(

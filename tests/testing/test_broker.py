@@ -228,6 +228,21 @@ def test_what_it_says_when_it_does_not_come_up(process, tmp_path):
 
 
 @both
+def test_a_first_start_that_fails_leaves_nothing_behind(process, tmp_path):
+    """A `with` block closes what has started only."""
+    (tmp_path / "file").write_text("")
+    before = threading.active_count()
+    with pytest.raises(KohortError, match="the broker did not start: "):
+        Broker(data_dir=tmp_path / "file", process=process).start()
+    with (
+        pytest.raises(KohortError, match=r"num\.partitions"),
+        Broker({"num.partitions": "0"}, in_memory=True, process=process),
+    ):
+        pass
+    eventually(lambda: threading.active_count() <= before, "its threads have ended")
+
+
+@both
 def test_its_log_has_a_line_per_change_of_a_groups_state(process):
     with Broker(in_memory=True, process=process) as broker, Talk(broker.bootstrap) as client:
         client.create_topic("t")

@@ -1,13 +1,12 @@
 """The disks of brokers under test."""
 
 import errno
-import os
 
 import pytest
 from tests.storage.contract import LogContract
 
 from kohort.sim.disk import MemoryFiles
-from kohort.storage.files import make_durable_directory
+from kohort.storage.files import make_durable_directory, system
 from kohort.storage.log import LogConfig
 from kohort.storage.segments import SegmentLog
 from kohort.testing.disk import MemoryDisk, RealDisk
@@ -66,7 +65,7 @@ def test_it_is_full_for_a_while(disk, tmp_path):
 def test_nothing_is_synced_where_nothing_can_be_lost(synced, tmp_path, monkeypatch):
     calls = []
     monkeypatch.setattr("kohort.storage.files._sync_data", calls.append)
-    monkeypatch.setattr(os, "fsync", calls.append)
+    monkeypatch.setattr(system, "fsync", calls.append)
     disk = RealDisk(synced=synced)
     file = disk.open(f"{tmp_path}/a")
     file.sync()

@@ -1,10 +1,14 @@
 """Which requests a fault is about. What clients see of each fault is in test_faults.py."""
 
+from functools import partial
+from types import SimpleNamespace
+
 import pytest
 from tests.server.desk import Desk
 
 from kohort.coordinator.effects import Call, Client
 from kohort.server.connection import Connection
+from kohort.server.routes import ROUTES
 from kohort.testing.gate import OWN_CLIENT_ID, Fault, FaultGate
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kohort.wire.messages.delete_groups import DeleteGroupsRequest
@@ -72,6 +76,28 @@ def test_the_tests_own_requests_always_pass(desk):
     assert matches(desk, request, client_id="c", node=0)
     assert not matches(desk, request, client_id="d")
     assert not matches(desk, request, node=1)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        MetadataRequest(topics=None),
+        DescribeGroupsRequest(groups=["g"]),
+        HeartbeatRequest(group_id="g"),
+    ],
+)
+def test_an_answer_is_lost_however_its_request_is_answered(desk, request_):
+    told = []
+    token = SimpleNamespace(answer=told.append, fail=told.append)
+    gate = FaultGate(lambda: desk.now, lambda: None)
+    gate.add(1, Fault("lose", request_.api_key, 1))
+    node = desk.doors[0].node
+    call = Call(token, request_, 4, Client("c", "/h"))
+    connection = Connection(desk.doors[0], "h", 1000, lambda: None)
+    gate.take(node, connection, call, partial(ROUTES[type(request_)].handle, node))
+    desk.settle()
+    (error,) = told
+    assert str(error) == "a fault loses the answer"
 
 
 def test_a_fault_has_its_times(desk):

@@ -378,7 +378,7 @@ def test_the_groups_of_other_shards_are_listed_though_one_is_damaged(process, tm
             name for name in map("u{}".format, count()) if broker.ask("shard_of", name) != gone
         )
         assert unknown not in broker.groups, "its shard is there, and does not have it"
-        with pytest.raises(ApiError, match="nobody leads partition"):
+        with pytest.raises(ApiError, match="nobody coordinates partition"):
             _ = "g0" in broker.groups
 
 

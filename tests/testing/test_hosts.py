@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from functools import partial
 
 import pytest
@@ -9,7 +10,7 @@ from tests.testing.test_stage import plan
 from tests.waiting import SOON_S
 
 from kohort.errors import KohortError
-from kohort.testing.hosts import ProcessHost, ThreadHost
+from kohort.testing.hosts import ProcessHost, ThreadHost, _Process
 from kohort.testing.loop import LoopThread
 
 
@@ -167,3 +168,20 @@ def test_a_start_or_an_end_that_an_alarm_interrupts_can_be_repeated(host, alarm,
         assert not host.is_running
         assert pid is None or not os.path.exists(f"/proc/{pid}")  # noqa: PTH110
     assert struck, "no alarm came while one began or ended"
+
+
+def test_a_look_that_a_signal_interrupts_keeps_nobody_from_looking_again():
+    """The lock of `Popen` stays where the handler of a signal raises behind its `acquire`."""
+    process = _Process([sys.executable, "-c", "import time; time.sleep(60)"])
+    for lock in [value for value in vars(process).values() if hasattr(value, "acquire")]:
+        lock.acquire()
+    assert process.poll() is None
+    process.terminate()
+    assert process.wait() == -signal.SIGTERM
+    process.kill()
+
+
+def test_a_process_that_somebody_has_waited_for_has_ended():
+    process = _Process([sys.executable, "-c", "pass"])
+    os.waitpid(process.pid, 0)
+    assert process.wait() == 0

@@ -2,6 +2,8 @@
 everything that had begun.
 """
 
+import operator
+import os
 import sys
 import threading
 from pathlib import Path
@@ -12,6 +14,7 @@ from tests.waiting import eventually
 import kohort.testing
 from kohort.testing import Broker
 
+LONG = pytest.mark.timeout(1800)
 PACKAGE = str(Path(kohort.testing.__file__).parent)
 
 
@@ -48,21 +51,34 @@ def interrupted(work, number):
     return False
 
 
-def descriptors():
-    return len([*Path("/proc/self/fd").iterdir()])
+def begun():
+    """How many threads, descriptors and children this process has."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    return (
+        threading.active_count(),
+        len([*Path("/proc/self/fd").iterdir()]),
+        len(children.read_text().split()) if children.exists() else 0,
+    )
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="nobody tells what is open here")
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")  # nor has it begun
-def test_nothing_is_left_behind_wherever_start_or_close_is_interrupted(tmp_path):
-    with Broker(data_dir=tmp_path / "data"):
+@pytest.mark.parametrize(
+    ("process", "step"),
+    [
+        pytest.param(False, 1, id="thread"),
+        pytest.param(True, 37, id="process"),
+        pytest.param(True, 1, id="process at each", marks=[pytest.mark.prove, LONG]),
+    ],
+)
+def test_nothing_is_left_behind_wherever_start_or_close_is_interrupted(tmp_path, process, step):
+    with Broker(data_dir=tmp_path / "data", process=process):
         pass
-    threads, opened = threading.active_count(), descriptors()
+    before = begun()
     for name in ("start", "close"):
-        number, struck = 0, True
+        number, struck = 1, True
         while struck:
-            number += 1
-            broker = Broker(data_dir=tmp_path / "data")
+            broker = Broker(data_dir=tmp_path / "data", process=process)
             if name == "close":
                 broker.start()
             struck = interrupted(getattr(broker, name), number)
@@ -72,6 +88,6 @@ def test_nothing_is_left_behind_wherever_start_or_close_is_interrupted(tmp_path)
             assert broker.topics == []
             broker.close()
             at = f"all ends that had begun at line {number} of {name}"
-            eventually(lambda: threading.active_count() <= threads, at, 20)
-            eventually(lambda: descriptors() <= opened, at, 20)
-        assert number > 30, "these are most lines of it"
+            eventually(lambda: all(map(operator.le, begun(), before)), at, 20)
+            number += step
+        assert number > max(30, 2 * step), "these are most lines of it"

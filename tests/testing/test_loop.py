@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from kohort.testing import Broker
 from kohort.testing.loop import LoopThread
 
 
@@ -58,3 +59,18 @@ def test_it_cannot_wait_for_itself():
     with pytest.raises(RuntimeError, match="called in the thread of the broker"):
         loop.run(wrong())
     loop.close()
+
+
+def test_a_loop_that_cannot_be_made_is_said_and_can_be_tried_again(monkeypatch):
+    def fails():
+        raise OSError(24, "Too many open files")
+
+    before = threading.active_count()
+    broker = Broker(in_memory=True)
+    with monkeypatch.context() as patched:
+        patched.setattr("kohort.testing.loop.OwnLoop", fails)
+        with pytest.raises(OSError, match="Too many open files"):
+            broker.start()
+    with broker:
+        assert broker.topics == []
+    assert threading.active_count() == before

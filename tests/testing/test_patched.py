@@ -17,9 +17,13 @@ import pytest
 from tests.testing.patches import IN_A_FOLDER, PATCHES
 
 from kohort.errors import ApiError, ErrorCode
+from kohort.storage.files import system
 from kohort.testing import Broker, WaitTimeoutError
 
-OF_PROCESSES = ("freezegun", "time", "environment", "processes", "socket module", "umask")
+OF_PROCESSES = (
+    *("freezegun", "time", "environment", "processes", "socket module", "umask"),
+    *("methods of threads", "texts of files", "versions", "pyfakefs"),
+)
 IN_IMPORTS = ("freezegun", "time-machine", "random", "environment", "socket", "asyncio.sleep")
 every_patch = pytest.mark.parametrize(
     ("patch", "process"),
@@ -40,11 +44,14 @@ def patched(patch, tmp_path):
 @pytest.fixture
 def now(tmp_path_factory):
     """What the system says the time is: no Python takes part in it."""
-    path = tmp_path_factory.mktemp("clock") / "now"
+    path = str(tmp_path_factory.mktemp("clock") / "now")
 
     def found():
-        path.write_bytes(b"")
-        return path.stat().st_mtime * 1000
+        descriptor = system.open(path, os.O_WRONLY | os.O_CREAT)
+        system.write(descriptor, b".")
+        time = system.fstat(descriptor).st_mtime * 1000
+        system.close(descriptor)
+        return time
 
     return found
 

@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from contextvars import ContextVar
 
 import pytest
+from tests.waiting import eventually
 
 from kohort.testing.threads import Threads, join, new_thread
 
@@ -35,6 +36,18 @@ def test_as_many_work_at_once_as_were_asked_for():
         barrier = threading.Barrier(3)
         for future in [threads.submit(barrier.wait) for _ in range(3)]:
             assert future.result() in range(3)
+
+
+def test_where_one_cannot_begin_the_others_end(monkeypatch):
+    def fails():
+        raise RuntimeError("can't start new thread")
+
+    before = threading.active_count()
+    threads = Threads(3, "name")
+    monkeypatch.setattr(threads._workers[-1], "start", fails)
+    with pytest.raises(RuntimeError, match="can't start"):
+        threads.start()
+    eventually(lambda: threading.active_count() == before, "they have ended")
 
 
 def test_what_waits_at_the_end_is_done():

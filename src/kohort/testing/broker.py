@@ -143,12 +143,23 @@ class Broker:
     def start(self) -> Self:
         """Start it on the log that an earlier life has left; clients may connect on return.
 
-        Raises KohortError when it already runs.
+        Raises KohortError when it already runs, or does not start. A first start that fails leaves
+        nothing behind, as a `with` block closes what has started only.
         """
         if self.is_running:
             where = f"process {self.pid}" if self.process else "a thread"
             raise KohortError(f"the broker already runs as {where}, stop it first")
         self._check_process()
+        is_first = self._host is None
+        try:
+            self._start()
+        except BaseException:
+            if is_first:
+                self.close()
+            raise
+        return self
+
+    def _start(self) -> None:
         self._started_by = _getpid()
         self._forget_life()
         atexit.register(self._end_with_interpreter)
@@ -156,12 +167,7 @@ class Broker:
             self.data_dir = Path(mkdtemp(prefix="kohort-"))
         if self._loop is None:
             self._loop = LoopThread()
-            try:
-                self._loop.start()
-            except BaseException:
-                self._loop.close()
-                self._loop = None
-                raise
+            self._loop.start()
         if self._host is None:
             self._host = ProcessHost() if self.process else ThreadHost(self._loop)
         self._begin_ms = self._begin_ms or int(wall() * 1000)
@@ -180,7 +186,6 @@ class Broker:
             raise KohortError(f"the broker did not start: {error}") from None
         self._port = int(self.bootstrap.split(",")[0].rpartition(":")[2])
         running.add(self)
-        return self
 
     def recover(self) -> Self:
         """Undo what a test has done to it: it runs, with all its nodes, has no fault, and its clock
@@ -258,6 +263,7 @@ class Broker:
         """What the broker has told since the first start, line by line: among others, each change
         of a group's state.
         """
+        self._check_process()
         return "" if self._host is None else self._host.log()
 
     def create_topic(

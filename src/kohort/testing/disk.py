@@ -2,10 +2,9 @@
 
 import errno
 import os
-from pathlib import Path
 from typing import Protocol
 
-from kohort.storage.files import DiskFile, DiskFiles, File, Files
+from kohort.storage.files import DiskFile, DiskFiles, File, Files, status_or_none, system
 from kohort.testing.owned import owned
 
 
@@ -32,8 +31,9 @@ class _DiskFile(DiskFile):
         self._disk = disk
         self._path = path
         super().__init__(path, private=private)
-        if os.fstat(self._descriptor).st_mode & 0o600 != 0o600:  # the test has set an umask
-            os.fchmod(self._descriptor, 0o600 if private else 0o644)
+        status = system.fstat(self._descriptor)
+        if status.st_mode & 0o600 != 0o600:  # the test has set an umask
+            system.fchmod(self._descriptor, 0o600 if private else 0o644)
         owned(self)
 
     def write(self, position: int, data: bytes) -> None:
@@ -58,6 +58,11 @@ class RealDisk(DiskFiles):
         self._check_room_for(path)
         return _DiskFile(self, path)
 
+    def reopen(self, path: str) -> File:
+        if status_or_none(path) is None:
+            raise _error(errno.ENOENT, path)
+        return _DiskFile(self, path)
+
     def create(self, path: str, *, private: bool = False) -> File:
         self.unlink(path)
         self._check_room_for(path)
@@ -65,14 +70,12 @@ class RealDisk(DiskFiles):
 
     def make_directory(self, path: str) -> list[str]:
         self._check_room_for(path)
-        wanted = Path(path)
-        missing = [folder for folder in (wanted, *wanted.parents) if not folder.exists()][::-1]
-        for folder in missing:
-            folder.mkdir(exist_ok=True)
-            if folder.stat().st_mode & 0o700 != 0o700:  # the test has set an umask
-                folder.chmod(0o755)
-        super().make_directory(path)  # there may be a file in its place
-        return list(map(str, missing))
+        return super().make_directory(path)
+
+    def make_folder(self, path: str) -> None:
+        super().make_folder(path)
+        if system.stat(path).st_mode & 0o700 != 0o700:  # the test has set an umask
+            system.chmod(path, 0o755)
 
     def lock(self, path: str) -> File:
         self._check_room_for(path)
@@ -84,7 +87,7 @@ class RealDisk(DiskFiles):
 
     def _check_room_for(self, path: str) -> None:
         """What is there already needs no room."""
-        if not Path(path).exists():
+        if status_or_none(path) is None:
             check_room(self, path)
 
 
@@ -154,6 +157,12 @@ class MemoryDisk:
             check_room(self, path)
             content = folder[name] = _Content()
         return _MemoryFile(self, path, content)
+
+    def reopen(self, path: str) -> File:
+        folder, name = self._place(path)
+        if name not in folder:
+            raise _error(errno.ENOENT, path)
+        return self.open(path)
 
     def create(self, path: str, *, private: bool = False) -> File:
         del private

@@ -71,6 +71,11 @@ class _Lost:
     def __init__(self, token: Token) -> None:
         self._token = token
 
+    @property
+    def gone(self) -> bool:
+        """Somebody waits until the connection ends."""
+        return False
+
     def answer(self, _response: Any) -> None:
         self._token.fail(WireError("a fault loses the answer"))
 
@@ -88,7 +93,7 @@ class FaultGate:
     `again` is called when a request that was delayed has been handled.
     """
 
-    def __init__(self, now: Callable[[], Millis], again: Callable[[], None]) -> None:
+    def __init__(self, now: Callable[[], Millis], again: Callable[[], object]) -> None:
         self.faults: dict[int, Fault] = {}
         self.hits: dict[int, int] = {}
         self._now = now

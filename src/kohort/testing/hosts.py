@@ -8,17 +8,20 @@ import asyncio
 import os
 import signal
 import sys
+from contextlib import suppress
+from io import FileIO
 from itertools import count
 from multiprocessing.connection import Connection
 from pathlib import Path
 from subprocess import DEVNULL, Popen
 from tempfile import TemporaryFile
 from threading import Lock
-from typing import IO, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import kohort
 from kohort.errors import KohortError
 from kohort.runtime.clocks import monotonic, sleep
+from kohort.storage.files import system
 from kohort.testing.disk import MemoryDisk, RealDisk
 from kohort.testing.lines import Lines
 from kohort.testing.loop import LoopThread
@@ -32,6 +35,7 @@ STOP_SECONDS = 10.0
 ASK_SECONDS = 60.0  # a command that moves the clock by years takes seconds
 STOPPED_SECONDS = 5.0  # a process may be stopped for a while: somebody may continue it
 LOOK_SECONDS = 0.1
+_STAT_BYTES = 4096
 WAIT_SECONDS = 0.002  # for the end of a process, between two looks
 IN_MEMORY = "/kohort"  # the data directory on the disk in memory of a thread
 
@@ -150,13 +154,48 @@ class ThreadHost:
         self._memory = MemoryDisk()
 
 
+def _open_unnamed_file() -> FileIO:
+    """A file without a name: no test can remove it."""
+    if hasattr(system, "memfd_create"):
+        return FileIO(system.memfd_create("kohort"), "r+")
+    with TemporaryFile(prefix="kohort-") as file:
+        return FileIO(system.dup(file.fileno()), "r+")
+
+
+class _Process(Popen[bytes]):
+    """A process whose end is asked for without a lock. That of `Popen` stays locked for ever where
+    the handler of a signal raises in the middle of a `poll`.
+    """
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            try:
+                pid, status = system.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:  # a call that was interrupted, or the test, has waited for it
+                pid, status = self.pid, 0
+            if pid and self.returncode is None:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        del timeout  # nobody gives one
+        while (code := self.poll()) is None:
+            sleep(WAIT_SECONDS)
+        return code
+
+    def send_signal(self, sig: int) -> None:
+        if self.poll() is None:
+            with suppress(ProcessLookupError):
+                system.kill(self.pid, sig)
+
+
 class ProcessHost:
     """In a process of its own, as `kohort serve` is, so that it can be killed."""
 
     def __init__(self) -> None:
-        self._process: Popen[bytes] | None = None
+        self._process: _Process | None = None
         self._pipe: CommandPipe | None = None
-        self._said: IO[bytes] | None = None  # a file without a name: no test can remove it
+        self._said: FileIO | None = None
         self._asking = Lock()
         self._numbers = count(1)
 
@@ -175,13 +214,13 @@ class ProcessHost:
             raise KohortError("process=True needs a POSIX system, leave it out here")
         self._end()  # reap a process that died by itself
         if self._said is None:
-            self._said = owned(TemporaryFile(prefix="kohort-"))  # noqa: SIM115
+            self._said = owned(_open_unnamed_file())
         mine, theirs = _pipe()
         self._pipe = CommandPipe(mine)
         self._pipe.start()
         with theirs:
             number = theirs.fileno()
-            process = Popen(  # noqa: S603  (our own command)
+            self._process = _Process(
                 [_PYTHON, "-P", "-c", _PROGRAM, _ROOT, str(number)],
                 stdin=DEVNULL,
                 stdout=self._said,
@@ -190,7 +229,7 @@ class ProcessHost:
                 umask=_UMASK,
                 pass_fds=(number,),
             )
-            self._process = owned(process, _forget_process)
+            owned(self._process, _forget_process)
         try:
             self._pipe.send(plan)
             bootstrap: str = self._answer(0, START_SECONDS)
@@ -244,10 +283,11 @@ class ProcessHost:
         if not self.is_running:
             return False
         try:
-            status = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii", errors="replace")
+            with FileIO(f"/proc/{self.pid}/stat") as file:
+                status = file.read(_STAT_BYTES)
         except OSError:
             return False
-        return status.rpartition(")")[2].split()[0] in "Tt"
+        return status.rpartition(b")")[2].split()[:1] in ([b"T"], [b"t"])
 
     def check(self) -> None:
         if self.is_stopped:
@@ -275,8 +315,9 @@ class ProcessHost:
     def log(self) -> str:
         if self._said is None:
             return ""
-        size = os.fstat(self._said.fileno()).st_size
-        return os.pread(self._said.fileno(), size, 0).decode(errors="replace")
+        size = system.fstat(self._said.fileno()).st_size
+        said: bytes = system.pread(self._said.fileno(), size, 0)
+        return said.decode(errors="replace")
 
     def close(self) -> None:
         if self._said is not None:
@@ -308,7 +349,7 @@ class ProcessHost:
         self._process = self._pipe = None
 
 
-def _forget_process(process: "Popen[bytes]") -> None:
+def _forget_process(process: _Process) -> None:
     process.returncode = 0  # who is not its parent cannot ask, and needs no warning that it runs
 
 

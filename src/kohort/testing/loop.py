@@ -43,6 +43,10 @@ class OwnSocket(_socket.socket):
         descriptor, address = self._accept()  # type: ignore[attr-defined]
         return type(self)(self.family, self.type, self.proto, descriptor), address
 
+    def dup(self) -> Self:
+        """As the class of the standard library has it."""
+        return type(self)(self.family, self.type, self.proto, _socket.dup(self.fileno()))
+
 
 class OwnLoop(asyncio.SelectorEventLoop):
     """The loop of the platform's selector, with its own time, sockets and threads."""
@@ -52,7 +56,12 @@ class OwnLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         super().__init__(owned(DefaultSelector()))
         self.set_debug(False)  # PYTHONASYNCIODEBUG is about the test's own loops
-        self.workers = Threads.started(WORKERS, "kohort-testing-worker")
+        self.workers = Threads(WORKERS, "kohort-testing-worker")
+        try:
+            self.workers.start()  # no signal interrupts this thread
+        except RuntimeError:
+            self.close()
+            raise
         self.set_default_executor(self.workers)
 
     def _make_self_pipe(self) -> None:
@@ -155,7 +164,7 @@ class LoopThread:
         interrupted, and where `start` was.
         """
         self._closing = True
-        if self._made.done():
+        if self._made.done() and self._made.exception() is None:
             with suppress(RuntimeError):  # it has ended
                 loop = self._made.result()
                 loop.call_soon_threadsafe(loop.stop)

@@ -6,7 +6,6 @@ leaves a part of a message behind, which would be read as the beginning of the n
 """
 
 import _socket
-import os
 import pickle
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -14,6 +13,7 @@ from multiprocessing.reduction import ForkingPickler
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from kohort.storage.files import system
 from kohort.testing.threads import Threads
 
 __tracebackhide__ = True
@@ -32,6 +32,7 @@ class CommandPipe:
         self._threads = Threads(_THREADS, "kohort-testing-pipe")
 
     def start(self) -> None:
+        """Begin to send and to receive. `close` ends that, also where this was interrupted."""
         self._threads.start()
         self._threads.submit(self._send)
         self._threads.submit(self._receive)
@@ -57,7 +58,7 @@ class CommandPipe:
         """End it at both ends. It may be called again where it was interrupted."""
         if self._end.closed:
             return
-        sock = _socket.socket(fileno=os.dup(self._end.fileno()))
+        sock = _socket.socket(fileno=system.dup(self._end.fileno()))
         with suppress(OSError):  # it was ended before
             sock.shutdown(_socket.SHUT_RDWR)  # neither thread waits for the process any more
         sock.close()

@@ -60,7 +60,7 @@ class Stage:
             surroundings=Surroundings(
                 clock=lambda: self._clock,
                 files=self._disk,
-                threads=Threads.started,
+                threads=lambda count, name: Threads(count, name).start(),
                 observe=observe,
             ),
         )
@@ -109,8 +109,7 @@ class Stage:
             self._broker.cluster.expire_offsets(self._clock())
             self._broker.schedule_turn()
             await self._settle()
-        while self._housekeep():
-            await self._settle()
+        self._housekeep()
         await self._settle()
 
     async def return_clock(self) -> None:
@@ -265,9 +264,10 @@ class Stage:
         bound = min(len(self._broker.addresses), self._plan.nodes - 1)
         return self._plan.port and self._plan.port + bound
 
-    def _housekeep(self) -> bool:
-        cluster = self._broker.cluster
-        return cluster is not None and cluster.housekeep(self._clock())
+    def _housekeep(self) -> None:
+        if self._broker.cluster is not None:
+            self._broker.cluster.housekeep(self._clock())
+            self._broker.schedule_turn()
 
     async def _settle(self) -> None:
         """Wait until nothing happens any more at this moment."""

@@ -19,6 +19,14 @@ _SYNCHRONOUS = ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGTRAP")
 _Task = tuple["Future[Any]", Callable[[], Any]]
 
 
+class _OwnThread(Thread):
+    """A thread whose methods are those of the standard library, whatever a test patches."""
+
+    start = Thread.start
+    run = Thread.run
+    join = Thread.join
+
+
 def new_thread(target: Callable[[], None], name: str) -> Thread:
     """A thread, not started, to which no signal of the process is given: the main thread waits for
     those, as pytest-timeout's. Its context is empty, so it keeps nothing of the test.
@@ -30,7 +38,7 @@ def new_thread(target: Callable[[], None], name: str) -> Thread:
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - own)
         target()
 
-    return Thread(target=Context().run, args=(run,), name=name, daemon=True)
+    return _OwnThread(target=Context().run, args=(run,), name=name, daemon=True)
 
 
 def join(thread: Thread) -> None:
@@ -59,16 +67,17 @@ class Threads(ThreadPoolExecutor):
         self._over = False
         self._workers = [new_thread(self._work, f"{name}_{index}") for index in range(count)]
 
-    def start(self) -> None:
-        for worker in self._workers:
-            worker.start()
-
-    @classmethod
-    def started(cls, count: int, name: str) -> Self:
-        """For a thread that no signal interrupts, as all but the main one."""
-        threads = cls(count, name)
-        threads.start()
-        return threads
+    def start(self) -> Self:
+        """Begin all of them. Raises RuntimeError where the system has no room for one; those that
+        have begun end then.
+        """
+        try:
+            for worker in self._workers:
+                worker.start()
+        except BaseException:
+            self.shutdown(wait=False)
+            raise
+        return self
 
     def submit(
         self,
