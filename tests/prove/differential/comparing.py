@@ -53,7 +53,7 @@ def alike(
     """
     if relative:
         answer = _relative(step, answer)
-    return _ordered(_alike(_scoped(step, answer, memory), "", memory, strict=strict))
+    return ordered(_alike(_scoped(step, answer, memory), "", memory, strict=strict))
 
 
 def _relative(step: Step, answer: dict[str, Any]) -> dict[str, Any]:
@@ -196,11 +196,12 @@ def _batches(data: bytes, memory: Memory) -> Iterator[dict[str, Any]]:
         position += header.length
 
 
-def _ordered(value: Any) -> Any:
+def ordered(value: Any) -> Any:
+    """With every list in one order, which goes by what its entries are about."""
     if isinstance(value, dict):
-        return {key: _ordered(one) for key, one in value.items()}
+        return {key: ordered(one) for key, one in value.items()}
     if isinstance(value, list):
-        return sorted((_ordered(one) for one in value), key=_place)
+        return sorted((ordered(one) for one in value), key=_place)
     return value
 
 

@@ -10,9 +10,13 @@ from tests.prove.differential.conversions import DOWN, UP, Conversion, conversio
 from tests.prove.differential.occasions import PICKS, Explanation, Occasion, codes
 from tests.prove.differential.steps import RESTART, is_anonymous
 
+from kohort.errors import WireError
+from kohort.records.consumer_protocol import decode_subscription
+
 UNKNOWN_SERVER_ERROR = -1
-INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS = 23, 27
+INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS = 23, 25, 27
 UNRELEASED_INSTANCE_ID = 111
+_TOPICS = ("DeleteTopics", "CreateTopics", "CreatePartitions")
 _GROUPS = (
     *("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"),
     *("ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "DescribeGroups", "ListGroups"),
@@ -142,9 +146,28 @@ def _refused(told: Any) -> bool:
 
 
 def _topics_changed(one: Occasion) -> bool:
-    return any(
-        told.step.api in ("DeleteTopics", "CreateTopics", "CreatePartitions") for told in one.before
-    )
+    return any(told.step.api in _TOPICS for told in one.before)
+
+
+def _noticed(one: Occasion) -> bool:
+    """A classic member has sent a heartbeat, and joins again, since topics have changed."""
+    member = one.request["member_id"]
+    beats = [
+        at
+        for at, told in enumerate(one.before)
+        if told.step.api == "Heartbeat" and told.requests and member
+        if told.requests[0]["member_id"] == member
+    ]
+    return bool(beats) and any(told.step.api in _TOPICS for told in one.before[: beats[-1]])
+
+
+def _says_that_it_has_some(one: Occasion) -> bool:
+    """A classic member that comes with an id names partitions as its own."""
+    try:
+        said = [decode_subscription(each["metadata"]) for each in one.request["protocols"]]
+    except WireError:
+        return False
+    return bool(one.request["member_id"]) and any(each.owned_partitions for each in said)
 
 
 MIGRATIONS: tuple[Explanation, ...] = (
@@ -268,6 +291,33 @@ MIGRATIONS: tuple[Explanation, ...] = (
         ("Heartbeat",),
         ("error_code",),
         lambda one: codes(one) == (0, REBALANCE_IN_PROGRESS) and _topics_changed(one),
+    ),
+    Explanation(
+        "epoch of topics that a classic member's heartbeat has noticed",
+        "the same, where it joins with another subscription behind that heartbeat: each is an epoch"
+        " here, Kafka notices both in the join",
+        ("JoinGroup",),
+        ("generation_id",),
+        lambda one: (
+            one.kafka["error_code"] == one.kohort["error_code"] == 0
+            and one.kohort["generation_id"] == one.kafka["generation_id"] + 1
+            and _noticed(one)
+        ),
+    ),
+    Explanation(
+        "classic member that is unknown and has partitions",
+        "it gives up what it says that it has, and joins as a new member; Kafka takes it in, and it"
+        " reads on what another member may have by then",
+        ("JoinGroup",),
+        (
+            *("error_code", "generation_id", "protocol_type", "protocol_name", "member_id"),
+            "leader",
+        ),
+        lambda one: (
+            one.kafka["error_code"] == 0
+            and one.kohort["error_code"] == UNKNOWN_MEMBER_ID
+            and _says_that_it_has_some(one)
+        ),
     ),
     Explanation(
         "last consumer that joins under its own id",
