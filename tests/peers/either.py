@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+import pytest
 from tests.peers.kafka import Kafka
 
 from kohort.testing import Broker
 
-WHOSE = ["ours", "Kafka"]
+WHOSE = ["ours", pytest.param("Kafka", marks=pytest.mark.prove)]
+"""What these tests ask of ours holds of Kafka: `make prove` looks whether it still does."""
 
 
 @contextmanager

@@ -113,6 +113,7 @@ def cluster(directory):
         yield master
 
 
+@pytest.mark.prove
 def test_on_a_cluster_whose_workers_have_no_kohort(folder, lonely_python, tmp_path, spark):
     python = str(lonely_python)
     with cluster(tmp_path) as master:
@@ -175,6 +176,7 @@ def test_under_spark_submit(folder, tmp_path):
     assert len(contents(out)["rebalances"]) > 0
 
 
+@pytest.mark.prove
 def test_by_spark_connect(folder, tmp_path):
     pytest.importorskip("grpc")
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 from tests.spark.sources.logs import FIRST, Writer, log_source, read, read_range
+from tests.storage.starts import begin_at
 
 from kohort.spark.columns.located import raw
 from kohort.spark.sources import folder_feed as feeds
@@ -280,7 +281,7 @@ def test_removed_meanwhile_and_told(tmp_path):
 def test_the_start_that_a_broker_has_noted(tmp_path):
     writer = Writer(tmp_path)
     writer.append("a", times=10)
-    writer.log.truncate_before(4)
+    begin_at(writer.log, 4)
 
     one = log_source(tmp_path)
 

@@ -199,7 +199,7 @@ def test_a_coordinator_that_nobody_is_is_a_row():
         got = shares(Wanted(broker.bootstrap))
     told = [
         f"the groups of the coordinator at __consumer_offsets:{index} are missing: "
-        f"COORDINATOR_NOT_AVAILABLE: nobody leads partition {index} of __consumer_offsets"
+        f"COORDINATOR_NOT_AVAILABLE: nobody coordinates partition {index} of __consumer_offsets"
         for index in (1, 3)
     ]
     assert [(share.listings, share.broker, share.error) for share in got] == [

@@ -33,14 +33,14 @@ COMMANDS = (
 )
 
 
-def also_long(*others):
-    """In S3 and these; in `make prove` in all: what is above a store is the same for each."""
+def in_every_store(*, in_s3_at_once=False):
+    """In `make prove`, or in S3 in every run of the tests: what is above a store is the same for
+    each, and what a store itself has to keep is tried without Spark.
+    """
     marks = {"hdfs": pytest.mark.java, "azure": pytest.mark.clouds, "google": pytest.mark.clouds}
-    stores = [
-        pytest.param(name, marks=mark if name in others else [mark, pytest.mark.prove])
-        for name, mark in marks.items()
-    ]
-    return pytest.mark.parametrize("server", ["s3", *stores], indirect=True)
+    s3 = pytest.param("s3", marks=() if in_s3_at_once else pytest.mark.prove)
+    others = [pytest.param(name, marks=[mark, pytest.mark.prove]) for name, mark in marks.items()]
+    return pytest.mark.parametrize("server", [s3, *others], indirect=True)
 
 
 def run(place, folder, spark, **more):
@@ -64,7 +64,7 @@ def is_clean(place):
     return there == named
 
 
-@also_long("hdfs")
+@in_every_store()
 @pytest.mark.timeout(600)
 def test_runs_and_increments_are_those_of_a_directory(spark, place, tmp_path, capsys):
     part, whole = in_part(tmp_path)
@@ -105,7 +105,7 @@ def test_runs_and_increments_are_those_of_a_directory(spark, place, tmp_path, ca
         assert said[0][1], command
 
 
-@also_long()
+@in_every_store()
 @pytest.mark.timeout(600)
 @some({**killed.POINTS}, "gold is half written")
 def test_killed_at_each_point_and_run_again(points, spark, place, tmp_path, monkeypatch):
@@ -132,7 +132,7 @@ def test_killed_at_each_point_and_run_again(points, spark, place, tmp_path, monk
     assert is_clean(place)
 
 
-@also_long()
+@in_every_store(in_s3_at_once=True)
 @pytest.mark.timeout(600)
 def test_a_store_that_fails_in_the_middle_leaves_what_was(
     spark, server, place, tmp_path, quick, monkeypatch
@@ -155,7 +155,7 @@ def test_a_store_that_fails_in_the_middle_leaves_what_was(
     assert is_clean(place)
 
 
-@also_long()
+@in_every_store()
 @pytest.mark.timeout(600)
 def test_a_stream_is_the_same(spark, place, tmp_path, monkeypatch):
     compute_only(monkeypatch, killed.chosen(FEW))
@@ -176,7 +176,7 @@ def test_what_another_attempt_has_written_does_not_count(spark, place):
         assert parquet.read(folder).num_rows == 10
 
 
-@also_long("hdfs")
+@in_every_store(in_s3_at_once=True)
 def test_the_format_of_spark_reads_it(spark, place, tmp_path):
     """Spark plans it in a process that has the environment in which the JVM was started."""
     publish(place, {"group_state": [{"partition": 0, "group_id": one} for one in "abc"]})

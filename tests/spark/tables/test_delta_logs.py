@@ -116,6 +116,7 @@ def in_part(whole, directory):
     return part
 
 
+@pytest.mark.prove
 def test_at_each_flip_of_a_stream_and_of_a_run_that_dies_before_the_logs(
     spark, tmp_path, monkeypatch
 ):
@@ -434,6 +435,7 @@ def test_a_log_that_another_engine_has_begun_becomes_ours(tmp_path):
         (1, '{"add":{"size":1}}', "it is no commit of a Delta table"),
         (1, '{"add":{"path":7}}', "it is no commit of a Delta table"),
         (1, '{"commitInfo":' + "[" * 100_000, "it is no commit of a Delta table"),
+        (1, '{"add":{"path":"\udcff"}}', "it is no commit of a Delta table"),
         (7, '{"commitInfo":{}}', "commits before it are missing"),
     ],
 )
@@ -444,7 +446,7 @@ def test_a_commit_that_cannot_be_followed_is_named_with_what_to_do(tmp_path, ver
     if version == 7:
         shutil.rmtree(log)
         log.mkdir()
-    (log / f"{version:020}.json").write_text(text)
+    (log / f"{version:020}.json").write_text(text, errors="surrogateescape")
 
     with pytest.raises(TablesError) as refused:
         Writer(tmp_path)

@@ -75,24 +75,25 @@ def decided(monkeypatch):
     return found
 
 
+@pytest.mark.parametrize("cuts", [1, pytest.param(4, marks=pytest.mark.prove)])
 @pytest.mark.timeout(600)
-def test_cut_anywhere_they_are_the_whole(spark, tmp_path, recorded, decided):
+def test_cut_anywhere_they_are_the_whole(spark, tmp_path, recorded, decided, cuts):
     """Each partition comes in pieces of its own, and names of topics become known meanwhile."""
     rows, ends = recorded
     chance = random.Random(12)
     bounds = {
-        one: sorted(chance.choices(range(mine.num_rows + 1), k=4)) for one, mine in rows.items()
+        one: sorted(chance.choices(range(mine.num_rows + 1), k=cuts)) for one, mine in rows.items()
     }
     log = FedDecoded({})
     out = tmp_path / "out"
-    for number in range(5):
+    for number in range(cuts + 1):
         for one, mine in rows.items():
-            piece = mine.slice(0, bounds[one][number] if number < 4 else None)
+            piece = mine.slice(0, bounds[one][number] if number < cuts else None)
             if piece.num_rows:
                 log.rows[one] = piece
-        log.samples = ends if number >= 2 else None
+        log.samples = ends if number >= cuts / 2 else None
         jobs.run(log, out, spark=spark, as_of=AS_OF)
-        if number in (0, 2, 4):
+        if number == cuts or (cuts > 1 and number % 2 == 0):
             assert told(out) == whole(log, tmp_path / str(number), spark), number
     assert sum(map(len, told(out).values())) > 800
     last = load(out)
@@ -192,8 +193,9 @@ def test_a_log_that_was_cut_and_written_on(spark, tmp_path, few, decided):
     assert told(out) == whole(log, tmp_path / "whole", spark)
 
 
+@pytest.mark.parametrize("step", [25, pytest.param(4, marks=pytest.mark.prove)])
 @pytest.mark.timeout(600)
-def test_commits_before_the_first_member_belong_to_its_history(spark, tmp_path, few, decided):
+def test_commits_before_the_first_member_belong_to_its_history(spark, tmp_path, few, decided, step):
     """And many runs leave few files."""
     out = tmp_path / "out"
     (life,) = [mine for one, mine in few.items() if mine.num_rows == 51]
@@ -204,7 +206,7 @@ def test_commits_before_the_first_member_belong_to_its_history(spark, tmp_path, 
     whole_life = pa.concat_tables([early, rest])
     partition = life["partition"][0].as_py()
     log = FedDecoded({})
-    for end in (2, *range(4, 54, 4), 54):
+    for end in (2, *range(4, 54, step), 54):
         log.rows[partition] = whole_life.slice(0, end)
         jobs.run(log, out, spark=spark, as_of=AS_OF)
         for name in NAMES:

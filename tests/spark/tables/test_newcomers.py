@@ -69,10 +69,13 @@ UNREADABLE = [*LIVING, {"key": KEY[:-1], "value": b"\x00\x03"}]
     [
         (True, LIVING, set()),
         pytest.param(False, LIVING, set(), marks=pytest.mark.prove),
-        (True, TRANSACTIONS, set()),
+        pytest.param(True, TRANSACTIONS, set(), marks=pytest.mark.prove),
         pytest.param(True, UNREADABLE, set(), marks=pytest.mark.prove),
         pytest.param(True, [*LIVING, removed("alone")], set(), marks=pytest.mark.prove),
-        (True, [commit("alone", 2), commit("new"), commit("gone", 2)], {"new", "gone"}),
+        pytest.param(
+            *(True, [commit("alone", 2), commit("new"), commit("gone", 2)], {"new", "gone"}),
+            marks=pytest.mark.prove,
+        ),
         pytest.param(
             *(True, [commit("alone", 2), epoch("members", 2)], {"members"}), marks=pytest.mark.prove
         ),

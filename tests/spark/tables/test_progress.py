@@ -119,6 +119,7 @@ def standings(monkeypatch):
     return found
 
 
+@pytest.mark.prove
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", [1])
 def test_cut_anywhere_they_are_the_whole(spark, tmp_path, recorded, standings, seed):
@@ -234,6 +235,7 @@ def test_a_log_that_was_cut_and_written_on(spark, tmp_path, few, standings):
     assert differences(told(out), whole(log, tmp_path / "whole", spark)) == {}
 
 
+@pytest.mark.prove
 @pytest.mark.timeout(900)
 def test_moments_before_what_is_kept_are_read_off_the_commits(spark, tmp_path, few):
     """A run for an earlier moment than the one before it, and samples of long ago."""
@@ -426,6 +428,7 @@ def test_many_runs_leave_few_files_and_the_same_rows(spark, tmp_path, few, monke
     assert differences(told(out), whole(log, tmp_path / "whole", spark)) == {}
 
 
+@pytest.mark.prove
 @pytest.mark.timeout(900)
 def test_the_past_is_what_lag_was_and_outlives_gold(spark, tmp_path, few, monkeypatch):
     """Also at samples of which `lag` has no row; whoever computes gold anew adds to what is there,

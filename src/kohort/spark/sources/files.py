@@ -58,6 +58,9 @@ class ReadOnlyFiles(DiskFiles):
     def open(self, path: str) -> ReadOnlyFile:
         return ReadOnlyFile(path)
 
+    def reopen(self, path: str) -> ReadOnlyFile:
+        return self.open(path)
+
 
 class Head(NamedTuple):
     """Where a batch stands in its file, and what its header says."""

@@ -170,5 +170,5 @@ def _encoded(holder: Holder) -> bytes:
 def _decoded_or_none(data: bytes) -> Holder | None:
     try:
         return msgspec.json.decode(data, type=Holder)
-    except msgspec.DecodeError:
+    except ValueError:  # of msgspec, or of text that is no UTF-8
         return None

@@ -249,7 +249,7 @@ def _told(answer: Any) -> _Told:
     """What an answer says; nothing where it is not one of WebHDFS."""
     try:
         return msgspec.json.decode(answer.content, type=_Told)
-    except msgspec.MsgspecError:
+    except ValueError:  # of msgspec, or of text that is no UTF-8
         return _Told()
 
 

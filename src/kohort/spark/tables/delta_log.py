@@ -210,7 +210,7 @@ def _all_of(state: State, changes: Mapping[str, bool]) -> Iterable[Action]:
 
 
 def commit_of(data: bytes) -> Commit:
-    """What a commit says. Raises msgspec.DecodeError where it is none."""
+    """What a commit says. Raises ValueError where it is none."""
     lines = [line for line in data.splitlines() if line.strip()]
     found = [msgspec.json.decode(line, type=_AnyLine) for line in lines]
     if _ENGINE in [_engine_or_none(line.commit_info) for line in found]:
@@ -224,7 +224,7 @@ def commit_of(data: bytes) -> Commit:
 def _engine_or_none(info: msgspec.Raw) -> object:
     try:
         return msgspec.json.decode(msgspec.json.decode(info, type=_Info).engine_info)
-    except msgspec.DecodeError:
+    except ValueError:  # of msgspec, or of text that is no UTF-8
         return None
 
 

@@ -15,7 +15,6 @@ from typing import NamedTuple
 from urllib.parse import quote
 from uuid import uuid4
 
-import msgspec
 import pyarrow as pa
 
 from kohort.spark.schemas import DECODED, END_OFFSETS, GOLD, PAST, Table
@@ -141,7 +140,7 @@ class DeltaLogs:
             name = f"{root}/{LOG}/{version:020}.json"
             try:
                 commits.append(commit_of(self._store.load(name)))
-            except (msgspec.DecodeError, RecursionError) as error:
+            except (ValueError, RecursionError) as error:
                 why = f"it is no commit of a Delta table ({error})"
                 raise self._refused(root, name, why) from error
             if commits[-1].metadata is not None:

@@ -339,7 +339,7 @@ def decode(directory: Folder, data: bytes) -> Manifest:
         )
     try:
         found = msgspec.json.decode(data, type=Manifest)
-    except msgspec.DecodeError as error:
+    except ValueError as error:
         raise TablesError(f"{path} is not a manifest of tables: {error}") from error
     for folder in (*found.paths(), *(retired.path for retired in found.retired)):
         if not layout.is_within(folder):  # a run removes what it has replaced
