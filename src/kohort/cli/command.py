@@ -160,7 +160,7 @@ def complain_of_missing(listings: "Listings") -> int:
         many = f"{len(indexes)} coordinators" if len(indexes) > 1 else "a coordinator"
         which = "partitions" if len(indexes) > 1 else "partition"
         where = f"{which} {runs(indexes)} of __consumer_offsets"
-        what = f"nobody leads {where}" if not why else f"{where}{why}"
+        what = f"nobody coordinates {where}" if not why else f"{where}{why}"
         complain(f"the groups of {many} are missing: {what}")
     if listings.unverified is not None:
         complain(listings.unverified.message)

@@ -20,12 +20,15 @@ WORDS = {
     "serve": ("run a broker with a real group coordinator", False),
     "produce": ("append the lines of stdin to a topic, a record for each", False),
     "consume": ("print the records of a topic as they come, until interrupted", False),
-    "groups": ("list, describe and delete consumer groups", True),
+    "groups": ("list, describe, configure and delete consumer groups", True),
     "topics": ("create, list, describe and delete topics", True),
     "pipeline": ("what happened to every consumer group, from the group log", True),
     "inspect": ("see what Kohort makes of things", True),
 }
-_RESET = "committed offsets cannot be reset or deleted yet"
+_RESET = (
+    "committed offsets cannot be reset or deleted yet, use kafka-consumer-groups.sh --reset-offsets"
+    " or AdminClient.alter_consumer_group_offsets of confluent-kafka"
+)
 _MEMBERS = "kohort groups describe GROUP shows members; they cannot be removed yet"
 ELSEWHERE = {
     "kohort": {
