@@ -179,7 +179,7 @@ class Asker:
         nothing of it now and then.
         """
         deadline = _now() + DECIDED_S
-        nodes = (await self._cluster.nodes(_deadline())).values()
+        nodes = list((await self._cluster.nodes(_deadline())).values())
         while nodes and _now() < deadline:
             ending = await asyncio.gather(*(self._is_ending(node, deadline) for node in nodes))
             nodes = [node for node, some in zip(nodes, ending, strict=True) if some]
@@ -188,7 +188,8 @@ class Asker:
 
     async def _is_ending(self, node: Node, deadline: float) -> bool:
         """Whether markers of decided transactions are on their way from this node."""
-        request = ListTransactionsRequest(state_filters=[state.value for state in DECIDED])
+        states = [state.value for state in DECIDED]
+        request = ListTransactionsRequest(state_filters=states, producer_id_filters=[])
         try:
             answer: ListTransactionsResponse = await self._cluster.ask(
                 node, request, deadline=deadline
