@@ -149,7 +149,7 @@ class World:
                 pass
             cluster.end_errand(outing)
             moved = True
-        wake = cluster.wake_at()
+        wake = cluster.wake
         due = wake is not None and wake <= self.now
         return moved or bool(self.ready) or cluster.has_more or due
 
@@ -183,7 +183,7 @@ class World:
         """Let time pass, stopping wherever the cluster wants to be woken, or when `until` holds."""
         end = self.now + ms
         while not until():
-            wake = self.cluster.wake_at()
+            wake = self.cluster.wake
             if wake is None or wake > end:
                 self.now = Millis(end)
                 self.settle()

@@ -33,6 +33,15 @@ class Giving:
         self.syncs, self.works = list(syncs), list(works)
         self.ended = []
         self.meters = SimpleNamespace(syncs=Durations())
+        self.errands = ()
+
+    @property
+    def durability(self):
+        return SimpleNamespace(dirty=self.syncs)
+
+    @property
+    def table(self):
+        return SimpleNamespace(has_work=bool(self.works))
 
     def begin_sync(self):
         given, self.syncs = self.syncs, []

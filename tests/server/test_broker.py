@@ -150,7 +150,7 @@ async def test_a_clock_that_is_set_back_after_a_stall_makes_nobody_late():
         broker.cluster.turn = lambda now, due: asked.append((now, due)) or turn(now, due)
 
         now = broker.schedule_turn()
-        broker._look_for_stall(now - 1000, now)
+        broker._stalled(now)
         ahead[0] = -200.0
         broker._sweep()
         broker._turn()

@@ -85,10 +85,14 @@ class Deadlines:
 
     def wake_at(self) -> Millis | None:
         """When to look again: never later than the earliest deadline, sometimes earlier."""
-        heap = self._heap
-        while heap and self._in_place(heap[0]) is None:
-            heappop(heap)
-        return heap[0][0] if heap else None
+        heap, deadlines = self._heap, self._deadlines
+        while heap:
+            at, place, key = heap[0]
+            deadline = deadlines.get(key)
+            if deadline is not None and deadline.place == place:
+                return at
+            heappop(heap)  # it has been left
+        return None
 
     def pop_due(self, now: Millis) -> tuple[Key, tuple[Any, ...]] | None:
         """The key and the details of the next deadline that has been met, or None. It is forgotten

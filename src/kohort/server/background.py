@@ -61,10 +61,13 @@ class Background:
         """Hand over what waits for a thread. True if work is done already: the cluster wants a turn
         for it.
         """
-        for durable in self._cluster.begin_sync():
-            self._sync_threads.submit(self._sync, durable)
-        done = self._begin_work()
-        self._begin_errands()
+        cluster = self._cluster
+        if cluster.durability.dirty:
+            for durable in cluster.begin_sync():
+                self._sync_threads.submit(self._sync, durable)
+        done = cluster.table.has_work and self._begin_work()
+        if cluster.errands:
+            self._begin_errands()
         return done
 
     def give_up(self) -> None:

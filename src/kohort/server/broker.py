@@ -80,7 +80,7 @@ class Broker:
         self._clock = self.surroundings.clock()
         self._background: Background | None = None
         self._strays = Strays()
-        self._ready: list[ClientProtocol] = []
+        self.ready: list[ClientProtocol] = []  # with answers that leave after the turn
         self._turn_wanted: Millis | None = None
         self._turn_queued = False  # for the end of this iteration of the loop
         self._turned_at = Millis(0)
@@ -103,7 +103,7 @@ class Broker:
         self._turned_at = self._clock()
         self._turn_wanted = None
         self._turn_queued = False
-        self._ready.clear()
+        self.ready.clear()
         self.stopped.clear()
         host, port = self.listen
         if not port and self.addresses:
@@ -268,7 +268,7 @@ class Broker:
     def idle(self) -> bool:
         """Whether nothing happens any more until a client asks for something or time passes."""
         busy = self.cluster is not None and self.cluster.busy
-        return not (busy or self._ready or self._turn_wanted is not None)
+        return not (busy or self.ready or self._turn_wanted is not None)
 
     def time_moved(self) -> None:
         """The clock was set forward on purpose, which is no stall: what is due is met at once."""
@@ -287,69 +287,63 @@ class Broker:
             if not self._turn_queued:
                 self._turn_queued = True
                 assert self._loop is not None
-                self._loop.call_soon(self._queued_turn)
+                self._loop.call_soon(self._turn, True)
         return wanted
 
-    def _queued_turn(self) -> None:
-        """The turn that somebody wanted, unless it was taken meanwhile. Only one is in the loop's
-        queue, so that the sockets are read between that one and the next.
+    def _turn(self, queued: bool = False) -> None:  # noqa: FBT001, FBT002  (the loop calls it)
+        """Take a turn. One that was `queued` is the one that somebody wanted, unless it was taken
+        meanwhile. Only one is in the loop's queue, so that the sockets are read between that one
+        and the next.
         """
-        self._turn_queued = False
-        if self._turn_wanted is not None:
-            self._turn()
-
-    def _turn(self) -> None:
         wanted, self._turn_wanted = self._turn_wanted, None
+        if queued:
+            self._turn_queued = False
+            if wanted is None:
+                return
         cluster, background = self.cluster, self._background
         if cluster is None or background is None:
             return
-        now = self._clock()
-        if wanted is not None:
-            self._look_for_stall(wanted, now)
-        if self._timer is not None:  # a client woke us first: that timer comes too late as well
-            self._look_for_stall(self._timer_at, now)
+        now = wanted if queued and wanted is not None else self._clock()
+        if wanted is not None and now - wanted > STALL_MS:
+            self._stalled(now)
+        if self._timer is not None and now - self._timer_at > STALL_MS:
+            self._stalled(now)  # a client woke us first: that timer comes too late as well
         done = False
         try:
             cluster.turn(now, due=min(self._held_at, now) if now < self._hold_until else now)
             self._turned_at = now
-            self._flush()
+            try:
+                for protocol in self.ready:  # nobody becomes so meanwhile
+                    protocol.flush()
+            finally:
+                self.ready.clear()
             if self.sockets.starved:
                 self.sockets.feed_starved()
             done = background.begin()
         finally:  # a fault of ours in the middle takes nobody else's turn
             # A change that changed nothing is answered at once, and its request may go on.
-            if done or self._ready or cluster.scheduler.waiting:
+            if done or self.ready or cluster.scheduler.waiting:
                 self.schedule_turn()
-            self._arm(cluster, now)
+            at = cluster.wake
+            if at is not None and (self._timer is None or at < self._timer_at):
+                self._arm(at, now)
 
-    def _look_for_stall(self, wanted: Millis, now: Millis) -> None:
+    def _stalled(self, now: Millis) -> None:
         """Before any deadline is met after a stall, read what clients sent meanwhile. The process
         stood still, not they. It may have done so since its last turn.
         """
-        if now - wanted > STALL_MS:
-            if now >= self._hold_until:
-                self._held_at = self._turned_at
-            self._hold_until = Millis(now + HOLD_MS)
+        if now >= self._hold_until:
+            self._held_at = self._turned_at
+        self._hold_until = Millis(now + HOLD_MS)
 
-    def ready(self, protocol: ClientProtocol) -> None:
-        """A client has answers to fetch: they leave after the turn, in one write."""
-        self._ready.append(protocol)
-
-    def _flush(self) -> None:
-        """Send the answers that are ready."""
-        ready, self._ready = self._ready, []
-        for protocol in ready:
-            protocol.flush()
-
-    def _arm(self, cluster: Cluster, now: Millis) -> None:
+    def _arm(self, at: Millis, now: Millis) -> None:
         """Have a turn taken when the cluster wants one. A timer that is set too early stays: moving
         it at every turn would cost more than waking up in vain.
         """
-        at = cluster.wake_at()
-        if at is not None and now < self._hold_until:
+        if now < self._hold_until:
             at = max(at, self._hold_until)
-        if at is None or (self._timer is not None and self._timer_at <= at):
-            return
+            if self._timer is not None and self._timer_at <= at:
+                return
         if self._timer is not None:
             self._timer.cancel()
         assert self._loop is not None
@@ -359,7 +353,9 @@ class Broker:
 
     def _turn_by_timer(self) -> None:
         self._timer = None
-        self._look_for_stall(self._timer_at, self._clock())
+        now = self._clock()
+        if now - self._timer_at > STALL_MS:
+            self._stalled(now)
         self.schedule_turn()
 
     def _sweep(self) -> None:

@@ -1,6 +1,6 @@
 """What the nodes of one process share: topics, partitions, shards, and their turns.
 
-No sockets and no clock: `turn(now)` takes what has arrived as one batch, and `wake_at` says when to
+No sockets and no clock: `turn(now)` takes what has arrived as one batch, and `wake` says when to
 come again. `begin_sync` hands out logs that must be synced, and `end_sync` takes them back;
 `begin_work` and `end_work` do this for longer work on the disk, `begin_errand` and `end_errand` for
 what machines want to know. `broker.py` is the asyncio side;
@@ -49,7 +49,7 @@ from kohort.server.placement import NOBODY, Endpoint, Placement
 from kohort.server.reading import Readings
 from kohort.server.scheduler import Over, Scheduler
 from kohort.server.tokens import Token
-from kohort.server.waiting import Parked, Waiting
+from kohort.server.waiting import Answer, Parked, Waiting, Watched
 from kohort.terms import Millis, Offset, PartitionIndex
 
 START_LOGS = 1000  # opened before the first request is answered; the rest while others are
@@ -102,9 +102,9 @@ class Cluster:
         self.durability = Durability(synced=config.log_sync != "none")
         self.now = Millis(0)  # of the last turn or write
         self._due = Millis(0)  # of the last turn
-        self._wake: Millis | None = None
+        self.wake: Millis | None = None  # when `turn` must be called at the latest
         self._loader = Loader(self.scheduler, self.meters.loads, lambda: self.now, self._turn_next)
-        self._errands: deque[Outing] = deque()
+        self.errands: deque[Outing] = deque()  # that `begin_errand` has to give
         self._errands_out = 0
         self._note_synced_at = Millis(0)
         self.not_made = NotMade()
@@ -188,7 +188,7 @@ class Cluster:
     @property
     def busy(self) -> bool:
         """Whether something is under way that ends by itself, without time and without requests."""
-        under_way = self.scheduler.waiting or self._errands or self._errands_out
+        under_way = self.scheduler.waiting or self.errands or self._errands_out
         return bool(under_way or self.durability.busy or self.table.busy)
 
     @property
@@ -389,12 +389,25 @@ class Cluster:
     def _readable(self, partition: Partition) -> None:
         """Consumers may read more of a partition than before: wake the fetches that wait for it."""
         size_bytes = partition.take_unread()
-        if self.waiting:
+        if self.waiting.fetches:
             key = partition.topic.name, partition.index
             if partition.topic.name in HOSTED:
                 size_bytes = ANYTHING  # what a machine writes is not counted
             for parked in self.waiting.arrived(key, size_bytes):
                 self.resume(parked, self.now)
+
+    def park(
+        self,
+        token: Token,
+        answer: Answer,
+        keys: Iterable[Watched],
+        *,
+        missing_bytes: int,
+        deadline: Millis,
+    ) -> None:
+        """Have a fetch wait until so much has arrived; see `Waiting.park`."""
+        self.waiting.park(token, answer, keys, missing_bytes=missing_bytes, deadline=deadline)
+        self._wake_by(deadline)
 
     def resume(self, parked: Parked, now: Millis) -> None:
         """Answer a fetch whose time is over, or for which enough has arrived."""
@@ -454,7 +467,7 @@ class Cluster:
         """
         self.now = now
         self._due = due = now if due is None else due
-        if self._wake is not None and self._wake <= due:
+        if self.wake is not None and self.wake <= due:
             self._wake_up(due)
         if self.scheduler.waiting:
             self.meters.turns.add(*self.scheduler.run_round())
@@ -465,7 +478,21 @@ class Cluster:
         """Have a machine handle what has arrived for it; true while there is more."""
         driver = hosted.driver
         driver.turn(self.now, self._due, over)
-        self._after_turn(hosted)
+        end = driver.log.end
+        if driver.durable < end:
+            hosted.await_sync()
+            self.durability.wrote(hosted)
+        else:
+            hosted.durable(end)
+        if self.waiting.fetches and hosted.partition.high_watermark == end:
+            self._readable(hosted.partition)
+        if driver.loading is not None:
+            self._loader.load(driver)
+        while driver.errands:
+            self.errands.append(Outing(driver, driver.errands.popleft()))
+        wake = driver.wake_at()
+        if wake is not None and (self.wake is None or wake < self.wake):
+            self.wake = wake
         return driver.has_more
 
     @property
@@ -480,12 +507,13 @@ class Cluster:
         self.waiting.clock_jumped(by_ms)
         self._housekeeping.clock_jumped(by_ms)
         self._note_synced_at = Millis(self._note_synced_at + by_ms)
-        self._wake = Millis(0)
+        self.wake = Millis(0)
 
     def _wake_up(self, due: Millis) -> None:
         for parked in self.waiting.due(due):
             self.resume(parked, due)
-        self._wake = None
+        self.wake = None
+        self._wake_by(self.waiting.wake_at())
         for driver in self._hosted:
             wake = driver.wake_at()
             if wake is not None and wake <= due:
@@ -493,29 +521,9 @@ class Cluster:
             else:
                 self._wake_by(wake)
 
-    def _after_turn(self, hosted: Hosted) -> None:
-        driver = hosted.driver
-        if driver.waits_for_sync:
-            hosted.await_sync()
-            self.durability.wrote(hosted)
-        else:
-            hosted.durable(driver.log.end)
-        if self.waiting and hosted.partition.high_watermark == driver.log.end:
-            self._readable(hosted.partition)
-        if driver.is_being_read:
-            self._loader.load(driver)
-        while driver.errands:
-            self._errands.append(Outing(driver, driver.errands.popleft()))
-        self._wake_by(driver.wake_at())
-
     def _wake_by(self, at: Millis | None) -> None:
-        if at is not None and (self._wake is None or at < self._wake):
-            self._wake = at
-
-    def wake_at(self) -> Millis | None:
-        """When `turn` must be called at the latest."""
-        self._wake_by(self.waiting.wake_at())
-        return self._wake
+        if at is not None and (self.wake is None or at < self.wake):
+            self.wake = at
 
     def begin_sync(self) -> list[Durable]:
         """Hand out those whose logs must be synced now. Sync each of them, on any thread, and give
@@ -545,10 +553,10 @@ class Cluster:
         """What a machine wants done beside the loop, for a thread to `step` until there is no more
         of it; None when there is nothing. Give it back to `end_errand`.
         """
-        if not self._errands:
+        if not self.errands:
             return None
         self._errands_out += 1
-        return self._errands.popleft()
+        return self.errands.popleft()
 
     def end_errand(self, outing: Outing) -> None:
         """Its machine takes the outcome in the next turn."""

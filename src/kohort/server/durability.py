@@ -56,7 +56,7 @@ class Durability:
 
     def __init__(self, *, synced: bool) -> None:
         self._synced = synced
-        self._dirty: dict[Durable, None] = {}
+        self.dirty: dict[Durable, None] = {}  # these hold more than is durable
         self._in_sync: dict[Durable, None] = {}
         self._held: dict[Durable, deque[tuple[Offset, _Held]]] = {}
         self._leaving: dict[Durable, Callable[[], None]] = {}
@@ -64,12 +64,12 @@ class Durability:
     @property
     def busy(self) -> bool:
         """Whether a sync is under way, or must be begun."""
-        return bool(self._dirty or self._in_sync)
+        return bool(self.dirty or self._in_sync)
 
     def wrote(self, durable: Durable) -> None:
         """Its log holds more than is durable."""
         if self._synced:
-            self._dirty[durable] = None
+            self.dirty[durable] = None
         else:
             self._reached(durable, durable.log.end)
 
@@ -77,7 +77,7 @@ class Durability:
         """Answer when what the logs of these hold now is durable."""
         held = _Held(token, response)
         for durable in behind:
-            if durable in self._dirty or durable in self._in_sync:
+            if durable in self.dirty or durable in self._in_sync:
                 held.missing += 1
                 self._held.setdefault(durable, deque()).append((durable.log.end, held))
         if not held.missing:
@@ -85,7 +85,7 @@ class Durability:
 
     def forget(self, durable: Durable, leave: Callable[[], None]) -> None:
         """Nothing waits for its log any longer. `leave` is called once no sync uses that."""
-        self._dirty.pop(durable, None)
+        self.dirty.pop(durable, None)
         self._release(durable, None)
         if durable in self._in_sync:
             self._leaving[durable] = leave
@@ -96,11 +96,11 @@ class Durability:
         """Those whose logs must be synced now, in the order in which they were written to. None of
         them is handed out again before its `end`.
         """
-        if not self._dirty:
+        if not self.dirty:
             return []
-        ready = [durable for durable in self._dirty if durable not in self._in_sync]
+        ready = [durable for durable in self.dirty if durable not in self._in_sync]
         for durable in ready:
-            del self._dirty[durable]
+            del self.dirty[durable]
             self._in_sync[durable] = None
         return ready
 
@@ -111,7 +111,7 @@ class Durability:
         if leave is not None:
             leave()
         elif isinstance(outcome, Broken):
-            self._dirty.pop(durable, None)
+            self.dirty.pop(durable, None)
             durable.lost(outcome)
             for _, held in self._held.pop(durable, ()):
                 held.token.fail(outcome)

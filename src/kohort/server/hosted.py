@@ -4,6 +4,7 @@ HOSTED is the list. The cluster gives each partition of these topics a driver wh
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from kohort.assignors import Assign
@@ -95,15 +96,11 @@ class Hosted:
         self.driver = driver
         self.partition = partition
         self.log = driver.log
-        self._turn = turn
+        self.run: Callable[[Over], bool] = partial(turn, self)  # the driver takes a turn
         self._scheduler = scheduler
         self._meters = meters
         self.had_ns = NEW
         self._parked_ns = 0  # since when answers wait for the log
-
-    def run(self, over: Over) -> bool:
-        """The driver takes a turn."""
-        return self._turn(self, over)
 
     def await_sync(self) -> None:
         """Its answers wait until the log is durable."""
@@ -114,7 +111,8 @@ class Hosted:
         if self._parked_ns:
             self._meters.parked.add(perf_counter_ns() - self._parked_ns)
             self._parked_ns = 0
-        self.partition.durable(end)
+        if self.partition.high_watermark != end:
+            self.partition.durable(end)
         for reply in self.driver.synced(end):
             reply.token.answer(reply.response)
 

@@ -137,6 +137,18 @@ class PartitionTable:
             return bool(self._changes or self._unsettled.due)
         return bool(self._changes or self._to_open)
 
+    @property
+    def has_work(self) -> bool:
+        """Whether `begin` has something to do. It is asked behind every turn."""
+        if self._work is not None:
+            return False
+        if self._changes or self._to_open or self._note_synced or self._catalog.deleting:
+            return True
+        if self._unsettled is not None and self._unsettled.due:
+            return True
+        open_files = self._logs.open_files
+        return bool(self.starts.waiting or (open_files is not None and open_files.nameless))
+
     def _synced(self) -> dict[Place, Offset]:
         return {place: partition.log.synced for place, partition in self.open.items()}
 

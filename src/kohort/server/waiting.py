@@ -46,15 +46,15 @@ class Waiting:
 
     def __init__(self) -> None:
         self._watching: dict[Watched, dict[Parked, None]] = {}
-        self._by_token: dict[Token, Parked] = {}
+        self.fetches: dict[Token, Parked] = {}  # all of them, by their tokens
         self._deadlines: list[tuple[Millis, int, Parked]] = []
         self._parked = 0
 
     def __len__(self) -> int:
-        return len(self._by_token)
+        return len(self.fetches)
 
     def __iter__(self) -> Iterator[Parked]:
-        return iter(self._by_token.values())
+        return iter(self.fetches.values())
 
     def park(
         self,
@@ -67,7 +67,7 @@ class Waiting:
     ) -> None:
         """Keep an answer until `missing_bytes` have arrived under `keys`, at most to `deadline`."""
         parked = Parked(token, answer, list(dict.fromkeys(keys)), missing_bytes, deadline)
-        self._by_token[token] = parked
+        self.fetches[token] = parked
         for key in parked.keys:
             self._watching.setdefault(key, {})[parked] = None
         self._parked += 1  # keeps the order of equal deadlines
@@ -122,14 +122,14 @@ class Waiting:
 
     def cancel(self, token: Token) -> None:
         """Forget a fetch whose client has gone."""
-        parked = self._by_token.get(token)
+        parked = self.fetches.get(token)
         if parked is not None:
             self._forget(parked)
 
     def _forget(self, parked: Parked) -> None:
         parked.done = True
-        del self._by_token[parked.token]
-        if len(self._deadlines) > 2 * len(self._by_token) + _STALE_MAX:
+        del self.fetches[parked.token]
+        if len(self._deadlines) > 2 * len(self.fetches) + _STALE_MAX:
             self._deadlines = [deadline for deadline in self._deadlines if not deadline[2].done]
             heapify(self._deadlines)
         for key in parked.keys:

@@ -97,7 +97,7 @@ class Stage:
         end = self._clock() + ms
         while True:
             await self._settle()
-            wake = None if self._broker.cluster is None else self._broker.cluster.wake_at()
+            wake = None if self._broker.cluster is None else self._broker.cluster.wake
             if wake is None or wake > end:
                 break
             self._clock.forward(max(wake - self._clock(), 0))

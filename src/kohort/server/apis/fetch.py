@@ -70,7 +70,7 @@ def fetch(node: Node, call: Call[FetchRequest], now: Millis) -> FetchResponse | 
         or not reading.watched
     ):
         return reading.answer(response)
-    node.cluster.waiting.park(
+    node.cluster.park(
         call.token,
         reading.answer_now,
         reading.watched,

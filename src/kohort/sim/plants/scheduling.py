@@ -40,8 +40,8 @@ def turns_in_a_row() -> Iterator[None]:
     """The next turn does not wait for what has arrived."""
     turn = broker.Broker._turn  # noqa: SLF001
 
-    def turns(self: broker.Broker) -> None:
-        turn(self)
+    def turns(self: broker.Broker, queued: bool = False) -> None:  # noqa: FBT001, FBT002
+        turn(self, queued)
         while self.cluster is not None and self.cluster.has_more:
             turn(self)
 
