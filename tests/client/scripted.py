@@ -153,22 +153,20 @@ class Scripted:
                     return
 
     async def _answer(self, node: Node, frame: bytes, writer: asyncio.StreamWriter) -> bool:
-        head = peek(frame)
-        api = APIS[head.api_key]
+        key, version, correlation_id = peek(frame)
+        api = APIS[key]
         offered = node.offered[api.name]
-        if head.api_version not in offered:
-            assert api.name == "ApiVersions", f"{api.name} v{head.api_version} is not offered"
+        if version not in offered:
+            assert api.name == "ApiVersions", f"{api.name} v{version} is not offered"
             refused = ApiVersionsResponse(
                 error_code=35,
                 api_keys=[ApiVersion(api_key=18, min_version=0, max_version=offered.last)],
             )
-            writer.write(encode_response(head.correlation_id, encode(refused, 0), flexible=False))
+            writer.write(encode_response(correlation_id, encode(refused, 0), flexible=False))
             return True
-        flexible = api.flexible(head.api_version)
+        flexible = api.flexible(version)
         _, start = decode_request_header(frame, flexible=flexible)
-        asked = Asked(
-            node.id, decode(api.request, head.api_version, frame, start), head.api_version
-        )
+        asked = Asked(node.id, decode(api.request, version, frame, start), version)
         self.asked.append(asked)
         answer = self.answers[api.request](asked)
         if inspect.isawaitable(answer):
@@ -176,9 +174,9 @@ class Scripted:
         if answer is CLOSE:
             return False
         if answer is not None:
-            body = encode(answer, head.api_version)
+            body = encode(answer, version)
             tagged = flexible and api.name != "ApiVersions"
-            writer.write(encode_response(head.correlation_id, body, flexible=tagged))
+            writer.write(encode_response(correlation_id, body, flexible=tagged))
         return True
 
     def _api_versions(self, asked: Asked) -> ApiVersionsResponse:

@@ -52,15 +52,13 @@ class Host:
         self.world = World()
         self.cluster = self.world.cluster
         self.sockets = Sockets(BrokerConfig(**settings), Told())
+        self.ready = []
 
     def now(self):
         return self.world.now
 
     def door(self, node):
         return self.world.doors[node]
-
-    def ready(self, protocol):
-        pass
 
     def schedule_turn(self):
         pass

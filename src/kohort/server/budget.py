@@ -15,9 +15,6 @@ class Budget:
         """What is left, below 0 when the limit is passed."""
         return self.limit - self.used
 
-    def give(self, size: int) -> None:
-        self.used -= size
-
 
 class RequestMemory(Budget):
     """The bytes of requests that have come and are not answered yet, whole or not.

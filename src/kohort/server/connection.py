@@ -30,7 +30,9 @@ class Encoded(tuple[bytes, ...]):
 
 
 class Slot:
-    """A request's place in the line of its connection. `parts` is its answer, once there is one."""
+    """A request's place in the line of its connection, which it takes at the end. `parts` is its
+    answer, once there is one.
+    """
 
     __slots__ = ("connection", "correlation_id", "encode", "flexible", "parts", "size")
 
@@ -48,6 +50,7 @@ class Slot:
         self.flexible = flexible
         self.parts: tuple[bytes, ...] | None = None
         self.size = 0  # of the answer
+        connection.slots.append(self)
 
     def answer(self, response: Any) -> None:
         if response.__class__ is Encoded:  # no call: every answer passes here
@@ -108,7 +111,11 @@ class Connection:
         self.host = "/" + host
         self.client = Client("", self.host)
         self.authenticated = True  # a listener without SASL authenticates nobody
-        self.head = b""  # what followed the correlation id last time: it seldom changes
+        # What followed the correlation id last time, which seldom changes; whether that was the
+        # header of a flexible request, and where its body began.
+        self.head = b""
+        self.head_flexible: bool | None = None
+        self.body = 0
         self.closed = False
         self.unread = False  # the client does not read its answers: it gets no more of them
         self.busy = False  # the last request waits for another client
@@ -127,17 +134,12 @@ class Connection:
         return not self.slots and not self.intake.frames
 
     @property
-    def crowded(self) -> bool:
-        """Whether so much is waiting that reading should pause."""
-        return len(self.slots) > PENDING_ANSWERS_MAX or self.intake.crowded
-
-    @property
     def finished(self) -> bool:
         """Whether it must be closed: it has failed, and all that can be answered is answered."""
         return self.error is not None and not self.slots and not self.intake.frames
 
     def receive(self, data: bytes) -> None:
-        """Take bytes as they came; `go_on` handles them. Look at `crowded` afterwards."""
+        """Take bytes as they came; `go_on` handles them. Look at `intake.crowded` afterwards."""
         if self.error is None:
             try:
                 self.intake.feed(data)
@@ -166,26 +168,20 @@ class Connection:
             self.fail(error)
         return False
 
-    def slot(self, correlation_id: int, encode: Callable[[Any], bytes], *, flexible: bool) -> Slot:
-        slot = Slot(self, correlation_id, encode, flexible=flexible)
-        self.slots.append(slot)
-        return slot
-
     def put(self, data: bytes) -> None:
         """An answer that is ready at once. There must be no unanswered request in front of it."""
         self._done.append(data)
-        self._tell_ready()
+        if not self._ready:
+            self._ready = True
+            self._call_ready()
 
     def answered(self, slot: Slot) -> None:
         """One of the requests has its answer."""
         if not (self.closed or self._failed):
             self._answers.used += slot.size
-            self._tell_ready()
-
-    def _tell_ready(self) -> None:
-        if not self._ready:
-            self._ready = True
-            self._call_ready()
+            if not self._ready:
+                self._ready = True
+                self._call_ready()
 
     def output(self) -> list[bytes]:
         """The answers that may leave, in pieces: those with no unanswered request in front."""
@@ -193,7 +189,7 @@ class Connection:
         slots = self.slots
         out, self._done = self._done, []
         while slots and (parts := slots[0].parts) is not None:
-            self._answers.give(slots.popleft().size)
+            self._answers.used -= slots.popleft().size
             out += parts
         if not slots:
             self.busy = False
@@ -206,7 +202,9 @@ class Connection:
         self.error = self.error or error
         self._failed = True
         self._forget()
-        self._tell_ready()
+        if not self._ready:
+            self._ready = True
+            self._call_ready()
 
     def close(self) -> None:
         """Drop what is left; answers that come later are dropped too."""
@@ -214,6 +212,6 @@ class Connection:
         self._forget()
 
     def _forget(self) -> None:
-        self._answers.give(sum(slot.size for slot in self.slots))
+        self._answers.used -= sum(slot.size for slot in self.slots)
         self.slots.clear()
         self.intake.clear()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode, WireError
-from kohort.server.connection import Connection
+from kohort.server.connection import Connection, Slot
 from kohort.server.heartbeats import Heartbeats
 from kohort.server.meters import UNSUPPORTED, Meters, RequestMeter, metered
 from kohort.server.node import Node
@@ -32,6 +32,7 @@ from kohort.wire.schema import Versions
 
 API_VERSIONS = 18
 HEARTBEAT = 68  # ConsumerGroupHeartbeat
+LONGEST_KEPT_HEAD = 1024  # of a connection, in bytes: a client id, and nearly never tags
 
 BEFORE_AUTHENTICATION = frozenset({API_VERSIONS})  # SASL's own requests join it with SASL
 
@@ -116,11 +117,12 @@ class Door:
             raise WireError(f"{APIS[key].name} before authentication")
         if connection.slots and not entry.route.pipelined:
             return False
-        request, refusal = _read(connection, frame, entry, version)
-        if len(frame) > entry.limit.most and refusal is None:  # an element takes a byte at least
+        size = len(frame)
+        request, refusal = _read(connection, frame, size, entry, version)
+        if size > entry.limit.most and refusal is None:  # an element takes a byte at least
             refusal = check_elements(request, entry.limit)
         entry.meter.count += 1
-        slot = connection.slot(correlation_id, entry.encode, flexible=entry.flexible_answer)
+        slot = Slot(connection, correlation_id, entry.encode, flexible=entry.flexible_answer)
         if refusal is not None:
             slot.answer(request.refused(refusal))
             return True
@@ -160,12 +162,12 @@ class Door:
         meter = self.node.cluster.meters.of(key, UNSUPPORTED)
         meter.count += 1
         meter.failed(ErrorCode.UNSUPPORTED_VERSION)
-        slot = connection.slot(correlation_id, encoder(ApiVersionsResponse, 0), flexible=False)
+        slot = Slot(connection, correlation_id, encoder(ApiVersionsResponse, 0), flexible=False)
         slot.answer(response)
 
 
 def _read(
-    connection: Connection, frame: bytes, entry: _Entry, version: int
+    connection: Connection, frame: bytes, size: int, entry: _Entry, version: int
 ) -> tuple[Any, ApiError | None]:
     """The request, and the reason to refuse it, where its texts are longer than a record allows.
     Raises WireError for bytes that are no such request.
@@ -175,15 +177,15 @@ def _read(
     try:
         request, end = entry.decode(frame, start)
     except UnicodeDecodeError as error:
-        request, end = decode(entry.request, version, frame, start, entry.most), len(frame)
+        request, end = decode(entry.request, version, frame, start, entry.most), size
         refusal = f"a text of the request is not UTF-8: {error.reason} at {error.start}"
     except HOSTILE as error:
         raise WireError(f"not a {entry.request.__name__} v{version}: {error}") from error
-    if end > len(frame):
+    if end > size:
         raise WireError(f"a {entry.request.__name__} v{version} that ends too early")
     if not entry.route.keeps_texts:
         return request, None
-    if refusal or len(frame) > LONGEST_STRING:
+    if refusal or size > LONGEST_STRING:
         refusal = empty_long_texts(request) or refusal
     if len(connection.client.id) > LONGEST_STRING // 4:
         refusal = refusal or too_long("the client id", connection.client.id)
@@ -192,16 +194,15 @@ def _read(
 
 def _body(connection: Connection, frame: bytes, *, flexible: bool) -> int:
     """Where the body of a request starts. The client id is nearly always the last one's."""
-    head = connection.head
-    if (
-        head
-        and frame.startswith(head, 8)
-        and len(head) == (3 if flexible else 2) + len(connection.client.id)
-    ):
-        return 8 + len(head)
+    if flexible is connection.head_flexible and frame.startswith(connection.head, 8):
+        return connection.body
     header, start = decode_request_header(frame, flexible=flexible)
     client_id, client = header.client_id or "", connection.client
     if client_id != client.id:  # else the object stays: calls of one client keep their order
         connection.client = Client(client_id, client.host, client.principal)
-    connection.head = frame[8:start] if header.client_id and header.client_id.isascii() else b""
+    if start <= LONGEST_KEPT_HEAD:
+        connection.head, connection.head_flexible = frame[8:start], flexible
+        connection.body = start
+    else:
+        connection.head_flexible = None
     return start

@@ -54,7 +54,7 @@ class Intake:
         for frame in frames:
             size = len(frame)
             if size > LONGEST_PLAIN_REQUEST:
-                check_size(peek(frame).api_key, size)
+                check_size(peek(frame)[0], size)
             self.frames.append(frame)
             self._waiting_bytes += size + FRAME_BYTES
         if reader.rest or self._waiting_bytes > UNCOUNTED_BYTES or self.held:

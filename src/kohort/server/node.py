@@ -41,9 +41,16 @@ class Node:
         """The shard of a group, for somebody who wants something of it. Raises ApiError as
         `driver_of` does, and first of all when the client may not.
         """
-        if not self.cluster.may(client, operation, GROUP, group_id):
+        cluster = self.cluster
+        if not cluster.may(client, operation, GROUP, group_id):
             raise refusal(GROUP)
-        return self.driver_of(group_id)
+        placement = cluster.placement
+        if len(placement.node_ids) > 1:
+            return self.driver_of(group_id)
+        driver = cluster.drivers.get(placement.shard_of(group_id))
+        if driver is None:
+            raise self._not_open(group_id)
+        return driver
 
     def driver_of(self, group_id: GroupId) -> Driver:
         """The shard of a group. Raises ApiError where it is elsewhere or not open."""
@@ -52,20 +59,26 @@ class Node:
             raise ApiError(
                 ErrorCode.NOT_COORDINATOR, f"this broker does not coordinate the group {group_id!r}"
             )
-        return self.driver_anywhere(group_id)
+        driver = self.cluster.drivers.get(placement.shard_of(group_id))
+        if driver is None:
+            raise self._not_open(group_id)
+        return driver
 
     def driver_anywhere(self, group_id: GroupId) -> Driver:
         """The shard of a group, whichever node coordinates it: its settings may be asked of any.
         Raises ApiError where it is not open.
         """
-        shard = self.cluster.placement.shard_of(group_id)
-        driver = self.cluster.drivers.get(shard)
+        driver = self.cluster.drivers.get(self.cluster.placement.shard_of(group_id))
         if driver is None:
-            raise ApiError(
-                ErrorCode.COORDINATOR_NOT_AVAILABLE,
-                f"the log of group {group_id!r} is partition {shard}, which is not open",
-            )
+            raise self._not_open(group_id)
         return driver
+
+    def _not_open(self, group_id: GroupId) -> ApiError:
+        shard = self.cluster.placement.shard_of(group_id)
+        return ApiError(
+            ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            f"the log of group {group_id!r} is partition {shard}, which is not open",
+        )
 
     def transactor_of(self, transactional_id: str) -> TransactionDriver:
         """The machine of a transactional id. Raises ApiError where it is elsewhere or not open."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from functools import partial
 from traceback import format_exception
 from typing import Protocol, cast
 
@@ -28,11 +29,12 @@ class Host(Protocol):
     """The broker, as its sockets need it."""
 
     sockets: "Sockets"
+    ready: "list[ClientProtocol]"
+    """Those that have answers to fetch: they leave after the turn, in one write."""
 
     @property
     def cluster(self) -> Cluster | None: ...
     def door(self, node: int) -> Door: ...
-    def ready(self, protocol: "ClientProtocol") -> None: ...
     def schedule_turn(self) -> Millis: ...
 
 
@@ -167,7 +169,7 @@ class ClientProtocol(asyncio.Protocol):
             self._host.door(self.node),
             host,
             cluster.config.socket_request_max_bytes,
-            lambda: self._host.ready(self),
+            partial(self._host.ready.append, self),
             self._host.sockets.memory,
         )
 
@@ -183,7 +185,7 @@ class ClientProtocol(asyncio.Protocol):
             scheduler.enter(self)
         if connection.error is not None and connection.finished:
             self.end()
-        if connection.crowded and self._transport is not None:
+        if connection.intake.crowded and self._transport is not None:
             self._transport.pause_reading()
             if connection.intake.starved:
                 self._host.sockets.starved[self] = None
@@ -224,14 +226,15 @@ class ClientProtocol(asyncio.Protocol):
             else:
                 self._traffic.sent_bytes += sum(map(len, parts))
                 self._transport.writelines(parts)
-            self._count_unsent(self._transport.get_write_buffer_size())
+            unsent = self._transport.get_write_buffer_size()
+            if unsent != self._unsent:
+                self._count_unsent(unsent)
         return bool(parts)
 
     def _count_unsent(self, size: int) -> None:
         """Count the answers that the client has not read yet against the budget of all."""
-        if size != self._unsent:
-            self._host.sockets.memory.answers.used += size - self._unsent
-            self._unsent = size
+        self._host.sockets.memory.answers.used += size - self._unsent
+        self._unsent = size
 
     @property
     def intake(self) -> Intake | None:
@@ -241,7 +244,7 @@ class ClientProtocol(asyncio.Protocol):
     def readable(self) -> bool:
         """Whether nothing but its client keeps it from sending more."""
         connection = self._connection
-        return connection is not None and not (connection.crowded or connection.unread)
+        return connection is not None and not (connection.intake.crowded or connection.unread)
 
     def read_on(self, now: float) -> None:
         """There is room for what this connection waits to send."""
@@ -263,7 +266,7 @@ class ClientProtocol(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        if not (connection.crowded or connection.unread):
+        if not (connection.intake.crowded or connection.unread):
             transport.resume_reading()
 
     def pause_writing(self) -> None:

@@ -1,7 +1,6 @@
 """Frames: four bytes of size, a header, a body; the same, however the stream is cut."""
 
 from struct import Struct
-from typing import NamedTuple
 
 from kohort.errors import WireError
 from kohort.wire.codec import decode_from, encode
@@ -96,19 +95,14 @@ class FrameReader:
         return frames
 
 
-class Peek(NamedTuple):
-    """The part of a request header that all versions begin with."""
-
-    api_key: int
-    api_version: int
-    correlation_id: int
-
-
-def peek(frame: bytes) -> Peek:
-    """Key, version and correlation id of a request. Raises WireError where these are missing."""
-    if len(frame) < 8:
-        raise WireError(f"a request of {len(frame)} bytes, expected at least 8")
-    return Peek(*_FIXED.unpack_from(frame, 0))
+def peek(frame: bytes) -> tuple[int, int, int]:
+    """API key, version and correlation id of a request: what all versions of its header begin with.
+    Raises WireError where these are missing.
+    """
+    if len(frame) < _FIXED.size:
+        raise WireError(f"a request of {len(frame)} bytes, expected at least {_FIXED.size}")
+    key, version, correlation_id = _FIXED.unpack_from(frame)
+    return key, version, correlation_id
 
 
 def decode_request_header(frame: bytes, *, flexible: bool) -> tuple[RequestHeader, int]:

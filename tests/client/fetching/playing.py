@@ -163,15 +163,15 @@ class Cast(Scripted):
     # Fetches
 
     async def _answer(self, node: Scene, frame: bytes, writer: asyncio.StreamWriter) -> bool:
-        head = frames.peek(frame)
-        if head.api_key != FetchRequest.api_key:
+        key, version, correlation_id = frames.peek(frame)
+        if key != FetchRequest.api_key:
             return await super()._answer(node, frame, writer)
-        flexible = APIS[head.api_key].flexible(head.api_version)
+        flexible = APIS[key].flexible(version)
         _, start = decode_request_header(frame, flexible=flexible)
-        request = decode(FetchRequest, head.api_version, frame, start)
-        asked = Asked(node.id, request, head.api_version)
+        request = decode(FetchRequest, version, frame, start)
+        asked = Asked(node.id, request, version)
         self.asked.append(asked)
-        task = asyncio.create_task(self._fetch(asked, head.correlation_id, writer))
+        task = asyncio.create_task(self._fetch(asked, correlation_id, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return True

@@ -101,11 +101,11 @@ def describe_groups(node: Node, call: Call[DescribeGroupsRequest]) -> None:
         return DescribeGroupsRequest(groups=ids)
 
     def shown(part: Any) -> Any:
-        if request.include_authorized_operations:
-            _add_operations(node, call.client, part.groups)
+        _add_operations(node, call.client, part.groups)
         return part
 
-    _split(node, call, DESCRIBE, request.groups, DESCRIBED_AT_ONCE, narrowed, "groups", shown)
+    change = shown if request.include_authorized_operations else None
+    _split(node, call, DESCRIBE, request.groups, DESCRIBED_AT_ONCE, narrowed, "groups", change)
 
 
 def describe_consumer_groups(node: Node, call: Call[ConsumerGroupDescribeRequest]) -> None:
@@ -169,7 +169,7 @@ def _split(
     at_once: int,
     narrowed: Callable[[list[str]], Any],
     array: str,
-    shown: Callable[[Any], Any] = lambda part: part,
+    shown: Callable[[Any], Any] | None = None,
 ) -> None:
     """Ask each group's shard, a slice of the groups at a time, so that others are served in
     between. `array` is the field of an answer with the groups; `shown` changes a shard's answer.
@@ -178,6 +178,13 @@ def _split(
     that is named again and again is answered once.
     """
     ids = list(dict.fromkeys(ids))
+    cluster, client, version = node.cluster, call.client, call.version
+    if len(ids) == 1:
+        driver = _driver_or_refusal(node, client, operation, ids[0])
+        if not isinstance(driver, ApiError):
+            token = call.token if shown is None else Mapped(call.token, shown)
+            cluster.submit(driver, Call(token, narrowed(ids), version, client))
+            return
     parts = slices(ids, at_once)
     answer = PiecewiseAnswer(node, call, array)
 
@@ -193,15 +200,17 @@ def _split(
         by_driver: dict[Driver, list[str]] = {}
         refused: list[tuple[str, ApiError]] = []
         for group_id in parts[number]:
-            try:
-                driver = node.driver_for(call.client, operation, GroupId(group_id))
+            driver = _driver_or_refusal(node, client, operation, group_id)
+            if isinstance(driver, ApiError):
+                refused.append((group_id, driver))
+            else:
                 by_driver.setdefault(driver, []).append(group_id)
-            except ApiError as error:
-                refused.append((group_id, error.without_frames()))
         gather = Gather(token, len(by_driver) + len(refused), add)
         for index, (driver, own) in enumerate(by_driver.items()):
-            part = Mapped(gather.part(index), shown)
-            node.cluster.submit(driver, Call(part, narrowed(own), call.version, call.client))
+            part: Token = gather.part(index)
+            if shown is not None:
+                part = Mapped(part, shown)
+            cluster.submit(driver, Call(part, narrowed(own), version, client))
         for index, (group_id, reason) in enumerate(refused, len(by_driver)):
             gather.part(index).answer(narrowed([group_id]).refused(reason))
 
@@ -209,4 +218,14 @@ def _split(
         ask(call.token, 0)
         return
     gone = has_gone(call) if operation is DESCRIBE else never
-    one_after_the_other(node.cluster.scheduler, call.token, len(parts), ask, whole, gone)
+    one_after_the_other(cluster.scheduler, call.token, len(parts), ask, whole, gone)
+
+
+def _driver_or_refusal(
+    node: Node, client: Client, operation: Operation, group_id: str
+) -> Driver | ApiError:
+    """The shard of a group, or why the client gets no answer of it."""
+    try:
+        return node.driver_for(client, operation, GroupId(group_id))
+    except ApiError as error:
+        return error.without_frames()

@@ -9,7 +9,7 @@ from kohort.coordinator.effects import Call, Client
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import DESCRIBE, TOPIC
-from kohort.server.apis.named_topics import TOPIC_IDS_FROM, name_topics, why_not
+from kohort.server.apis.named_topics import TOPIC_IDS_FROM, name_topics
 from kohort.server.hosted import Driver
 from kohort.server.node import Node
 from kohort.server.pace import Pace
@@ -27,9 +27,6 @@ from kohort.wire.messages.offset_fetch import (
 AT_ONCE = 2000  # groups, topics and partitions
 PIECED_WITH_AN_ELEMENT = 16  # elements that are put into a part, which is little work
 EVERYTHING = 200  # what a group counts for that is asked for all of its partitions
-
-# Offsets of a topic that is gone are told by its name, so long as they are kept.
-_REFUSED_HERE = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
 def fetch_offsets(node: Node, call: Call[OffsetFetchRequest]) -> None:
@@ -308,25 +305,29 @@ def _refused_partitions(
 
 def _take_refused(node: Node, call: Call[OffsetFetchRequest]) -> None:
     """Topics that the client may not describe are not asked for; nor are ids that nobody knows.
-    They are refused behind the others. Who asks for all topics is shown those he may see.
+    They are refused behind the others. Offsets of a topic that is gone are told by its name, so
+    long as they are kept. Who asks for all topics is shown those he may see.
     """
     by_id = call.version >= TOPIC_IDS_FROM
-    topics = node.cluster.topics
-    refused: dict[int, list[Any]] = {}
+    topics, may = node.cluster.topics, node.cluster.may
+    refused: dict[int, dict[int, Any]] = {}  # by the topic that is asked for
     for index, group in enumerate(call.request.groups):
         if group.topics is None:
-            refused[index] = []
+            refused[index] = {}
             continue
         if by_id:
             name_topics(group.topics, topics)
-        kept = []
         for topic in group.topics:
-            code = why_not(node, call.client, DESCRIBE, topic, by_id=by_id)
-            if code in _REFUSED_HERE:
-                refused.setdefault(index, []).append(_refused_topic(topic, code))
+            if by_id and topic.name not in topics.by_name:
+                code = ErrorCode.UNKNOWN_TOPIC_ID  # whether an id exists is no secret
+            elif may(call.client, DESCRIBE, TOPIC, topic.name):
+                continue
             else:
-                kept.append(topic)
-        group.topics = kept
+                code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            refused.setdefault(index, {})[id(topic)] = _refused_topic(topic, code)
+        if index in refused:
+            gone = refused[index]
+            group.topics = [topic for topic in group.topics if id(topic) not in gone]
     if by_id or refused:
         everything = [group.topics is None for group in call.request.groups]
         client = call.client  # the call would hold its token, and that this function
@@ -338,7 +339,7 @@ def _take_refused(node: Node, call: Call[OffsetFetchRequest]) -> None:
                 if by_id:
                     _put_ids(topics, group)
                 if not group.error_code:
-                    group.topics += refused.get(index, ())
+                    group.topics += refused.get(index, {}).values()
             return response
 
         call.token = Mapped(call.token, whole)

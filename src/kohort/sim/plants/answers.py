@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-from kohort.server import broker, budget, connection, durability
+from kohort.server import broker, connection, durability
 from kohort.sim.plants.instead import instead
 
 
@@ -36,12 +36,16 @@ def overtake() -> Iterator[None]:
 
 def keep_bytes() -> Iterator[None]:
     """Of large answers a part is never given back."""
-    give = budget.Budget.give
+    output = connection.Connection.output
 
-    def too_little(self: budget.Budget, size: int) -> None:
-        give(self, min(size, 400))
+    def too_little(self: connection.Connection) -> list[bytes]:
+        counted = self._answers
+        before = counted.used
+        parts = output(self)
+        counted.used += max(before - counted.used - 400, 0)
+        return parts
 
-    with instead(budget.Budget, "give", too_little):
+    with instead(connection.Connection, "output", too_little):
         yield
 
 
