@@ -87,26 +87,19 @@ class PartitionDriver(Generic[M]):
         self._out: dict[tuple[Any, ...], Errand] = {}
         self.machine = self._made()
         self._done: deque[tuple[Errand, Any]] = deque()
-        self._loading: Iterator[int] | None = None
+        self.loading: Iterator[int] | None = None  # what `load_some` goes on with
         self._retry_at: Millis | None = None
         self._room_asked_at: Millis | None = None  # when to see whether the log has room again
         self._held: list[Call[Any]] = []  # until then
         self._started_at = Millis(0)
         self._half_started = False  # it has not written what a start writes
-        self._durable = log.end
+        self.durable = log.end  # up to here
         self._lost = False
         self._unread = False  # the log cannot be read, and will not be until somebody has mended it
 
     @property
     def active(self) -> bool:
         return self.condition is Condition.ACTIVE
-
-    @property
-    def is_being_read(self) -> bool:
-        """Whether `load_some` has something to do. It has not between `resign`, or a failure, and
-        the next `start_loading`.
-        """
-        return self._loading is not None
 
     @property
     def waiting(self) -> int:
@@ -117,11 +110,6 @@ class PartitionDriver(Generic[M]):
     def parked(self) -> int:
         """How many replies wait for the log."""
         return len(self._parked)
-
-    @property
-    def waits_for_sync(self) -> bool:
-        """Whether the log holds more than is durable."""
-        return self._durable < self.log.end
 
     def submit(self, call: Call[Any]) -> None:
         """Take a call for the next turn. A machine that cannot serve it refuses it at once."""
@@ -167,7 +155,7 @@ class PartitionDriver(Generic[M]):
         if self._backlog.size:
             self._backlog.add(calls)
             calls = self._backlog.take(AT_ONCE)
-        turn = Turn(self.machine, self.log.end, self.limit_bytes())
+        turn = Turn(self.machine, self.log.end, self.limit_bytes)
         try:
             if self._room_asked_at is not None and not self._has_room(now):
                 calls = self._refuse_writes(calls)
@@ -177,7 +165,9 @@ class PartitionDriver(Generic[M]):
                 self._refuse_all(calls, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "there is room")
                 return
             else:
-                self._do_due(turn, now if due is None else due, over)
+                wake, due = self.machine.wake_at(), now if due is None else due
+                if wake is not None and wake <= due:
+                    self._do_due(turn, due, over)
                 if self._chores:
                     self._do_chore(turn)
                 if self._done:
@@ -192,7 +182,8 @@ class PartitionDriver(Generic[M]):
         except Exception as error:  # noqa: BLE001  (whatever it is, the state is not to be trusted)
             self._fail(calls, ErrorCode.UNKNOWN_SERVER_ERROR, error, now)
         else:
-            self._send_out(turn.steps)
+            if turn.errands:
+                self._send_out(turn.errands)
             for line in self.machine.told(calls, turn.steps):
                 self._observe.info(line)
 
@@ -225,7 +216,7 @@ class PartitionDriver(Generic[M]):
 
     def synced(self, durable: Offset) -> list[Reply]:
         """The replies that are now safe to send, in the order of their calls."""
-        self._durable = durable
+        self.durable = durable
         released: list[Reply] = []
         parked = self._parked
         while parked and parked[0][0] <= durable:
@@ -239,7 +230,7 @@ class PartitionDriver(Generic[M]):
         self._lost = True
         lost = [reply for _, reply in self._parked]
         self._parked.clear()
-        self._durable = self.log.end  # nothing waits for it any more
+        self.durable = self.log.end  # nothing waits for it any more
         self._fail([], ErrorCode.NOT_COORDINATOR, error, Millis(0))
         return lost
 
@@ -258,7 +249,7 @@ class PartitionDriver(Generic[M]):
         if self._lost:
             return
         self._begin_anew()
-        self._loading = load(self.log, self.machine)
+        self.loading = load(self.log, self.machine)
 
     def _begin_anew(self) -> None:
         """A machine that knows nothing, unless the log is lost."""
@@ -271,7 +262,7 @@ class PartitionDriver(Generic[M]):
         self.errands.clear()
         self._out.clear()
         self._done.clear()
-        self._loading = None
+        self.loading = None
 
     def _made(self) -> M:
         machine = self._new_machine()
@@ -283,18 +274,18 @@ class PartitionDriver(Generic[M]):
 
         A log that cannot be read leaves the machine FAILED, unless another try may help.
         """
-        if self._loading is None:
+        if self.loading is None:
             return False
         read = 0
         try:
-            for count in self._loading:
+            for count in self.loading:
                 read += count
                 if read >= records:
                     return True
-            self._loading = None
+            self.loading = None
             self._start(now)
         except Exception as error:  # noqa: BLE001  (a half-read machine must never become active)
-            self._loading = None
+            self.loading = None
             self.condition = Condition.FAILED
             # A disk that has refused a read may give it later; damage stays.
             again = isinstance(error, StorageError) or isinstance(error.__cause__, OSError)
@@ -311,7 +302,7 @@ class PartitionDriver(Generic[M]):
         """Serve from now on. The records of the start are written first, or in the next turns; if
         the log has no room, when the machine is loaded once more.
         """
-        turn = Turn(self.machine, self.log.end, self.limit_bytes())
+        turn = Turn(self.machine, self.log.end, self.limit_bytes)
         follows = self.machine.start(now)
         first = next(follows, None)
         self._half_started = (
@@ -328,7 +319,7 @@ class PartitionDriver(Generic[M]):
                 return
         self.condition = Condition.ACTIVE
         self._started_at = now
-        self._send_out(turn.steps)
+        self._send_out(turn.errands)
         if turn.steps:
             for line in self.machine.told((), turn.steps):
                 self._observe.info(line)
@@ -339,9 +330,6 @@ class PartitionDriver(Generic[M]):
 
     def _do_due(self, turn: Turn, due: Millis, over: Callable[[], bool]) -> None:
         """Meet deadlines. One that fails is reported and put off; the others are met."""
-        wake = self.machine.wake_at()
-        if wake is None or wake > due:
-            return
         steps = self.machine.tick(due)
         while True:
             effects = _NOTHING
@@ -389,13 +377,12 @@ class PartitionDriver(Generic[M]):
             turn.take(effects, entries)
             self._warn(effects)
 
-    def _send_out(self, steps: Iterable[Effects]) -> None:
+    def _send_out(self, errands: Iterable[Errand]) -> None:
         """Hand out what steps have asked for, unless it is being done already."""
-        for step in steps:
-            for errand in step.errands:
-                if errand.key not in self._out:
-                    self._out[errand.key] = errand
-                    self.errands.append(errand)
+        for errand in errands:
+            if errand.key not in self._out:
+                self._out[errand.key] = errand
+                self.errands.append(errand)
 
     def _has_room(self, now: Millis) -> bool:
         """Whether the log, which has refused a write, takes one again; asked once a second."""
@@ -441,7 +428,7 @@ class PartitionDriver(Generic[M]):
                 effects = _NOTHING
                 try:
                     effects = ask(call, now)
-                    entries = encoded(effects)
+                    entries = encoded(effects) if effects.records or effects.notes else []
                 except Exception as error:  # noqa: BLE001  (it is this call's alone)
                     effects, entries = self._refused(call, effects, self._refusal(call, error)), []
                 take(effects, entries)
@@ -491,12 +478,14 @@ class PartitionDriver(Generic[M]):
                 yield Reply(reply.token, waiting.request.refused(error))
 
     def _write(self, turn: Turn, now: Millis) -> None:
-        try:
-            # All or none: what stays of a refused turn would count once it is read again.
-            end = self.log.append_all(turn.batches(now))
-        except Broken:
-            self._lost = True  # the log refuses everything from now on
-            raise
+        end = self.log.end
+        if turn.batches:
+            try:
+                # All or none: what stays of a refused turn would count once it is read again.
+                end = self.log.append_all(turn.packed(now))
+            except Broken:
+                self._lost = True  # the log refuses everything from now on
+                raise
         if end != turn.end:
             raise Broken(f"{self.name} ends at {end}, its machine at {turn.end}")
         for step in turn.steps:
@@ -537,7 +526,7 @@ class PartitionDriver(Generic[M]):
             f"{INTERNAL if ours else ''}{self.name} has failed, {refused} calls are refused"
             f"{': ' if self._lost else LOADED_AGAIN}{type(error).__name__}: {error}"
         )
-        self._loading = None
+        self.loading = None
         if self._lost:
             self.condition, self._retry_at = Condition.FAILED, None
         else:

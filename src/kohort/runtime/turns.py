@@ -4,7 +4,9 @@ A batch has one producer and is small enough for a reader of the log. A larger s
 two records; its answer waits for all of them.
 """
 
-from kohort.coordinator.effects import Conversion, Effects, Marker, Producer
+from collections.abc import Callable
+
+from kohort.coordinator.effects import Conversion, Effects, Errand, Marker, Producer
 from kohort.errors import ApiError, ErrorCode
 from kohort.runtime.machine import Headers, Machine
 from kohort.terms import Millis
@@ -69,13 +71,15 @@ _FULL = _Batch(None, None)  # has room for nothing, and stands before the first 
 class Turn:
     """Steps in their order; `end` is the offset that the next record will have."""
 
-    def __init__(self, machine: Machine, end: int, limit_bytes: int) -> None:
+    def __init__(self, machine: Machine, end: int, limit_bytes: Callable[[], int]) -> None:
         self.steps: list[Effects] = []
         self.end = end
+        self.errands: list[Errand] = []  # that the steps have asked for
         self._machine = machine
-        self._room = limit_bytes - batch.HEADER_SIZE  # for the records of a batch
+        self._limit_bytes = limit_bytes
+        self._room = 0  # for the records of a batch
         self._size = 0  # of the step that was encoded last, at most
-        self._batches: list[_Batch] = []
+        self.batches: list[_Batch] = []  # to be appended, in order
         self._open = _FULL  # the batch that the next step of its producer goes into
         self._left = -1  # room in it
 
@@ -83,8 +87,9 @@ class Turn:
         """The records of a step as bytes, for `take`. Raises whatever keeps one of them from being
         written, before any of them is true.
         """
-        encode, overhead = self._machine.encode, batch.RECORD_SIZE
         entries: list[Entry] = []
+        self._room = self._limit_bytes() - batch.HEADER_SIZE
+        encode, overhead = self._machine.encode, batch.RECORD_SIZE
         size = 0
         for record in effects.records:
             plain = key, value = encode(record)
@@ -124,6 +129,8 @@ class Turn:
     def take(self, effects: Effects, entries: list[Entry]) -> None:
         """Make the last encoded step true, and keep what it writes."""
         self.steps.append(effects)
+        if effects.errands:
+            self.errands += effects.errands
         producer = effects.producer
         if entries:
             replay = self._machine.replay
@@ -149,18 +156,18 @@ class Turn:
         if effects.marker is not None:
             assert producer is not None
             self._machine.replay_marker(producer, commit=effects.marker.commit)
-            self._batches.append(_Batch(producer, effects.marker))
+            self.batches.append(_Batch(producer, effects.marker))
             self._left = -1
             self.end += 1
 
-    def batches(self, now: Millis) -> list[tuple[bytes, int]]:
+    def packed(self, now: Millis) -> list[tuple[bytes, int]]:
         """Each batch to append, in order, and how many offsets it takes."""
-        return [batch.packed(now) for batch in self._batches]
+        return [batch.packed(now) for batch in self.batches]
 
     def _begin(self, producer: Producer | None) -> _Batch:
         self._open = _Batch(producer, None)
         self._left = self._room
-        self._batches.append(self._open)
+        self.batches.append(self._open)
         return self._open
 
     def _split(self, entries: list[Entry], producer: Producer | None) -> None:
