@@ -19,6 +19,7 @@ from kohort.wire.messages.consumer_group_heartbeat import (
 
 PAUSE_S = 0.005
 PATIENCE_S = 120.0
+KEPT = 10_000  # waits: of about a minute
 
 
 class Bystander:
@@ -27,6 +28,8 @@ class Bystander:
     def __init__(self, context: Any) -> None:
         self._longest = context.Value(c_double, 0.0)
         self._beats = context.Value(c_int, 0)
+        self._waits = context.Array(c_double, KEPT, lock=False)
+        self._begun = 0  # the beat
 
     def run(self, address: tuple[str, int]) -> None:
         """The process."""
@@ -39,6 +42,7 @@ class Bystander:
                 waited = time.perf_counter() - begun
                 with self._longest.get_lock():
                     self._longest.value = max(self._longest.value, waited)
+                self._waits[self._beats.value % KEPT] = waited
                 self._beats.value += 1
                 time.sleep(PAUSE_S)
 
@@ -46,6 +50,7 @@ class Bystander:
         """Forget what was."""
         self.rest()
         self._longest.value = 0.0
+        self._begun = self._beats.value
 
     def rest(self) -> None:
         """Return once it has been answered twice from now on: a wait that is under way counts."""
@@ -60,6 +65,14 @@ class Bystander:
         """Its longest wait since `begin`."""
         self.rest()
         return float(self._longest.value)
+
+    def p99_s(self) -> float:
+        """Of 100 waits since `begin` one is longer; of the last ones, where these are many."""
+        self.rest()
+        count = min(self._beats.value - self._begun, KEPT)
+        last = self._beats.value
+        waits = sorted(self._waits[number % KEPT] for number in range(last - count, last))
+        return waits[int(0.99 * (len(waits) - 1))]
 
 
 def _beat(talk: Talk, epoch: int) -> int:
