@@ -61,6 +61,17 @@ class Desk:
         return [batch.header_at(data) for data in self.log.read(self.log.start, 1 << 30)]
 
 
+def test_an_answer_does_not_depend_on_what_is_told_of_it() -> None:
+    class Silent(Counter):
+        def told(self, calls: Any, steps: Any) -> Iterator[str]:
+            raise ZeroDivisionError("a bug")
+
+    desk = Desk(machine=Silent)
+    assert desk.ask(Add("a", 1)) is not None
+    assert desk.machine.counts == {"a": 1}
+    assert "a bug" in desk.told.errors[-1]
+
+
 def test_what_a_step_writes_is_true_for_the_next_and_answered_when_durable() -> None:
     """K40-32, K848-027."""
     desk = Desk()

@@ -5,15 +5,18 @@ import contextlib
 import time
 
 import pytest
-from tests.client.joining import commit, coordinator
+from tests.client.joining import commit, coordinator, soon
 from tests.client.scripted import asynchronous
 
 from kohort import AdminClient, Broker, BrokerConfig, NewTopic
 from kohort.errors import KohortError
+from kohort.server.broker import HOLD_MS, SWEEP_SECONDS
 from kohort.server.clock import Clock
-from kohort.server.scheduler import CLIENTS, NEW
+from kohort.server.scheduler import BACKGROUND, CLIENTS, NEW
 from kohort.server.surroundings import Surroundings
+from kohort.wire.messages.heartbeat import HeartbeatRequest
 from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kohort.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 CONFIG = BrokerConfig(group_initial_rebalance_delay_ms=0)
 
@@ -248,3 +251,116 @@ async def test_the_sockets_are_read_between_two_turns_however_many_have_come_bac
             await asyncio.sleep(0)
         assert len(turns) <= 11, "one in each iteration of the loop"
         broker.cluster.turn = turn
+
+
+class Stall:
+    """Time that passes at once, as for a process that was frozen."""
+
+    def __init__(self, monkeypatch):
+        self.ahead = 0.0
+        steady = time.monotonic
+        self.now = lambda: steady() + self.ahead
+        monkeypatch.setattr(asyncio.get_running_loop(), "time", self.now, raising=False)
+        self.around = Surroundings(clock=lambda: Clock(self.now, self.now))
+
+
+def test_who_has_sent_a_heartbeat_before_a_stall_is_no_late_member(monkeypatch):
+    """The process was frozen between the request and its turn: the session was renewed from before
+    the stall on, and was over behind it.
+    """
+
+    async def play():
+        stall = Stall(monkeypatch)
+        async with (
+            Broker(CONFIG, surroundings=stall.around) as broker,
+            coordinator(broker.bootstrap, "g") as connection,
+        ):
+            member_id, generation = await joined(connection)
+            heartbeat = HeartbeatRequest(
+                group_id="g", generation_id=generation, member_id=member_id
+            )
+            submit = broker.cluster.submit
+
+            def freeze(driver, call):
+                submit(driver, call)
+                stall.ahead += 60.0
+
+            monkeypatch.setattr(broker.cluster, "submit", freeze)
+            first = await connection.ask(heartbeat, deadline=stall.now() + 1000)
+            monkeypatch.setattr(broker.cluster, "submit", submit)
+            await asyncio.sleep(2 * HOLD_MS / 1000)
+            second = await connection.ask(heartbeat, deadline=stall.now() + 1000)
+            return first.error_code, second.error_code
+
+    assert asyncio.run(play()) == (0, 0)
+
+
+async def joined(connection):
+    """The id and the generation of a classic member at rest."""
+    join = JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=45_000,
+        rebalance_timeout_ms=45_000,
+        member_id="",
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+    )
+    first = await connection.ask(join, deadline=soon())
+    join.member_id = first.member_id
+    answer = await connection.ask(join, deadline=soon())
+    assert answer.error_code == 0
+    sync = SyncGroupRequest(
+        group_id="g",
+        generation_id=answer.generation_id,
+        member_id=answer.member_id,
+        protocol_type="consumer",
+        protocol_name="range",
+        assignments=[SyncGroupRequestAssignment(member_id=answer.member_id, assignment=b"x")],
+    )
+    assert (await connection.ask(sync, deadline=soon())).error_code == 0
+    return answer.member_id, answer.generation_id
+
+
+@asynchronous
+async def test_what_was_written_is_synced_though_the_turn_fails(tmp_path):
+    """Its answer came with the next sweep, five seconds later."""
+
+    class Fails:
+        line, had_ns = BACKGROUND, NEW
+
+        def run(self, _over):
+            raise ZeroDivisionError("a bug")
+
+    asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+    async with Broker(CONFIG, data_dir=tmp_path / "data") as broker:
+        await commit_once(broker.bootstrap, 1)
+        submit = broker.cluster.submit
+
+        def fail_as_well(driver, call):
+            submit(driver, call)
+            broker.cluster.scheduler.enter(Fails())
+
+        async with coordinator(broker.bootstrap, "g") as connection:
+            broker.cluster.submit = fail_as_well
+            begun = time.monotonic()
+            assert await commit(connection, "g", {("t", 0): 2}) == [0]
+            assert time.monotonic() - begun < SWEEP_SECONDS / 2
+
+
+@asynchronous
+async def test_answers_that_cannot_be_sent_hold_back_nobody_elses():
+    class Fails:
+        broken = None
+
+        def flush(self):
+            raise ZeroDivisionError("a bug")
+
+        def break_off(self, error):
+            self.broken = error
+
+    fails = Fails()
+    async with Broker(CONFIG) as broker:
+        await commit_once(broker.bootstrap, 1)
+        broker.ready.append(fails)
+        assert await committed(broker.bootstrap) == {("t", 0): 1}
+    assert isinstance(fails.broken, ZeroDivisionError)

@@ -105,6 +105,20 @@ def test_a_round_ends_with_the_share_of_its_line_and_the_rest_keep_their_places(
     assert world.round() == [*names[in_a_round:], *names[: 2 * in_a_round - 30]]
 
 
+def test_who_has_entered_again_keeps_its_place_though_its_slice_fails(world):
+    def fail():
+        world.scheduler.enter(work)
+        raise ZeroDivisionError("a bug")
+
+    work = world.enter("a", 2)
+    work.then = fail
+    with pytest.raises(ZeroDivisionError):
+        world.round()
+    assert work in world.scheduler.waiting
+    work.then = lambda: None
+    assert world.round() == ["a"]
+
+
 def test_who_waits_keeps_its_place_however_often_it_enters(world):
     last = [world.enter(name, 25) for name in "abc"][-1]
     for _ in range(3):

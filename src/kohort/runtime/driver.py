@@ -87,13 +87,13 @@ class PartitionDriver(Generic[M]):
         self._out: dict[tuple[Any, ...], Errand] = {}
         self.machine = self._made()
         self._done: deque[tuple[Errand, Any]] = deque()
-        self.loading: Iterator[int] | None = None  # what `load_some` goes on with
+        self.loading: Iterator[int] | None = None  # the steps that `load_some` goes on with
         self._retry_at: Millis | None = None
         self._room_asked_at: Millis | None = None  # when to see whether the log has room again
         self._held: list[Call[Any]] = []  # until then
         self._started_at = Millis(0)
         self._half_started = False  # it has not written what a start writes
-        self.durable = log.end  # up to here
+        self.durable = log.end  # the offset up to which the log is on the disk
         self._lost = False
         self._unread = False  # the log cannot be read, and will not be until somebody has mended it
 
@@ -184,8 +184,15 @@ class PartitionDriver(Generic[M]):
         else:
             if turn.errands:
                 self._send_out(turn.errands)
-            for line in self.machine.told(calls, turn.steps):
+            self._tell(calls, turn.steps)
+
+    def _tell(self, calls: Iterable[Call[Any]], steps: Iterable[Effects]) -> None:
+        """Tell what has happened. The answers do not depend on it."""
+        try:
+            for line in self.machine.told(calls, steps):
                 self._observe.info(line)
+        except Exception as error:  # noqa: BLE001  (what has happened is written already)
+            self._tell_failure("to tell what has happened", error)
 
     def clock_jumped(self, by_ms: int) -> None:
         """The clock has jumped forward or back by this much."""
@@ -321,8 +328,7 @@ class PartitionDriver(Generic[M]):
         self._started_at = now
         self._send_out(turn.errands)
         if turn.steps:
-            for line in self.machine.told((), turn.steps):
-                self._observe.info(line)
+            self._tell((), turn.steps)
 
     def _warn(self, step: Effects) -> None:
         for line in step.warnings:

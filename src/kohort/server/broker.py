@@ -280,7 +280,9 @@ class Broker:
         self._turn()
 
     def schedule_turn(self) -> Millis:
-        """Have a turn taken at the end of this iteration of the loop. The time of the iteration."""
+        """Have a turn taken once the sockets that are ready have been read. The time at which it
+        was wanted first.
+        """
         wanted = self._turn_wanted
         if wanted is None:
             wanted = self._turn_wanted = self._clock()
@@ -291,9 +293,9 @@ class Broker:
         return wanted
 
     def _turn(self, queued: bool = False) -> None:  # noqa: FBT001, FBT002  (the loop calls it)
-        """Take a turn. One that was `queued` is the one that somebody wanted, unless it was taken
-        meanwhile. Only one is in the loop's queue, so that the sockets are read between that one
-        and the next.
+        """Take a turn. The loop calls a `queued` one, and nothing is to be done if that turn was
+        taken meanwhile. Only one is in the loop's queue, so that the sockets are read between that
+        one and the next.
         """
         wanted, self._turn_wanted = self._turn_wanted, None
         if queued:
@@ -303,26 +305,27 @@ class Broker:
         cluster, background = self.cluster, self._background
         if cluster is None or background is None:
             return
-        now = wanted if queued and wanted is not None else self._clock()
+        now = self._clock()  # again: the process may have stood still since the turn was wanted
         if wanted is not None and now - wanted > STALL_MS:
             self._stalled(now)
         if self._timer is not None and now - self._timer_at > STALL_MS:
             self._stalled(now)  # a client woke us first: that timer comes too late as well
-        done = False
+        again = True  # unless all goes well: a fault of ours takes nobody else's turn
         try:
             cluster.turn(now, due=min(self._held_at, now) if now < self._hold_until else now)
             self._turned_at = now
-            try:
-                for protocol in self.ready:  # nobody becomes so meanwhile
+            for protocol in self.ready:  # `flush` makes nobody ready
+                try:
                     protocol.flush()
-            finally:
-                self.ready.clear()
+                except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's)
+                    protocol.break_off(error)
+            self.ready.clear()
             if self.sockets.starved:
                 self.sockets.feed_starved()
-            done = background.begin()
-        finally:  # a fault of ours in the middle takes nobody else's turn
+            again = background.begin()
+        finally:
             # A change that changed nothing is answered at once, and its request may go on.
-            if done or self.ready or cluster.scheduler.waiting:
+            if again or self.ready or cluster.scheduler.waiting:
                 self.schedule_turn()
             at = cluster.wake
             if at is not None and (self._timer is None or at < self._timer_at):

@@ -33,8 +33,8 @@ CLIENTS_BUSY_NS = 1_000_000  # the same while machines are behind
 BACKGROUND_NS = 2_000_000  # of a round
 ARRIVAL_NS = 1_000_000  # of one client that runs as it arrives
 SAVED_NS = 20_000_000
-"""What one has saved up at most who asks for less than the others get, and what one slice costs at
-most: a process that stood still for seconds is nobody's fault.
+"""The most that a runnable saves up by asking for less than the others get. A slice is never
+charged more either: a process that stood still for seconds is nobody's fault.
 """
 
 NEW = 1 << 62
@@ -54,7 +54,7 @@ class Runnable(Protocol):
 
     line: int
     had_ns: int
-    """What it has had, in the time of its line; NEW at first. The scheduler alone changes it."""
+    """What it has had, in the time of its line. NEW at first; then only the scheduler sets it."""
 
     def run(self, over: Over) -> bool:
         """Go on until there is nothing more to do, or the slice is over. True while there is more:
@@ -71,7 +71,7 @@ class _Line:
         self.slice_ns = slice_ns
         self.heap: list[tuple[int, int, Runnable]] = []
         self.entered = 0  # how often somebody has entered
-        self.level_ns = 0  # what the one has had who was served last: nobody comes with less
+        self.level_ns = 0  # `had_ns` of the runnable that was served last: nobody comes with less
 
 
 class Scheduler:
@@ -159,16 +159,16 @@ class Scheduler:
             self._running, self._again = runnable, False
             more = False
             try:
-                more = runnable.run(self.over) or self._again
+                more = runnable.run(self.over)
             finally:
                 self._running = None
-                if not more:
+                begun, now = now, self._stopwatch()
+                taken_ns = now - begun
+                had_ns += taken_ns if taken_ns < SAVED_NS else SAVED_NS  # noqa: FURB136
+                runnable.had_ns = had_ns
+                if more or self._again:
+                    line.entered += 1
+                    heappush(heap, (had_ns, line.entered, runnable))
+                else:
                     self.waiting.remove(runnable)
-            begun, now = now, self._stopwatch()
-            taken_ns = now - begun
-            had_ns += taken_ns if taken_ns < SAVED_NS else SAVED_NS  # noqa: FURB136  (as above)
-            runnable.had_ns = had_ns
-            if more:
-                line.entered += 1
-                heappush(heap, (had_ns, line.entered, runnable))
         return now

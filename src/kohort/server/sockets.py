@@ -327,6 +327,12 @@ class ClientProtocol(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def break_off(self, error: Exception) -> None:
+        """Its answers cannot be sent, which should not happen: drop it."""
+        if self._connection is not None:
+            self._tell_end(self._connection.host, error)
+        self.drop()
+
     def end(self) -> None:
         """Close it: bytes that are no request have come, and all before them is answered."""
         connection, transport = self._connection, self._transport
