@@ -476,7 +476,8 @@ class Cluster:
 
     def _take_turn(self, hosted: Hosted, over: Over) -> bool:
         """Have a machine handle what has arrived for it; true while there is more."""
-        driver = hosted.driver
+        driver, partition = hosted.driver, hosted.partition
+        readable = partition.high_watermark
         driver.turn(self.now, self._due, over)
         end = driver.log.end
         if driver.durable < end:
@@ -484,8 +485,8 @@ class Cluster:
             self.durability.wrote(hosted)
         else:
             hosted.durable(end)
-        if self.waiting.fetches and hosted.partition.high_watermark == end:
-            self._readable(hosted.partition)
+        if partition.high_watermark != readable:
+            self._readable(partition)
         if driver.loading is not None:
             self._loader.load(driver)
         while driver.errands:

@@ -12,6 +12,12 @@ from kohort.wire.messages.create_topics import (
 )
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from kohort.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kohort.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
 
 def request(*wanted, wait=0, least=1, most=1 << 20, each=1 << 20, isolation=0, **more):
@@ -274,6 +280,27 @@ def test_the_log_of_the_groups_can_be_read(desk):
     answer = desk.ask(request(("__consumer_offsets", 0, 0)), 12)
 
     assert found(answer) == {("__consumer_offsets", 0): (0, [])}
+
+
+@pytest.mark.parametrize("sync", ["group", "none"])
+def test_who_waits_for_the_log_of_the_groups_is_not_answered_by_those_who_only_ask(sync):
+    """Each turn of that shard answered it with nothing, whatever it was ready to wait for."""
+    desk = Desk(log_sync=sync)
+    desk.create()
+    shard = desk.cluster.placement.shard_of("g")
+    end = desk.cluster.partition("__consumer_offsets", shard).log.end
+    desk.another()
+    wanted = request(("__consumer_offsets", shard, end), wait=9000)
+    parked = desk.send(wanted, 12, node=1)
+    desk.settle()
+    groups = [OffsetFetchRequestGroup(group_id="g", topics=None)]
+    for _ in range(3):
+        desk.ask(OffsetFetchRequest(groups=groups), 8)
+    assert parked.answer is None
+    place = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+    topics = [OffsetCommitRequestTopic(name="orders", partitions=[place])]
+    desk.ask(OffsetCommitRequest(group_id="g", topics=topics), 8)
+    assert found(parked.answer) == {("__consumer_offsets", shard): (0, [end])}
 
 
 def test_a_topic_without_partitions_is_left_out(desk):
