@@ -24,7 +24,6 @@ FREE_CALLS = 6
 """What a step may do with each element however many there are: 100,000 times some small calls are a
 few hundredths of a second.
 """
-STEPS_ON_DISK = {"DeleteRecords"}  # its steps are those of the disk
 
 
 class Token:
@@ -60,7 +59,7 @@ class Slices(Desk):
 def ways():
     for api in APIS.values():
         route = ROUTES.get(api.request)
-        if route is not None and route.in_parts and api.name not in STEPS_ON_DISK:
+        if route is not None and route.in_parts:
             for way in Filler(api, []).ways():
                 last = len(way.path) - 1
                 outer = way.path and not way.long and way.level in (0, last)

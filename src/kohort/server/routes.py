@@ -229,7 +229,7 @@ ROUTES: dict[type[Any], Route] = {
     FetchRequest: here(fetch.fetch, waits=True),
     ListOffsetsRequest: in_steps(list_offsets.list_offsets, waits=True),
     OffsetForLeaderEpochRequest: in_steps(leader_epochs.offset_for_leader_epoch),
-    DeleteRecordsRequest: in_steps(delete_records.delete_records, waits=True),
+    DeleteRecordsRequest: in_steps(delete_records.delete_records, waits=True, in_parts=False),
     # groups
     JoinGroupRequest: to_shard(groups.one_group, pipelined=True, waits=True),
     SyncGroupRequest: to_shard(groups.one_group, pipelined=True, waits=True),

@@ -134,11 +134,11 @@ def test_a_large_request_reaches_its_shards_a_part_at_a_time(monkeypatch):
     fetch = offset_fetch._fetch
 
     def counted(node, call):
-        sizes.append(offset_fetch._counted(call.request.groups)[1])
+        sizes.append(offset_fetch._counted(node, call.request.groups)[1])
         fetch(node, call)
 
     monkeypatch.setattr(offset_fetch, "AT_ONCE", 8)
-    monkeypatch.setattr(offset_fetch, "EVERYTHING", 4)
+    monkeypatch.setattr(offset_fetch, "GROUP", 1)
     monkeypatch.setattr(offset_fetch, "_fetch", counted)
     desk.ask(large(), 9)
     assert len(sizes) > 4

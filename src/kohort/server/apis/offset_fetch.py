@@ -24,9 +24,9 @@ from kohort.wire.messages.offset_fetch import (
     OffsetFetchResponse,
 )
 
-AT_ONCE = 2000  # groups, topics and partitions
+AT_ONCE = 2000  # topics and partitions, and a few for each group
+GROUP = 8  # a group takes as long as so many partitions
 PIECED_WITH_AN_ELEMENT = 16  # elements that are put into a part, which is little work
-EVERYTHING = 200  # what a group counts for that is asked for all of its partitions
 
 
 def fetch_offsets(node: Node, call: Call[OffsetFetchRequest]) -> None:
@@ -34,7 +34,7 @@ def fetch_offsets(node: Node, call: Call[OffsetFetchRequest]) -> None:
     token = call.token
     if call.version < 8:
         _one_group_shape(call)
-    repeats, elements = _counted(request.groups)
+    repeats, elements = _counted(node, request.groups)
     if repeats or elements > AT_ONCE:
         asked = Call(token, request, call.version, call.client)
         go_on_in_steps(node, asked, _fetch_in_steps(node, call, elements, has_gone(asked)))
@@ -61,18 +61,19 @@ def _fetch(node: Node, call: Call[OffsetFetchRequest]) -> None:
         _fetch_from_many(node, call, by_driver, refused)
 
 
-def _counted(groups: list[OffsetFetchRequestGroup]) -> tuple[bool, int]:
+def _counted(node: Node, groups: list[OffsetFetchRequestGroup]) -> tuple[bool, int]:
     """Whether something is named again, since an answer may be a thousand times as large as a name;
     and about how many elements the answer has. Once these are many, the rest is not looked at.
     """
-    count = len(groups)
-    repeats = count > 1 and len({group.group_id for group in groups}) < count
+    named = len(groups)
+    count = GROUP * named
+    repeats = named > 1 and len({group.group_id for group in groups}) < named
     for group in groups:
         if count > AT_ONCE:
             break
         topics = group.topics
         if topics is None:
-            count += EVERYTHING
+            count += _offsets_of(node, group)
             continue
         named = len(topics)
         count += named
@@ -85,6 +86,15 @@ def _counted(groups: list[OffsetFetchRequestGroup]) -> tuple[bool, int]:
             if len(set(indexes)) < size:
                 repeats = True
     return repeats, count
+
+
+def _offsets_of(node: Node, group: OffsetFetchRequestGroup) -> int:
+    """About how many offsets the answer has about a group that is asked for all of them."""
+    group_id = GroupId(group.group_id)
+    driver = node.cluster.drivers.get(node.cluster.placement.shard_of(group_id))
+    if driver is None:
+        return 0
+    return sum(table.count for table in driver.machine.offsets.of(group_id).values())
 
 
 def _distinct(groups: list[OffsetFetchRequestGroup]) -> Steps[list[OffsetFetchRequestGroup]]:
@@ -126,7 +136,7 @@ def _fetch_in_steps(
     if elements <= AT_ONCE:
         _fetch(node, call)
         return
-    parts = yield from _parts(request.groups)
+    parts = yield from _parts(node, request.groups)
     version, client = call.version, call.client
 
     def ask(token: Token, number: int) -> None:
@@ -136,13 +146,15 @@ def _fetch_in_steps(
     one_after_the_other(node.cluster.scheduler, call.token, len(parts), ask, _joined, gone)
 
 
-def _parts(groups: list[OffsetFetchRequestGroup]) -> Steps[list[list[OffsetFetchRequestGroup]]]:
+def _parts(
+    node: Node, groups: list[OffsetFetchRequestGroup]
+) -> Steps[list[list[OffsetFetchRequestGroup]]]:
     """The groups in parts of a bounded size; a large group is in several of them."""
     parts: list[list[OffsetFetchRequestGroup]] = [[]]
     left = AT_ONCE
     pace = Pace()
     for group in groups:
-        for piece, elements in _pieces(group):
+        for piece, elements in _pieces(node, group):
             if pace.is_over(elements // PIECED_WITH_AN_ELEMENT + 1):
                 yield
             if elements > left and parts[-1]:
@@ -153,10 +165,12 @@ def _parts(groups: list[OffsetFetchRequestGroup]) -> Steps[list[list[OffsetFetch
     return parts
 
 
-def _pieces(group: OffsetFetchRequestGroup) -> Iterator[tuple[OffsetFetchRequestGroup, int]]:
+def _pieces(
+    node: Node, group: OffsetFetchRequestGroup
+) -> Iterator[tuple[OffsetFetchRequestGroup, int]]:
     """What is asked of a group in pieces of a bounded size, each with its size."""
     if group.topics is None:
-        yield group, EVERYTHING
+        yield group, GROUP + _offsets_of(node, group)
         return
 
     def piece() -> OffsetFetchRequestGroup:
@@ -168,14 +182,14 @@ def _pieces(group: OffsetFetchRequestGroup) -> Iterator[tuple[OffsetFetchRequest
         )
 
     topics: list[OffsetFetchRequestTopics] = []
-    elements = 1
+    elements = GROUP
     for topic in group.topics:
         indexes = topic.partition_indexes
         for at in range(0, len(indexes) or 1, AT_ONCE):
             own = indexes[at : at + AT_ONCE]
             if topics and elements + 1 + len(own) > AT_ONCE:
                 yield piece(), elements
-                topics, elements = [], 1
+                topics, elements = [], GROUP
             topics.append(
                 OffsetFetchRequestTopics(
                     name=topic.name, topic_id=topic.topic_id, partition_indexes=own
