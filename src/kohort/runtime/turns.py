@@ -147,12 +147,11 @@ class Turn:
                 self._left -= self._size
             else:
                 self._split(entries, producer)
-            if effects.notes:
-                if any(len(entry) == 3 for entry in entries):
-                    self._open.has_headers = True
-                if isinstance(effects, Conversion):
-                    after = effects.then()
-                    self.take(after, self.encoded(after))
+            if effects.notes and any(len(entry) == 3 for entry in entries):
+                self._open.has_headers = True
+            if effects.whole and isinstance(effects, Conversion):
+                after = effects.then()
+                self.take(after, self.encoded(after))
         if effects.marker is not None:
             assert producer is not None
             self._machine.replay_marker(producer, commit=effects.marker.commit)

@@ -154,7 +154,7 @@ class Housekeeping:
         """Remove a file of the next log."""
         partition = next(iter(self._to_shorten))
         try:
-            more = partition.log.remove_oldest()
+            more = self._may_touch(partition) and partition.log.remove_oldest()
         except StorageError as error:
             more = False
             self._not_retained(partition, error)
@@ -173,6 +173,9 @@ class Housekeeping:
                 self._begin_cleaning(partition)
             return
         partition, steps = self._cleaning
+        if not self._may_touch(partition):
+            self.forget(partition)
+            return
         try:
             if next(steps, None) is None:
                 self._cleaning = None
