@@ -170,3 +170,12 @@ def test_an_open_transaction_holds_up_nobody_who_looks(monkeypatch):
                 return await asker.read("t", 0, "read_committed")
 
     assert played(play) == []
+
+
+def test_a_broker_that_does_not_tell_of_transactions_can_be_read():
+    async def play(asker):
+        await asker.produce("t", [Record(0, 7, None, b"v", [])], 0)
+        read = await asker.read("t", 0, "read_committed")
+        return [one.value for one in read], await asker.committed("g")
+
+    assert asked(play, **{"api.versions.max": "ListTransactions:-1"}) == ([b"v"], {})

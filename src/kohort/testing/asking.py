@@ -19,7 +19,13 @@ from kohort.client.fetching.decoding import Aborted
 from kohort.client.produce import append
 from kohort.client.producing.partitioning import partition_of
 from kohort.client.settings import addresses_of
-from kohort.errors import ApiError, ErrorCode, KohortError, api_error
+from kohort.errors import (
+    ApiError,
+    ErrorCode,
+    KohortError,
+    UnsupportedVersionError,
+    api_error,
+)
 from kohort.records import codec
 from kohort.server.placement import coordinator_partition
 from kohort.terms import GroupType, TopicId, TopicPartition
@@ -194,7 +200,7 @@ class Asker:
             answer: ListTransactionsResponse = await self._cluster.ask(
                 node, request, deadline=deadline
             )
-        except ApiError:  # an old broker, or none: what was asked for tells what is wrong
+        except (ApiError, UnsupportedVersionError):  # what is read tells it if no broker is there
             return False
         return bool(answer.transaction_states)
 
