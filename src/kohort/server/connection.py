@@ -30,8 +30,8 @@ class Encoded(tuple[bytes, ...]):
 
 
 class Slot:
-    """A request's place in the line of its connection, which it takes at the end. `parts` is its
-    answer, once there is one.
+    """A request's place in the line of its connection: making one appends it to the slots there.
+    `parts` is its answer, once there is one.
     """
 
     __slots__ = ("connection", "correlation_id", "encode", "flexible", "parts", "size")

@@ -37,7 +37,9 @@ async def _produce(bootstrap: str, topic: str, transactional_id: str | None) -> 
                     await producer.send(topic, b"%d" % number, key=b"%d" % number)
 
 
-async def _member(bootstrap: str, topic: str, group: str, protocol: str, read: list[int]) -> None:
+async def _member(
+    bootstrap: str, topic: str, group: str, protocol: str, read: set[tuple[int, int]]
+) -> None:
     async with Consumer(
         topic,
         bootstrap_servers=bootstrap,
@@ -49,7 +51,7 @@ async def _member(bootstrap: str, topic: str, group: str, protocol: str, read: l
         while len(read) < RECORDS:
             batches = await consumer.getmany(timeout_ms=200)
             for records in batches.values():
-                read += [record.offset for record in records]
+                read |= {(record.partition, record.offset) for record in records}
 
 
 async def _group(bootstrap: str, name: str, protocol: str, transactional_id: str | None) -> None:
@@ -57,7 +59,7 @@ async def _group(bootstrap: str, name: str, protocol: str, transactional_id: str
         (await admin.create_topics([NewTopic(name, PARTITIONS)])).all()
         try:
             await _produce(bootstrap, name, transactional_id)
-            read: list[int] = []
+            read: set[tuple[int, int]] = set()
             members = [_member(bootstrap, name, name, protocol, read) for _ in range(3)]
             await asyncio.gather(*members)
             (await admin.delete_groups([name])).all()
