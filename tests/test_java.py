@@ -35,6 +35,20 @@ def test_ids(value, expected):
     assert id_hash(value) == expected
 
 
+@pytest.mark.parametrize(
+    "letters", ["a", "\x7f\0", "az09-_.", "größe", "\uffff", "\U0001f600a", "\ud800"]
+)
+@pytest.mark.parametrize("length", [*range(95, 112), 1000, 8191])
+def test_long_texts(letters, length):
+    text = (letters * length)[:length]
+    units = text.encode("utf-16-be", "surrogatepass")
+    whole = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        whole = (31 * whole + (high << 8 | low)) % (1 << 32)
+    assert text_hash(text) % (1 << 32) == whole
+    assert -(1 << 31) <= text_hash(text) < 1 << 31
+
+
 def test_names_of_protocols():
     names = ["cooperative-sticky", "range", "sticky", "roundrobin"]
     assert hash_order(names, text_hash) == ["sticky", "range", "roundrobin", "cooperative-sticky"]

