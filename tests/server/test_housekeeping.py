@@ -366,6 +366,23 @@ def test_a_topic_may_go_while_it_is_being_cleaned(open_desk):
     assert logs["payments"].size_bytes < before
 
 
+def test_a_log_that_is_lost_meanwhile_is_cleaned_no_further(open_desk):
+    desk = open_desk()
+    desk.create("orders", cleanup_policy="compact", segment_bytes=str(MEGABYTE))
+    for _ in range(6):
+        desk.produce("orders", value=b"x" * 400_000)
+    partition = desk.cluster.partition("orders", 0)
+    logs, before = {"orders": partition.log}, partition.log.size_bytes
+    begin_cleaning(desk, 20_000)
+    desk.step_ns = MACHINES_NS
+    while not cleaned(logs):
+        assert desk.step(), "it is being cleaned"
+    desk.step_ns = 0
+    partition.lost(Broken("its sync has failed"))
+    desk.settle()
+    assert (partition.log.size_bytes, cleaned(logs)) == (before, [])
+
+
 def cleaned(logs):
     files = DiskFiles()
     found = [(log.directory, name) for log in logs.values() for name in files.names(log.directory)]
