@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from kohort.sim.events import Events, virtual_loop
-from kohort.sim.network import Network
+from kohort.sim.network import WINDOW_BYTES, Network
 
 ADDRESS = "127.0.0.1", 9092
 
@@ -107,6 +107,19 @@ def test_a_broker_that_writes_to_nobody_is_told_so(world):
     world.run(1)
     assert world.broker.happened == ["lost"]
     assert not world.client.is_lost
+
+
+def test_a_broker_that_waits_to_write_is_told_when_nobody_is_there_any_more(world):
+    """It does not read while its client does not, so it learns nothing by reading."""
+    world.line.read(on=False)
+    world.broker.pause_writing = world.broker.transport.pause_reading
+    world.broker.transport.write(bytes(4 * WINDOW_BYTES))
+    world.run(1)
+    assert world.broker.transport.get_write_buffer_size()
+    world.line.close()
+    world.run(1)
+    assert world.broker.happened == ["lost"]
+    assert not world.network.open_lines
 
 
 def test_nothing_arrives_of_a_connection_that_breaks(world):

@@ -222,7 +222,9 @@ class ServerEnd(asyncio.Transport):
     def take(self, data: bytes) -> None:
         if self._closing:
             return
-        if data != END:
+        if data == END:
+            self.room()  # the next write fails, though nobody reads what the client has sent
+        else:
             self.line.network.tell(self.line, data, to_broker=True)
         if self._reading and not self._unread:
             self._hand_over(data)
