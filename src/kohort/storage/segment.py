@@ -5,6 +5,7 @@ ends and never at the batches between. Kafka's index files are not read: ours is
 headers when a file is first used.
 """
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterable, Iterator
 from struct import Struct
@@ -72,9 +73,10 @@ class Segment:
         self._checked = range(0)  # bytes whose crc was seen to be right since the file was opened
         self._interval = interval
         self._producer_ids_below = producer_ids_below
-        self._offsets: list[int] = []
-        self._positions: list[int] = []
-        self._times: list[int] = []  # the latest time of everything before the indexed batch
+        # Of each indexed batch, in 24 bytes: a gigabyte of log has 262,144 of them.
+        self._offsets = array("q")
+        self._positions = array("q")
+        self._times = array("q")  # the latest time of everything before the batch
         self._next_entry = 0  # the position from which the next batch is indexed
 
     def rename(self, path: str) -> None:
@@ -111,7 +113,7 @@ class Segment:
         return self._bad
 
     def _begin_scan(self, holes: Holes | None) -> None:
-        self._offsets, self._positions, self._times = [], [], []
+        self._offsets, self._positions, self._times = array("q"), array("q"), array("q")
         self._next_entry = 0
         self.highest_producer_id = -1
         self.max_timestamp = self.first_timestamp = NO_TIMESTAMP
