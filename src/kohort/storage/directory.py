@@ -343,6 +343,7 @@ class LogDirectory:
                 self._names_changed = True
                 folder = f"{self.path}/{topic}-{index}"
                 delete_partition(self._files, folder, self._new_uuid().hex())
+                self._made.discard(folder)
             except StorageError as error:
                 left[index] = str(error)
         try:
