@@ -15,7 +15,6 @@ IN_PARTS = {
     "CreatePartitions",
     "CreateTopics",
     "DeleteGroups",
-    "DeleteRecords",
     "DescribeConfigs",
     "DescribeGroups",
     "DescribeLogDirs",

@@ -1,5 +1,8 @@
 """Parked fetches: woken by enough, or by time, and once."""
 
+import weakref
+
+from kohort.server.scheduler import never
 from kohort.server.waiting import Waiting
 
 
@@ -54,6 +57,23 @@ def test_a_client_that_left_is_forgotten():
 
     assert len(waiting) == 1
     assert tokens(waiting.arrived("a", 1)) == ["here"]
+
+
+def test_what_a_client_that_left_has_asked_for_is_not_kept():
+    """Its place among the deadlines stays as long as an earlier one is there: for weeks."""
+
+    class Asked:
+        def __call__(self):
+            raise AssertionError("nobody is there to be answered")
+
+    waiting, asked = Waiting(), Asked()
+    parked(waiting, "first", ["a"], deadline=100)
+    gone = waiting.park("gone", asked, ["a"], missing_bytes=1, deadline=200)
+    kept = weakref.ref(asked)
+    del asked
+    waiting.cancel("gone")
+    assert kept() is None
+    assert not gone.run(never)
 
 
 def test_a_partition_that_is_gone_wakes_everybody():

@@ -16,7 +16,7 @@ from kohort.assignors import Assign
 from kohort.config import BrokerConfig, LeftAside, with_dynamic
 from kohort.coordinator.effects import Call
 from kohort.coordinator.topics import Topics
-from kohort.errors import Broken, KohortError, StorageError
+from kohort.errors import Broken, ErrorCode, KohortError, StorageError
 from kohort.runtime.clocks import perf_counter_ns
 from kohort.runtime.driver import Condition, PartitionDriver
 from kohort.runtime.observers import Observer
@@ -27,7 +27,7 @@ from kohort.server.descriptors import Limit, Shares, coordinator_logs, share_out
 from kohort.server.disk_work import OPEN_SLICE_LOGS, Finish, Work
 from kohort.server.durability import Durability, Durable
 from kohort.server.errands import Outing
-from kohort.server.fetch_sessions import FetchSessions
+from kohort.server.fetch_sessions import FetchSession, FetchSessions
 from kohort.server.hosted import (
     HOSTED,
     AnyDriver,
@@ -51,6 +51,7 @@ from kohort.server.scheduler import Over, Scheduler
 from kohort.server.tokens import Token
 from kohort.server.waiting import Answer, Parked, Waiting, Watched
 from kohort.terms import Millis, Offset, PartitionIndex
+from kohort.wire.messages.fetch import FetchResponse
 
 START_LOGS = 1000  # opened before the first request is answered; the rest while others are
 
@@ -97,7 +98,7 @@ class Cluster:
             config, logs, observe, self.scheduler, self.table.starts, self._may_touch
         )
         self.fetch_sessions = FetchSessions(
-            config.max_incremental_fetch_session_cache_slots, new_uuid
+            config.max_incremental_fetch_session_cache_slots, new_uuid, self._session_evicted
         )
         self.durability = Durability(synced=config.log_sync != "none")
         self.now = Millis(0)  # of the last turn or write
@@ -206,13 +207,13 @@ class Cluster:
         if new_machine is not None:
             self._host(partition, new_machine, now)
 
-    def dropped(self, partition: Partition, now: Millis) -> None:
+    def dropped(self, partition: Partition) -> None:
         """A partition is gone, with its topic."""
         self._housekeeping.forget(partition)
         self.readings.forget(partition)
         self.durability.forget(partition, partition.log.close)
         for parked in self.waiting.changed((partition.topic.name, partition.index)):
-            self.resume(parked, now)
+            self.scheduler.enter(parked)
 
     def start_moved(self, partition: Partition) -> None:
         """A log begins later."""
@@ -348,7 +349,7 @@ class Cluster:
         for key, topic, former in watched:
             if self.placement.leader(topic, key[1]) != former:
                 for parked in self.waiting.changed(key):
-                    self.resume(parked, self.now)
+                    self.scheduler.enter(parked)
 
     def _raise_epoch(self, partition: Partition) -> None:
         try:
@@ -394,7 +395,7 @@ class Cluster:
             if partition.topic.name in HOSTED:
                 size_bytes = ANYTHING  # what a machine writes is not counted
             for parked in self.waiting.arrived(key, size_bytes):
-                self.resume(parked, self.now)
+                self.scheduler.enter(parked)
 
     def park(
         self,
@@ -404,19 +405,21 @@ class Cluster:
         *,
         missing_bytes: int,
         deadline: Millis,
-    ) -> None:
+    ) -> Parked:
         """Have a fetch wait until so much has arrived; see `Waiting.park`."""
-        self.waiting.park(token, answer, keys, missing_bytes=missing_bytes, deadline=deadline)
         self._wake_by(deadline)
+        return self.waiting.park(
+            token, answer, keys, missing_bytes=missing_bytes, deadline=deadline
+        )
 
-    def resume(self, parked: Parked, now: Millis) -> None:
-        """Answer a fetch whose time is over, or for which enough has arrived."""
-        try:
-            response = parked.answer(now)
-        except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
-            parked.token.fail(error)
-        else:
-            parked.token.answer(response)
+    def _session_evicted(self, session: FetchSession) -> None:
+        """A fetch that waits would keep the session in memory: its client begins another one."""
+        parked = session.parked
+        if parked is not None and not parked.done:
+            self.waiting.take(parked)
+            refused = FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])
+            parked.answer = lambda: refused
+            self.scheduler.enter(parked)
 
     def housekeep(self, now: Millis) -> None:
         """Look at what is done now and then; what is due enters the line."""
@@ -512,7 +515,7 @@ class Cluster:
 
     def _wake_up(self, due: Millis) -> None:
         for parked in self.waiting.due(due):
-            self.resume(parked, due)
+            self.scheduler.enter(parked)
         self.wake = None
         self._wake_by(self.waiting.wake_at())
         for driver in self._hosted:

@@ -7,6 +7,7 @@ sessions together have a bound in bytes, and those that were used least recently
 from collections.abc import Callable, Iterator
 
 from kohort.errors import ApiError, ErrorCode
+from kohort.server.waiting import Parked
 from kohort.terms import TopicId
 from kohort.wire.messages.fetch import (
     FetchableTopicResponse,
@@ -41,11 +42,12 @@ class _Watched:
 class FetchSession:
     """What one client reads. Its next request must have the `epoch`."""
 
-    __slots__ = ("epoch", "partitions", "session_id", "size_bytes", "uses_ids")
+    __slots__ = ("epoch", "parked", "partitions", "session_id", "size_bytes", "uses_ids")
 
     def __init__(self, session_id: int, *, uses_ids: bool) -> None:
         self.session_id = session_id
         self.epoch = 1
+        self.parked: Parked | None = None  # the last fetch that has waited
         self.uses_ids = uses_ids
         self.size_bytes = 0  # about what it takes
         self.partitions: dict[TopicKey, dict[int, _Watched]] = {}
@@ -141,9 +143,16 @@ class FetchSessions:
     recently used goes. One that is too large alone is none: its client says everything each time.
     """
 
-    def __init__(self, slots: int, new_uuid: Callable[[], bytes]) -> None:
+    def __init__(
+        self,
+        slots: int,
+        new_uuid: Callable[[], bytes],
+        evicted: Callable[[FetchSession], None] = lambda _: None,
+    ) -> None:
+        """`evicted` is told of each session that gives way to another one."""
         self._slots = slots
         self._new_uuid = new_uuid
+        self._evicted = evicted
         self._sessions: dict[int, FetchSession] = {}  # the least recently used first
         self._size_bytes = 0
 
@@ -183,6 +192,7 @@ class FetchSessions:
                 f"by {'id' if session.uses_ids else 'name'}, the request does not",
             )
         self._close(session.session_id)
+        session.parked = None
         session.update(request)
         if not session.partitions:
             return None
@@ -207,7 +217,10 @@ class FetchSessions:
         while (
             len(self._sessions) >= self._slots or self._size_bytes + session.size_bytes > BYTES_MAX
         ):
-            self._close(next(iter(self._sessions)))
+            oldest = next(iter(self._sessions))
+            evicted = self._sessions[oldest]
+            self._close(oldest)
+            self._evicted(evicted)
         self._sessions[session.session_id] = session
         self._size_bytes += session.size_bytes
         return True

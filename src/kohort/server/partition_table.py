@@ -33,7 +33,7 @@ class Listener(Protocol):
     """What is told about partitions and topics, in the turns of the loop."""
 
     def opened(self, partition: Partition, now: Millis) -> None: ...
-    def dropped(self, partition: Partition, now: Millis) -> None: ...
+    def dropped(self, partition: Partition) -> None: ...
     def topics_changed(self, now: Millis) -> None: ...
     def start_moved(self, partition: Partition) -> None: ...
 
@@ -194,7 +194,7 @@ class PartitionTable:
         if work.draft is not None and changed:
             self._catalog.become(work.draft, settled=work.saved)
             finishes = self._settled_by(work, work.draft)
-            self._drop_and_reconfigure(now)
+            self._drop_and_reconfigure()
         for opened in work.opened:
             self._take(opened, now)
         if changed:
@@ -306,7 +306,7 @@ class PartitionTable:
 
         return sorted(places, key=rank)
 
-    def _drop_and_reconfigure(self, now: Millis) -> None:
+    def _drop_and_reconfigure(self) -> None:
         """Close partitions whose topic is gone or was made anew; give others their new settings."""
         by_id = self._catalog.by_id
         for place, partition in list(self.open.items()):
@@ -314,7 +314,7 @@ class PartitionTable:
             if topic is None:
                 del self.open[place]
                 self.starts.forget(partition)
-                self._listener.dropped(partition, now)
+                self._listener.dropped(partition)
             elif topic is not partition.topic:
                 partition.reconfigure(topic, self._config)
         for known in (self.damaged, self._refused):

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any
 
+from kohort.server.scheduler import CLIENTS, NEW, Over
 from kohort.server.tokens import Token
 from kohort.terms import Millis
 
-Answer = Callable[[Millis], Any]
-"""Makes what a fetch is answered with, from what can be read at the time it is given."""
+Answer = Callable[[], Any]
+"""Makes what a fetch is answered with, from what can be read when it is asked."""
 
 Watched = tuple[str, int]
 """A topic and the number of a partition."""
@@ -21,9 +22,12 @@ _STALE_MAX = 256  # deadlines of answered fetches that may be left before they a
 
 
 class Parked:
-    """One fetch that waits. It is worth an answer once `missing_bytes` more have arrived."""
+    """One fetch that waits. It is worth an answer once `missing_bytes` more have arrived. Then it
+    waits for a slice: a record may be waited for by thousands, of many partitions each.
+    """
 
-    __slots__ = ("answer", "deadline", "done", "keys", "missing_bytes", "token")
+    __slots__ = ("answer", "deadline", "done", "had_ns", "keys", "missing_bytes", "token")
+    line = CLIENTS
 
     def __init__(
         self,
@@ -33,12 +37,30 @@ class Parked:
         missing_bytes: int,
         deadline: Millis,
     ) -> None:
-        self.token = token
-        self.answer = answer
+        self.token: Token | None = token  # both None once it is answered or cancelled: its place
+        self.answer: Answer | None = answer  # among the deadlines may stay for long
+        self.had_ns = NEW
         self.keys = keys
         self.missing_bytes = missing_bytes
         self.deadline = deadline
         self.done = False
+
+    def run(self, _over: Over) -> bool:
+        """Answer it."""
+        token, answer = self.token, self.answer
+        self.drop()
+        if token is not None and answer is not None and not getattr(token, "gone", False):
+            try:
+                response = answer()
+            except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
+                token.fail(error)
+            else:
+                token.answer(response)
+        return False
+
+    def drop(self) -> None:
+        """Let go of its client and its request."""
+        self.token = self.answer = None
 
 
 class Waiting:
@@ -64,7 +86,7 @@ class Waiting:
         *,
         missing_bytes: int,
         deadline: Millis,
-    ) -> None:
+    ) -> Parked:
         """Keep an answer until `missing_bytes` have arrived under `keys`, at most to `deadline`."""
         parked = Parked(token, answer, list(dict.fromkeys(keys)), missing_bytes, deadline)
         self.fetches[token] = parked
@@ -72,6 +94,7 @@ class Waiting:
             self._watching.setdefault(key, {})[parked] = None
         self._parked += 1  # keeps the order of equal deadlines
         heappush(self._deadlines, (deadline, self._parked, parked))
+        return parked
 
     def arrived(self, key: Watched, size_bytes: int) -> list[Parked]:
         """The fetches that have now got enough, because a partition has grown."""
@@ -125,10 +148,17 @@ class Waiting:
         parked = self.fetches.get(token)
         if parked is not None:
             self._forget(parked)
+            parked.drop()
+
+    def take(self, parked: Parked) -> None:
+        """A fetch waits no longer."""
+        if not parked.done:
+            self._forget(parked)
 
     def _forget(self, parked: Parked) -> None:
         parked.done = True
-        del self.fetches[parked.token]
+        if parked.token is not None:
+            del self.fetches[parked.token]
         if len(self._deadlines) > 2 * len(self.fetches) + _STALE_MAX:
             self._deadlines = [deadline for deadline in self._deadlines if not deadline[2].done]
             heapify(self._deadlines)

@@ -288,8 +288,8 @@ class Stage:
                     for parked in cluster.waiting
                 }
                 for parked in [waiter for waiter, end in ends.items() if end <= real()]:
-                    cluster.waiting.cancel(parked.token)
-                    cluster.resume(parked, self._clock())
+                    cluster.waiting.take(parked)
+                    cluster.scheduler.enter(parked)
                     self._broker.schedule_turn()
             await sleep(LOOK_S)
 

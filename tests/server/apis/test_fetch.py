@@ -4,6 +4,8 @@ import pytest
 from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
+from kohort.server import fetch_sessions
+from kohort.server.scheduler import CLIENTS_NS
 from kohort.wire.batch import walk
 from kohort.wire.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -371,3 +373,41 @@ def test_a_session_tells_again_where_records_part(desk):
 
     for answer in (first, again):
         assert answer.responses[0].partitions[0].diverging_epoch.end_offset == 3
+
+
+def test_a_record_that_many_wait_for_is_told_a_slice_at_a_time():
+    """They were all answered in one go, however many partitions each of them reads."""
+    waiting = 20
+    desk = Desk()
+    desk.create()
+    asked = []
+    for number in range(1, waiting + 1):
+        desk.another()
+        asked.append(desk.send(request(("orders", 0, 0), wait=9000), 12, node=number))
+    desk.settle()
+    desk.send_batch()
+    desk.step_ns = CLIENTS_NS
+    answered = []
+    while desk.step():
+        desk.take()
+        answered.append(sum(one.answer is not None for one in asked))
+    desk.take()
+    assert all(found(one.answer) == {("orders", 0): (0, [0])} for one in asked)
+    assert len(set(answered)) > waiting // 2
+
+
+def test_a_fetch_ends_whose_session_gives_way_to_others(monkeypatch):
+    """It would keep what the session knows in memory for as long as it waits."""
+    monkeypatch.setattr(fetch_sessions, "BYTES_MAX", 1000)
+    desk = Desk()
+    desk.create(partitions=2)
+    desk.another()
+    first = desk.ask(request(("orders", 0, 0), session_epoch=0), 12)
+    assert first.session_id
+    again = request(wait=60_000, session_id=first.session_id, session_epoch=1)
+    parked = desk.send(again, 12)
+    desk.settle()
+    assert parked.answer is None
+    for _ in range(2):
+        assert desk.ask(request(("orders", 1, 0), session_epoch=0), 12, node=1).session_id
+    assert parked.answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND

@@ -60,7 +60,7 @@ def fetch(node: Node, call: Call[FetchRequest], now: Millis) -> FetchResponse | 
     reading = _Reading(node, call.client, request, session, call.version)
     response = reading.read()
     if reading.unread:
-        then = Then(call.token, lambda _: call.token.answer(reading.answer_now(node.cluster.now)))
+        then = Then(call.token, lambda _: call.token.answer(reading.answer_now()))
         node.cluster.readings.when_read(reading.unread, lambda: then.answer(None))
         return None
     if (
@@ -70,13 +70,15 @@ def fetch(node: Node, call: Call[FetchRequest], now: Millis) -> FetchResponse | 
         or not reading.watched
     ):
         return reading.answer(response)
-    node.cluster.park(
+    parked = node.cluster.park(
         call.token,
         reading.answer_now,
         reading.watched,
         missing_bytes=request.min_bytes - reading.found_bytes,
         deadline=Millis(now + request.max_wait_ms),
     )
+    if session is not None:
+        session.parked = parked
     return None
 
 
@@ -121,7 +123,7 @@ class _Reading:
             else list(session.wanted())
         )
 
-    def answer_now(self, _now: Millis) -> FetchResponse:
+    def answer_now(self) -> FetchResponse:
         """The second pass of a parked fetch: whatever is there now is the answer."""
         self.unread = None
         return self.answer(self.read())
