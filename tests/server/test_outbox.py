@@ -3,10 +3,12 @@
 import errno
 
 from tests.server.desk import Desk
-from tests.server.transactional import Producing, committed, seen
+from tests.server.transactional import FIRST, Producing, committed, seen
 
 from kohort.errors import Broken
+from kohort.server.outbox import AT_ONCE
 from kohort.server.partitions import Partition
+from kohort.server.scheduler import MACHINES_NS
 from kohort.sim.disk import MemoryFiles
 from kohort.wire.batch import walk
 from kohort.wire.messages.end_txn import EndTxnRequest
@@ -129,3 +131,28 @@ def test_a_decision_that_may_not_be_durable_sends_no_markers():
     (marker,) = markers(again.cluster.partition("orders", 0).log)
     assert marker.producer_id == one.id
     assert seen(again) == [b"a"]
+
+
+def test_others_come_in_between_the_markers_of_a_large_transaction():
+    count = 3 * AT_ONCE
+    desk = Desk(max_partitions="1000")
+    desk.create(partitions=count)
+    one = Producing(desk, kind=FIRST)
+    assert set(one.add(*(("orders", index) for index in range(count)))) == {0}
+    desk.step_ns = MACHINES_NS
+    answered = desk.send(
+        EndTxnRequest(
+            transactional_id="t", producer_id=one.id, producer_epoch=one.epoch, committed=True
+        ),
+        4,
+    )
+    written = []
+    while desk.step():
+        logs = [desk.cluster.partition("orders", index).log for index in range(count)]
+        written.append(sum(log.end > log.start for log in logs))
+    desk.step_ns = 0
+    desk.settle()
+    assert answered.answer.error_code == 0
+    assert written[-1] == count
+    assert len(set(written)) > count - 2 * AT_ONCE
+    assert one.state() == "CompleteCommit"

@@ -6,6 +6,7 @@ refused. A partition whose topic is gone has nothing to end: its marker counts a
 """
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, Protocol
 
 from kohort.coordinator.effects import BROKER, Call, Marker
@@ -17,10 +18,12 @@ from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Catalog
 from kohort.server.partitions import Partition
 from kohort.server.placement import NOBODY, Placement
 from kohort.server.reading import AT_ONCE_BATCHES, Readings
+from kohort.server.scheduler import MACHINES, NEW, Over, Scheduler
 from kohort.server.tokens import Then, Token
 from kohort.terms import Millis, PartitionIndex, TopicPartition
 from kohort.transactions.messages import Markers, MarkersWritten
 
+AT_ONCE = 64  # markers of a transaction: nearly every one has fewer
 ANYTHING = 1 << 62  # bytes: with a marker readers may have all that waited for it
 
 
@@ -32,6 +35,7 @@ class World(Protocol):
     observe: Observer
     drivers: dict[PartitionIndex, Any]
     readings: Readings
+    scheduler: Scheduler
 
     @property
     def now(self) -> Millis: ...
@@ -60,14 +64,13 @@ class Outbox:
         """Carry markers out. They are durably decided."""
         driver = self._driver()
         marker = Marker(response.commit, driver.log.leader_epoch)
-        round_ = _Round(self._world, driver, response, self._told)
-        for place in response.partitions:
-            part = _Part(round_, place)
-            try:
-                self._carry(place, part, response, marker)
-            except Exception as error:  # noqa: BLE001  (it is this marker's alone)
-                part.fail(error)
-        round_.all_sent()
+
+        def carry(place: TopicPartition, part: _Part) -> None:
+            self._carry(place, part, response, marker)
+
+        round_ = _Round(self._world, driver, response, self._told, carry)
+        if round_.go_on(AT_ONCE):
+            self._world.scheduler.enter(round_)
 
     def fail(self, error: Exception) -> None:
         """The decision may not be durable: the machine is read anew and asks again if it is."""
@@ -116,7 +119,11 @@ class Outbox:
 
 
 class _Round:
-    """One message, until every partition has said what became of its marker."""
+    """One message, until every partition has said what became of its marker. A transaction may have
+    tens of thousands of them: those that are not sent at once are, in slices.
+    """
+
+    line = MACHINES
 
     def __init__(
         self,
@@ -124,7 +131,11 @@ class _Round:
         driver: PartitionDriver[Any],
         markers: Markers,
         told: dict[tuple[str, TopicPartition], str],
+        carry: "Callable[[TopicPartition, _Part], None]",
     ) -> None:
+        self.had_ns = NEW
+        self._carry = carry
+        self._left = iter(markers.partitions)
         self._world = world
         self._told = told
         self._driver = driver
@@ -148,9 +159,25 @@ class _Round:
                 )
         self._tell()
 
-    def all_sent(self) -> None:
-        self._sent = True
-        self._tell()
+    def run(self, over: Over) -> bool:
+        while self.go_on(1):
+            if over():
+                return True
+        return False
+
+    def go_on(self, count: int) -> bool:
+        """Send so many more; true while there may be others."""
+        for place in islice(self._left, count):
+            part = _Part(self, place)
+            try:
+                self._carry(place, part)
+            except Exception as error:  # noqa: BLE001  (it is this marker's alone)
+                part.fail(error)
+            count -= 1
+        if count:
+            self._sent = True
+            self._tell()
+        return not self._sent
 
     def _tell(self) -> None:
         if self._sent and len(self._written) + len(self._failed) == len(self._markers.partitions):
