@@ -1,6 +1,7 @@
 """Idempotent producers: sequences, epochs and duplicates (KIP-98)."""
 
 import pytest
+from tests.python_calls import python_calls
 
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.producers import Producers
@@ -84,6 +85,18 @@ def test_silent_producers_are_forgotten():
 
     assert len(producers) == 1
     assert producers.admit(header(90, producer=1)) is None
+
+
+def test_all_are_looked_at_only_when_one_may_be_silent():
+    """A client can invent a million of them, and housekeeping comes every few seconds."""
+    producers = Producers()
+    for producer in range(1, 200):
+        producers.written(header(0, producer=producer), 0, 1000 + producer)
+    producers.expire(100)
+    few = python_calls(lambda: producers.expire(1001))
+    assert few <= 2
+    producers.expire(1101)
+    assert len(producers) == 99
 
 
 def test_who_has_a_marker_only_has_yet_to_begin():

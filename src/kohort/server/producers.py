@@ -71,6 +71,7 @@ class Producers:
         self._whole = whole
         self._note = note
         self._producers: dict[int, _Producer] = {}
+        self._none_before = Millis(0)  # all have been used, or refused, since
         self._refused: dict[int, _Refused] = {}
 
     def __len__(self) -> int:
@@ -187,6 +188,8 @@ class Producers:
         """Forget the producers that have written nothing since, but for those with an open
         transaction.
         """
+        if before <= self._none_before:
+            return  # nobody has been silent for so long: there may be a million of them
         over = [
             producer_id
             for producer_id, producer in self._producers.items()
@@ -197,6 +200,9 @@ class Producers:
         self._refused = {
             key: refused for key, refused in self._refused.items() if refused.at >= before
         }
+        times = [producer.used_at for producer in self._producers.values()]
+        times += [refused.at for refused in self._refused.values()]
+        self._none_before = min(times, default=before)
 
     @staticmethod
     def _must_be(header: BatchHeader, expected: int) -> None:
