@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from random import SystemRandom
 from typing import Self
 
 from kohort.config import BrokerConfig
@@ -31,6 +32,8 @@ from kohort.terms import Millis
 
 SWEEP_SECONDS = 5.0
 FREE_PORT_TRIES = 20
+NO_CLIENTS_PORTS = (20_000, 32_000)
+CHANCE = SystemRandom()  # nobody has seeded it
 BACKLOG = 1024  # clients that wait in the system until they are accepted
 ACCEPTED_AT_ONCE = 8  # asyncio takes as many descriptors before it refuses the first of them
 LEAST_SWEEP_SECONDS = 0.25
@@ -145,7 +148,8 @@ class Broker:
     async def _bind_all(self, host: str, port: int) -> None:
         """Bind a port and those behind it, so that a restart with the first port finds them all.
 
-        The ports behind a free one may be taken; then another one is tried.
+        The ports behind a free one may be taken; then another one is tried. Where connections of
+        clients have taken every other port, so is one that no system gives to clients.
         """
         told = advertised_address(self.config)
         for first in (port, told[1] if told is not None else 0):
@@ -154,8 +158,11 @@ class Broker:
                     f"{self.node_count} nodes from port {first} on end beyond port {PORT_MAX}"
                 )
         for left in reversed(range(FREE_PORT_TRIES)):
+            first = port
+            if not port and left < FREE_PORT_TRIES // 2:
+                first = CHANCE.randrange(*NO_CLIENTS_PORTS)
             try:
-                await self._bind(0, host, port)
+                await self._bind(0, host, first)
                 for index in range(1, self.node_count):
                     await self._bind(index, host, self.addresses[0][1] + index)
             except (OSError, OverflowError):
