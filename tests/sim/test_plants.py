@@ -73,17 +73,17 @@ FINDS = {  # the seed, its minutes, and the checker that says so
     "unread answers": (3, 1.0, "holdings"),
     "lasting room": (7, 1.0, "holdings"),
     "lasting fetch": (7, 1.0, "holdings"),
-    "repeated group": (3, 1.0, "repeater"),
+    "repeated group": (7, 1.0, "repeater"),
 }
 
 FINDS_OF_PROGRAMS = {  # the same of bugs in our clients, in worlds with nothing but programs
-    "deaf owner": (3, 1.0, "copied"),
+    "deaf owner": (8, 1.0, "copied"),
     "commit ahead": (218, 1.0, "processed"),
     "unpaused": (46, 1.0, "handed"),
     "stay outside": (8, 1.0, "processed"),
     "aborted too": (8, 1.0, "handed"),
     "sequence anew": (79, 1.0, "delivered"),
-    "silent expiry": (8, 1.0, "copied"),
+    "silent expiry": (34, 1.0, "copied"),
     "certainly": (46, 1.0, "delivered"),
     "untaken offsets": (3, 1.0, "copied"),
     "unclosed fetcher": (3, 1.0, "left"),
