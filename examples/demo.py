@@ -315,7 +315,7 @@ def check_no_repeats(group: str, members: Iterable[Part]) -> None:
         elif "committed" in event:
             partition, offset = event["committed"]
             committed[partition] = max(committed[partition], offset)
-    check(True, f"{group} has read nothing twice but {again} records that were not yet committed")
+    check(True, f"{group} has read {again} records twice, none of which was committed at the kill")
 
 
 def main() -> int:

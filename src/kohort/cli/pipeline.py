@@ -397,7 +397,7 @@ class Snapshot(Command):
     """`kohort pipeline snapshot`."""
 
     help: ClassVar[str] = (
-        "record where the topics of a cluster end now, so that lag in seconds is exact"
+        "record where the topics of a cluster end now, so that lag can be told in seconds"
     )
     examples: ClassVar[tuple[str, ...]] = (
         "kohort pipeline snapshot --out groups --bootstrap-server broker.example:9092",

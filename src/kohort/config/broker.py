@@ -87,9 +87,9 @@ class BrokerConfig:
     )
     request_max_elements: int = integer(
         100_000,
-        "Kohort's own: groups, topics, partitions and keys that one request may name. Requests "
-        "that are handled in one piece, such as a Produce, a Fetch or a commit, may name a fifth "
-        "of them.",
+        "Kohort's own: groups, topics, partitions and keys that one request may name. For Produce, "
+        "Fetch, commits and other requests that cannot be interrupted the limit is a fifth. A "
+        "request beyond it ends its connection, and the broker's log says why.",
         least=1,
     )
 

@@ -55,9 +55,10 @@ def check_listeners(config: Listeners) -> None:
             protocol = protocols.get(name, name)
             if not _is_controllers(name, config) and protocol != PLAINTEXT:
                 by = " by listener.security.protocol.map" if name in protocols else ""
+                what = f"which is {protocol}{by}: Kohort has plain text only, "
                 raise ConfigError(
-                    f"{setting} has {entry!r}, which is {protocol}{by}: Kohort has plain text "
-                    f"only, expected PLAINTEXT://HOST:PORT"
+                    f"{setting} has {entry!r}, {what if '://' in entry else ''}"
+                    "expected PLAINTEXT://HOST:PORT"
                 )
 
 

@@ -24,7 +24,7 @@ def foreign_assignors(names: Iterable[str]) -> Mapping[str, Assign]:
             known = ", ".join([*ASSIGNORS, *sorted(installed)])
             raise KohortError(
                 f"group.consumer.assignors has {name!r}, expected a list out of {known}"
-                f" (others are entry points of the group {GROUP})"
+                f" (others are entry points {GROUP} of installed packages)"
             )
         try:
             assign = installed[name].load()
