@@ -32,6 +32,8 @@ FOUND = {  # seeds that have found something once, with their minutes
     573: 1.0,
     880: 1.0,
     1016: 0.5,
+    3001: 1.0,
+    3305: 1.0,
     3386: 1.5,
     3559: 3.0,
     3890: 3.0,
