@@ -7,7 +7,7 @@ from typing import Any
 
 from kohort.records.schemas import GroupSettingsKey
 from kohort.sim.checkers.evidence.exchange import Exchange
-from kohort.sim.checkers.synced import GROUPS, Synced
+from kohort.sim.checkers.synced import GROUPS, Mark, Synced
 from kohort.terms import uuid_text
 
 GROUP, TOPIC, BROKER = 32, 2, 4  # types of resources
@@ -59,7 +59,8 @@ def create_partitions(disk: Synced, said: Exchange) -> Iterator[str]:
         if result.error_code or said.request.validate_only:
             continue
         count = counts[result.name]
-        if not disk.in_a_catalog(said.since, _has_partitions, result.name, count):
+        grown = disk.in_a_catalog(said.since, _has_partitions, result.name, count)
+        if not grown and not _is_gone_since(disk, said.since, result.name):
             yield f"{result.name} has {count} partitions, on the disk it has not"
 
 
@@ -87,8 +88,18 @@ def alter_configs(disk: Synced, said: Exchange) -> Iterator[str]:
             known = _group_settings(disk.live(*key))
             if not _agree(known, wanted) and not disk.superseded(said.since, *key):
                 yield f"{wanted} is set for group {name}, on the disk is {known}"
-        elif not disk.in_a_catalog(said.since, _has_configs, kind, name, wanted):
+        elif not disk.in_a_catalog(said.since, _has_configs, kind, name, wanted) and not (
+            kind == TOPIC and _is_gone_since(disk, said.since, name)
+        ):
             yield f"{wanted} is set for {name or 'all brokers'}, on the disk it is not"
+
+
+def _is_gone_since(disk: Synced, since: Mark, name: str) -> bool:
+    """Whether a topic has been deleted since a mark: a change of it and its deletion may have been
+    made by one write of the catalog.
+    """
+    later = since._replace(catalogs=since.catalogs + 1)
+    return disk.in_a_catalog(later, lambda catalog: name not in _topics(catalog))
 
 
 def _is_deletion(config: Any) -> bool:
