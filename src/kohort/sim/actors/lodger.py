@@ -37,7 +37,7 @@ from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, T
 TOPIC = "home"
 RETENTION_US = 20_000_000
 CONFIGS = {"retention.ms": str(RETENTION_US // 1000), "segment.ms": "3000"}
-SLACK_US = 40_000_000  # calm that a broker has needed by then to look what has expired
+SLACK_US = 50_000_000  # calm in which a broker looks what has expired, 30 s after its start
 FOR_EVER = 1 << 62
 READ = frozenset({ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE})
 PUT_OUT = frozenset(
