@@ -130,6 +130,19 @@ def test_two_who_wait_for_one_log_read_it_once_and_one_may_leave(restarted):
     assert first.answer is None
 
 
+def test_many_who_wait_for_one_log_are_answered_a_slice_at_a_time(restarted):
+    desk, many = restarted, 20
+    for _ in range(many):
+        desk.another()
+    waiting = [desk.send(committed_fetch(), 12, node=4 + number) for number in range(many)]
+    answered = []
+    while any(one.answer is None for one in waiting):
+        assert desk.step()
+        desk.take()
+        answered.append(sum(one.answer is not None for one in waiting))
+    assert len(set(answered)) > many // 2
+
+
 def test_a_topic_that_is_deleted_meanwhile_is_told_to_who_waits(restarted):
     desk = restarted
     waiting = desk.send(committed_fetch(), 12)

@@ -23,7 +23,7 @@ from kohort.server.fetch_sessions import FetchSession, TopicKey
 from kohort.server.node import Node
 from kohort.server.partitions import READ_COMMITTED, Partition
 from kohort.server.reading import AT_ONCE_BATCHES, FileHeaders, Unread
-from kohort.server.tokens import Then
+from kohort.server.waiting import Parked
 from kohort.terms import Millis, Offset, TopicId
 from kohort.wire.batch import walk
 from kohort.wire.messages.fetch import (
@@ -60,8 +60,9 @@ def fetch(node: Node, call: Call[FetchRequest], now: Millis) -> FetchResponse | 
     reading = _Reading(node, call.client, request, session, call.version)
     response = reading.read()
     if reading.unread:
-        then = Then(call.token, lambda _: call.token.answer(reading.answer_now()))
-        node.cluster.readings.when_read(reading.unread, lambda: then.answer(None))
+        late = Parked(call.token, reading.answer_now, [], 0, now)
+        scheduler = node.cluster.scheduler  # thousands may wait for one log
+        node.cluster.readings.when_read(reading.unread, lambda: scheduler.enter(late))
         return None
     if (
         request.max_wait_ms <= 0
