@@ -14,7 +14,8 @@ from typing import Protocol
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.peers.kafka import VERSION, Kafka, answers, free_ports, unavailable
+from tests.peers.kafka import VERSION, Kafka, answers, unavailable
+from tests.ports import free_port
 
 __all__ = [
     "VERSION",
@@ -64,7 +65,7 @@ class KohortServer:
     def __init__(self, settings: Mapping[str, object]) -> None:
         self.settings = {"log.sync": "none", **SHARED, **settings}
         self.directory = Path(tempfile.mkdtemp(prefix="kohort-bench-"))
-        (self.port,) = free_ports(1)
+        self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
 
     @property

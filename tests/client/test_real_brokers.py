@@ -15,7 +15,8 @@ from tests.client.joining import (
     soon,
 )
 from tests.client.scripted import asynchronous
-from tests.peers.kafka import Kafka, free_ports, unavailable
+from tests.peers.kafka import Kafka, unavailable
+from tests.ports import free_ports
 
 from kohort.client.address import Address
 from kohort.client.admin import AdminClient, NewTopic, TopicPartition

@@ -21,6 +21,7 @@ from typing import Self
 
 from tests.peers import maven
 from tests.peers.maven import PeerError
+from tests.ports import free_ports
 
 VERSION = "4.3.1"
 LOG4J = "2.25.4"  # the version Kafka's own jars bring; the binding beside it must match
@@ -98,16 +99,6 @@ def dump_log(*files: Path | str, seconds: float = 120.0) -> subprocess.Completed
         ",".join(map(str, files)),
         seconds=seconds,
     )
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody listens on now: each is held until all are known."""
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [one.getsockname()[1] for one in held]
-    finally:
-        for one in held:
-            one.close()
 
 
 class Kafka:
@@ -217,18 +208,23 @@ class Kafka:
         atexit.register(self.kill)
 
     def start(self) -> None:
-        """Start, and return when a first request has been answered."""
+        """Start, and return when a first request has been answered and every listener is open."""
         self.launch()
         self.wait_until_answering()
 
     def wait_until_answering(self, seconds: float = START_SECONDS) -> None:
         end = time.monotonic() + seconds
-        while not answers(self.port):
+        while not (answers(self.port) and all(map(listens, self.ports()))):
             if self.process is None or self.process.poll() is not None:
                 raise PeerError(f"Kafka ended before it answered: {self.last_words()}")
             if time.monotonic() > end:
                 raise PeerError(f"Kafka did not answer in {seconds:.0f} s: {self.last_words()}")
             time.sleep(0.01)
+
+    def ports(self) -> list[int]:
+        """The port of every listener: Kafka opens one after the other."""
+        listeners = str(self.properties()["listeners"]).split(",")
+        return [int(listener.rpartition(":")[2]) for listener in listeners]
 
     def last_words(self) -> str:
         return self.log.read_text(errors="replace")[-1500:] if self.log.exists() else ""
@@ -289,3 +285,12 @@ def answers(port: int) -> bool:
             return len(connection.recv(8, socket.MSG_WAITALL)) == 8
     except OSError:
         return False
+
+
+def listens(port: int) -> bool:
+    """Whether somebody on this port of loopback takes a connection right now."""
+    try:
+        socket.create_connection(("127.0.0.1", port), 5.0).close()
+    except OSError:
+        return False
+    return True

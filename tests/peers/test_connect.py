@@ -9,8 +9,8 @@ import urllib.request
 
 import pytest
 from tests.peers.either import WHOSE, either
-from tests.peers.kafka import free_ports
 from tests.peers.programs import Program, class_path, unavailable
+from tests.ports import free_port
 from tests.waiting import SOON_S, eventually
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
@@ -32,7 +32,7 @@ class Worker(Program):
     """One worker of the group `connect`, with its REST interface."""
 
     def __init__(self, bootstrap, number, directory):
-        (port,) = free_ports(1)
+        port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         settings = {
             "bootstrap.servers": bootstrap,

@@ -4,7 +4,7 @@ import signal
 import socket
 
 import pytest
-from tests.serve.ports import free_port
+from tests.ports import free_port
 from tests.serve.talk import refused, serving
 
 from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource

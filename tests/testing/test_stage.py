@@ -4,7 +4,7 @@ import asyncio
 import socket
 
 import pytest
-from tests.serve.ports import free_port
+from tests.ports import free_port
 
 from kohort.errors import KohortError
 from kohort.testing.disk import RealDisk

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from random import Random
 
-from tests.serve.ports import free_port
+from tests.ports import free_port
 from tests.serve.talk import command
 from tests.waiting import SOON_S
 
