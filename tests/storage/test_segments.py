@@ -77,6 +77,27 @@ def test_headers_go_back_only_as_far_as_they_are_asked_for():
     assert disk.read_bytes < log.size_bytes / 5
 
 
+def test_headers_go_on_where_they_ended_and_not_at_the_begin_of_the_file():
+    """Whoever follows a log asks for what is new, again and again."""
+    disk = MemoryFiles()
+    log = opened(disk, LogConfig(segment_bytes=3_000_000))
+    filled(log, 2000, size=100)
+    disk.read_bytes = 0
+    assert [one.last_offset for one in log.headers(log.end - 3)][-1] == log.end - 1
+    assert disk.read_bytes < 40_000
+
+
+def test_the_first_file_that_is_not_too_old_is_found_in_slices():
+    disk = MemoryFiles()
+    filled(opened(disk, LogConfig(segment_bytes=30_000)), 40, size=1000)
+    log, again = (opened(disk, LogConfig(segment_bytes=30_000)) for _ in range(2))
+    asked = 1
+    while (found := log.first_since(1008, 3)) is None:
+        asked += 1
+    assert asked > 5
+    assert found == again.first_since(1008)
+
+
 def test_headers_are_not_kept_while_they_are_read():
     """A log has as many as it likes: only a piece of a file is read before the first comes."""
     disk = MemoryFiles()

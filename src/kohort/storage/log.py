@@ -120,9 +120,10 @@ class Log(Protocol):
         through in slices: what is appended comes too, and of what is dropped some may still come.
         """
 
-    def first_since(self, since: Millis) -> Offset:
+    def first_since(self, since: Millis, most: int = EVERY_BATCH) -> Offset | None:
         """Every batch before this offset is older than `since`, if files are in the order of their
-        times. Some behind it may be older, too.
+        times. Some behind it may be older, too. None where the headers of `most` batches had to be
+        read, and perhaps more: ask again. Raises Broken.
         """
 
     def find_timestamp(self, timestamp: int) -> tuple[int, Offset] | None:

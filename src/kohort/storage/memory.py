@@ -98,7 +98,8 @@ class MemoryLog:
     def headers(self, start: Offset) -> Iterator[BatchHeader]:
         return (batches.peek(data) for data in self.read(start, _EVERYTHING_BYTES))
 
-    def first_since(self, since: Millis) -> Offset:
+    def first_since(self, since: Millis, most: int = EVERY_BATCH) -> Offset | None:
+        del most  # nothing has to be read
         for index, time in enumerate(self._times):
             if time >= since:
                 return max(self.start, self._next[index - 1] if index else self.start)

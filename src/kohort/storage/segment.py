@@ -145,12 +145,13 @@ class Segment:
             bad = following, str(error)
         self._end_scan(bad)
 
-    def headers(self) -> Iterator[tuple[int, BatchHeader]]:
-        """Position and header of each batch; of large batches nothing else is read.
+    def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+        """Position and header of each batch from the one that begins at `position`; of large
+        batches nothing else is read.
 
         Raises WireError for what is no batch, OSError for what cannot be read.
         """
-        data, begin, position = b"", 0, 0
+        data, begin = b"", position
         stride = _PEEK_BYTES
         while position < self.size:
             left = self.size - position
@@ -271,8 +272,10 @@ class Segment:
 
     def headers_from(self, start: int) -> Iterator[BatchHeader]:
         """Those of the batches that hold `start` or follow it. Raises Broken as `use` does."""
+        before = bisect_right(self._offsets, start) - 1  # whatever is indexed by now
+        position = self._positions[before] if before > 0 else 0
         try:
-            for _, header in self.headers():
+            for _, header in self.headers(position):
                 if header.last_offset >= start:
                     yield header
         except (OSError, WireError) as error:

@@ -488,11 +488,13 @@ class SegmentLog:
                 yield header
             at = max(at, self.start, self.end if segment.behind is None else segment.behind)
 
-    def first_since(self, since: Millis) -> Offset:
+    def first_since(self, since: Millis, most: int = EVERY_BATCH) -> Offset | None:
         first = self.end
         for segment in reversed(self._segments):
             if segment.size:
-                segment.use()
+                most = segment.index_some(most)
+                if not most:
+                    return None
                 if segment.max_timestamp < since:
                     break
             first = segment.base_offset
