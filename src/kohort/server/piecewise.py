@@ -47,6 +47,13 @@ class PiecewiseAnswer:
         if self._size >= STEP_ELEMENTS:
             self._encode()
 
+    def add_encoded(self, pieces: Sequence[bytes]) -> None:
+        """Append an element that is itself too long to be encoded at once. It has no error."""
+        if self._elements:
+            self._encode()
+        self._pieces += pieces
+        self._count += 1
+
     def whole(self, rest: Any = None) -> Any:
         """What the token of the call is answered with. `rest` is the response without the array,
         where something in it differs from its default.

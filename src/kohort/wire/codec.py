@@ -45,18 +45,19 @@ class PiecewiseEncoder(NamedTuple):
 
 
 @cache
-def piecewise_encoder(cls: Any, version: int, array: str) -> PiecewiseEncoder:
-    """The compiled encoder of a message whose array is too large to be there at once. `array` names
-    an array at the top of the message, one that the version has and that is not in a tag.
+def piecewise_encoder(cls: Any, version: int, array: str, message: Any = None) -> PiecewiseEncoder:
+    """The compiled encoder of a message whose array is too large to be there at once, or of a
+    struct somewhere in a message. `array` names an array at its top, one that the version has and
+    that is not in a tag.
     """
-    _check(cls, version)
+    message = message or cls
+    _check(message, version)
+    flexible = version in message.flexible
+    elements = elements_source(cls, version, array, flexible=flexible)
+    around = around_source(cls, version, array, flexible=flexible)
     return PiecewiseEncoder(
-        compile_function(
-            f"elements of {array}: encode", cls, version, *elements_source(cls, version, array)
-        ),
-        compile_function(
-            f"around {array}: encode", cls, version, *around_source(cls, version, array)
-        ),
+        compile_function(f"elements of {array}: encode", cls, version, *elements),
+        compile_function(f"around {array}: encode", cls, version, *around),
     )
 
 

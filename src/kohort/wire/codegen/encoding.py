@@ -161,9 +161,11 @@ def encoder_source(cls: type[Any], version: int) -> tuple[str, dict[str, Any]]:
     return source.text("def encode(m):"), source.constants
 
 
-def elements_source(cls: type[Any], version: int, array: str) -> tuple[str, dict[str, Any]]:
-    """The source of `encode(m)`: the elements of one array of the message, and nothing else."""
-    source = EncoderSource(version, flexible=version in cls.flexible)
+def elements_source(
+    cls: type[Any], version: int, array: str, *, flexible: bool
+) -> tuple[str, dict[str, Any]]:
+    """The source of `encode(m)`: the elements of one array of the struct, and nothing else."""
+    source = EncoderSource(version, flexible=flexible)
     source.line("out = []; w = out.append")
     (field,) = (field for field in fields_of(cls) if field.name == array)
     source.elements(field, f"m.{array}")
@@ -171,11 +173,13 @@ def elements_source(cls: type[Any], version: int, array: str) -> tuple[str, dict
     return source.text("def encode(m):"), source.constants
 
 
-def around_source(cls: type[Any], version: int, array: str) -> tuple[str, dict[str, Any]]:
+def around_source(
+    cls: type[Any], version: int, array: str, *, flexible: bool
+) -> tuple[str, dict[str, Any]]:
     """The source of `encode(m, count)`: what stands before the elements of one array, of which
     there are `count`, and what stands behind them.
     """
-    source = EncoderSource(version, flexible=version in cls.flexible, apart=array)
+    source = EncoderSource(version, flexible=flexible, apart=array)
     source.line("out = []; behind = []; w = out.append")
     source.struct(cls, "m")
     source.line("return b''.join(out), b''.join(behind)")
