@@ -3,7 +3,8 @@
 A producer may have five requests under way: a batch that is sent again is one of these.
 """
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
+from itertools import islice, takewhile
 from typing import NamedTuple
 
 from kohort.coordinator.effects import Producer
@@ -14,6 +15,7 @@ from kohort.wire.batch import BatchHeader
 _REMEMBERED = 5
 _SEQUENCES = 2**31
 _REFUSED_MAX = 1000  # producers of batches that were turned away: anybody can name one
+_EXPIRED_AT_ONCE = 10_000
 
 
 class Written(NamedTuple):
@@ -70,8 +72,7 @@ class Producers:
     def __init__(self, *, whole: bool = True, note: Callable[[int], None] = nobody) -> None:
         self._whole = whole
         self._note = note
-        self._producers: dict[int, _Producer] = {}
-        self._none_before = Millis(0)  # all have been used, or refused, since
+        self._producers: dict[int, _Producer] = {}  # the one that wrote last stands last
         self._refused: dict[int, _Refused] = {}
 
     def __len__(self) -> int:
@@ -145,34 +146,33 @@ class Producers:
                 f"{known.coordinator_epoch}, this one of {coordinator_epoch}",
             )
 
-    def active(self) -> list[Active]:
-        """All that are remembered."""
-        return [
-            Active(
-                producer_id,
-                producer.epoch,
-                producer.batches[-1].last_sequence if producer.batches else -1,
-                producer.timestamp,
-                producer.coordinator_epoch,
-            )
-            for producer_id, producer in self._producers.items()
-        ]
+    def active(self) -> Iterator[Active]:
+        """All that are remembered now. One that is forgotten before its turn is left out."""
+        for producer_id in list(self._producers):
+            producer = self._producers.get(producer_id)
+            if producer is not None:
+                yield Active(
+                    producer_id,
+                    producer.epoch,
+                    producer.batches[-1].last_sequence if producer.batches else -1,
+                    producer.timestamp,
+                    producer.coordinator_epoch,
+                )
 
     def written(
         self, header: BatchHeader, base_offset: Offset, now: Millis, coordinator_epoch: int = -1
     ) -> None:
         """Remember a batch that is in the log now; of a marker, whose it is."""
         self._refused.pop(header.producer_id, None)
-        before = self._producers.get(header.producer_id)
+        before = self._producers.pop(header.producer_id, None)
         known = before
         if known is None or header.producer_epoch > known.epoch:
-            known = self._producers[header.producer_id] = _Producer(
-                header.producer_epoch, begins_anew=self._whole or before is not None
-            )
+            known = _Producer(header.producer_epoch, begins_anew=self._whole or before is not None)
             if before is None:
                 self._note(header.producer_id)
             else:
                 known.coordinator_epoch = before.coordinator_epoch
+        self._producers[header.producer_id] = known
         known.used_at = now
         known.timestamp = header.max_timestamp
         if header.is_control:  # a marker ends a transaction and has no sequence
@@ -186,23 +186,24 @@ class Producers:
 
     def expire(self, before: Millis, keep: Container[int] = ()) -> None:
         """Forget the producers that have written nothing since, but for those with an open
-        transaction.
+        transaction. There may be a million of them: the next call goes on.
         """
-        if before <= self._none_before:
-            return  # nobody has been silent for so long: there may be a million of them
-        over = [
-            producer_id
-            for producer_id, producer in self._producers.items()
-            if producer.used_at < before and producer_id not in keep
-        ]
-        for producer_id in over:
+        silent = takewhile(lambda each: each[1].used_at < before, self._producers.items())
+        self._drop(islice((one for one, _ in silent if one not in keep), _EXPIRED_AT_ONCE))
+        if self._refused:
+            self._refused = {
+                key: refused for key, refused in self._refused.items() if refused.at >= before
+            }
+
+    def forget(self, count: int, keep: Container[int] = ()) -> int:
+        """Forget so many of those that have been silent longest; how many that were."""
+        return self._drop(islice((one for one in self._producers if one not in keep), count))
+
+    def _drop(self, some: Iterator[int]) -> int:
+        dropped = list(some)
+        for producer_id in dropped:
             del self._producers[producer_id]
-        self._refused = {
-            key: refused for key, refused in self._refused.items() if refused.at >= before
-        }
-        times = [producer.used_at for producer in self._producers.values()]
-        times += [refused.at for refused in self._refused.values()]
-        self._none_before = min(times, default=before)
+        return len(dropped)
 
     @staticmethod
     def _must_be(header: BatchHeader, expected: int) -> None:
