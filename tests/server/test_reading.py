@@ -8,11 +8,12 @@ from tests.server.desk import Desk
 from tests.server.transactional import Producing, end_of, fetched
 
 from kohort.errors import ErrorCode
-from kohort.server.reading import AT_ONCE_BATCHES
+from kohort.server.reading import STEP_BATCHES
 from kohort.server.scheduler import MACHINES_NS
 from kohort.sim.disk import MemoryFiles
 from kohort.wire.batch import build
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kohort.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from kohort.wire.messages.describe_transactions import DescribeTransactionsRequest
 from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kohort.wire.messages.init_producer_id import InitProducerIdRequest
@@ -21,8 +22,14 @@ from kohort.wire.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kohort.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 
-COUNT = 30 * AT_ONCE_BATCHES  # of batches: more than one slice
+COUNT = 150 * STEP_BATCHES  # of batches: more than one slice
 STABLE = COUNT + 6  # where the open transaction begins
 
 
@@ -265,3 +272,133 @@ def test_a_topic_that_is_deleted_while_its_headers_are_read_is_told_to_who_waits
     code = until(desk, waiting).responses[0].partitions[0].error_code
     assert code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert not desk.cluster.readings
+
+
+def numbered(desk, sequence, *, node=0, acks=-1, topic="orders", value=b"numbered"):
+    """A batch of the idempotent producer 7."""
+    return desk.send_batch(
+        topic,
+        node=node,
+        acks=acks,
+        value=value,
+        producer_id=7,
+        producer_epoch=0,
+        base_sequence=sequence,
+    )
+
+
+def produced(asked):
+    return asked.answer.responses[0].partition_responses[0]
+
+
+def test_an_idempotent_batch_waits_until_the_producers_are_read(restarted):
+    """What its connection has sent behind it waits as well; others are served meanwhile."""
+    desk = restarted
+    waiting = [numbered(desk, sequence) for sequence in range(3)]
+    desk.step()
+    other = until(desk, desk.send_batch("small", node=1))
+    assert other.responses[0].partition_responses[0].error_code == 0
+    until(desk, desk.send_batch("orders", node=2))  # a producer without a number need not wait
+    assert [one.answer for one in waiting] == [None, None, None]
+
+    answers = [until(desk, one) and produced(one) for one in waiting]
+    assert [one.error_code for one in answers] == [0, 0, 0]
+    offsets = [one.base_offset for one in answers]
+    assert offsets == [offsets[0], offsets[0] + 1, offsets[0] + 2]
+    again = numbered(desk, 2)
+    until(desk, again)
+    assert produced(again).base_offset == offsets[2], "and is known from then on"
+
+
+def test_what_was_written_before_a_start_is_known(restarted, files):
+    desk = restarted
+    before = until(desk, numbered(desk, 0)).responses[0].partition_responses[0]
+    desk.settle()
+    desk.cluster.close()
+    again = Desk(files=files, now=desk.now + 1000)
+    again.step_ns = MACHINES_NS
+    sent, gap = numbered(again, 0), numbered(again, 5)
+    until(again, gap)
+    assert produced(sent).base_offset == before.base_offset
+    assert produced(gap).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_batch_that_waits_keeps_no_other_of_its_request(restarted):
+    desk = restarted
+    wait, go = (numbered_request(desk, topic).topic_data[0] for topic in ("orders", "small"))
+    end = desk.cluster.partition("small", 0).log.end
+    asked = desk.send(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[wait, go]), 9)
+    desk.step()
+    assert desk.cluster.partition("small", 0).log.end == end + 1
+    orders, small = (one.partition_responses[0] for one in until(desk, asked).responses)
+    assert (orders.error_code, small.error_code, small.base_offset) == (0, 0, end)
+
+
+def numbered_request(desk, topic):
+    batch = build([(b"k", b"v")], desk.now, producer_id=7, producer_epoch=0, base_sequence=0)
+    data = PartitionProduceData(index=0, records=batch)
+    return ProduceRequest(
+        acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
+    )
+
+
+def test_who_wants_no_answer_is_written_all_the_same(restarted):
+    desk = restarted
+    end = desk.cluster.partition("orders", 0).log.end
+    numbered(desk, 0, acks=0)
+    until(desk, numbered(desk, 1))
+    assert desk.cluster.partition("orders", 0).log.end == end + 2
+
+
+def test_who_waits_to_write_is_told_of_a_topic_that_is_gone(restarted):
+    desk = restarted
+    waiting = numbered(desk, 0)
+    desk.step()
+    state = DeleteTopicState(name="orders")
+    until(desk, desk.send(DeleteTopicsRequest(topics=[state], timeout_ms=1000), 6, node=1))
+    until(desk, waiting)
+    assert produced(waiting).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    desk.settle()
+    assert not desk.cluster.busy
+
+
+def test_who_waits_to_write_is_told_of_a_log_that_cannot_be_read(restarted, files):
+    desk = restarted
+    waiting = numbered(desk, 0)
+    desk.step()
+    files.faults["read", "/data/orders-0/"] = errno.EIO
+    until(desk, waiting)
+    files.faults.clear()
+    assert produced(waiting).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    again = numbered(desk, 0)
+    until(desk, again)
+    assert produced(again).error_code == 0
+
+
+def test_others_are_served_while_producers_are_described(restarted):
+    desk = restarted
+    request = DescribeProducersRequest(topics=[TopicRequest(name="orders", partition_indexes=[0])])
+    asked = desk.send(request, 0)
+    served = 0
+    while asked.answer is None:
+        until(desk, desk.send(committed_fetch("small", 0, 0), 12, node=1))
+        served += 1
+        desk.step()
+        desk.take()
+    assert served > 3
+    (found,) = asked.answer.topics[0].partitions
+    assert (found.error_code, len(found.active_producers)) == (0, 2)
+
+
+def test_others_are_served_while_a_marker_of_a_tool_waits(restarted):
+    desk = restarted
+    topic = WritableTxnMarkerTopic(name="orders", partition_indexes=[0])
+    marker = WritableTxnMarker(
+        producer_id=99, producer_epoch=0, transaction_result=False, topics=[topic]
+    )
+    asked = desk.send(WriteTxnMarkersRequest(markers=[marker]), 1)
+    desk.step()
+    until(desk, desk.send_batch("small", node=1))
+    assert asked.answer is None
+    (result,) = until(desk, asked).markers
+    assert result.topics[0].partitions[0].error_code == 0

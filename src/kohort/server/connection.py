@@ -82,6 +82,10 @@ class Slot:
     def fail(self, error: Exception) -> None:
         self.connection.fail(error)
 
+    def hold_back(self) -> None:
+        """Have what follows on the connection wait until this request has its answer."""
+        self.connection.busy = True
+
     def skip(self) -> None:
         """Leave without an answer: a Produce with acks=0."""
         self.parts = ()

@@ -17,9 +17,9 @@ from kohort.runtime.observers import Observer
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Catalog
 from kohort.server.partitions import Partition
 from kohort.server.placement import NOBODY, Placement
-from kohort.server.reading import AT_ONCE_BATCHES, Readings
+from kohort.server.reading import Readings
 from kohort.server.scheduler import MACHINES, NEW, Over, Scheduler
-from kohort.server.tokens import Then, Token
+from kohort.server.tokens import Token
 from kohort.terms import Millis, PartitionIndex, TopicPartition
 from kohort.transactions.messages import Markers, MarkersWritten
 
@@ -99,14 +99,11 @@ class Outbox:
             world.submit(shard, Call(part, EndOffsets(markers.producer, marker), 0, BROKER))
         elif partition is None:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{place} is not open")
-        elif partition.read_on(AT_ONCE_BATCHES):  # a long log, and nobody has needed to know it
-            then = Then(part, lambda _: self._write(partition, part, markers, marker))
-            world.readings.when_read([partition], lambda: then.answer(None))
         else:
-            self._write(partition, part, markers, marker)
+            world.readings.attempt(lambda: self._write(partition, part, markers, marker), part)
 
     def _write(self, partition: Partition, part: "_Part", markers: Markers, marker: Marker) -> None:
-        """Write one marker into a log. Raises ApiError."""
+        """Write one marker into a log. Raises ApiError or UnreadError."""
         world = self._world
         partition.end_transaction(
             markers.producer,

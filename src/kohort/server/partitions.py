@@ -4,7 +4,7 @@ Batches are stored as they came, once `incoming` has checked them. Consumers see
 with log.sync=group the high watermark follows the sync after the turn.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
 from kohort.config import BrokerConfig, TopicConfig
@@ -12,8 +12,10 @@ from kohort.coordinator.effects import Producer
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError, UnsettledError, WireError
 from kohort.server import incoming
 from kohort.server.catalog import Topic
+from kohort.server.partition_producers import PartitionProducers
 from kohort.server.partition_transactions import Aborted, PartitionTransactions
 from kohort.server.producers import Active, Producers, nobody
+from kohort.server.unread import AT_ONCE_BATCHES, UnreadError
 from kohort.storage.log import EVERY_BATCH, Log
 from kohort.terms import Millis, Offset, PartitionIndex
 from kohort.wire import batch as batches
@@ -48,6 +50,16 @@ class Found(NamedTuple):
     leader_epoch: int
 
 
+class ProducersOf(NamedTuple):
+    """What must be read of a partition before an idempotent producer may write to it."""
+
+    partition: "Partition"
+
+    def read_on(self, most: int) -> bool:
+        """Read at most so many batches; true while there are more. Raises ApiError."""
+        return self.partition.read_producers(most)
+
+
 def _unheard(_partition: "Partition", _damage: str) -> None:
     """Nobody listens."""
 
@@ -59,7 +71,6 @@ class Partition:
         "_note_producer_id",
         "_producer_expiration_ms",
         "_producers",
-        "_producers_end",
         "_transactions",
         "config",
         "failed",
@@ -94,8 +105,7 @@ class Partition:
         self.on_loss: Callable[[Partition, str], None] = _unheard
         self.refused_writes = 0  # since that was last told
         self.refusal = ""  # of the last of them
-        self._producers: Producers | None = None
-        self._producers_end = Offset(0)  # of the log that they are known of
+        self._producers: PartitionProducers | None = None
         self._note_producer_id = note_producer_id
         self._producer_expiration_ms = broker.producer_id_expiration_ms
         self._transactions: PartitionTransactions | None = None
@@ -136,6 +146,18 @@ class Partition:
             return False
         try:
             return known.catch_up(self.log, most)
+        except (Broken, WireError) as error:
+            raise self._unreadable(error) from error
+
+    def read_producers(self, most: int) -> bool:
+        """Read at most so many batches of what must be known of producers; true while there are
+        more. Raises ApiError where the log cannot be read.
+        """
+        known = self._producers
+        if known is None:
+            return False
+        try:
+            return known.read_on(self.log, most)
         except (Broken, WireError) as error:
             raise self._unreadable(error) from error
 
@@ -199,14 +221,14 @@ class Partition:
 
     def append(self, records: bytes, now: Millis, *, begins: bool = False) -> Appended:
         """Check a batch as it came and write it; `begins` where a producer that is not known must
-        be at its first batch. Raises ApiError, and then writes nothing.
+        be at its first batch. Raises ApiError or UnreadError, and then writes nothing.
         """
         self.check_sound()
         header = incoming.check(records, self.config, str(self), now)
         append_time = now if self.config.log_append_time else _NO_TIMESTAMP
         producers = None
         if header.is_transactional:
-            self._known_transactions()
+            self._transactions_at_hand()
         if header.producer_id >= 0:
             producers = self._known_producers(now)
             if begins and header.producer_id not in producers:
@@ -219,26 +241,30 @@ class Partition:
         base_offset = self._write(records, header.last_offset_delta + 1)
         if producers is not None:
             producers.written(header, base_offset, now)
-        self._producers_end = self.log.end
+        end = self.log.end
+        if self._producers is not None and self._producers.seen == base_offset:
+            self._producers.seen = end
         known = self._transactions
         if known is not None and known.seen == base_offset:
-            known.seen = self.log.end
+            known.seen = end
             if header.is_transactional:
                 known.wrote(header.producer_id, base_offset)
         return Appended(base_offset, append_time, len(records))
 
     def refused_in_transaction(self, records: bytes, now: Millis) -> None:
         """A batch was turned away because its transaction has not let it in, perhaps only yet.
-        Raises ApiError where the log cannot be read.
+        Raises UnreadError, or ApiError where the log cannot be read.
         """
         self._known_producers(now).refused(batches.header_at(records), now)
 
     def end_transaction(
         self, producer: Producer, now: Millis, *, commit: bool, coordinator_epoch: int
     ) -> None:
-        """Write the marker that ends a producer's transaction. Raises ApiError."""
+        """Write the marker that ends a producer's transaction. Raises ApiError or UnreadError, and
+        then writes nothing.
+        """
         self.check_sound()
-        known, producers = self._known_transactions(), self._known_producers(now)
+        known, producers = self._transactions_at_hand(), self._known_producers(now)
         marker = batches.build_marker(
             commit=commit,
             timestamp=now,
@@ -248,27 +274,31 @@ class Partition:
         )
         offset = self._write(marker, 1)
         producers.written(batches.header_at(marker), offset, now, coordinator_epoch)
-        self._producers_end = self.log.end
         known.ended(producer.id, offset, commit=commit)
         known.seen = self.log.end
+        if self._producers is not None:
+            self._producers.seen = self.log.end
 
     def check_marker(self, producer: Producer, coordinator_epoch: int, now: Millis) -> None:
         """Raises ApiError for a marker whose producer, or whose coordinator, has a newer epoch
-        here.
+        here. Raises UnreadError.
         """
         known = self._known_producers(now)
         known.check_epoch(producer)
         known.check_coordinator(producer.id, coordinator_epoch)
 
-    def active_producers(self, now: Millis) -> list[tuple[Active, Offset | None]]:
+    def active_producers(self, now: Millis) -> Iterator[tuple[Active, Offset | None]]:
         """The producers that have written here not too long ago, each with the first record of its
-        open transaction. Raises ApiError where the log cannot be read.
+        open transaction. Raises UnreadError, or ApiError where the log cannot be read.
         """
-        begun = self._known_transactions().producers
-        return [
-            (producer, begun.get(producer.producer_id))
-            for producer in self._known_producers(now).active()
-        ]
+        begun = self._transactions_at_hand().producers
+        active = self._known_producers(now).active()
+        return ((producer, begun.get(producer.producer_id)) for producer in active)
+
+    @property
+    def producer_count(self) -> int:
+        """How many producers are remembered."""
+        return 0 if self._producers is None else len(self._producers.producers)
 
     def _write(self, batch: bytes, count: int) -> Offset:
         """Append a batch; the offset of its first record. Raises ApiError."""
@@ -359,11 +389,24 @@ class Partition:
             )
         return max(Offset(offset), self.log.start)
 
-    def expire_producers(self, before: Millis) -> None:
-        """Forget the producers that have been silent since `before`."""
-        if self._producers is not None:
-            known = self._transactions
-            self._producers.expire(before, keep=() if known is None else known.producers)
+    def expire_producers(self, before: Millis) -> int:
+        """Forget the producers that have been silent since `before`; how many are left."""
+        if self._producers is None:
+            return 0
+        producers = self._producers.producers
+        producers.expire(before, self._in_transaction)
+        return len(producers)
+
+    def forget_producers(self, count: int) -> int:
+        """Forget so many of those that have been silent longest; how many that were."""
+        if self._producers is None:
+            return 0
+        return self._producers.producers.forget(count, self._in_transaction)
+
+    @property
+    def _in_transaction(self) -> Container[int]:
+        """The producers with an open transaction, as far as that is known."""
+        return () if self._transactions is None else self._transactions.producers
 
     def __str__(self) -> str:
         return f"{self.topic.name}-{self.index}"
@@ -376,31 +419,27 @@ class Partition:
         assert self._transactions is not None
         return self._transactions
 
+    def _transactions_at_hand(self) -> PartitionTransactions:
+        """The same, for those who can wait: raises UnreadError where much must be read for them."""
+        if self.read_on(AT_ONCE_BATCHES):
+            raise UnreadError(self)
+        assert self._transactions is not None
+        return self._transactions
+
     def _known_producers(self, now: Millis) -> Producers:
-        """The producers. They are read from the log when the first of them writes after a start.
-
-        Most partitions never see a producer of this kind, so a start does not pay for them. Those
-        that have been silent for producer.id.expiration.ms are not read. What a machine has written
-        to its own log makes them be read anew.
+        """The producers, also those of what a machine has written to its own log. Raises
+        UnreadError where much must be read for them.
         """
-        if self._producers is None or self._producers_end != self.log.end:
-            try:
-                since = self.log.first_since(Millis(now - self._producer_expiration_ms))
-                producers = Producers(whole=since == 0, note=self._note_producer_id)
-                for header in self.log.headers(since):
-                    if header.producer_id >= 0:
-                        base = Offset(header.base_offset)
-                        whose = self._coordinator_epoch(base) if header.is_control else -1
-                        producers.written(header, base, now, whose)
-            except (Broken, WireError) as error:
-                raise self._unreadable(error) from error
-            self._producers, self._producers_end = producers, self.log.end
-        return self._producers
-
-    def _coordinator_epoch(self, marker: Offset) -> int:
-        """Of the marker at an offset. The cleaner may have left its header only."""
-        entries = batches.entries(self.log.fetch(marker, 1))
-        return batches.marker_coordinator_epoch(entries[0][3]) if entries else -1
+        known = self._producers
+        if known is None:
+            known = self._producers = PartitionProducers(
+                self.log.start, self._note_producer_id, now, self._producer_expiration_ms
+            )
+        if known.seen != self.log.end:
+            known.now = now
+            if self.read_producers(AT_ONCE_BATCHES):
+                raise UnreadError(ProducersOf(self))
+        return known.producers
 
 
 def _until(data: bytes, end: Offset) -> bytes:

@@ -8,10 +8,11 @@ from typing import NamedTuple
 from kohort.errors import ApiError
 from kohort.server.partitions import Partition
 from kohort.server.scheduler import BACKGROUND, NEW, Over, Scheduler
+from kohort.server.tokens import Token
+from kohort.server.unread import Unread, UnreadError
 from kohort.terms import Offset
 
-AT_ONCE_BATCHES = 1000  # of a log; most have fewer, and then nobody waits
-_STEP_BATCHES = 200
+STEP_BATCHES = 200
 
 
 class FileHeaders(NamedTuple):
@@ -23,10 +24,6 @@ class FileHeaders(NamedTuple):
     def read_on(self, most: int) -> bool:
         """Read at most so many; true while there may be more."""
         return self.partition.log.index_some(self.start, most)
-
-
-Unread = Partition | FileHeaders
-"""What is to be read. Of a partition that is its transactions."""
 
 
 class Readings:
@@ -59,6 +56,17 @@ class Readings:
         if self._waiting:
             self._scheduler.enter(self)
 
+    def attempt(self, act: Callable[[], None], token: Token) -> None:
+        """Call `act`, which may raise UnreadError: then again once that is read. Those who wait for
+        the same go on in the order in which they came. What else it raises, its token is told.
+        """
+        try:
+            act()
+        except UnreadError as error:
+            self.when_read([error.unread], lambda: self.attempt(act, token))
+        except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
+            token.fail(error)
+
     def run(self, over: Over) -> bool:
         """Read on, in steps."""
         while self.step():
@@ -73,7 +81,7 @@ class Readings:
             return False
         waiting = self._waiting.pop(unread)
         try:
-            more = unread.read_on(_STEP_BATCHES)
+            more = unread.read_on(STEP_BATCHES)
         except ApiError:
             more = False
         if more:
@@ -84,12 +92,7 @@ class Readings:
 
     def forget(self, partition: Partition) -> None:
         """It is gone, with its topic, and so is its log."""
-        of_partition = [
-            one
-            for one in self._waiting
-            if one is partition or (isinstance(one, FileHeaders) and one.partition is partition)
-        ]
-        for one in of_partition:
+        for one in [one for one in self._waiting if one.partition is partition]:
             _go_on(self._waiting.pop(one, []))
 
 

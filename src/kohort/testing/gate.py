@@ -76,6 +76,9 @@ class _Lost:
         """Somebody waits until the connection ends."""
         return False
 
+    def hold_back(self) -> None:
+        """Nothing behind it is answered."""
+
     def answer(self, _response: Any) -> None:
         self._token.fail(WireError("a fault loses the answer"))
 

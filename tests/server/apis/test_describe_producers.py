@@ -53,3 +53,30 @@ def test_a_partition_that_is_not_there_is_refused_alone():
     assert codes[2:] == [missing, missing]
     other = [part.error_code for part in described(desk, *places[:2], node=1)]
     assert other == codes[1::-1]
+
+
+def test_a_partition_with_many_producers_is_answered_in_pieces(monkeypatch):
+    """The bytes are those of one piece, but for the element of its own."""
+    monkeypatch.setattr("kohort.server.apis.describe_producers.STEP_ELEMENTS", 4)
+    desk = Desk()
+    desk.create(partitions=3)
+    for producer in range(11):
+        desk.produce(partition=1, producer_id=producer, producer_epoch=0, base_sequence=0)
+    desk.produce(partition=2, producer_id=50, producer_epoch=0, base_sequence=0)
+    asked = TopicRequest(name="orders", partition_indexes=[0, 1, 2, 9])
+    answer = desk.ask(DescribeProducersRequest(topics=[asked]), 0)
+
+    assert [topic.name for topic in answer.topics] == ["orders", "orders"]
+    found = {one.partition_index: one for topic in answer.topics for one in topic.partitions}
+    assert {index: one.error_code for index, one in found.items()} == {
+        0: 0,
+        1: 0,
+        2: 0,
+        9: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    producers = {
+        index: [one.producer_id for one in found[index].active_producers] for index in found
+    }
+    assert producers == {0: [], 1: [*range(11)], 2: [50], 9: []}
+    (last,) = found[2].active_producers
+    assert (last.last_sequence, last.current_txn_start_offset) == (0, -1)

@@ -2,20 +2,25 @@
 (KIP-664).
 """
 
+from collections.abc import Generator, Iterator
+from itertools import islice
 from typing import Any
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError
 from kohort.server.access import READ
 from kohort.server.apis.leaders import led_partition, topic_named
-from kohort.server.catalog import Topic
 from kohort.server.node import Node
-from kohort.server.pace import Pace
+from kohort.server.pace import STEP_ELEMENTS, Pace
 from kohort.server.piecewise import PiecewiseAnswer
+from kohort.server.reading import STEP_BATCHES
 from kohort.server.steps import Steps
+from kohort.server.unread import UnreadError
 from kohort.terms import Millis
+from kohort.wire.codec import piecewise_encoder
 from kohort.wire.messages.describe_producers import (
     DescribeProducersRequest,
+    DescribeProducersResponse,
     PartitionResponse,
     ProducerState,
     TopicResponse,
@@ -27,6 +32,8 @@ _NO_OFFSET = -1
 def describe_producers(node: Node, call: Call[DescribeProducersRequest], now: Millis) -> Steps[Any]:
     """Each partition by itself. A producer without an open transaction is there as well, until it
     has been silent for producer.id.expiration.ms.
+
+    A partition with many producers stands in an element of its own, beside its topic's others.
     """
     told: set[tuple[str, int]] = set()  # a partition that is named again is answered once
     answer = PiecewiseAnswer(node, call, "topics")
@@ -34,27 +41,41 @@ def describe_producers(node: Node, call: Call[DescribeProducersRequest], now: Mi
     for wanted in call.request.topics:
         if pace.is_over():
             yield
-        topic = topic_named(node, call.client, READ, wanted.name)
-        answers = []
+        answers: list[PartitionResponse] = []
         for index in wanted.partition_indexes:
             if (wanted.name, index) in told:
                 continue
             told.add((wanted.name, index))
+            found = PartitionResponse(partition_index=index)
             try:
-                answers.append(_described(node, topic, index, now))
+                states = yield from _states(node, call, wanted.name, index, now)
             except ApiError as error:
-                answers.append(PartitionResponse(partition_index=index, error_code=error.code))
-            if pace.is_over(1 + len(answers[-1].active_producers)):
-                yield
-                topic = topic_named(node, call.client, READ, wanted.name)
+                found.error_code, states = error.code, iter(())
+            found.active_producers = list(islice(states, STEP_ELEMENTS))
+            if len(found.active_producers) < STEP_ELEMENTS:
+                answers.append(found)
+                if pace.is_over(1 + len(found.active_producers)):
+                    yield
+            else:
+                answer.add_encoded((yield from _encoded(wanted.name, found, states, call.version)))
         if answers or not wanted.partition_indexes:
             answer.add(TopicResponse(name=wanted.name, partitions=answers), 1 + len(answers))
     return answer.whole()
 
 
-def _described(node: Node, topic: Topic | ApiError, index: int, now: Millis) -> PartitionResponse:
-    partition = led_partition(node, topic, index)
-    states = [
+def _states(
+    node: Node, call: Call[DescribeProducersRequest], name: str, index: int, now: Millis
+) -> Steps[Iterator[ProducerState]]:
+    """The producers of a partition, which may have to be read from its log. Raises ApiError."""
+    while True:
+        partition = led_partition(node, topic_named(node, call.client, READ, name), index)
+        try:
+            producers = partition.active_producers(now)
+            break
+        except UnreadError as error:
+            error.unread.read_on(STEP_BATCHES)
+        yield
+    return (
         ProducerState(
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
@@ -63,6 +84,25 @@ def _described(node: Node, topic: Topic | ApiError, index: int, now: Millis) -> 
             coordinator_epoch=producer.coordinator_epoch,
             current_txn_start_offset=_NO_OFFSET if begun is None else begun,
         )
-        for producer, begun in partition.active_producers(now)
-    ]
-    return PartitionResponse(partition_index=index, active_producers=states)
+        for producer, begun in producers
+    )
+
+
+def _encoded(
+    name: str, found: PartitionResponse, more: Iterator[ProducerState], version: int
+) -> Generator[None, None, list[bytes]]:
+    """A topic with one partition that has more producers than are encoded at once."""
+    partition = piecewise_encoder(
+        PartitionResponse, version, "active_producers", DescribeProducersResponse
+    )
+    topic = piecewise_encoder(TopicResponse, version, "partitions", DescribeProducersResponse)
+    pieces: list[bytes] = []
+    count = 0
+    while found.active_producers:
+        count += len(found.active_producers)
+        pieces.append(partition.elements(found))
+        yield
+        found.active_producers = list(islice(more, STEP_ELEMENTS))
+    first, last = topic.around(TopicResponse(name=name), 1)
+    before, behind = partition.around(found, count)
+    return [first, before, *pieces, behind, last]

@@ -22,7 +22,8 @@ from kohort.server.catalog import Topic
 from kohort.server.fetch_sessions import FetchSession, TopicKey
 from kohort.server.node import Node
 from kohort.server.partitions import READ_COMMITTED, Partition
-from kohort.server.reading import AT_ONCE_BATCHES, FileHeaders, Unread
+from kohort.server.reading import FileHeaders
+from kohort.server.unread import AT_ONCE_BATCHES, Unread
 from kohort.server.waiting import Parked
 from kohort.terms import Millis, Offset, TopicId
 from kohort.wire.batch import walk

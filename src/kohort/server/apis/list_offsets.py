@@ -24,9 +24,10 @@ from kohort.server.partitions import (
     READ_UNCOMMITTED,
 )
 from kohort.server.piecewise import PiecewiseAnswer
-from kohort.server.reading import AT_ONCE_BATCHES, FileHeaders, Unread
+from kohort.server.reading import FileHeaders
 from kohort.server.steps import Steps, go_on_in_steps
 from kohort.server.tokens import Then
+from kohort.server.unread import AT_ONCE_BATCHES, Unread
 from kohort.terms import Millis
 from kohort.wire.messages.list_offsets import (
     ListOffsetsPartition,

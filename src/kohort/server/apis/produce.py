@@ -16,6 +16,7 @@ from kohort.server.incoming import RefusedRecords
 from kohort.server.node import Node
 from kohort.server.partitions import Partition
 from kohort.server.tokens import Then
+from kohort.server.unread import Unread, UnreadError
 from kohort.terms import Millis, TopicId, TopicPartition
 from kohort.transactions.messages import Enrol, Enrolled
 from kohort.transactions.transaction import EPOCHS_IN_RESPONSE
@@ -67,12 +68,12 @@ def produce(node: Node, call: Call[ProduceRequest], now: Millis) -> None:
             raise WireError(str(error)) from error
         raise
     if enrol is None or driver is None:
-        _append_all(node, call, now, _Verdict(frozenset()))
+        _Writing(node, call, _Verdict(frozenset())).write(now)
         return
 
     def enrolled(answer: Enrolled) -> None:
         verdict = _Verdict(frozenset(enrol.partitions), answer, call.version)
-        _append_all(node, call, node.cluster.now, verdict)
+        _Writing(node, call, verdict).write(node.cluster.now)
 
     node.cluster.submit(driver, Call(Then(call.token, enrolled), enrol, call.version, call.client))
 
@@ -155,55 +156,129 @@ class _Verdict:
         return code
 
 
-def _append_all(node: Node, call: Call[ProduceRequest], now: Millis, verdict: _Verdict) -> None:
-    touched: list[Partition] = []
-    response, refused = _produced(node, call, now, touched, verdict)
-    if call.request.acks != 0:
-        node.cluster.answer_behind(call.token, response, touched)
-        return
-    call.token.skip()
-    if refused:
-        raise WireError("a Produce with acks=0 was refused; closing is the only way to say so")
+class _Writing:
+    """A Produce on its way into the logs: its answers so far.
 
+    A batch of an idempotent producer waits where its log must be read first, as after a start. What
+    its connection has sent behind it waits as well, and the other batches of the request do not.
+    """
 
-def _produced(
-    node: Node,
-    call: Call[ProduceRequest],
-    now: Millis,
-    touched: list[Partition],
-    verdict: _Verdict,
-) -> tuple[ProduceResponse, bool]:
-    """The answer, and whether it holds a refusal. `touched` gets the written partitions."""
-    refused = False
-    elsewhere: dict[int, NodeEndpoint] = {}
-    by_topic: dict[tuple[str, bytes], list[PartitionProduceResponse]] = {}
-    room = RECORD_ERRORS_MAX
-    for wanted in call.request.topic_data:
-        topic = _topic(node, call, wanted)
-        answers = by_topic.setdefault((wanted.name, wanted.topic_id), [])
-        for data in wanted.partition_data:
-            try:
-                partition, batch = _writable(node, call, topic, data)
-                transactional = incoming.producer_in_transaction(batch) is not None
-                if transactional:
-                    _check_let_in(partition, verdict, batch, now)
-                begins = transactional and call.version >= _ENROLS_SINCE
-                answers.append(_append(node, partition, data.index, batch, now, begins=begins))
-                touched.append(partition)
-            except ApiError as error:
-                refused = True
-                answer = _refused(node, topic, data.index, error, elsewhere, room)
-                room -= len(answer.record_errors)
-                answers.append(answer)
-    responses = [
-        TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=answers)
-        for (name, topic_id), answers in by_topic.items()
-        if answers
-    ]
-    return (
-        ProduceResponse(responses=responses, node_endpoints=list(elsewhere.values())),
-        refused,
+    __slots__ = (
+        "_answers",
+        "_call",
+        "_elsewhere",
+        "_late",
+        "_node",
+        "_refused",
+        "_room",
+        "_touched",
+        "_verdict",
     )
+
+    def __init__(self, node: Node, call: Call[ProduceRequest], verdict: _Verdict) -> None:
+        self._node = node
+        self._call = call
+        self._verdict = verdict
+        self._touched: list[Partition] = []  # that were written to
+        self._refused = False
+        self._elsewhere: dict[int, NodeEndpoint] = {}
+        self._answers: dict[tuple[str, bytes], list[PartitionProduceResponse]] = {}
+        self._room = RECORD_ERRORS_MAX
+        self._late = 0  # batches that wait
+
+    def write(self, now: Millis) -> None:
+        """Write each batch, and answer when all of them are durable. Raises WireError where only
+        the end of the connection can tell a refusal.
+        """
+        for wanted in self._call.request.topic_data:
+            topic = _topic(self._node, self._call, wanted)
+            answers = self._answers.setdefault((wanted.name, wanted.topic_id), [])
+            for data in wanted.partition_data:
+                try:
+                    answers.append(self._write_one(topic, data, now))
+                except ApiError as error:
+                    answers.append(self._refusal(topic, data.index, error))
+                except UnreadError as error:
+                    self._wait(error.unread, wanted, data, answers)
+        if not self._late:
+            self._answer()
+
+    def _write_one(
+        self, topic: Topic | ApiError, data: PartitionProduceData, now: Millis
+    ) -> PartitionProduceResponse:
+        """Raises ApiError, or UnreadError."""
+        node = self._node
+        partition, batch = _writable(node, self._call, topic, data)
+        transactional = incoming.producer_in_transaction(batch) is not None
+        if transactional:
+            _check_let_in(partition, self._verdict, batch, now)
+        begins = transactional and self._call.version >= _ENROLS_SINCE
+        try:
+            appended = partition.append(batch, now, begins=begins)
+        except ApiError as error:
+            raise _InLog(error, partition) from error
+        self._touched.append(partition)
+        if appended.size_bytes:
+            node.cluster.wrote(partition, now, appended.size_bytes)
+        return PartitionProduceResponse(
+            index=data.index,
+            error_code=0,
+            base_offset=appended.base_offset,
+            log_append_time_ms=appended.log_append_time_ms,
+            log_start_offset=partition.log.start,
+        )
+
+    def _refusal(
+        self, topic: Topic | ApiError, index: int, error: ApiError
+    ) -> PartitionProduceResponse:
+        self._refused = True
+        answer = _refused(self._node, topic, index, error, self._elsewhere, self._room)
+        self._room -= len(answer.record_errors)
+        return answer
+
+    def _wait(
+        self,
+        unread: Unread,
+        wanted: TopicProduceData,
+        data: PartitionProduceData,
+        answers: list[PartitionProduceResponse],
+    ) -> None:
+        """Write a batch once its log is read."""
+        place = len(answers)
+        answers.append(PartitionProduceResponse(index=data.index))
+        self._late += 1
+        node, call = self._node, self._call
+        call.token.hold_back()
+
+        def write() -> None:
+            topic = _topic(node, call, wanted)  # it may be gone
+            try:
+                answers[place] = self._write_one(topic, data, node.cluster.now)
+            except ApiError as error:
+                answers[place] = self._refusal(topic, data.index, error)
+            self._late -= 1
+            if not self._late:
+                self._answer()
+
+        readings = node.cluster.readings
+        readings.when_read([unread], lambda: readings.attempt(write, call.token))
+
+    def _answer(self) -> None:
+        call = self._call
+        if call.request.acks != 0:
+            responses = [
+                TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=answers)
+                for (name, topic_id), answers in self._answers.items()
+                if answers
+            ]
+            response = ProduceResponse(
+                responses=responses, node_endpoints=list(self._elsewhere.values())
+            )
+            self._node.cluster.answer_behind(call.token, response, self._touched)
+            return
+        call.token.skip()
+        if self._refused:
+            raise WireError("a Produce with acks=0 was refused; closing is the only way to say so")
 
 
 def _topic(node: Node, call: Call[ProduceRequest], wanted: TopicProduceData) -> Topic | ApiError:
@@ -213,7 +288,7 @@ def _topic(node: Node, call: Call[ProduceRequest], wanted: TopicProduceData) -> 
 
 
 def _check_let_in(partition: Partition, verdict: _Verdict, batch: bytes, now: Millis) -> None:
-    """Raises ApiError for a batch that its transaction does not let in."""
+    """Raises ApiError for a batch that its transaction does not let in, and UnreadError."""
     try:
         verdict.check(TopicPartition(partition.topic.name, partition.index))
     except ApiError:
@@ -239,24 +314,6 @@ def _writable(
         raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {acks}, expected -1, 0 or 1")
     partition.check_sound()
     return partition, batch
-
-
-def _append(
-    node: Node, partition: Partition, index: int, batch: bytes, now: Millis, *, begins: bool
-) -> PartitionProduceResponse:
-    try:
-        appended = partition.append(batch, now, begins=begins)
-    except ApiError as error:
-        raise _InLog(error, partition) from error
-    if appended.size_bytes:
-        node.cluster.wrote(partition, now, appended.size_bytes)
-    return PartitionProduceResponse(
-        index=index,
-        error_code=0,
-        base_offset=appended.base_offset,
-        log_append_time_ms=appended.log_append_time_ms,
-        log_start_offset=partition.log.start,
-    )
 
 
 class _InLog(ApiError):  # noqa: N818  (where it comes from)

@@ -3,6 +3,7 @@ nobody ends (KIP-664).
 """
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 
 from kohort.coordinator.effects import Call, Client, Marker, Producer
@@ -48,10 +49,8 @@ def write_markers(node: Node, call: Call[WriteTxnMarkersRequest], _now: Millis) 
         gather = Gather(token, len(parts[number]), list)
         for at, (marker, name, index) in enumerate(parts[number]):
             part = gather.part(at)
-            try:
-                _write(node, client, marker, name, index, part)
-            except ApiError as error:
-                part.answer(error.code)
+            act = partial(_write_one, node, client, marker, name, index, part)
+            node.cluster.readings.attempt(act, part)
 
     def answer(codes: Iterator[int]) -> None:
         results = (_result(marker, codes) for marker in markers)
@@ -80,15 +79,20 @@ def _result(marker: WritableTxnMarker, codes: Iterator[int]) -> wire.WritableTxn
     )
 
 
-def _write(
-    node: Node,
-    client: Client,
-    marker: WritableTxnMarker,
-    name: str,
-    index: int,
-    token: Token,
+def _write_one(
+    node: Node, client: Client, marker: WritableTxnMarker, name: str, index: int, token: Token
 ) -> None:
-    """Write one marker; the token is answered with its code. Raises ApiError."""
+    """Write one marker; the token is answered with its code. Raises UnreadError."""
+    try:
+        _write(node, client, marker, name, index, token)
+    except ApiError as error:
+        token.answer(error.code)
+
+
+def _write(
+    node: Node, client: Client, marker: WritableTxnMarker, name: str, index: int, token: Token
+) -> None:
+    """Raises ApiError or UnreadError."""
     cluster = node.cluster
     topic = cluster.catalog.by_name.get(name) or ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     partition = led_partition(node, topic, index)

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from kohort.server import incoming
+from kohort.server.partition_producers import PartitionProducers
 from kohort.server.partitions import Partition
-from kohort.server.producers import Producers
 from kohort.sim.plants.instead import instead
 from kohort.storage import compaction
+from kohort.storage.log import Log
 from kohort.storage.segments import SegmentLog
-from kohort.terms import Millis, Offset
+from kohort.terms import Offset
 from kohort.wire import batch as batches
 from kohort.wire.batch.checking import RecordFaults
 
@@ -48,12 +49,11 @@ def unchecked_crc() -> Iterator[None]:
 def forget_producers() -> Iterator[None]:
     """After a start nobody reads from the log which batches the producers have sent."""
 
-    def unread(self: Partition, _now: Millis) -> Producers:
-        if self._producers is None:
-            self._producers = Producers()
-        return self._producers
+    def unread(self: PartitionProducers, log: Log, _most: int) -> bool:
+        self.seen = log.end
+        return False
 
-    with instead(Partition, "_known_producers", unread):
+    with instead(PartitionProducers, "read_on", unread):
         yield
 
 
