@@ -46,6 +46,7 @@ from kohort.server.outbox import ANYTHING, Outbox
 from kohort.server.partition_table import PartitionTable
 from kohort.server.partitions import Partition
 from kohort.server.placement import NOBODY, Endpoint, Placement
+from kohort.server.producer_expiration import ProducerExpiration
 from kohort.server.reading import Readings
 from kohort.server.scheduler import Over, Scheduler
 from kohort.server.tokens import Token
@@ -94,6 +95,7 @@ class Cluster:
         self.waiting = Waiting()
         self.scheduler = Scheduler(stopwatch)
         self.readings = Readings(self.scheduler)
+        self.producers = ProducerExpiration(observe)
         self._housekeeping = Housekeeping(
             config, logs, observe, self.scheduler, self.table.starts, self._may_touch
         )
@@ -425,8 +427,7 @@ class Cluster:
         """Look at what is done now and then; what is due enters the line."""
         self.table.open_missing()  # what could not be opened or deleted before
         silent_since = Millis(now - self.config.producer_id_expiration_ms)
-        for partition in self.table.open.values():
-            partition.expire_producers(silent_since)
+        self.producers.look(self.table.open.values(), silent_since)
         self._tell_of_refused_writes()
         self.not_made.tell(self.observe)
         if now >= self._note_synced_at:

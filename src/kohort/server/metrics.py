@@ -43,6 +43,7 @@ class Reading:
         self.traffic = traffic
         self.shares = cluster.shares
         self.log_files = cluster.logs.open_files
+        self.producers = cluster.producers.count
         self.shards: list[Driver] = [*cluster.drivers.copy().values()]
         self.queued = self.meters.turns.read_queued()
         self.taken = self.meters.turns.read_taken()
@@ -283,6 +284,13 @@ METRICS: tuple[Metric, ...] = (
         "batch-flush-time-ms",
         "milliseconds of an `fdatasync` of one log, those of other topics among them",
         lambda reading: reading.flushed,
+    ),
+    Metric(
+        "kafka_server_replicamanager_produceridcount",
+        GAUGE,
+        "idempotent producers that are remembered, counted in each partition that they write to",
+        _one(lambda reading: reading.producers),
+        "kafka.server:type=ReplicaManager,name=ProducerIdCount",
     ),
     _sockets(
         "connection_count",

@@ -1,0 +1,50 @@
+"""How many producers a broker remembers, and for how long."""
+
+import pytest
+from tests.server.desk import Desk
+
+from kohort.server import producer_expiration
+
+
+def writes(desk, *producers, topic="orders"):
+    for producer in producers:
+        answer = desk.produce(topic, producer_id=producer, producer_epoch=0, base_sequence=0)
+        assert answer.error_code == 0
+
+
+def remembered(desk, topic="orders"):
+    producers = desk.cluster.partition(topic, 0).active_producers(desk.now)
+    return [producer.producer_id for producer, _ in producers]
+
+
+@pytest.fixture
+def desk():
+    desk = Desk(producer_id_expiration_ms="10000")
+    desk.create()
+    desk.create("small")
+    return desk
+
+
+def test_who_has_been_silent_for_long_is_forgotten(desk):
+    writes(desk, 1, 2)
+    desk.wait(6000)
+    writes(desk, 3)
+    answer = desk.produce(producer_id=1, producer_epoch=0, base_sequence=1)
+    assert answer.error_code == 0
+    desk.wait(6000)
+    desk.cluster.housekeep(desk.now)
+    assert remembered(desk) == [3, 1]
+    assert desk.cluster.producers.count == 2
+
+
+def test_the_longest_silent_of_the_largest_partition_make_room(desk, monkeypatch):
+    monkeypatch.setattr(producer_expiration, "PRODUCERS_MAX", 5)
+    writes(desk, 1, 2, topic="small")
+    writes(desk, *range(10, 20))
+    desk.cluster.housekeep(desk.now)
+    assert remembered(desk) == [17, 18, 19]
+    assert remembered(desk, "small") == [1, 2]
+    assert desk.cluster.producers.count == 5
+    (line,) = [line for line in desk.told.warnings if "before their time" in line]
+    assert line.startswith("7 of 12 producers are forgotten before their time, expected at most 5")
+    assert desk.produce(producer_id=10, producer_epoch=0, base_sequence=1).error_code == 0
