@@ -18,6 +18,7 @@ from kohort.spark.engine.session import (
     cores,
     is_local,
     sentence,
+    session,
     settings,
 )
 
@@ -36,6 +37,12 @@ def test_masters():
     assert [is_local(one) for one in ("local", "local[2]", "local[*]")] == [True] * 3
     assert not any(is_local(one) for one in ("spark://h:1", "yarn", "local-cluster[1,1,512]", ""))
     assert (cores("local"), cores("local[3]"), cores("local[*]")) == (1, 3, os.cpu_count())
+
+
+@pytest.mark.parametrize("master", ["foo", "", "local[", "host:7077", "spark://"])
+def test_what_is_no_master_is_refused_before_java_starts(master):
+    with pytest.raises(SessionError, match="is not a master of Spark, expected local, local"):
+        session(master)
 
 
 @pytest.mark.parametrize(

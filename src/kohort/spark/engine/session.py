@@ -78,6 +78,8 @@ a record of a classic one may take hundreds of kilobytes. Over a million commits
 cost no more than 4,096; with 16 a run took a tenth longer.
 """
 _CAUSE = re.compile(r".*\b(?:[a-z]\w*\.)+(\w*(?:Error|Exception)): (.+)")
+# Whoever brings a cluster manager of their own has a scheme of their own.
+_MASTER = re.compile(r"local(\[.+\])?|local-cluster\[.+\]|yarn|[a-z0-9+.-]+://.+")
 _JAVA_ENDS_S = 20
 _JAVA_IS_GONE_S = 2  # from the end of its connections to its own
 NEEDED = {
@@ -110,6 +112,11 @@ def session(
     check_version(pyspark.__version__)
     given = dict(conf or {})
     master = given.pop("spark.master", None) if master is None else master
+    if master is not None and not _MASTER.fullmatch(master):
+        raise SessionError(
+            f"{master!r} is not a master of Spark, expected local, local[N], spark://HOST:PORT, "
+            "yarn, k8s://URL or sc://HOST:PORT"
+        )
     if master is not None and master.startswith("sc://"):
         builder = SparkSession.builder.remote(master)
         return _start(builder, NEEDED, given, master)
