@@ -115,6 +115,7 @@ def test_a_directory_that_is_not_writable(tmp_path):
         (["--in-memory", "--listen", "9092"], "'9092' is not an address, expected HOST:PORT"),
         (["--in-memory", "--listen", "a:99999"], "'a:99999' has port 99999, expected 0 to 65535"),
         (["--in-memory", "--metrics", "99999"], "port 99999, expected 0 to 65535"),
+        (["--in-memory", "--metrics", "foo"], "'foo' is not an address, expected PORT or HOST:"),
         (["--in-memory", "--nodes", "0"], "'0' is not a number of nodes"),
         (["--in-memory", "-X", "nonsense"], "'nonsense' is not a setting, expected NAME=VALUE"),
         (["--in-memory", "--data-dir", "x"], "not allowed with argument --in-memory"),
@@ -231,7 +232,7 @@ def test_all_mistakes_of_a_file_are_told_with_their_lines(kohort, tmp_path):
     assert third.startswith(f"kohort: serve: {file}, line 7: node.id is '-9', expected")
     assert fourth.startswith("kohort: serve: num.partitons is not a setting; did you mean num.part")
     ran = kohort("serve", "--in-memory", "--config", str(file), "-X", "num.partitions=0")
-    assert ran.complaints[0].startswith("kohort: serve: num.partitions is '0', expected")
+    assert ran.complaints[-1].startswith("kohort: serve: num.partitions is '0', expected")
 
 
 def arguments(**given):
@@ -247,6 +248,9 @@ def test_settings_stand_above_the_file(tmp_path):
     )
     assert (config.num_partitions, config.node_id) == (5, 7)
     assert config.ignored == ("background.threads",)
+    file.write_text("broker.id=7\n")
+    config = serve._config(arguments(config=file, settings=[("node.id", "8")]))
+    assert config.node_id == 8
 
 
 def test_flags_stand_above_settings(tmp_path):

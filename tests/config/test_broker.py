@@ -241,6 +241,18 @@ def test_old_names_go_on_working():
     assert (config.node_id, config.log_dirs) == (3, ("/data",))
 
 
+def test_an_old_and_a_new_name_do_not_contradict_each_other():
+    """Kafka refuses two ids as well; of two directories it would leave one out."""
+    assert BrokerConfig.of({"broker.id": "3", "node.id": "3"}).node_id == 3
+    for old, new in (("broker.id", "node.id"), ("log.dir", "log.dirs")):
+        with pytest.raises(ConfigError) as caught:
+            BrokerConfig.of({new: "2", old: "1"})
+        assert str(caught.value) == (
+            f"{old} and {new} are names of one setting and are given as 1 and 2, "
+            "expected one of them"
+        )
+
+
 @pytest.mark.parametrize(
     ("texts", "expected"),
     [

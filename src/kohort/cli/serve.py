@@ -133,7 +133,7 @@ def _log_to_stderr(level: str) -> None:
 
 
 def _config(args: Namespace) -> "BrokerConfig":
-    from kohort.config import BrokerConfig, read_numbered
+    from kohort.config import BrokerConfig, read_numbered, setting_name
 
     given: dict[str, tuple[str, int]] = {}
     if args.config is not None:
@@ -145,7 +145,9 @@ def _config(args: Namespace) -> "BrokerConfig":
             raise ValueError(
                 f"cannot read --config {args.config}: byte {error.start} is not UTF-8"
             ) from None
-    texts = {name: text for name, (text, _) in given.items()} | dict(args.settings)
+    ahead = {setting_name(name) for name, _ in args.settings}
+    texts = {name: text for name, (text, _) in given.items() if setting_name(name) not in ahead}
+    texts |= dict(args.settings)
     wrong = BrokerConfig.mistakes(texts)
     if wrong:
         places = {name: f"{args.config}, line {line}: " for name, (_, line) in given.items()}
@@ -382,7 +384,12 @@ def _address(text: str) -> tuple[str, int]:
 
 def _metrics_address(text: str) -> tuple[str, int]:
     """Nobody but this machine may ask, unless a host is named."""
-    return _address(f"127.0.0.1:{text.removeprefix(':')}" if ":" not in text[1:] else text)
+    port = text.removeprefix(":")
+    if ":" in port:
+        return _address(text)
+    if not (port.isascii() and port.isdigit()):
+        raise ArgumentTypeError(f"{text!r} is not an address, expected PORT or HOST:PORT")
+    return _address(f"127.0.0.1:{port}")
 
 
 def _count(text: str) -> int:

@@ -1,6 +1,12 @@
 """Upstream's settings that have an effect here: frozen, bounded, documented."""
 
-from kohort.config.broker import ASSIGNOR_NAMES, BROKER_SETTINGS, BrokerConfig, unknown_setting
+from kohort.config.broker import (
+    ASSIGNOR_NAMES,
+    BROKER_SETTINGS,
+    BrokerConfig,
+    setting_name,
+    unknown_setting,
+)
 from kohort.config.dynamic import (
     DYNAMIC_NAMES,
     UNREAD_AT_MOST,
@@ -48,6 +54,7 @@ __all__ = [
     "means_nothing_here",
     "read_numbered",
     "read_properties",
+    "setting_name",
     "text_of",
     "unknown_setting",
     "with_dynamic",

@@ -37,16 +37,23 @@ _ASSIGNOR_CLASSES = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
 }
-_ALIASES = {"broker.id": "node.id", "log.dir": "log.dirs"}
+_ALIASES = {"broker.id": "node.id", "log.dir": "log.dirs"}  # older names
 _HOUR_MS = 3_600_000
 LEAST_SEGMENT_BYTES = 1_048_576
+
+
+def setting_name(given: str) -> str:
+    """The name of a setting that is given by this name, or by an older one."""
+    return _ALIASES.get(given, given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
     """The settings of one broker. `BrokerConfig()` is the defaults; `of` checks texts."""
 
-    node_id: int = integer(0, "The id of this node, or of the first of several.", least=0)
+    node_id: int = integer(
+        0, "The id of this node, or of the first of several. Also broker.id.", least=0
+    )
     broker_rack: str | None = string(
         None,
         "The rack that clients are told; of several nodes one for each, with commas between them, "
@@ -64,7 +71,9 @@ class BrokerConfig:
     controller_listener_names: tuple[str, ...] = listing(
         (), "Listeners of upstream's controllers: they are not opened."
     )
-    log_dirs: tuple[str, ...] = listing((), "The data directory, unless a flag names one.")
+    log_dirs: tuple[str, ...] = listing(
+        (), "The data directory, unless a flag names one. Also log.dir."
+    )
     max_connections: int = integer(INT_MAX, "Connections open at the same time.", least=0)
     max_connections_per_ip: int = integer(
         INT_MAX, "Connections open at the same time from one address.", least=0
@@ -333,7 +342,16 @@ class BrokerConfig:
         """The configuration with these settings: texts, or numbers and booleans for their texts.
         Raises ConfigError for the first bad one.
         """
-        return cls._of({_ALIASES.get(name, name): text for name, text in plain(texts).items()})
+        named: dict[str, str] = {}
+        for given, text in plain(texts).items():
+            name = setting_name(given)
+            if named.setdefault(name, text) != text:
+                both = next(alias for alias in _ALIASES if _ALIASES[alias] == name)
+                raise ConfigError(
+                    f"{both} and {name} are names of one setting and are given as "
+                    f"{texts[both]} and {texts[name]}, expected one of them"
+                )
+        return cls._of(named)
 
     @classmethod
     def _of(cls, texts: Mapping[str, str]) -> "BrokerConfig":
@@ -358,7 +376,7 @@ class BrokerConfig:
         """What is wrong with each of these settings alone, by the names given."""
         found = {}
         for given, text in texts.items():
-            name = _ALIASES.get(given, given)
+            name = setting_name(given)
             setting = BROKER_SETTINGS.get(name)
             try:
                 if setting is not None:
