@@ -126,12 +126,13 @@ def test_what_cannot_be_looked_at_is_not_deleted():
 
 
 def test_a_file_or_names(kohort):
-    for argv in ((), ("g", "--from", "f")):
+    for argv, why in (
+        ((), "nothing says which groups, expected group ids or --from"),
+        (("g", "--from", "f"), "'g' and --from are given, expected one of them"),
+    ):
         refused = kohort("groups", "delete", *argv)
         assert refused.code == 2
-        assert refused.complaints == [
-            "kohort: groups delete: expected group ids or --from, one of the two"
-        ]
+        assert refused.complaints == [f"kohort: groups delete: {why}"]
 
 
 @pytest.mark.parametrize(

@@ -70,8 +70,10 @@ class DescribeGroups(AdminCommand):
         parser.add_argument("--all", action="store_true", help="describe every group")
 
     def mistake(self, args: Namespace) -> str | None:
-        if bool(args.groups) == args.all:
-            return "groups describe: expected group ids or --all, one of the two"
+        if args.groups and args.all:
+            return f"groups describe: {args.groups[0]!r} and --all are given, expected one of them"
+        if not (args.groups or args.all):
+            return "groups describe: nothing says which groups, expected group ids or --all"
         return None
 
     async def ask(self, admin: "AdminClient", args: Namespace, output: Output) -> _Found:

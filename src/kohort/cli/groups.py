@@ -132,8 +132,10 @@ class DeleteGroups(AdminCommand):
         add_yes(parser)
 
     def mistake(self, args: Namespace) -> str | None:
-        if bool(args.groups) == (args.file is not None):
-            return "groups delete: expected group ids or --from, one of the two"
+        if args.groups and args.file is not None:
+            return f"groups delete: {args.groups[0]!r} and --from are given, expected one of them"
+        if not args.groups and args.file is None:
+            return "groups delete: nothing says which groups, expected group ids or --from"
         return None
 
     def question(self, args: Namespace) -> str | None:
