@@ -151,6 +151,21 @@ def test_limits_hold_but_for_the_first_batch(desk):
     assert batches(most=4500) == [3, 1, 0]
 
 
+def test_a_partition_that_is_named_again_is_answered_once_and_as_it_is_named_last(desk):
+    desk.create(partitions=2)
+    for _ in range(3):
+        desk.produce()
+    asked = request(("orders", 0, 0), ("orders", 1, 0), ("orders", 0, 1), ("orders", 0, 2))
+    answer = desk.ask(asked, 12)
+    places = [
+        (topic.topic, part.partition_index)
+        for topic in answer.responses
+        for part in topic.partitions
+    ]
+    assert places == [("orders", 0), ("orders", 1)]
+    assert found(answer) == {("orders", 0): (0, [2]), ("orders", 1): (0, [])}
+
+
 def test_one_bad_partition_does_not_touch_the_others(desk):
     desk.create()
     desk.produce()

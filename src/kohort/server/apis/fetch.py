@@ -7,6 +7,7 @@ time.
 """
 
 from collections import deque
+from collections.abc import Sequence
 
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
@@ -34,6 +35,7 @@ from kohort.wire.messages.fetch import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
+    FetchTopic,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
@@ -119,10 +121,8 @@ class _Reading:
         self.failed = False
         self.unread: list[Unread] | None = []  # these first; None once it is the time to answer
         self.watched: list[tuple[str, int]] = []
-        self.wanted: list[tuple[TopicKey, list[FetchPartition]]] = (
-            [((topic.topic, TopicId(topic.topic_id)), topic.partitions) for topic in request.topics]
-            if session is None
-            else list(session.wanted())
+        self.wanted: Sequence[tuple[TopicKey, Sequence[FetchPartition]]] = (
+            _named_once(request.topics) if session is None else [*session.wanted()]
         )
 
     def answer_now(self) -> FetchResponse:
@@ -240,6 +240,20 @@ class _Reading:
                     node_id=leader.id, host=leader.host, port=leader.port, rack=leader.rack
                 )
         return data
+
+
+def _named_once(topics: list[FetchTopic]) -> Sequence[tuple[TopicKey, Sequence[FetchPartition]]]:
+    """The partitions of a fetch without a session. One that is named again is answered once, and as
+    it is named last: upstream keeps them in a map.
+    """
+    if len(topics) == 1 and len(topics[0].partitions) == 1:
+        (topic,) = topics
+        return (((topic.topic, TopicId(topic.topic_id)), topic.partitions),)
+    found: dict[TopicKey, dict[int, FetchPartition]] = {}
+    for topic in topics:
+        known = found.setdefault((topic.topic, TopicId(topic.topic_id)), {})
+        known.update({wanted.partition: wanted for wanted in topic.partitions})
+    return [(key, [*known.values()]) for key, known in found.items()]
 
 
 def _diverged(partition: Partition, wanted: FetchPartition) -> EpochEndOffset | None:
