@@ -20,7 +20,7 @@ from kohort.server.apis.list_offsets import list_offsets
 from kohort.server.apis.metadata import metadata
 from kohort.server.apis.topic_partitions import describe_topic_partitions
 from kohort.server.connection import Encoded
-from kohort.server.pace import STEP_ELEMENTS, Pace, slices
+from kohort.server.pace import LONG_NAME, STEP_ELEMENTS, Pace, slices, slices_of_names
 from kohort.server.routes import ROUTES
 from kohort.wire.apis import APIS
 from kohort.wire.codec import decode
@@ -67,7 +67,7 @@ IN_ONE_PIECE = {
     "DescribeTransactions": (15, 15),
     "DescribeUserScramCredentials": (4, 13),
     "ElectLeaders": (4, 7),
-    "Fetch": (36, 16),
+    "Fetch": (35, 15),
     "IncrementalAlterConfigs": (16, IN_STEPS),
     "JoinGroup": (5, IN_STEPS),
     "LeaveGroup": (7, 9),
@@ -77,7 +77,7 @@ IN_ONE_PIECE = {
     "OffsetDelete": (14, IN_STEPS),
     "OffsetFetch": (9, 8),
     "OffsetForLeaderEpoch": (2, IN_STEPS),
-    "Produce": (95, 15),
+    "Produce": (5, 14),
     "TxnOffsetCommit": (14, 7),
     "WriteTxnMarkers": (3, 7),
 }
@@ -187,6 +187,13 @@ def test_everything_that_is_described_counts_not_what_is_named(desk):
 def test_the_items_are_in_one_part_each():
     assert slices([1, 2, 3, 4, 5], 2) == [[1, 2], [3, 4], [5]]
     assert slices([], 2) == []
+
+
+def test_a_long_name_counts_for_many():
+    assert slices_of_names(["a", "b", "c"], 2) == [["a", "b"], ["c"]]
+    long = "x" * LONG_NAME * 100
+    assert slices_of_names([long, "a", "b", long, long], 102) == [[long, "a"], ["b", long], [long]]
+    assert slices_of_names([long, long], 3) == [[long], [long]]
 
 
 def test_a_large_element_ends_a_step():

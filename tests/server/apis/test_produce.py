@@ -4,6 +4,10 @@ import pytest
 from tests.server.desk import START, Desk
 
 from kohort.errors import ErrorCode
+from kohort.server.pace import STEP_ELEMENTS
+from kohort.server.scheduler import MACHINES_NS
+from kohort.server.unread import AT_ONCE_BATCHES
+from kohort.sim.disk import MemoryFiles
 from kohort.wire.batch import build
 from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
@@ -200,3 +204,86 @@ def test_bad_records_are_named(desk):
     assert [one.batch_index for one in refused.record_errors] == [1, 3]
     assert "without a key" in refused.record_errors[0].batch_index_error_message
     assert (written.error_code, written.record_errors) == (0, [])
+
+
+MANY = 20 * STEP_ELEMENTS
+
+
+def many(desk, topics=("orders",), each=MANY, acks=-1):
+    """A batch for partition 0 again and again."""
+    batch = build([(b"k", b"v")], desk.now)
+    data = [PartitionProduceData(index=0, records=batch)] * each
+    wanted = [TopicProduceData(name=name, partition_data=data) for name in topics]
+    return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=wanted)
+
+
+def test_others_are_served_while_many_batches_are_written():
+    """What the client sends behind them is written behind them."""
+    desk = Desk()
+    desk.create()
+    desk.another()
+    desk.step_ns = MACHINES_NS
+    first, second = desk.send(many(desk), 9), desk.send_batch()
+    served = 0
+    while first.answer is None:
+        other = desk.send_batch(node=1)
+        while other.answer is None:
+            desk.step()
+            desk.take()
+        served += 1
+        desk.step()
+        desk.take()
+    desk.settle()
+    assert served > 3
+    (answers,) = (topic.partition_responses for topic in first.answer.responses)
+    assert [answer.error_code for answer in answers] == [0] * MANY
+    offsets = [answer.base_offset for answer in answers]
+    assert offsets == sorted(offsets)
+    (last,) = second.answer.responses[0].partition_responses
+    assert last.base_offset > offsets[-1]
+
+
+@pytest.mark.parametrize("acks", [-1, 0])
+def test_many_batches_of_topics_that_are_not_there_are_refused_one_by_one(acks):
+    desk = Desk()
+    desk.create()
+    asked = desk.send(many(desk, ("orders", "absent"), acks=acks), 9)
+    desk.settle()
+    assert desk.cluster.partition("orders", 0).log.end == MANY
+    if acks:
+        found = {topic.name: topic.partition_responses for topic in asked.answer.responses}
+        assert {answer.error_code for answer in found["orders"]} == {0}
+        assert {answer.error_code for answer in found["absent"]} == {
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        }
+    else:
+        assert "acks=0 was refused" in str(desk.connections[0].error)
+
+
+def test_many_batches_wait_for_a_log_that_must_be_read_and_are_answered_once():
+    files = MemoryFiles()
+    desk = Desk(files=files)
+    desk.create()
+    for sequence in range(AT_ONCE_BATCHES * 3):
+        desk.produce(producer_id=7, producer_epoch=0, base_sequence=sequence)
+    desk.cluster.close()
+    desk = Desk(files=files)
+    desk.step_ns = MACHINES_NS
+    request = many(desk)
+    numbered = build(
+        [(b"k", b"v")],
+        desk.now,
+        producer_id=7,
+        producer_epoch=0,
+        base_sequence=AT_ONCE_BATCHES * 3,
+    )
+    data = request.topic_data[0].partition_data
+    request.topic_data[0].partition_data = [
+        PartitionProduceData(index=0, records=numbered),
+        *data,
+    ]
+    asked = desk.send(request, 9)
+    desk.settle()
+    (answers,) = (topic.partition_responses for topic in asked.answer.responses)
+    assert [answer.error_code for answer in answers] == [0] * (MANY + 1)
+    assert desk.cluster.partition("orders", 0).log.end == AT_ONCE_BATCHES * 3 + MANY + 1

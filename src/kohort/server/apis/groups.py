@@ -24,7 +24,7 @@ from kohort.server.access import (
 from kohort.server.apis.every_shard import ask_every_shard
 from kohort.server.hosted import Driver
 from kohort.server.node import Node
-from kohort.server.pace import slices
+from kohort.server.pace import slices_of_names
 from kohort.server.piecewise import PiecewiseAnswer
 from kohort.server.scheduler import never
 from kohort.server.steps import has_gone
@@ -185,7 +185,7 @@ def _split(
             token = call.token if shown is None else Mapped(call.token, shown)
             cluster.submit(driver, Call(token, narrowed(ids), version, client))
             return
-    parts = slices(ids, at_once)
+    parts = slices_of_names(ids, at_once)
     answer = PiecewiseAnswer(node, call, array)
 
     def add(answers: list[Any]) -> Any:

@@ -4,6 +4,7 @@ Several entries of one topic are answered as one, as upstream does. Of several b
 partition upstream writes only the last, without an error for the others; here each is written.
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from kohort.coordinator.effects import Call, Producer
@@ -14,7 +15,9 @@ from kohort.server.apis.leaders import led_partition, topic_named, whereabouts
 from kohort.server.catalog import Topic
 from kohort.server.incoming import RefusedRecords
 from kohort.server.node import Node
+from kohort.server.pace import STEP_ELEMENTS, slices
 from kohort.server.partitions import Partition
+from kohort.server.steps import Steps, go_on_in_steps
 from kohort.server.tokens import Then
 from kohort.server.unread import Unread, UnreadError
 from kohort.terms import Millis, TopicId, TopicPartition
@@ -60,7 +63,7 @@ def produce(node: Node, call: Call[ProduceRequest], now: Millis) -> None:
     What belongs to a transaction is written once its coordinator has said that it does.
     """
     try:
-        enrol = _enrolment(node, call)
+        enrol, count = _enrolment(node, call)
         driver = None if enrol is None else node.transactor_anywhere(enrol.transactional_id)
     except ApiError as error:
         if call.request.acks == 0:
@@ -68,7 +71,12 @@ def produce(node: Node, call: Call[ProduceRequest], now: Millis) -> None:
             raise WireError(str(error)) from error
         raise
     if enrol is None or driver is None:
-        _Writing(node, call, _Verdict(frozenset())).write(now)
+        writing = _Writing(node, call, _Verdict(frozenset()))
+        if count <= STEP_ELEMENTS:
+            writing.write(now)
+        else:
+            call.token.hold_back()
+            go_on_in_steps(node, call, writing.steps())
         return
 
     def enrolled(answer: Enrolled) -> None:
@@ -78,15 +86,19 @@ def produce(node: Node, call: Call[ProduceRequest], now: Millis) -> None:
     node.cluster.submit(driver, Call(Then(call.token, enrolled), enrol, call.version, call.client))
 
 
-def _enrolment(node: Node, call: Call[ProduceRequest]) -> Enrol | None:
-    """What the coordinator of the transaction must be asked; None without one. From version 12 on
-    a partition comes into the transaction by what is written to it (KIP-890). Raises ApiError.
+def _enrolment(node: Node, call: Call[ProduceRequest]) -> tuple[Enrol | None, int]:
+    """What the coordinator of the transaction must be asked, None without one; and how many topics
+    and batches there are. From version 12 on a partition comes into the transaction by what is
+    written to it (KIP-890). Raises ApiError.
     """
     request = call.request
     producers: dict[Producer, None] = {}
     partitions: dict[TopicPartition, None] = {}
+    count = 0
     for wanted in request.topic_data:
+        count += 1
         for data in wanted.partition_data:
+            count += 1
             incoming.check_readable(data.records)  # before anything is written
             producer = incoming.producer_in_transaction(data.records)
             if producer is not None:
@@ -95,7 +107,7 @@ def _enrolment(node: Node, call: Call[ProduceRequest]) -> Enrol | None:
                     partition, _ = _writable(node, call, _topic(node, call, wanted), data)
                     partitions[TopicPartition(partition.topic.name, data.index)] = None
     if not producers:
-        return None
+        return None, count
     transactional_id = request.transactional_id
     if transactional_id is None:
         raise refusal(TRANSACTIONAL_ID)
@@ -105,13 +117,14 @@ def _enrolment(node: Node, call: Call[ProduceRequest]) -> Enrol | None:
             ErrorCode.INVALID_PRODUCER_ID_MAPPING,
             f"batches of {len(producers)} producers in one transaction, expected one",
         )
-    return Enrol(
+    enrol = Enrol(
         transactional_id,
         next(iter(producers)),
         tuple(partitions),
         EPOCHS_IN_RESPONSE if call.version >= _ENROLS_SINCE else 0,
         verify_only=call.version < _ENROLS_SINCE or not partitions,
     )
+    return enrol, count
 
 
 class _Verdict:
@@ -184,24 +197,40 @@ class _Writing:
         self._elsewhere: dict[int, NodeEndpoint] = {}
         self._answers: dict[tuple[str, bytes], list[PartitionProduceResponse]] = {}
         self._room = RECORD_ERRORS_MAX
-        self._late = 0  # batches that wait
+        self._late = 0  # what is still to come: batches that wait
 
     def write(self, now: Millis) -> None:
         """Write each batch, and answer when all of them are durable. Raises WireError where only
         the end of the connection can tell a refusal.
         """
         for wanted in self._call.request.topic_data:
-            topic = _topic(self._node, self._call, wanted)
-            answers = self._answers.setdefault((wanted.name, wanted.topic_id), [])
-            for data in wanted.partition_data:
-                try:
-                    answers.append(self._write_one(topic, data, now))
-                except ApiError as error:
-                    answers.append(self._refusal(topic, data.index, error))
-                except UnreadError as error:
-                    self._wait(error.unread, wanted, data, answers)
+            self._write_some(wanted, wanted.partition_data, now)
         if not self._late:
             self._answer()
+
+    def steps(self) -> Steps[None]:
+        """The same in steps, for batches of no transaction: one could end meanwhile."""
+        self._late += 1  # nothing that has waited is the last
+        for wanted in self._call.request.topic_data:
+            for some in slices(wanted.partition_data, STEP_ELEMENTS):
+                self._write_some(wanted, some, self._node.cluster.now)
+                yield
+        self._late -= 1
+        if not self._late:
+            self._answer()
+
+    def _write_some(
+        self, wanted: TopicProduceData, some: Sequence[PartitionProduceData], now: Millis
+    ) -> None:
+        topic = _topic(self._node, self._call, wanted)
+        answers = self._answers.setdefault((wanted.name, wanted.topic_id), [])
+        for data in some:
+            try:
+                answers.append(self._write_one(topic, data, now))
+            except ApiError as error:
+                answers.append(self._refusal(topic, data.index, error))
+            except UnreadError as error:
+                self._wait(error.unread, wanted, data, answers)
 
     def _write_one(
         self, topic: Topic | ApiError, data: PartitionProduceData, now: Millis
