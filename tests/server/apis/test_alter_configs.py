@@ -296,7 +296,7 @@ def test_a_resource_that_is_named_again_and_again_is_judged_once(desk, monkeypat
         judged.append(name)
         check(may, client, operation, kind, name)
 
-    monkeypatch.setattr(alter_configs, "_check_once", lambda change: judged.append(change.name))
+    monkeypatch.setattr(alter_configs, "_check_size", lambda change: judged.append(change.name))
     monkeypatch.setattr(alter_configs, "check_resource", check_and_count)
     configs = [AlterableConfig(name="retention.ms", config_operation=SET, value="1")]
     resource = AlterConfigsResource(resource_type=kind, resource_name="1", configs=configs)
@@ -322,3 +322,15 @@ def test_each_mention_of_a_repeated_resource_is_refused(desk):
         ErrorCode.INVALID_REQUEST,
     ]
     assert "named twice" in answers[0].error_message
+
+
+@pytest.mark.parametrize(("kind", "name"), [(TOPIC, "orders"), (GROUP, "g"), (BROKER, "0")])
+def test_more_settings_than_there_are_names_are_refused_as_a_whole(desk, kind, name):
+    config = AlterableConfig(name="retention.ms", config_operation=SET, value="9")
+    resource = AlterConfigsResource(
+        resource_type=kind, resource_name=name, configs=[config] * (alter_configs.SETTINGS_MAX + 1)
+    )
+    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+    (answer,) = desk.ask(request, 1).responses
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
+    assert answer.error_message.startswith("more than 1000 settings of ")

@@ -56,6 +56,7 @@ from kohort.wire.messages.incremental_alter_configs import (
 _KEEPS_GROUPS = frozenset({"cleanup.policy"})
 
 GROUPS_AT_ONCE = 64
+SETTINGS_MAX = 1000  # of one resource: there are not half as many names
 
 Outcome = ApiError | None
 """Why a resource was refused, if it was."""
@@ -112,7 +113,8 @@ def _changes(
         named = resource.resource_type, resource.resource_name
         known = changes.get(named)
         if known is None:
-            configs = [_setting(config) for config in resource.configs]
+            some = resource.configs[: SETTINGS_MAX + 1]  # more are refused as a whole
+            configs = [_setting(config) for config in some]
             changes[named] = _Change(*named, configs, replaces, times=1)
         else:
             changes[named] = known._replace(times=known.times + 1)
@@ -191,7 +193,7 @@ def _change_groups(node: Node, call: Call[Any], changes: dict[ResourceKey, _Chan
 
 def _change_group(node: Node, call: Call[Any], change: _Change) -> None:
     """Raises ApiError for what is refused before the shard is asked."""
-    _check_once(change)
+    _check_size(change)
     check_resource(node.cluster.may, call.client, ALTER_CONFIGS, change.kind, change.name)
     _check_operations(change.configs, frozenset())
     if not change.name:
@@ -234,9 +236,14 @@ def _change_catalog(node: Node, call: Call[Any], changes: dict[ResourceKey, _Cha
     change_in_parts(node, call, asked, judge, answer, validate_only=validate_only)
 
 
-def _check_once(change: _Change) -> None:
+def _check_size(change: _Change) -> None:
     if change.times > 1:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{change.name!r} is named twice")
+    if len(change.configs) > SETTINGS_MAX:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"more than {SETTINGS_MAX} settings of {change.name!r}, expected at most so many",
+        )
 
 
 _OPERATIONS = frozenset(operation.value for operation in _Operation)
@@ -250,7 +257,7 @@ def _alter(node: Node, client: Client, draft: Draft, change: _Change) -> str:
     """Change the settings of a topic or a broker in the draft. Returns what has changed, in words
     for the log of the broker. Raises ApiError.
     """
-    _check_once(change)
+    _check_size(change)
     check_resource(node.cluster.may, client, ALTER_CONFIGS, change.kind, change.name)
     if change.kind == Resource.BROKER:
         return _alter_broker(node, draft, change)
