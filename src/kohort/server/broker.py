@@ -371,10 +371,10 @@ class Broker:
     def _sweep(self) -> None:
         """Close silent connections; look after the clock and the logs."""
         assert self._loop is not None
-        self.sockets.close_silent(self._loop.time())
-        self.sockets.close_slow(self._loop.time())
-        self._lines.tell_left_out()
         try:
+            self.sockets.close_silent(self._loop.time())
+            self.sockets.close_slow(self._loop.time())
+            self._lines.tell_left_out()
             if self.cluster is not None:
                 jump_ms = self._clock.look()
                 if jump_ms:
