@@ -492,8 +492,7 @@ class SegmentLog:
         first = self.end
         for segment in reversed(self._segments):
             if segment.size:
-                most = segment.index_some(most)
-                if not most:
+                if not (most := segment.index_some(most)):
                     return None
                 if segment.max_timestamp < since:
                     break
@@ -501,11 +500,8 @@ class SegmentLog:
         return max(first, self.start)
 
     def find_timestamp(self, timestamp: int) -> tuple[int, Offset] | None:
-        for segment in self._segments:
-            found = segment.find_timestamp(timestamp, self.start)
-            if found is not None:
-                return found
-        return None
+        found = (one.find_timestamp(timestamp, self.start) for one in self._segments)
+        return next(filter(None, found), None)
 
     def retention_start(
         self, now: Millis, retention_ms: int, retention_bytes: int, most: int = EVERY_BATCH
