@@ -9,6 +9,7 @@ from kohort.errors import ErrorCode
 from kohort.sim.disk import MemoryFiles
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kohort.wire.messages.metadata import MetadataRequest
 
 
 def delete(desk, name="orders"):
@@ -272,11 +273,15 @@ def is_open(desk, name, partitions):
     return lambda: all((name, index) in desk.cluster.table.open for index in range(partitions))
 
 
-def send_create(desk, name, partitions, node):
-    wanted = CreatableTopic(
-        name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=[]
-    )
-    desk.send(CreateTopicsRequest(topics=[wanted], timeout_ms=60_000), 7, node=node)
+def send_create(desk, names, partitions, node):
+    """One request for all of them."""
+    wanted = [
+        CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=[]
+        )
+        for name in names
+    ]
+    desk.send(CreateTopicsRequest(topics=wanted, timeout_ms=60_000), 7, node=node)
 
 
 def begun(desk):
@@ -289,9 +294,9 @@ def begun(desk):
 def test_a_small_topic_does_not_wait_for_a_large_one_that_is_made():
     desk = Desk(files=MemoryFiles(), offsets_topic_num_partitions="1")
     desk.another()
-    send_create(desk, "large", 500, node=0)
+    send_create(desk, ["large"], 500, node=0)
     out = begun(desk)
-    send_create(desk, "small", 2, node=1)
+    send_create(desk, ["small"], 2, node=1)
     out.run()
     desk.cluster.end_work(out, desk.now)
 
@@ -306,10 +311,28 @@ def test_a_small_topic_does_not_wait_for_a_large_one_that_is_made():
 def test_topics_that_are_made_at_once_come_in_turns():
     desk = Desk(files=MemoryFiles(), offsets_topic_num_partitions="1")
     desk.another()
-    send_create(desk, "large", 500, node=0)
-    send_create(desk, "small", 8, node=1)
+    send_create(desk, ["large"], 500, node=0)
+    send_create(desk, ["small"], 8, node=1)
     count, _ = pieces(desk, is_open(desk, "small", 8))
     assert count == 1
+
+
+def test_a_small_topic_does_not_wait_for_a_large_one_that_somebody_looks_at():
+    """A tool that asks for all topics, again and again, asks for every log that is not open."""
+    desk = Desk(files=MemoryFiles(), offsets_topic_num_partitions="1")
+    desk.another()
+    desk.another()
+    send_create(desk, ["large"], 500, node=0)
+    pieces(desk, iter([False, True]).__next__)
+    desk.send(MetadataRequest(topics=None), 12, node=2)
+    names = [f"small-{number}" for number in range(8)]
+    send_create(desk, names, 4, node=1)
+    for count in range(1, 30):
+        pieces(desk, iter([False, True]).__next__)
+        desk.send(MetadataRequest(topics=None), 12, node=2)
+        if all(is_open(desk, name, 4)() for name in names):
+            break
+    assert count <= 5
 
 
 def test_a_small_topic_does_not_wait_for_a_large_one_that_is_deleted():
@@ -320,7 +343,7 @@ def test_a_small_topic_does_not_wait_for_a_large_one_that_is_deleted():
     wanted = DeleteTopicsRequest(topics=[DeleteTopicState(name="large")], timeout_ms=60_000)
     desk.send(wanted, 6)
     pieces(desk, lambda: "large" not in desk.cluster.catalog.by_name)
-    send_create(desk, "small", 2, node=1)
+    send_create(desk, ["small"], 2, node=1)
 
     count, _ = pieces(desk, is_open(desk, "small", 2))
 
@@ -340,7 +363,7 @@ def test_a_large_topic_is_made_anew_while_the_old_one_is_removed():
     wanted = DeleteTopicsRequest(topics=[DeleteTopicState(name="large")], timeout_ms=60_000)
     desk.send(wanted, 6)
     pieces(desk, lambda: "large" not in desk.cluster.catalog.by_name)
-    send_create(desk, "large", 300, node=1)
+    send_create(desk, ["large"], 300, node=1)
     desk.settle()
     assert is_open(desk, "large", 300)()
     assert not desk.told.warnings

@@ -6,7 +6,7 @@ somebody has repaired it. Neither affects other partitions.
 """
 
 from collections.abc import Iterable
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Protocol
 
 from kohort.config import BrokerConfig
@@ -258,16 +258,19 @@ class PartitionTable:
         return slices
 
     def _next_to_open(self, draft: Draft | None, leaving: list[Leaving]) -> list[Place]:
-        """A slice of what is not open; the first partitions of new topics come first. Where the
-        folder of a deleted topic of that name is yet to be removed, that comes before.
+        """A slice of what is not open; the first partitions of new topics come first. Then what
+        somebody has asked for and all the rest take turns: a tool asks for everything, and small
+        topics shall not wait for that. Where the folder of a deleted topic of that name is yet to
+        be removed, that comes before.
         """
         new = [] if draft is None else self._places_without(draft.by_name.values())
         taken = self._still_taken(leaving)
         found: dict[Place, None] = {}
-        for place in chain(new, self._wanted, self._to_open):
+        in_turns = chain.from_iterable(zip_longest(self._wanted, self._to_open))
+        for place in chain(new, in_turns):
             if len(found) == OPEN_SLICE_LOGS:
                 break
-            if place not in taken:
+            if place is not None and place not in taken:
                 found[place] = None
         places = list(found)
         for place in places:
