@@ -37,6 +37,7 @@ FOUND = {  # seeds that have found something once, with their minutes
     3386: 1.5,
     3537: 1.0,
     3792: 1.0,
+    3855: 1.0,
     3559: 3.0,
     3890: 3.0,
     5042: 1.0,

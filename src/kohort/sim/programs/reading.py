@@ -3,10 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
+from functools import partial
 from typing import Any, ClassVar
 
 from kohort.client.admin.views import CommittedOffset
-from kohort.client.consumer import Consumer, RebalanceListener
+from kohort.client.consumer import Consumer, GroupMetadata, RebalanceListener
 from kohort.client.fetching import AnyRecord
 from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.sim.programs.facts import (
@@ -227,25 +228,32 @@ class ReadingProgram(Operator):
             case "records":
                 await self._told(lambda: consumer.commit(offsets))
             case "nowait" if not self.stopping:
-                consumer.commit_nowait().add_done_callback(self._looked_at)
+                looked_at = partial(self._looked_at, consumer.group_metadata())
+                consumer.commit_nowait().add_done_callback(looked_at)
             case _:
                 return
 
     async def _told(self, commit: Callable[[], Awaitable[None]]) -> None:
+        who = self.consumer.group_metadata()
         try:
             await commit()
         except ApiError as error:
-            self._commit_refused(error)
+            self._commit_refused(error, who)
         except ValueError:  # closed by another task, meanwhile
             logger.info("%s is closed", self.client)
 
-    def _looked_at(self, task: "asyncio.Task[None]") -> None:
+    def _looked_at(self, who: GroupMetadata, task: "asyncio.Task[None]") -> None:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, ApiError):
-            self._commit_refused(error)
+            self._commit_refused(error, who)
 
-    def _commit_refused(self, error: ApiError) -> None:
-        if error.code in DISOWNED:
+    def _commit_refused(self, error: ApiError, who: GroupMetadata) -> None:
+        """Whoever has joined the next generation meanwhile keeps what it has: only its former self
+        was refused.
+        """
+        now = self.consumer.group_metadata()
+        went_on = now.member_id == who.member_id and now.generation_id > who.generation_id
+        if error.code in DISOWNED and not went_on:
             self.tell(Disowned(self.client, self.now))
 
     def _seek_or_pause(self) -> None:
