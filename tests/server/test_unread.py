@@ -1,6 +1,6 @@
-"""Who finds that something must be read first tries again, in the order of arrival."""
+"""Who must wait for a log to be read before it may write goes on in the order of arrival."""
 
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,97 +10,115 @@ from kohort.server.scheduler import Scheduler
 from kohort.server.unread import UnreadError
 
 
-class Part(NamedTuple):
+class Part:
     """A part of a log, of which so many slices are left."""
 
-    partition: str
-    left: list[int]
-
-    def __hash__(self):
-        return hash(self.partition)
+    def __init__(self, partition, left, *, broken=False):
+        self.partition = partition
+        self.left = left
+        self.broken = broken
 
     def read_on(self, _most):
-        self.left[0] -= 1
-        if self.left[0] == 0 and self.partition == "broken":
+        if self.broken:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "it cannot be read")
-        return self.left[0] > 0
+        self.left -= 1
+        return self.left > 0
 
 
-class Token:
-    def __init__(self):
-        self.error = None
-
-    def fail(self, error):
-        self.error = error
+class Partition:
+    def __init__(self, name):
+        self.name = name
+        self.held = False
 
 
 @pytest.fixture
-def readings():
-    return Readings(Scheduler())
+def world():
+    """Readings, what was done, and the errors of tokens. `attempt` writes as a Partition does."""
+    readings, done, errors = Readings(Scheduler()), [], []
+
+    def attempt(name, *parts):
+        partition = parts[0].partition
+
+        def act():
+            if partition.held:
+                raise UnreadError(partition)
+            for part in parts:
+                if part.broken:
+                    part.read_on(1)
+                if part.left > 0:
+                    part.left -= 1  # what is read at once
+                    if part.left > 0:
+                        raise UnreadError(partition, part)
+            if name == "bad":
+                raise ValueError("nobody has thought of it")
+            done.append(name)
+
+        token = SimpleNamespace(fail=lambda error: errors.append((name, str(error))))
+        readings.attempt(act, token)
+
+    return SimpleNamespace(readings=readings, done=done, errors=errors, attempt=attempt)
 
 
-def attempt(readings, unread, done, name, token=None):
-    def act():
-        if unread.left[0] > 0:
-            raise UnreadError(unread)
-        done.append(name)
-
-    readings.attempt(act, token or Token())
-
-
-def test_those_who_wait_for_the_same_go_on_in_their_order(readings):
-    done = []
-    long, short = Part("long", [3]), Part("short", [1])
-    for name, unread in (("a", long), ("b", short), ("c", long), ("d", long)):
-        attempt(readings, unread, done, name)
-    assert done == []
-    while readings.step():
+def run(world):
+    while world.readings.step():
         pass
-    assert done == ["b", "a", "c", "d"]
-    attempt(readings, long, done, "e")
-    assert done[-1] == "e"
+    assert not world.readings
 
 
-def test_who_needs_something_else_then_waits_again(readings):
-    done = []
-    first, second = Part("first", [1]), Part("second", [2])
-
-    def act():
-        for unread in (first, second):
-            if unread.left[0] > 0:
-                raise UnreadError(unread)
-        done.append("all")
-
-    readings.attempt(act, Token())
-    while readings.step():
-        pass
-    assert done == ["all"]
-
-
-def test_what_an_attempt_raises_is_its_tokens_alone(readings):
-    done, token = [], Token()
-
-    def bad():
-        raise ValueError("nobody has thought of it")
-
-    unread = Part("one", [1])
-
-    def late():
-        if unread.left[0] > 0:
-            raise UnreadError(unread)
-        bad()
-
-    readings.attempt(late, token)
-    attempt(readings, unread, done, "other")
-    while readings.step():
-        pass
-    assert str(token.error) == "nobody has thought of it"
-    assert done == ["other"]
+def test_nobody_overtakes_those_who_wait_for_the_same_partition(world):
+    """Not even who comes when so little is left that it would be read at once."""
+    orders, others = Partition("orders"), Partition("others")
+    log = Part(orders, 4)
+    world.attempt("first", log)
+    world.attempt("elsewhere", Part(others, 1))
+    log.left = 1
+    world.attempt("second", log)
+    assert world.done == ["elsewhere"]
+    log.left = 0  # somebody else has read it
+    world.attempt("third", log)
+    assert world.done == ["elsewhere"]
+    run(world)
+    assert world.done == ["elsewhere", "first", "second", "third"]
+    world.attempt("fourth", log)
+    assert world.done[-1] == "fourth"
 
 
-def test_what_cannot_be_read_is_tried_once_and_the_attempt_is_told(readings):
-    """It looks again by itself, and says why."""
-    done = []
-    attempt(readings, Part("broken", [1]), done, "a")
-    assert not readings.step()
-    assert done == ["a"]
+def test_who_needs_something_else_then_stays_the_first(world):
+    orders = Partition("orders")
+    world.attempt("first", Part(orders, 3), Part(orders, 5))
+    world.attempt("second", Part(orders, 0))
+    run(world)
+    assert world.done == ["first", "second"]
+    assert not orders.held
+
+
+def test_what_an_attempt_raises_is_its_tokens_alone(world):
+    orders = Partition("orders")
+    log = Part(orders, 3)
+    for name in ("good", "bad", "better"):
+        world.attempt(name, log)
+    run(world)
+    assert world.errors == [("bad", "nobody has thought of it")]
+    assert world.done == ["good", "better"]
+
+
+def test_what_cannot_be_read_is_told_to_each_who_waits(world):
+    orders = Partition("orders")
+    log = Part(orders, 3)
+    world.attempt("first", log)
+    world.attempt("second", log)
+    log.broken = True
+    run(world)
+    assert [name for name, _ in world.errors] == ["first", "second"]
+    assert world.done == []
+
+
+def test_those_who_wait_for_a_partition_that_goes_try_once_more(world):
+    orders = Partition("orders")
+    log = Part(orders, 9)
+    world.attempt("first", log)
+    world.attempt("second", log)
+    log.left = 0
+    world.readings.forget(orders)
+    assert not world.readings
+    assert world.done == ["first", "second"]

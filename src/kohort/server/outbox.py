@@ -6,6 +6,7 @@ refused. A partition whose topic is gone has nothing to end: its marker counts a
 """
 
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from typing import Any, Protocol
 
@@ -78,7 +79,7 @@ class Outbox:
     def _carry(
         self, place: TopicPartition, part: "_Part", markers: Markers, marker: Marker
     ) -> None:
-        """Have one marker written. Raises ApiError."""
+        """Have one marker written. Raises ApiError or UnreadError."""
         world = self._world
         topic = world.catalog.by_name.get(place.topic)
         if topic is None or not 0 <= place.partition < topic.partitions:
@@ -100,7 +101,7 @@ class Outbox:
         elif partition is None:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{place} is not open")
         else:
-            world.readings.attempt(lambda: self._write(partition, part, markers, marker), part)
+            self._write(partition, part, markers, marker)
 
     def _write(self, partition: Partition, part: "_Part", markers: Markers, marker: Marker) -> None:
         """Write one marker into a log. Raises ApiError or UnreadError."""
@@ -166,10 +167,7 @@ class _Round:
         """Send so many more; true while there may be others."""
         for place in islice(self._left, count):
             part = _Part(self, place)
-            try:
-                self._carry(place, part)
-            except Exception as error:  # noqa: BLE001  (it is this marker's alone)
-                part.fail(error)
+            self._world.readings.attempt(partial(self._carry, place, part), part)
             count -= 1
         if count:
             self._sent = True

@@ -25,7 +25,7 @@ class PartitionProducers:
     def __init__(
         self, start: Offset, note: Callable[[int], None], now: Millis, expiration_ms: int
     ) -> None:
-        self.producers = Producers(note=note)
+        self.producers = Producers(whole=start == 0, note=note)
         self.seen = start
         self.now = now
         self._note = note

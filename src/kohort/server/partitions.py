@@ -74,6 +74,7 @@ class Partition:
         "_transactions",
         "config",
         "failed",
+        "held",
         "high_watermark",
         "index",
         "log",
@@ -100,6 +101,7 @@ class Partition:
         self.high_watermark = log.end
         self.unread_bytes = 0  # written, and not yet counted for those who wait to read
         self.failed = False
+        self.held = False  # some wait to write until it is read, and nobody overtakes them
         # Called with what a reader has come across, and with the failed sync that a write has.
         self.on_damage: Callable[[Partition, str], None] = _unheard
         self.on_loss: Callable[[Partition, str], None] = _unheard
@@ -227,9 +229,11 @@ class Partition:
         header = incoming.check(records, self.config, str(self), now)
         append_time = now if self.config.log_append_time else _NO_TIMESTAMP
         producers = None
-        if header.is_transactional:
-            self._transactions_at_hand()
         if header.producer_id >= 0:
+            if self.held:
+                raise UnreadError(self)
+            if header.is_transactional:
+                self._transactions_at_hand()
             producers = self._known_producers(now)
             if begins and header.producer_id not in producers:
                 producers.refused(header, now)  # until it is written
@@ -255,6 +259,8 @@ class Partition:
         """A batch was turned away because its transaction has not let it in, perhaps only yet.
         Raises UnreadError, or ApiError where the log cannot be read.
         """
+        if self.held:
+            raise UnreadError(self)
         self._known_producers(now).refused(batches.header_at(records), now)
 
     def end_transaction(
@@ -264,6 +270,8 @@ class Partition:
         then writes nothing.
         """
         self.check_sound()
+        if self.held:
+            raise UnreadError(self)
         known, producers = self._transactions_at_hand(), self._known_producers(now)
         marker = batches.build_marker(
             commit=commit,
@@ -422,7 +430,7 @@ class Partition:
     def _transactions_at_hand(self) -> PartitionTransactions:
         """The same, for those who can wait: raises UnreadError where much must be read for them."""
         if self.read_on(AT_ONCE_BATCHES):
-            raise UnreadError(self)
+            raise UnreadError(self, self)
         assert self._transactions is not None
         return self._transactions
 
@@ -438,7 +446,7 @@ class Partition:
         if known.seen != self.log.end:
             known.now = now
             if self.read_producers(AT_ONCE_BATCHES):
-                raise UnreadError(ProducersOf(self))
+                raise UnreadError(self, ProducersOf(self))
         return known.producers
 
 

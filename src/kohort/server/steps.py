@@ -34,11 +34,24 @@ class ClientToken(Protocol):
 class Stepwise:
     """One such request, as the scheduler runs it."""
 
-    __slots__ = ("_call", "_ended", "_response", "_steps", "_token", "_yielded", "had_ns")
+    __slots__ = (
+        "_call",
+        "_ended",
+        "_response",
+        "_steps",
+        "_token",
+        "_whoever_waits",
+        "_yielded",
+        "had_ns",
+    )
     line = CLIENTS
 
-    def __init__(self, call: Call[Any], steps: Steps[Any]) -> None:
+    def __init__(self, call: Call[Any], steps: Steps[Any], *, whoever_waits: bool = False) -> None:
+        """`whoever_waits`: it goes to its end though the client has gone, as what it has sent
+        has arrived.
+        """
         self.had_ns = NEW
+        self._whoever_waits = whoever_waits
         self._call = call
         self._token: ClientToken = call.token
         self._steps = steps
@@ -48,7 +61,7 @@ class Stepwise:
 
     def run(self, over: Over) -> bool:
         """Take steps. To encode an answer of many steps is one more."""
-        if self._token.gone:
+        if not self._whoever_waits and self._token.gone:
             self._steps.close()
             return False
         try:
@@ -79,6 +92,8 @@ def has_gone(call: Call[Any]) -> Callable[[], bool]:
     return lambda: token.gone
 
 
-def go_on_in_steps(node: Node, call: Call[Any], steps: Steps[Any]) -> None:
+def go_on_in_steps(
+    node: Node, call: Call[Any], steps: Steps[Any], *, whoever_waits: bool = False
+) -> None:
     """Answer a call that was parked: its steps begin in a slice to come."""
-    node.cluster.scheduler.enter(Stepwise(call, steps))
+    node.cluster.scheduler.enter(Stepwise(call, steps, whoever_waits=whoever_waits))

@@ -1,6 +1,6 @@
 """What must be read of a log before somebody can be answered, and is too much for one turn."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
 AT_ONCE_BATCHES = 16
 """So many headers of a log are read at once, and then nobody waits: a request may name a thousand
@@ -22,8 +22,11 @@ class Unread(Protocol):
 
 
 class UnreadError(Exception):
-    """Nothing has been done, because something must be read first. Try again once it is read."""
+    """Nothing has been done: something must be read first, or nothing but that others wait to write
+    there already. Try again when it is your turn (`Readings.wait_to_write`).
+    """
 
-    def __init__(self, unread: Unread) -> None:
-        super().__init__(f"{unread} must be read first")
+    def __init__(self, partition: Any, unread: Unread | None = None) -> None:
+        super().__init__(f"{partition} must be read first")
+        self.partition = partition
         self.unread = unread

@@ -15,7 +15,6 @@ from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.server.connection import Connection
 from kohort.server.door import Go
 from kohort.server.node import Node
-from kohort.server.tokens import Token
 from kohort.terms import NO_TOPIC_ID, Millis, TopicId
 from kohort.wire.messages.fetch import FetchRequest
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -68,7 +67,7 @@ class Fault:
 class _Lost:
     """A token whose answer is lost on its way: the connection ends in its place."""
 
-    def __init__(self, token: Token) -> None:
+    def __init__(self, token: Any) -> None:
         self._token = token
 
     @property
@@ -77,7 +76,8 @@ class _Lost:
         return False
 
     def hold_back(self) -> None:
-        """Nothing behind it is answered."""
+        """What is behind it is not handled either."""
+        self._token.hold_back()
 
     def answer(self, _response: Any) -> None:
         self._token.fail(WireError("a fault loses the answer"))

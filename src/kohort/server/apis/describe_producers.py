@@ -73,7 +73,8 @@ def _states(
             producers = partition.active_producers(now)
             break
         except UnreadError as error:
-            error.unread.read_on(STEP_BATCHES)
+            if error.unread is not None:
+                error.unread.read_on(STEP_BATCHES)
         yield
     return (
         ProducerState(

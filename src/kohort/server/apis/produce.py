@@ -15,11 +15,11 @@ from kohort.server.apis.leaders import led_partition, topic_named, whereabouts
 from kohort.server.catalog import Topic
 from kohort.server.incoming import RefusedRecords
 from kohort.server.node import Node
-from kohort.server.pace import STEP_ELEMENTS, slices
+from kohort.server.pace import STEP_ELEMENTS, Pace
 from kohort.server.partitions import Partition
 from kohort.server.steps import Steps, go_on_in_steps
 from kohort.server.tokens import Then
-from kohort.server.unread import Unread, UnreadError
+from kohort.server.unread import UnreadError
 from kohort.terms import Millis, TopicId, TopicPartition
 from kohort.transactions.messages import Enrol, Enrolled
 from kohort.transactions.transaction import EPOCHS_IN_RESPONSE
@@ -43,6 +43,7 @@ _START_IS_NOT_TOLD = frozenset(
         ErrorCode.KAFKA_STORAGE_ERROR,
     }
 )
+ELEMENT_BYTES = 4096  # of a batch take as long as one more batch
 RECORD_ERRORS_MAX = 100  # in one answer; what is refused beyond them is told without its records
 _NO_OFFSET = -1
 _BY_ID_SINCE = 13
@@ -76,7 +77,7 @@ def produce(node: Node, call: Call[ProduceRequest], now: Millis) -> None:
             writing.write(now)
         else:
             call.token.hold_back()
-            go_on_in_steps(node, call, writing.steps())
+            go_on_in_steps(node, call, writing.steps(), whoever_waits=True)
         return
 
     def enrolled(answer: Enrolled) -> None:
@@ -197,7 +198,7 @@ class _Writing:
         self._elsewhere: dict[int, NodeEndpoint] = {}
         self._answers: dict[tuple[str, bytes], list[PartitionProduceResponse]] = {}
         self._room = RECORD_ERRORS_MAX
-        self._late = 0  # what is still to come: batches that wait
+        self._late = 0  # what is still to come: batches that wait, and steps
 
     def write(self, now: Millis) -> None:
         """Write each batch, and answer when all of them are durable. Raises WireError where only
@@ -210,11 +211,13 @@ class _Writing:
 
     def steps(self) -> Steps[None]:
         """The same in steps, for batches of no transaction: one could end meanwhile."""
-        self._late += 1  # nothing that has waited is the last
+        self._late += 1  # so a batch that has waited does not answer before the last step
+        pace = Pace()
         for wanted in self._call.request.topic_data:
-            for some in slices(wanted.partition_data, STEP_ELEMENTS):
-                self._write_some(wanted, some, self._node.cluster.now)
-                yield
+            for data in wanted.partition_data:
+                self._write_some(wanted, [data], self._node.cluster.now)
+                if pace.is_over(1 + len(data.records or b"") // ELEMENT_BYTES):
+                    yield
         self._late -= 1
         if not self._late:
             self._answer()
@@ -230,7 +233,7 @@ class _Writing:
             except ApiError as error:
                 answers.append(self._refusal(topic, data.index, error))
             except UnreadError as error:
-                self._wait(error.unread, wanted, data, answers)
+                self._wait(error, wanted, data, answers)
 
     def _write_one(
         self, topic: Topic | ApiError, data: PartitionProduceData, now: Millis
@@ -267,7 +270,7 @@ class _Writing:
 
     def _wait(
         self,
-        unread: Unread,
+        why: UnreadError,
         wanted: TopicProduceData,
         data: PartitionProduceData,
         answers: list[PartitionProduceResponse],
@@ -289,8 +292,7 @@ class _Writing:
             if not self._late:
                 self._answer()
 
-        readings = node.cluster.readings
-        readings.when_read([unread], lambda: readings.attempt(write, call.token))
+        node.cluster.readings.wait_to_write(why, write, call.token)
 
     def _answer(self) -> None:
         call = self._call
