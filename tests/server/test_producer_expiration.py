@@ -2,6 +2,7 @@
 
 import pytest
 from tests.server.desk import Desk
+from tests.server.transactional import Producing
 
 from kohort.server import producer_expiration
 
@@ -45,6 +46,39 @@ def test_the_longest_silent_of_the_largest_partition_make_room(desk, monkeypatch
     assert remembered(desk) == [17, 18, 19]
     assert remembered(desk, "small") == [1, 2]
     assert desk.cluster.producers.count == 5
-    (line,) = [line for line in desk.told.warnings if "before their time" in line]
-    assert line.startswith("7 of 12 producers are forgotten before their time, expected at most 5")
+    (line,) = desk.told.warnings
+    assert line.startswith("more than 5 producers have written within producer.id.expiration.ms")
+    assert line.endswith("are forgotten, of partitions with more than 3")
     assert desk.produce(producer_id=10, producer_epoch=0, base_sequence=1).error_code == 0
+
+
+def test_nobody_pays_for_all(desk, monkeypatch):
+    """Partitions with as many as others give as many."""
+    monkeypatch.setattr(producer_expiration, "PRODUCERS_MAX", 7)
+    for topic in ("a", "b", "c"):
+        desk.create(topic)
+        writes(desk, *range(4), topic=topic)
+    desk.cluster.housekeep(desk.now)
+    assert [remembered(desk, topic) for topic in ("a", "b", "c")] == [[2, 3]] * 3
+
+
+def test_those_whose_time_is_over_are_not_told_of(desk, monkeypatch):
+    monkeypatch.setattr(producer_expiration, "PRODUCERS_MAX", 5)
+    monkeypatch.setattr("kohort.server.producers._EXPIRED_AT_ONCE", 3)
+    writes(desk, *range(12))
+    desk.wait(20_000)
+    desk.cluster.housekeep(desk.now)
+    assert desk.cluster.producers.count <= 5
+    assert desk.told.warnings == []
+
+
+def test_who_has_a_transaction_open_is_not_forgotten(monkeypatch):
+    monkeypatch.setattr(producer_expiration, "PRODUCERS_MAX", 1)
+    desk = Desk()
+    desk.create()
+    open_one = Producing(desk)
+    open_one.write(b"a")
+    writes(desk, 501, 502, 503)
+    desk.cluster.housekeep(desk.now)
+    assert open_one.id in remembered(desk)
+    open_one.write(b"b")

@@ -2,9 +2,9 @@
 
 Each costs about half a kilobyte in each partition that it writes to. It is forgotten when it has
 been silent for producer.id.expiration.ms, as upstream has it. A client that begins as a new
-producer again and again could fill the memory within that time, so there is a bound as well: those
-that have been silent longest go first, of the partitions that have most. A producer that is
-forgotten may go on writing; a batch that it sends again is not known any more.
+producer again and again could fill the memory within that time, so there is a bound as well: the
+partitions that have most keep no more than others, and forget those that have been silent longest.
+A producer that is forgotten may go on writing; a batch that it sends again is not known any more.
 """
 
 from collections.abc import Collection
@@ -25,21 +25,32 @@ class ProducerExpiration:
 
     def look(self, partitions: Collection[Partition], silent_since: Millis) -> None:
         """Forget those that are silent since then, and those that are too many."""
-        count = sum(partition.expire_producers(silent_since) for partition in partitions)
-        if count > PRODUCERS_MAX:
-            left = self._forget(partitions, count - PRODUCERS_MAX)
-            self._observe.warning(
-                f"{count - left} of {count} producers are forgotten before their time, expected at "
-                f"most {PRODUCERS_MAX} within producer.id.expiration.ms"
-            )
+        count = _expired(partitions, silent_since)
+        while count > PRODUCERS_MAX and (left := _expired(partitions, silent_since)) < count:
             count = left
+        if count > PRODUCERS_MAX:
+            level = _level([partition.producer_count for partition in partitions], PRODUCERS_MAX)
+            for partition in partitions:
+                count -= partition.forget_producers(max(0, partition.producer_count - level))
+            self._observe.warning(
+                f"more than {PRODUCERS_MAX} producers have written within "
+                "producer.id.expiration.ms: those that have been silent longest are forgotten, of "
+                f"partitions with more than {level}"
+            )
         self.count = count
 
-    @staticmethod
-    def _forget(partitions: Collection[Partition], over: int) -> int:
-        """Forget so many; how many are left."""
-        by_count = sorted(partitions, key=lambda partition: -partition.producer_count)
-        for partition in by_count:
-            if over > 0:
-                over -= partition.forget_producers(over)
-        return sum(partition.producer_count for partition in partitions)
+
+def _expired(partitions: Collection[Partition], silent_since: Millis) -> int:
+    """Forget some that are silent since then; how many are left."""
+    return sum(partition.expire_producers(silent_since) for partition in partitions)
+
+
+def _level(counts: list[int], most: int) -> int:
+    """How many each may keep, so that all together are `most` at most."""
+    left = len(counts)
+    for count in sorted(counts):
+        if count * left > most:
+            break
+        most -= count
+        left -= 1
+    return most // max(left, 1)

@@ -186,7 +186,8 @@ class Producers:
 
     def expire(self, before: Millis, keep: Container[int] = ()) -> None:
         """Forget the producers that have written nothing since, but for those with an open
-        transaction. There may be a million of them: the next call goes on.
+        transaction. There may be a million of them: the next call goes on. After a clock went back
+        they stay until the time of the last batch before that comes again.
         """
         silent = takewhile(lambda each: each[1].used_at < before, self._producers.items())
         self._drop(islice((one for one, _ in silent if one not in keep), _EXPIRED_AT_ONCE))
