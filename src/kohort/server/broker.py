@@ -371,21 +371,25 @@ class Broker:
     def _sweep(self) -> None:
         """Close silent connections; look after the clock and the logs."""
         assert self._loop is not None
+        self._sweeper = self._loop.call_later(self._sweep_pause(), self._sweep)
         try:
             self.sockets.close_silent(self._loop.time())
             self.sockets.close_slow(self._loop.time())
             self._lines.tell_left_out()
-            if self.cluster is not None:
-                jump_ms = self._clock.look()
-                if jump_ms:
-                    self.surroundings.observe.warning(
-                        f"the clock of this machine has jumped by {jump_ms} ms"
-                    )
-                    self.clock_jumped(jump_ms)
-                self.cluster.housekeep(self._clock())
-                self.schedule_turn()
         finally:
-            self._sweeper = self._loop.call_later(self._sweep_pause(), self._sweep)
+            self._look_after_logs()
+
+    def _look_after_logs(self) -> None:
+        """Whatever has become of the connections."""
+        if self.cluster is not None:
+            jump_ms = self._clock.look()
+            if jump_ms:
+                self.surroundings.observe.warning(
+                    f"the clock of this machine has jumped by {jump_ms} ms"
+                )
+                self.clock_jumped(jump_ms)
+            self.cluster.housekeep(self._clock())
+            self.schedule_turn()
 
     def clock_jumped(self, by_ms: int) -> None:
         """The deadlines and the times that were noted move with the clock. Otherwise a jump forward
