@@ -194,6 +194,7 @@ def test_a_long_name_counts_for_many():
     long = "x" * LONG_NAME * 100
     assert slices_of_names([long, "a", "b", long, long], 102) == [[long, "a"], ["b", long], [long]]
     assert slices_of_names([long, long], 3) == [[long], [long]]
+    assert slices_of_names([], 2) == [], "whoever asks for nothing is answered"
 
 
 def test_a_large_element_ends_a_step():

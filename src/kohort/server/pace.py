@@ -42,7 +42,7 @@ def slices_of_names(names: Sequence[str], size: int) -> list[Sequence[str]]:
     """The same, where a name of 32 KB takes as long as a hundred short ones: it is hashed, and told
     again in the answer.
     """
-    if sum(map(len, names)) < LONG_NAME * len(names):
+    if sum(map(len, names)) <= LONG_NAME * len(names):
         return slices(names, size)
     found: list[Sequence[str]] = []
     begin = weight = 0
