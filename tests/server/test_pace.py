@@ -77,7 +77,7 @@ IN_ONE_PIECE = {
     "OffsetDelete": (14, IN_STEPS),
     "OffsetFetch": (9, 8),
     "OffsetForLeaderEpoch": (2, IN_STEPS),
-    "Produce": (5, 14),
+    "Produce": (95, 14),
     "TxnOffsetCommit": (14, 7),
     "WriteTxnMarkers": (3, 7),
 }

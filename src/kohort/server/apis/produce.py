@@ -73,7 +73,7 @@ def produce(node: Node, call: Call[ProduceRequest], now: Millis) -> None:
         raise
     if enrol is None or driver is None:
         writing = _Writing(node, call, _Verdict(frozenset()))
-        if count <= STEP_ELEMENTS:
+        if count <= STEP_ELEMENTS or not _repeats(call.request):
             writing.write(now)
         else:
             call.token.hold_back()
@@ -85,6 +85,19 @@ def produce(node: Node, call: Call[ProduceRequest], now: Millis) -> None:
         _Writing(node, call, verdict).write(node.cluster.now)
 
     node.cluster.submit(driver, Call(Then(call.token, enrolled), enrol, call.version, call.client))
+
+
+def _repeats(request: ProduceRequest) -> bool:
+    """Whether partitions are named again and again. Only then there may be any number of batches,
+    which are written in steps. What goes to many logs is written in one piece, and synced together:
+    each step would have syncs of its own.
+    """
+    places = {
+        (wanted.name, wanted.topic_id, data.index)
+        for wanted in request.topic_data
+        for data in wanted.partition_data
+    }
+    return sum(len(wanted.partition_data) for wanted in request.topic_data) > 2 * len(places)
 
 
 def _enrolment(node: Node, call: Call[ProduceRequest]) -> tuple[Enrol | None, int]:
