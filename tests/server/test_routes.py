@@ -56,3 +56,18 @@ def test_a_request_in_one_piece_may_name_a_fifth_of_the_elements(api, way):
     error = str(desk.connections[1].error)
     read = f"elements, expected at most {2 * most}"  # no more of them are decoded
     assert error.endswith((read, f"elements, expected at most {most} ({setting})"))
+
+
+@pytest.mark.parametrize(
+    "api", [api for api in APIS.values() if api.request in ROUTES], ids=lambda api: api.name
+)
+def test_a_request_that_names_nothing_is_answered_or_ends_its_connection(api):
+    """In every version. Whoever gets no answer waits for ever, and so does all behind it."""
+    for version in api.versions:
+        desk = Desk()
+        filler = Filler(api, [])
+        (nothing, *_) = filler.ways()
+        asked = desk.send(filler.request(nothing), version)
+        desk.settle()
+        desk.wait(60_000)
+        assert asked.answer is not None or desk.connections[0].error, f"{api.name} v{version}"
