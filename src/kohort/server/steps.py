@@ -37,21 +37,23 @@ class Stepwise:
     __slots__ = (
         "_call",
         "_ended",
+        "_outlives_client",
         "_response",
         "_steps",
         "_token",
-        "_whoever_waits",
         "_yielded",
         "had_ns",
     )
     line = CLIENTS
 
-    def __init__(self, call: Call[Any], steps: Steps[Any], *, whoever_waits: bool = False) -> None:
-        """`whoever_waits`: it goes to its end though the client has gone, as what it has sent
+    def __init__(
+        self, call: Call[Any], steps: Steps[Any], *, outlives_client: bool = False
+    ) -> None:
+        """`outlives_client`: it goes to its end though the client has gone, as what it has sent
         has arrived.
         """
         self.had_ns = NEW
-        self._whoever_waits = whoever_waits
+        self._outlives_client = outlives_client
         self._call = call
         self._token: ClientToken = call.token
         self._steps = steps
@@ -61,7 +63,7 @@ class Stepwise:
 
     def run(self, over: Over) -> bool:
         """Take steps. To encode an answer of many steps is one more."""
-        if not self._whoever_waits and self._token.gone:
+        if not self._outlives_client and self._token.gone:
             self._steps.close()
             return False
         try:
@@ -93,7 +95,7 @@ def has_gone(call: Call[Any]) -> Callable[[], bool]:
 
 
 def go_on_in_steps(
-    node: Node, call: Call[Any], steps: Steps[Any], *, whoever_waits: bool = False
+    node: Node, call: Call[Any], steps: Steps[Any], *, outlives_client: bool = False
 ) -> None:
     """Answer a call that was parked: its steps begin in a slice to come."""
-    node.cluster.scheduler.enter(Stepwise(call, steps, whoever_waits=whoever_waits))
+    node.cluster.scheduler.enter(Stepwise(call, steps, outlives_client=outlives_client))

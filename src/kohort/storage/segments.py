@@ -491,17 +491,19 @@ class SegmentLog:
     def first_since(self, since: Millis, most: int = EVERY_BATCH) -> Offset | None:
         first = self.end
         for segment in reversed(self._segments):
-            if segment.size:
-                if not (most := segment.index_some(most)):
-                    return None
-                if segment.max_timestamp < since:
-                    break
+            if segment.size and not (most := segment.index_some(most)):
+                return None
+            if segment.size and segment.max_timestamp < since:
+                break
             first = segment.base_offset
         return max(first, self.start)
 
     def find_timestamp(self, timestamp: int) -> tuple[int, Offset] | None:
-        found = (one.find_timestamp(timestamp, self.start) for one in self._segments)
-        return next(filter(None, found), None)
+        for segment in self._segments:
+            found = segment.find_timestamp(timestamp, self.start)
+            if found is not None:
+                return found
+        return None
 
     def retention_start(
         self, now: Millis, retention_ms: int, retention_bytes: int, most: int = EVERY_BATCH

@@ -77,7 +77,7 @@ def produce(node: Node, call: Call[ProduceRequest], now: Millis) -> None:
             writing.write(now)
         else:
             call.token.hold_back()
-            go_on_in_steps(node, call, writing.steps(), whoever_waits=True)
+            go_on_in_steps(node, call, writing.steps(), outlives_client=True)
         return
 
     def enrolled(answer: Enrolled) -> None:
