@@ -4,8 +4,9 @@ A start does not pay for them: most partitions never see a producer of this kind
 the first of them writes, from the first file on that is not older than producer.id.expiration.ms.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
+from kohort.server.log_reader import LogReader
 from kohort.server.producers import Producers
 from kohort.storage.log import Log
 from kohort.terms import Millis, Offset
@@ -13,25 +14,24 @@ from kohort.wire import batch as batches
 from kohort.wire.batch import BatchHeader
 
 
-class PartitionProducers:
+class PartitionProducers(LogReader):
     """`producers` are those of the log up to the offset `seen`.
 
     `now` is the time at which a batch counts that is read: how long its producer has been silent
     before that start is not known.
     """
 
-    __slots__ = ("_begun", "_note", "_since", "_unread", "now", "producers", "seen")
+    __slots__ = ("_begun", "_note", "_since", "now", "producers")
 
     def __init__(
         self, start: Offset, note: Callable[[int], None], now: Millis, expiration_ms: int
     ) -> None:
+        super().__init__(start)
         self.producers = Producers(whole=start == 0, note=note)
-        self.seen = start
         self.now = now
         self._note = note
         self._since = Millis(now - expiration_ms)
         self._begun = False
-        self._unread: Iterator[BatchHeader] | None = None  # what follows
 
     def read_on(self, log: Log, most: int) -> bool:
         """Take in at most so many batches; true while there are more. Raises Broken, or WireError,
@@ -43,20 +43,7 @@ class PartitionProducers:
                 return True
             self.producers = Producers(whole=first == 0, note=self._note)
             self.seen, self._begun = first, True
-        unread = self._unread or log.headers(self.seen)
-        self._unread = None
-        for header in unread:
-            self._take(header, log)
-            self.seen = Offset(header.last_offset + 1)
-            most -= 1
-            if not most:
-                break
-        else:
-            self.seen = log.end
-        if self.seen == log.end:
-            return False
-        self._unread = unread
-        return True
+        return self.catch_up(log, most)
 
     def _take(self, header: BatchHeader, log: Log) -> None:
         if header.producer_id >= 0:

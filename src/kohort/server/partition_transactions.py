@@ -6,10 +6,10 @@ in slices if that is wanted.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator
 from typing import NamedTuple
 
-from kohort.storage.log import EVERY_BATCH, Log
+from kohort.server.log_reader import LogReader
+from kohort.storage.log import Log
 from kohort.terms import Offset
 from kohort.wire import batch as batches
 from kohort.wire.batch import BatchHeader
@@ -24,14 +24,13 @@ class Aborted(NamedTuple):
     stable: Offset
 
 
-class PartitionTransactions:
+class PartitionTransactions(LogReader):
     """The transactions of one log, up to the offset `seen`."""
 
-    __slots__ = ("_aborted", "_ended", "_open", "_unread", "seen")
+    __slots__ = ("_aborted", "_ended", "_open")
 
     def __init__(self, seen: Offset) -> None:
-        self.seen = seen
-        self._unread: Iterator[BatchHeader] | None = None  # what follows
+        super().__init__(seen)
         self._open: dict[int, Offset] = {}  # the first record by producer, in the order of the log
         self._ended: list[tuple[Offset, Offset]] = []  # first record and marker, not yet durable
         self._aborted: list[Aborted] = []  # in the order of their markers
@@ -43,27 +42,9 @@ class PartitionTransactions:
         made.catch_up(log)
         return made
 
-    def catch_up(self, log: Log, most: int = EVERY_BATCH) -> bool:
-        """Take in at most so many batches that are in the log and were not told of; true while
-        there are more. Raises Broken where they cannot be read.
-        """
-        unread = self._unread or log.headers(self.seen)
-        self._unread = None
-        for header in unread:
-            if header.is_transactional and header.last_offset >= log.start:
-                self._take(header, log)
-            self.seen = Offset(header.last_offset + 1)
-            most -= 1
-            if not most:
-                break
-        else:
-            self.seen = log.end
-        if self.seen == log.end:
-            return False
-        self._unread = unread
-        return True
-
     def _take(self, header: BatchHeader, log: Log) -> None:
+        if not header.is_transactional or header.last_offset < log.start:
+            return
         base = Offset(header.base_offset)
         if not header.is_control:  # then the header is enough
             if header.count:  # the cleaner has emptied it otherwise: its transaction has ended
