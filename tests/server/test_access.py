@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 from tests.server.desk import Desk
 
 from kohort.coordinator.effects import Client
@@ -228,7 +229,7 @@ class Town:
         assert self.shard("secret") not in visible
         assert self.shard("secret-members") not in visible
         connection = self.desk.connections[STRANGER]
-        connection.client = connection.client._replace(principal=MALLORY)
+        connection.client = replace(connection.client, principal=MALLORY)
 
     def state(self):
         """All that the stranger may change nothing of."""

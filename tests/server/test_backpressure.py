@@ -89,7 +89,7 @@ class Sender:
             self.give_way(str(error))
             return True
         while self.intake.frames and not self.intake.parked:
-            self.intake.pop(parked=self.parks)
+            self.intake.pop(self.parks)
             self.answers += 1
         if self.intake.crowded:
             self.paused = True

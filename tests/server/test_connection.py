@@ -1,6 +1,7 @@
 """What goes wrong for one client stays with that client."""
 
 import pytest
+from msgspec.structs import replace
 from tests.world import World
 
 from kohort.wire import codec
@@ -33,7 +34,7 @@ def broken_handler(monkeypatch):
         raise KeyError("a bug")
 
     entry = door._entries[key, version]
-    door._entries[key, version] = entry._replace(route=entry.route._replace(handle=handle))
+    door._entries[key, version] = replace(entry, route=replace(entry.route, handle=handle))
     return world
 
 
@@ -59,7 +60,7 @@ def test_an_answer_that_cannot_be_encoded_ends_its_own_connection(monkeypatch):
     def encode(_):
         raise OverflowError("a bug")
 
-    door._entries[ListGroupsRequest.api_key, 3] = entry._replace(encode=encode)
+    door._entries[ListGroupsRequest.api_key, 3] = replace(entry, encode=encode)
     unlucky.send(framed(ListGroupsRequest(), 3) * 2)
     other.send(framed(ListGroupsRequest(), 4))
 

@@ -129,7 +129,7 @@ def test_a_request_is_counted_while_its_answer_waits_for_others():
     budget = memory(MEGABYTE)
     one = intake(budget)
     one.feed(framed(60_000))
-    one.pop(parked=True)
+    one.pop(True)
     assert budget.used == 60_000
     one.feed(framed(10))
     assert budget.used == 60_000 + 10 + FRAME_BYTES
@@ -137,7 +137,7 @@ def test_a_request_is_counted_while_its_answer_waits_for_others():
     one.pop()
     assert budget.used == 0
     one.feed(framed(60_000))
-    one.pop(parked=True)
+    one.pop(True)
     one.clear()
     assert budget.used == 0
 

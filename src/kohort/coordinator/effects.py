@@ -3,6 +3,8 @@
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from msgspec import Struct
+
 from kohort.records.causes import Cause
 from kohort.terms import GroupId, MemberId
 
@@ -11,7 +13,7 @@ Request = TypeVar("Request")
 ANONYMOUS = "User:ANONYMOUS"  # upstream's name for a client that has not had to authenticate
 
 
-class Client(NamedTuple):
+class Client(Struct, frozen=True):
     """Who sent a request. `host` is written as Kafka writes it: `/127.0.0.1`, without a port.
 
     `principal` is the identity that the client has proved.
@@ -26,26 +28,20 @@ BROKER = Client("", "")
 """The broker itself, whose machines have something to say to each other."""
 
 
-class Call(Generic[Request]):
+class Call(Struct, Generic[Request], eq=False):
     """A request on its way in. The token is the caller's own; it comes back in the reply."""
 
-    __slots__ = ("client", "request", "token", "version")
-
-    def __init__(self, token: Any, request: Request, version: int, client: Client) -> None:
-        self.token = token
-        self.request = request
-        self.version = version
-        self.client = client
+    token: Any
+    request: Request
+    version: int
+    client: Client
 
 
-class Reply:
+class Reply(Struct, eq=False):
     """An answer on its way out. The token says which call it answers, perhaps an earlier one."""
 
-    __slots__ = ("response", "token")
-
-    def __init__(self, token: Any, response: Any) -> None:
-        self.token = token
-        self.response = response
+    token: Any
+    response: Any
 
 
 class Producer(NamedTuple):
@@ -99,7 +95,7 @@ class Errand:
         self.foreign = foreign
 
 
-class Effects:
+class Effects(Struct, eq=False):
     """What one step asks of the world: append these records, and only then send these replies.
 
     Records are of the machine's own kind. Replay makes them true before the machine is asked
@@ -110,45 +106,22 @@ class Effects:
     transaction. With a `marker` there are no records, and the producer's transaction ends. The
     `errands` begin once the records are in the log.
 
-    A step that is `whole` fits into one batch, or is refused.
+    A step with `then` makes a group of one kind into one of another. Its records fit into one
+    batch, or it is refused: half of them would be another group, or none. `then` is asked once they
+    are true, and nothing comes in between: it does with the new group what no record tells. It
+    refuses nothing.
     """
 
-    whole = False
-
-    __slots__ = (
-        "again",
-        "errands",
-        "follows",
-        "marker",
-        "notes",
-        "producer",
-        "records",
-        "replies",
-        "warnings",
-    )
-
-    def __init__(
-        self,
-        records: list[Any] | None = None,
-        replies: list[Reply] | None = None,
-        notes: list[Note] | None = None,
-        *,
-        again: bool = False,
-        follows: "Iterator[Effects] | None" = None,
-        warnings: Sequence[str] = (),
-        producer: Producer | None = None,
-        marker: Marker | None = None,
-        errands: list[Errand] | None = None,
-    ) -> None:
-        self.records: list[Any] = [] if records is None else records
-        self.replies: list[Reply] = [] if replies is None else replies
-        self.notes: list[Note] = [] if notes is None else notes
-        self.again = again
-        self.follows = follows
-        self.warnings = warnings
-        self.producer = producer
-        self.marker = marker
-        self.errands: list[Errand] = [] if errands is None else errands
+    records: list[Any] = []
+    replies: list[Reply] = []
+    notes: list[Note] = []
+    again: bool = False
+    follows: "Iterator[Effects] | None" = None
+    warnings: Sequence[str] = ()
+    producer: Producer | None = None
+    marker: Marker | None = None
+    errands: list[Errand] = []
+    then: "Callable[[], Effects] | None" = None
 
     def extend(self, other: "Effects") -> None:
         """Take in the effects of another part of the same step."""
@@ -156,23 +129,6 @@ class Effects:
         self.replies += other.replies
         self.notes += other.notes
         self.errands += other.errands
-
-
-class Conversion(Effects):
-    """A step whose records make a group of one kind into one of another. They are written as one
-    batch: half of them would be another group, or none.
-
-    `then` is asked once the records are true, and nothing comes in between: it does with the new
-    group what no record tells. It refuses nothing.
-    """
-
-    __slots__ = ("then",)
-
-    whole = True
-
-    def __init__(self, records: list[Any], notes: list[Note], then: Callable[[], Effects]) -> None:
-        super().__init__(records, notes=notes)
-        self.then = then
 
 
 def answered(call: Call[Any], response: Any, records: Iterable[Any] = ()) -> Effects:

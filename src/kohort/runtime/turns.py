@@ -6,7 +6,7 @@ two records; its answer waits for all of them.
 
 from collections.abc import Callable
 
-from kohort.coordinator.effects import Conversion, Effects, Errand, Marker, Producer
+from kohort.coordinator.effects import Effects, Errand, Marker, Producer
 from kohort.errors import ApiError, ErrorCode
 from kohort.runtime.machine import Headers, Machine
 from kohort.terms import Millis
@@ -77,7 +77,7 @@ class Turn:
         self.errands: list[Errand] = []  # that the steps have asked for
         self._machine = machine
         self._limit_bytes = limit_bytes
-        self._room = 0  # for the records of a batch
+        self._room = 0  # for the records of a batch, once there are some
         self._size = 0  # of the step that was encoded last, at most
         self.batches: list[_Batch] = []  # to be appended, in order
         self._open = _FULL  # the batch that the next step of its producer goes into
@@ -88,7 +88,8 @@ class Turn:
         written, before any of them is true.
         """
         entries: list[Entry] = []
-        self._room = self._limit_bytes() - batch.HEADER_SIZE
+        if not self._room:
+            self._room = self._limit_bytes() - batch.HEADER_SIZE
         encode, overhead = self._machine.encode, batch.RECORD_SIZE
         size = 0
         for record in effects.records:
@@ -99,7 +100,7 @@ class Turn:
             entries.append(plain)
         self._size = size
         if size > self._room:
-            if effects.whole:
+            if effects.then is not None:
                 self._check(size, "a conversion takes")
             for entry in entries:
                 self._check(_size_of(entry))
@@ -114,7 +115,7 @@ class Turn:
             entry = key, value, headers
             size = _size_of(entry)
             together = self._size + size - _size_of(entries[place])
-            if (together if effects.whole else size) <= self._room:
+            if (size if effects.then is None else together) <= self._room:
                 self._size = together
                 entries[place] = entry
 
@@ -149,7 +150,7 @@ class Turn:
                 self._split(entries, producer)
             if effects.notes and any(len(entry) == 3 for entry in entries):
                 self._open.has_headers = True
-            if effects.whole and isinstance(effects, Conversion):
+            if effects.then is not None:
                 after = effects.then()
                 self.take(after, self.encoded(after))
         if effects.marker is not None:

@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 from kohort.coordinator.effects import Client
 from kohort.errors import WireError
 from kohort.server.budget import Memory
@@ -18,6 +20,10 @@ from kohort.terms import Millis
 from kohort.wire.frames import encode_response, response_head
 
 PENDING_ANSWERS_MAX = 256
+SMALL_FRAME_BYTES = 256
+"""A request of so many bytes takes little time, unless it is of those that nothing follows before
+they are answered: after a few of them the clock is asked, after a longer one at once.
+"""
 LARGE_ANSWER_BYTES = 1 << 16  # not worth a copy to put a header in front of
 
 UNBOUNDED = Memory(1 << 62, 1 << 62, 0)
@@ -29,43 +35,33 @@ class Encoded(tuple[bytes, ...]):
     __slots__ = ()
 
 
-class Slot:
-    """A request's place in the line of its connection: making one appends it to the slots there.
-    `parts` is its answer, once there is one.
+class Slot(Struct, eq=False):
+    """A request's place in the line of its connection, among the slots there. `parts` is its
+    answer, once there is one, and `size` is that of the answer.
     """
 
-    __slots__ = ("connection", "correlation_id", "encode", "flexible", "parts", "size")
-
-    def __init__(
-        self,
-        connection: "Connection",
-        correlation_id: int,
-        encode: Callable[[Any], bytes],
-        *,
-        flexible: bool,
-    ) -> None:
-        self.connection = connection
-        self.correlation_id = correlation_id
-        self.encode = encode
-        self.flexible = flexible
-        self.parts: tuple[bytes, ...] | None = None
-        self.size = 0  # of the answer
-        connection.slots.append(self)
+    connection: "Connection"
+    correlation_id: int
+    encode: Callable[[Any], bytes]
+    flexible: bool
+    parts: tuple[bytes, ...] | None = None
+    size: int = 0
 
     def answer(self, response: Any) -> None:
-        if response.__class__ is Encoded:  # no call: every answer passes here
+        if type(response) is Encoded:
             self._answer_encoded(response)
             return
+        encode = self.encode
         try:
-            body = self.encode(response)
+            body = encode(response)
         except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
             self.fail(error)
             return
-        self.size = len(body)
-        if self.size < LARGE_ANSWER_BYTES:
+        self.size = size = len(body)
+        if size < LARGE_ANSWER_BYTES:
             self.parts = (encode_response(self.correlation_id, body, flexible=self.flexible),)
         else:
-            head = response_head(self.correlation_id, len(body), flexible=self.flexible)
+            head = response_head(self.correlation_id, size, flexible=self.flexible)
             self.parts = head, body
         self.connection.answered(self)
 
@@ -155,6 +151,7 @@ class Connection:
         `finished` afterwards.
         """
         frames = self.intake.frames
+        handled = 0
         try:
             while frames and not (self.busy or self.unread or self.closed):
                 if len(self.slots) >= PENDING_ANSWERS_MAX:
@@ -162,8 +159,9 @@ class Connection:
                 if not self.node.take(self, frames[0], now):
                     return False
                 if frames:  # a request that fails also ends all requests behind it
-                    self.intake.pop(parked=self.busy)
-                    if frames and over():
+                    size = self.intake.pop(self.busy)
+                    handled += 1
+                    if frames and (size > SMALL_FRAME_BYTES or not handled % 8) and over():
                         return True
         except WireError as error:
             self.error = error

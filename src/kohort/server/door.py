@@ -5,7 +5,10 @@ A client that is not authenticated may use few APIs: see `BEFORE_AUTHENTICATION`
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from struct import error as StructError  # noqa: N812  (a class)
+from typing import Any, Protocol
+
+from msgspec import Struct
 
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode, WireError
@@ -26,7 +29,7 @@ from kohort.terms import Millis
 from kohort.wire.apis import APIS
 from kohort.wire.codec import HOSTILE, decode, decoder, encoder
 from kohort.wire.codegen import Decoder, Encoder
-from kohort.wire.frames import decode_request_header, peek
+from kohort.wire.frames import FIXED_HEADER, decode_request_header, peek
 from kohort.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 from kohort.wire.schema import Versions
 
@@ -49,7 +52,7 @@ class Gate(Protocol):
         """
 
 
-class _Entry(NamedTuple):
+class _Entry(Struct, frozen=True):
     """Everything about an API in one version that does not change from request to request."""
 
     request: Any
@@ -101,7 +104,11 @@ class Door:
 
     def take(self, connection: Connection, frame: bytes, now: Millis) -> bool:
         """Handle one frame; False when it must wait. Raises WireError: close the connection."""
-        key, version, correlation_id = peek(frame)
+        try:
+            key, version, correlation_id = FIXED_HEADER.unpack_from(frame)
+        except StructError:
+            peek(frame)  # says what is wrong
+            raise
         if (
             key == HEARTBEAT
             and self.gate is None
@@ -115,26 +122,29 @@ class Door:
             return True
         if not connection.authenticated and key not in BEFORE_AUTHENTICATION:
             raise WireError(f"{APIS[key].name} before authentication")
-        if connection.slots and not entry.route.pipelined:
+        route = entry.route
+        if connection.slots and not route.pipelined:
             return False
         size = len(frame)
         request, refusal = _read(connection, frame, size, entry, version)
         if size > entry.limit.most and refusal is None:  # an element takes a byte at least
             refusal = check_elements(request, entry.limit)
         entry.meter.count += 1
-        slot = Slot(connection, correlation_id, entry.encode, flexible=entry.flexible_answer)
+        slot = Slot(connection, correlation_id, entry.encode, entry.flexible_answer)
+        connection.slots.append(slot)
         if refusal is not None:
             slot.answer(request.refused(refusal))
             return True
-        connection.busy = entry.route.waits
+        connection.busy = route.waits
         if key == HEARTBEAT:
             self._heartbeats.remember(connection, frame, version, request, entry.meter)
         call = Call(slot, request, version, connection.client)
         try:
+            handle = route.handle
             if self.gate is None:
-                entry.route.handle(self.node, call, now)
+                handle(self.node, call, now)
             else:
-                self.gate.take(self.node, connection, call, partial(entry.route.handle, self.node))
+                self.gate.take(self.node, connection, call, partial(handle, self.node))
         except WireError:
             raise
         except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
@@ -163,6 +173,7 @@ class Door:
         meter.count += 1
         meter.failed(ErrorCode.UNSUPPORTED_VERSION)
         slot = Slot(connection, correlation_id, encoder(ApiVersionsResponse, 0), flexible=False)
+        connection.slots.append(slot)
         slot.answer(response)
 
 
@@ -174,8 +185,9 @@ def _read(
     """
     start = _body(connection, frame, flexible=entry.flexible)
     refusal = ""
+    decode_whole = entry.decode
     try:
-        request, end = entry.decode(frame, start)
+        request, end = decode_whole(frame, start)
     except UnicodeDecodeError as error:
         request, end = decode(entry.request, version, frame, start, entry.most), size
         refusal = f"a text of the request is not UTF-8: {error.reason} at {error.start}"

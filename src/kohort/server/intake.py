@@ -103,8 +103,10 @@ class Intake:
         self.starved = False
         self._count()
 
-    def pop(self, *, parked: bool = False) -> None:
-        """The first frame has been handled. `parked`: its answer waits, and the request with it."""
+    def pop(self, parked: bool = False) -> int:  # noqa: FBT001, FBT002  (every request comes here)
+        """The first frame has been handled: its size. `parked`: its answer waits, and the request
+        with it.
+        """
         size = len(self.frames.popleft())
         self._waiting_bytes -= size + FRAME_BYTES
         self.handled += 1
@@ -112,6 +114,7 @@ class Intake:
             self.parked = size
         if self.held or self.parked:
             self._count()
+        return size
 
     def answered(self) -> None:
         """The request that was parked has its answer."""

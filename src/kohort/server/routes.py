@@ -4,7 +4,9 @@ Every API that is served has a row in ROUTES; a test checks that.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError
@@ -113,7 +115,7 @@ from kohort.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 Handle = Callable[[Node, Call[Any], Millis], None]
 
 
-class Route(NamedTuple):
+class Route(Struct, frozen=True):
     """How a request is handled.
 
     `pipelined`: it may be handled while earlier requests of its connection wait for the disk.

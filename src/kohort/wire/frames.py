@@ -10,7 +10,7 @@ HEADER_TAGS_MAX = 1000  # upstream has none yet
 
 _SIZE = Struct(">i")
 _INT16 = Struct(">h")
-_FIXED = Struct(">hhi")
+FIXED_HEADER = Struct(">hhi")
 _TLS_RECORDS = range(0x14, 0x18)  # change of cipher, alert, handshake, data (RFC 8446, section 5.1)
 _TLS_MAJOR = 3
 _HTTP = frozenset({b"HTTP", b"GET ", b"HEAD", b"POST", b"PUT ", b"OPTI", b"CONN", b"PRI "})
@@ -67,6 +67,10 @@ class FrameReader:
         kept. Whole frames in front of it are returned first; then the next call raises.
         """
         rest = self.rest
+        if not rest and len(data) >= 4:
+            (size,) = _SIZE.unpack_from(data)
+            if size == len(data) - 4 and size <= self._limit:
+                return [data[4:]]  # one frame and nothing else, as nearly always
         source: bytes | memoryview = data
         if rest:
             rest += data
@@ -99,9 +103,9 @@ def peek(frame: bytes) -> tuple[int, int, int]:
     """API key, version and correlation id of a request: what all versions of its header begin with.
     Raises WireError where these are missing.
     """
-    if len(frame) < _FIXED.size:
-        raise WireError(f"a request of {len(frame)} bytes, expected at least {_FIXED.size}")
-    key, version, correlation_id = _FIXED.unpack_from(frame)
+    if len(frame) < FIXED_HEADER.size:
+        raise WireError(f"a request of {len(frame)} bytes, expected at least {FIXED_HEADER.size}")
+    key, version, correlation_id = FIXED_HEADER.unpack_from(frame)
     return key, version, correlation_id
 
 

@@ -22,7 +22,7 @@ from kohort.coordinator.consumer.client_side.offers import classic_data
 from kohort.coordinator.consumer.group import ConsumerGroup, protocols_of
 from kohort.coordinator.consumer.member import Member, MemberState
 from kohort.coordinator.consumer.target import NOTHING
-from kohort.coordinator.effects import Client, Conversion, Effects, Note
+from kohort.coordinator.effects import Client, Effects, Note
 from kohort.coordinator.state import State
 from kohort.records.causes import Cause
 from kohort.terms import GroupState, MemberId, Millis, TopicId
@@ -31,7 +31,7 @@ from kohort.wire import batch
 
 def without(
     state: State, group: ConsumerGroup, leaving: Collection[Member], now: Millis
-) -> Conversion | None:
+) -> Effects | None:
     """The step in which these members go and the others become a classic group. None where the
     group stays a consumer group.
     """
@@ -45,7 +45,7 @@ def without(
 
 def by_join(
     state: State, group: ConsumerGroup, former: Member | None, joining: Member, now: Millis
-) -> tuple[ClassicGroup, Conversion] | None:
+) -> tuple[ClassicGroup, Effects] | None:
     """The classic group that a group becomes by a join, and the step that makes it so: a member
     joins by the classic protocol, in the place of `former` or as one that the group knows, and no
     member of the consumer protocol is left. None where the group stays a consumer group.
@@ -134,7 +134,7 @@ def _step_or_none(
     now: Millis,
     *,
     at_rest: bool,
-) -> Conversion | None:
+) -> Effects | None:
     """The records, and what follows from them; None where no batch has room for the records.
     `places` tells whose place a member takes.
     """
@@ -153,10 +153,10 @@ def _step_or_none(
     if sum(size_of(record) for record in records) > state.record_limit():
         return None
     text = f"epoch {group.group_epoch} goes on as a classic group"
-    return Conversion(
+    return Effects(
         records,
-        [Note(group.id, text, Cause.MIGRATION)],
-        lambda: _go_on(state, made, now, rebalances=not at_rest),
+        notes=[Note(group.id, text, Cause.MIGRATION)],
+        then=lambda: _go_on(state, made, now, rebalances=not at_rest),
     )
 
 

@@ -28,7 +28,7 @@ from kohort.coordinator.consumer.records import (
     target_record,
 )
 from kohort.coordinator.consumer.target import Attachment, Target
-from kohort.coordinator.effects import Conversion, Effects, Note, Reply
+from kohort.coordinator.effects import Effects, Note, Reply
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.records.causes import Cause
@@ -54,7 +54,7 @@ _OVERTAKEN = ApiError(
 
 def to_consumer(
     state: State, classic: ClassicGroup, offers: Iterable[ClientAssignor], now: Millis
-) -> tuple[ConsumerGroup, Conversion]:
+) -> tuple[ConsumerGroup, Effects]:
     """The consumer group that a classic group becomes, and the step that makes it so; what the
     joining member adds belongs to the same step. What the group's assignor has written for itself
     stays where the joining member `offers` the same assignor. Raises ApiError GROUP_ID_NOT_FOUND,
@@ -82,7 +82,7 @@ def to_consumer(
     text = f"generation {classic.generation} goes on as a consumer group"
     note = Note(classic.id, text, Cause.MIGRATION)
     records = [*classic.tombstones(), *_records(group)]
-    return group, Conversion(records, [note], lambda: _go_on(state, classic, now))
+    return group, Effects(records, notes=[note], then=lambda: _go_on(state, classic, now))
 
 
 def _check(state: State, classic: ClassicGroup) -> None:
