@@ -1,5 +1,8 @@
 """From a class and a version to the source of an encoder."""
 
+from collections.abc import Callable
+from functools import lru_cache
+from struct import Struct
 from typing import Any
 
 from kohort.wire.codegen.source import Source, has_short_length, is_fixed, runs_of
@@ -7,8 +10,16 @@ from kohort.wire.codegen.strided import strided
 from kohort.wire.codegen.varints import LENGTHS, compact_length, uvarint
 from kohort.wire.schema import Field, Primitive, fields_of
 
+
+@lru_cache(maxsize=1024)
+def array_packer(formats: str, size: int) -> Callable[..., bytes]:
+    """What writes so many numbers at once: one call, not one for each."""
+    return Struct(f">{size}{formats}").pack
+
+
 GLOBALS: dict[str, Any] = {
     "LENGTHS": LENGTHS,
+    "array_packer": array_packer,
     "compact_length": compact_length,
     "uvarint": uvarint,
 }
@@ -46,15 +57,34 @@ class EncoderSource(Source):
             self.line('w(b"\\0")')
 
     def tags(self, fields: list[Field], of: str) -> None:
+        values = [self.name(field.name) for field in fields]
+        for field, value in zip(fields, values, strict=True):
+            self.line(f"{value} = {of}.{field.name}")
+        absent = [
+            "" if field.always else self.is_default(field, value)
+            for field, value in zip(fields, values, strict=True)
+        ]
+        if not all(absent):
+            self.some_tags(fields, values, absent)
+            return
+        with self.block(f"if {' and '.join(absent)}:"):
+            self.line('w(b"\\0")')  # no tag, as is nearly always so
+        with self.block("else:"):
+            self.some_tags(fields, values, absent)
+
+    def is_default(self, field: Field, value: str) -> str:
+        if field.default is None:
+            return f"{value} is None"
+        return f"{value} == {self.constant('default', field.default)}"
+
+    def some_tags(self, fields: list[Field], values: list[str], absent: list[str]) -> None:
         held = self.name("tags")
         self.line(f"{held} = []")
-        for field in fields:
-            value = self.name(field.name)
-            self.line(f"{value} = {of}.{field.name}")
-            if field.always:
+        for field, value, is_absent in zip(fields, values, absent, strict=True):
+            if not is_absent:
                 self.tag(field, value, held)
             else:
-                with self.block(f"if {value} != {self.constant('default', field.default)}:"):
+                with self.block(f"if not ({is_absent}):"):
                     self.tag(field, value, held)
         self.line(f"w(uvarint(len({held}))); w(b''.join({held}))")
 
@@ -122,8 +152,7 @@ class EncoderSource(Source):
             self.line(f"w(b''.join({held}))")
             return
         if isinstance(field.of, Primitive) and field.of.format:
-            pack = self.unpacker(field.of.format, "pack")
-            self.line(f"w(b''.join([{pack}(x) for x in {held}]))")
+            self.line(f"w(array_packer({field.of.format!r}, {size})(*{held}))")
             return
         self.elements(field, held)
 
