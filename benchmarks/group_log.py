@@ -16,7 +16,7 @@ from itertools import count, cycle, islice
 from pathlib import Path
 from struct import pack
 
-from kohort.records.codec import encode_commit_key, encode_commit_value
+from kohort.records.codec import Record, encode, encode_commit_value
 from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
 from kohort.server.placement import coordinator_partition
 from kohort.terms import TopicId, uuid_text
@@ -106,7 +106,7 @@ def _keys(group: str) -> Iterator[tuple[bytes, TopicId]]:
     for topic in (f"orders-{one}" for one in range(TOPICS)):
         for partition in range(TOPIC_PARTITIONS):
             key = OffsetCommitKey(group=group, topic=topic, partition=partition)
-            yield encode_commit_key(key), _topic_id(topic)
+            yield encode(Record(key, None))[0], _topic_id(topic)
 
 
 def _topic_id(topic: str) -> TopicId:

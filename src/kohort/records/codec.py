@@ -149,7 +149,7 @@ def encode(record: Record) -> tuple[bytes, bytes | None]:
     """The key and the value as they stand in the log."""
     key, value = record.key, record.value
     if type(key) is OffsetCommitKey:
-        encoded = encode_commit_key(key)
+        encoded = _commit_key_head(key.group, key.topic) + _INT32.pack(key.partition)
         if type(value) is OffsetCommitValue:
             return encoded, encode_commit_value(value)
         return encoded, None if value is None else encode_value(value)
@@ -168,10 +168,6 @@ def encode_value(value: Value, version: int | None = None) -> bytes:
     return _INT16.pack(version) + codec.encode(value, version)
 
 
-def encode_commit_key(key: OffsetCommitKey) -> bytes:
-    return _commit_key_head(key.group, key.topic) + _INT32.pack(key.partition)
-
-
 @lru_cache(maxsize=256)  # a commit is of several partitions, and groups commit again and again
 def _commit_key_head(group_id: str, topic: str) -> bytes:
     """All of the key but the partition."""
@@ -181,22 +177,24 @@ def _commit_key_head(group_id: str, topic: str) -> bytes:
 
 
 def encode_commit_value(value: OffsetCommitValue) -> bytes:
+    topic_id = value.topic_id
+    if value.expire_timestamp != -1 or topic_id == NO_TOPIC_ID:
+        return encode_value(value)
+    if not value.metadata:
+        return _COMMIT_PLAIN.pack(
+            4, value.offset, value.leader_epoch, 1, value.commit_timestamp, 1, 0, 16, topic_id
+        )
     metadata = value.metadata.encode()
     size = len(metadata)
-    topic_id = value.topic_id
-    if value.expire_timestamp != -1 or size > 126 or topic_id == NO_TOPIC_ID:
+    if size > 126:
         return encode_value(value)
-    if size:
-        return b"".join(
-            (
-                _COMMIT_HEAD.pack(4, value.offset, value.leader_epoch),
-                (size + 1).to_bytes(),
-                metadata,
-                _COMMIT_TAIL.pack(value.commit_timestamp, 1, 0, 16, topic_id),
-            )
+    return b"".join(
+        (
+            _COMMIT_HEAD.pack(4, value.offset, value.leader_epoch),
+            (size + 1).to_bytes(),
+            metadata,
+            _COMMIT_TAIL.pack(value.commit_timestamp, 1, 0, 16, topic_id),
         )
-    return _COMMIT_PLAIN.pack(
-        4, value.offset, value.leader_epoch, 1, value.commit_timestamp, 1, 0, 16, topic_id
     )
 
 
@@ -252,7 +250,7 @@ def decode_commit_key(key: bytes) -> OffsetCommitKey:
         stop = start + (key[end] << 8 | key[end + 1])
         if stop + 4 == len(key) and key[2] < 128 and key[end] < 128:
             return OffsetCommitKey(
-                group=key[4:end].decode(),
+                group=key[4:end].decode(),  # type: ignore[arg-type]  # no call for every record
                 topic=key[start:stop].decode(),
                 partition=_INT32.unpack_from(key, stop)[0],
             )

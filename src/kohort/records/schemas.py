@@ -7,14 +7,30 @@ no value at all is a tombstone.
 Tags from 20000 on are ours, for groups whose members assign (KIP-848). Other brokers skip them.
 """
 
-from kohort.wire.schema import Bytes, Int8, Int16, Int32, Int64, String, Uuid, at, record, struct
+from typing import Annotated
+
+from kohort.terms import GroupId, TopicId
+from kohort.wire.schema import (
+    STRING,
+    UUID,
+    Bytes,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    String,
+    Uuid,
+    at,
+    record,
+    struct,
+)
 
 # 0, 1: committed offsets
 
 
 @record()
 class LegacyOffsetCommitKey:
-    group: String
+    group: Annotated[GroupId, STRING]
     topic: String
     partition: Int32
 
@@ -28,7 +44,7 @@ class LegacyOffsetCommitValue:
 
 @record()
 class OffsetCommitKey:
-    group: String
+    group: Annotated[GroupId, STRING]
     topic: String
     partition: Int32
 
@@ -42,7 +58,7 @@ class OffsetCommitValue:
     metadata: String
     commit_timestamp: Int64
     expire_timestamp: Int64 = at("1", default=-1)
-    topic_id: Uuid = at("4+", tag=0)
+    topic_id: Annotated[TopicId, UUID] = at("4+", tag=0)
 
 
 # 2: classic groups

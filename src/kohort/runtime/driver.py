@@ -98,8 +98,13 @@ class PartitionDriver(Generic[M]):
         self._unread = False  # the log cannot be read, and will not be until somebody has mended it
 
     @property
-    def active(self) -> bool:
-        return self.condition is Condition.ACTIVE
+    def condition(self) -> Condition:
+        return self._condition
+
+    @condition.setter
+    def condition(self, condition: Condition) -> None:
+        self._condition = condition
+        self.active = condition is Condition.ACTIVE  # every request asks this
 
     @property
     def waiting(self) -> int:
@@ -113,7 +118,7 @@ class PartitionDriver(Generic[M]):
 
     def submit(self, call: Call[Any]) -> None:
         """Take a call for the next turn. A machine that cannot serve it refuses it at once."""
-        if self.condition is Condition.ACTIVE:
+        if self.active:
             self._inbox.append(call)
         elif self.condition is Condition.LOADING:
             self._refuse(call, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.name} is being read")
@@ -126,7 +131,7 @@ class PartitionDriver(Generic[M]):
 
     def wake_at(self) -> Millis | None:
         """When `turn` has something to do of its own accord."""
-        if self.condition is not Condition.ACTIVE:
+        if not self.active:
             return self._retry_at
         if self._room_asked_at is not None:
             return self._room_asked_at
@@ -135,7 +140,7 @@ class PartitionDriver(Generic[M]):
     @property
     def has_more(self) -> bool:
         """Whether another turn has something to do at once."""
-        if self.condition is not Condition.ACTIVE:
+        if not self.active:
             return False
         more = self._inbox or self._backlog.size
         return bool(more or (self._chores and self._room_asked_at is None))
@@ -149,7 +154,7 @@ class PartitionDriver(Generic[M]):
         """
         if self._retry_at is not None and now >= self._retry_at:
             self.start_loading()
-        if self.condition is not Condition.ACTIVE:
+        if not self.active:
             return
         calls, self._inbox = self._inbox, []
         if self._backlog.size:
@@ -211,7 +216,7 @@ class PartitionDriver(Generic[M]):
     def topics_changed(self, topics: Topics, now: Millis) -> None:
         """Give the machine the next image of the topics; `turn` does what follows from it."""
         follows = self.machine.topics_changed(topics, now)
-        if self.condition is Condition.ACTIVE:
+        if self.active:
             self._chores.append(follows)
 
     def errand_done(self, errand: Errand, outcome: Any) -> None:
@@ -534,9 +539,11 @@ class PartitionDriver(Generic[M]):
         )
         self.loading = None
         if self._lost:
-            self.condition, self._retry_at = Condition.FAILED, None
+            self.condition = Condition.FAILED
+            self._retry_at = None
         else:
-            self.condition, self._retry_at = Condition.LOADING, Millis(now + pause_ms)
+            self.condition = Condition.LOADING
+            self._retry_at = Millis(now + pause_ms)
 
     def _all_waiting(self) -> list[Call[Any]]:
         """The calls that wait for a turn; they do so no longer."""

@@ -285,7 +285,7 @@ class Catalog:
         self.broker_configs: dict[str, dict[str, str]] = {}
         self.acls: tuple[Acl, ...] = ()
         self.credentials: dict[tuple[str, int], ScramCredential] = {}
-        self._image: Topics | None = None
+        self.known_image: Topics | None = None
         self._next_producer_id = 0
         self._reserved_producer_id = 0
         self._count_producer_ids_from(0)
@@ -301,12 +301,12 @@ class Catalog:
         """The topics as the coordinator needs them: the same object until something changes.
         `racks` tells those of the replicas of each partition, and always the same.
         """
-        if self._image is None:
-            self._image = Topics(
+        if self.known_image is None:
+            self.known_image = Topics(
                 TopicImage(topic.topic_id, topic.name, topic.partitions, racks(topic))
                 for topic in self.by_name.values()
             )
-        return self._image
+        return self.known_image
 
     def draft(self) -> Draft:
         """A copy of what counts now, for making changes. There must be one at a time."""
@@ -349,7 +349,7 @@ class Catalog:
         self.credentials = draft.credentials
         if settled:
             self._reserved_producer_id = draft.reserved_producer_id
-        self._image = None
+        self.known_image = None
 
     def create(self, *topics: Topic) -> None:
         """Add topics at once, before anybody is served. Raises StorageError."""

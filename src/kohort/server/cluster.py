@@ -196,7 +196,8 @@ class Cluster:
 
     @property
     def topics(self) -> Topics:
-        return self.catalog.image(self.placement.racks)
+        known = self.catalog.known_image
+        return self.catalog.image(self.placement.racks) if known is None else known
 
     def partition(self, name: str, index: int) -> Partition | None:
         return self.table.get(name, index)
@@ -485,7 +486,8 @@ class Cluster:
         driver.turn(self.now, self._due, over)
         end = driver.log.end
         if driver.durable < end:
-            hosted.await_sync()
+            if self.durability.synced:
+                hosted.await_sync()
             self.durability.wrote(hosted)
         else:
             hosted.durable(end)

@@ -55,7 +55,7 @@ class Durability:
     """
 
     def __init__(self, *, synced: bool) -> None:
-        self._synced = synced
+        self.synced = synced
         self.dirty: dict[Durable, None] = {}  # these hold more than is durable
         self._in_sync: dict[Durable, None] = {}
         self._held: dict[Durable, deque[tuple[Offset, _Held]]] = {}
@@ -68,7 +68,7 @@ class Durability:
 
     def wrote(self, durable: Durable) -> None:
         """Its log holds more than is durable."""
-        if self._synced:
+        if self.synced:
             self.dirty[durable] = None
         else:
             self._reached(durable, durable.log.end)

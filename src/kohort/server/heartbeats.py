@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from kohort.coordinator.consumer.quiet import Quiet, quiet_or_none
 from kohort.errors import ApiError
-from kohort.runtime.driver import Condition
 from kohort.server.access import READ
 from kohort.server.connection import Connection
 from kohort.server.hosted import Driver
@@ -66,7 +65,7 @@ class Heartbeats:
             of_version != version
             or host != connection.host
             or principal != connection.client.principal
-            or driver.condition is not Condition.ACTIVE
+            or not driver.active
             or not quiet.renew(driver.machine, now)
         ):
             return False

@@ -7,6 +7,7 @@ records under other offsets than were acknowledged.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from kohort.config import TopicConfig
 from kohort.config.settings import LONG_MAX
@@ -31,6 +32,7 @@ _ATTRIBUTES_AT = 22  # the lower byte
 _LEAST_SIZE = 14  # of the oldest format: a smaller size is no batch of any format
 _NEWEST_MAGIC = 2
 _ZSTD_SINCE = 7  # version of Produce
+_NEWEST_COMPRESSION = max(Compression)
 
 
 class RefusedRecords(ApiError):  # noqa: N818  (what it is about, as ApiError)
@@ -109,7 +111,7 @@ def _next_size(records: bytes, at: int) -> int | None:
     return size + PREFIX_SIZE if size + PREFIX_SIZE <= left else None
 
 
-def check(batch: bytes, config: TopicConfig, where: str, now: Millis) -> BatchHeader:
+def check(batch: bytes, config: TopicConfig, where: object, now: Millis) -> BatchHeader:
     """The header of a batch that may be written. Raises ApiError, whose text names `where`."""
     try:
         header = batches.header_at(batch)
@@ -136,7 +138,11 @@ def check(batch: bytes, config: TopicConfig, where: str, now: Millis) -> BatchHe
     except WireError as error:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{where}: {error}") from error
     _check_shape(header, where)
-    times = None if config.log_append_time else _times(config, now)
+    times = (
+        None
+        if config.log_append_time
+        else _times(config.timestamp_before_max_ms, config.timestamp_after_max_ms, now)
+    )
     try:
         faults = batches.check_contents(batch, header, times, keyed=config.compacted)
     except WireError as error:
@@ -151,8 +157,8 @@ def check(batch: bytes, config: TopicConfig, where: str, now: Millis) -> BatchHe
     return header
 
 
-def _check_shape(header: BatchHeader, where: str) -> None:
-    if header.compression > max(Compression):
+def _check_shape(header: BatchHeader, where: object) -> None:
+    if header.compression > _NEWEST_COMPRESSION:
         raise ApiError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             f"batch for {where} is compressed by {header.compression}, expected 0 to 4",
@@ -177,15 +183,13 @@ def _check_shape(header: BatchHeader, where: str) -> None:
         )
 
 
-def _times(config: TopicConfig, now: Millis) -> Times:
+@lru_cache(maxsize=16)  # many batches come in one millisecond
+def _times(before_max_ms: int, after_max_ms: int, now: Millis) -> Times:
     """The times that a producer's clock may tell. No answer could carry one beyond 64 bits."""
-    return Times(
-        max(now - config.timestamp_before_max_ms, -LONG_MAX - 1),
-        min(now + config.timestamp_after_max_ms, LONG_MAX),
-    )
+    return Times(max(now - before_max_ms, -LONG_MAX - 1), min(now + after_max_ms, LONG_MAX))
 
 
-def _check_faults(faults: RecordFaults, where: str, times: Times | None) -> None:
+def _check_faults(faults: RecordFaults, where: object, times: Times | None) -> None:
     """Raises ApiError, with the records that are at fault, or as many as the look has found. Their
     texts do not name the partition: the answer does, once.
     """
@@ -198,7 +202,7 @@ def _check_faults(faults: RecordFaults, where: str, times: Times | None) -> None
         raise _refused(ErrorCode.INVALID_TIMESTAMP, where, bad)
 
 
-def _refused(code: ErrorCode, where: str, bad: Sequence[tuple[int, str]]) -> RefusedRecords:
+def _refused(code: ErrorCode, where: object, bad: Sequence[tuple[int, str]]) -> RefusedRecords:
     more = " or more" if len(bad) >= FAULTS_MAX else ""
     text = f"{len(bad)}{more} records for {where} are refused: {bad[0][1]}"
     return RefusedRecords(code, text, bad)

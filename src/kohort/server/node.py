@@ -47,19 +47,23 @@ class Node:
         placement = cluster.placement
         if len(placement.node_ids) > 1:
             return self.driver_of(group_id)
-        driver = cluster.drivers.get(placement.shard_of(group_id))  # as below, by one call less
+        driver = cluster.drivers.get(placement.shard_of(group_id))
         if driver is None:
             raise self._not_open(group_id)
         return driver
 
     def driver_of(self, group_id: GroupId) -> Driver:
         """The shard of a group. Raises ApiError where it is elsewhere or not open."""
-        placement = self.cluster.placement
+        cluster = self.cluster
+        placement = cluster.placement
         if len(placement.node_ids) > 1 and placement.coordinator_of(group_id) != self.id:
             raise ApiError(
                 ErrorCode.NOT_COORDINATOR, f"this broker does not coordinate the group {group_id!r}"
             )
-        return self.driver_anywhere(group_id)
+        driver = cluster.drivers.get(placement.shard_of(group_id))  # as below, by one call less
+        if driver is None:
+            raise self._not_open(group_id)
+        return driver
 
     def driver_anywhere(self, group_id: GroupId) -> Driver:
         """The shard of a group, whichever node coordinates it: its settings may be asked of any.

@@ -226,7 +226,7 @@ class Partition:
         be at its first batch. Raises ApiError or UnreadError, and then writes nothing.
         """
         self.check_sound()
-        header = incoming.check(records, self.config, str(self), now)
+        header = incoming.check(records, self.config, self, now)
         append_time = now if self.config.log_append_time else _NO_TIMESTAMP
         producers = None
         if header.producer_id >= 0:

@@ -13,7 +13,7 @@ from kohort.runtime.observers import Observer
 from kohort.server.backpressure import TURN_SECONDS, Backpressure
 from kohort.server.budget import Memory
 from kohort.server.cluster import Cluster
-from kohort.server.connection import Connection
+from kohort.server.connection import LARGE_ANSWER_BYTES, Connection
 from kohort.server.descriptors import Shares
 from kohort.server.door import Door
 from kohort.server.intake import Intake
@@ -219,17 +219,26 @@ class ClientProtocol(asyncio.Protocol):
     def _send(self, connection: Connection) -> bool:
         """Write the answers that may leave; whether there were any."""
         parts = connection.output()
-        if parts and self._transport is not None:
+        transport = self._transport
+        if parts and transport is not None:
             if len(parts) == 1:
                 self._traffic.sent_bytes += len(parts[0])
-                self._transport.write(parts[0])
+                transport.write(parts[0])
             else:
-                self._traffic.sent_bytes += sum(map(len, parts))
-                self._transport.writelines(parts)
-            unsent = self._transport.get_write_buffer_size()
+                self._write_all(transport, parts)
+            unsent = transport.get_write_buffer_size()
             if unsent != self._unsent:
                 self._count_unsent(unsent)
         return bool(parts)
+
+    def _write_all(self, transport: asyncio.Transport, parts: list[bytes]) -> None:
+        """Write several answers at once: small ones as one buffer, which costs less than many."""
+        size = sum(map(len, parts))
+        self._traffic.sent_bytes += size
+        if size <= LARGE_ANSWER_BYTES:
+            transport.write(b"".join(parts))
+        else:
+            transport.writelines(parts)
 
     def _count_unsent(self, size: int) -> None:
         """Count the answers that the client has not read yet against the budget of all."""

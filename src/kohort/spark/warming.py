@@ -31,7 +31,7 @@ from kohort.spark.engine import class_archive
 from kohort.spark.engine.java import find_java
 from kohort.spark.engine.session import INTERPRETED, end_jvm, session
 from kohort.spark.sources.options import GROUP_LOG
-from kohort.terms import TopicId
+from kohort.terms import GroupId, TopicId
 from kohort.wire import batch
 
 _FIRST_MS = 1_790_000_000_000
@@ -163,6 +163,6 @@ def _commits() -> Iterator[list[Record]]:
                     offset=10 * number, metadata="", commit_timestamp=at_ms, topic_id=_TOPIC_ID
                 ),
             )
-            for group in ("g", "c", "alone")
+            for group in (GroupId("g"), GroupId("c"), GroupId("alone"))
             for partition in range(2)
         ]

@@ -30,14 +30,17 @@ class Primitive(NamedTuple):
     default: Any
 
 
+UUID = Primitive("uuid", "16s", 16, bytes(16))
+STRING = Primitive("string", "", 0, "")
+
 Bool = Annotated[bool, Primitive("bool", "?", 1, default=False)]
 Int8 = Annotated[int, Primitive("int8", "b", 1, 0)]
 Int16 = Annotated[int, Primitive("int16", "h", 2, 0)]
 Int32 = Annotated[int, Primitive("int32", "i", 4, 0)]
 Int64 = Annotated[int, Primitive("int64", "q", 8, 0)]
 Float64 = Annotated[float, Primitive("float64", "d", 8, 0.0)]
-Uuid = Annotated[bytes, Primitive("uuid", "16s", 16, bytes(16))]
-String = Annotated[str, Primitive("string", "", 0, "")]
+Uuid = Annotated[bytes, UUID]
+String = Annotated[str, STRING]
 Bytes = Annotated[bytes, Primitive("bytes", "", 0, b"")]
 Records = Annotated[bytes, Primitive("records", "", 0, b"")]
 

@@ -10,12 +10,14 @@ from kohort.records.schemas import Computation
 from kohort.terms import TopicId
 from kohort.wire.messages import consumer_group_describe as describe
 
+_Partitions = Mapping[TopicId, Iterable[int]]
+
 _CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1  # KIP-1099
 
 
 def of_member(member: Member, target: Target, topics: Topics) -> describe.Member:
     """What the member has, and what it is going to have."""
-    has = _named(topics, member.assigned, member.revoking)
+    has = _named(topics, _together(member.assigned, member.revoking))
     has.attachment = _attached(member.attachment)
     should_have = _named(topics, target.partitions)
     should_have.attachment = _attached(target.attachment)
@@ -31,7 +33,9 @@ def of_member(member: Member, target: Target, topics: Topics) -> describe.Member
         assignment=has,
         target_assignment=should_have,
         member_type=_CONSUMER_MEMBER if member.classic is None else _CLASSIC_MEMBER,
-        client_assignors=[
+        client_assignors=[]
+        if not member.client_assignors
+        else [
             describe.ClientAssignor(
                 name=assignor.name,
                 minimum_version=assignor.minimum,
@@ -72,19 +76,24 @@ def _attached(attachment: Attachment | None) -> describe.Attachment | None:
     )
 
 
-def _named(topics: Topics, *parts: Mapping[TopicId, Iterable[int]]) -> describe.Assignment:
+def _together(one: _Partitions, other: _Partitions) -> _Partitions:
+    if not other:
+        return one
+    return {
+        topic_id: (*one.get(topic_id, ()), *other.get(topic_id, ()))
+        for topic_id in {**one, **other}
+    }
+
+
+def _named(topics: Topics, partitions_by_id: _Partitions) -> describe.Assignment:
     """Partitions by topic name (KAFKA-20431). Deleted topics are left out."""
-    together: dict[TopicId, list[int]] = {}
-    for part in parts:
-        for topic_id, partitions in part.items():
-            together.setdefault(topic_id, []).extend(partitions)
     by_id = topics.by_id
     return describe.Assignment(
         topic_partitions=[
             describe.TopicPartitions(
                 topic_id=topic_id, topic_name=by_id[topic_id].name, partitions=sorted(partitions)
             )
-            for topic_id, partitions in together.items()
+            for topic_id, partitions in partitions_by_id.items()
             if topic_id in by_id
         ]
     )

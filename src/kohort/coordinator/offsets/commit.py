@@ -43,7 +43,12 @@ def commit(state: State, call: Call[OffsetCommitRequest], now: Millis) -> Effect
         known = topics_by_name.get(name)
         topic_id = NO_TOPIC_ID if known is None else known.id
         table = tables.get(name)
-        if table is not None and is_former(table, topic_id) and name not in ended:
+        if (
+            table is not None
+            and table.topic_id != topic_id
+            and is_former(table, topic_id)
+            and name not in ended
+        ):
             ended.add(name)
             records += [tombstone(group_id, name, partition) for partition in table.partitions()]
         partitions = []
@@ -83,7 +88,10 @@ def _check_caller(
     group = state.groups.get(group_id)
     epoch = request.generation_id_or_member_epoch
     if group is not None:
-        session = _check_member(state, group, call)
+        try:
+            session = group.check_commit(call, state.topics)
+        except ApiError:
+            session = _check_shorter(state, group, call)
         if session is not None:
             state.deadlines.renew(session, now)
     elif epoch >= 0:
@@ -93,33 +101,32 @@ def _check_caller(
         )
 
 
-def _check_member(state: State, group: Group, call: Call[OffsetCommitRequest]) -> Session | None:
-    """Partitions whose metadata is too long do not count here: upstream measures metadata first."""
-    try:
-        return group.check_commit(call, state.topics)
-    except ApiError:
-        request = call.request
-        longest = state.longest_metadata
-        possible = [
-            OffsetCommitRequestTopic(
-                name=topic.name,
-                partitions=[
-                    partition
-                    for partition in topic.partitions
-                    if not too_long(partition.committed_metadata or "", longest)
-                ],
-            )
-            for topic in request.topics
-        ]
-        shorter = OffsetCommitRequest(
-            group_id=request.group_id,
-            generation_id_or_member_epoch=request.generation_id_or_member_epoch,
-            member_id=request.member_id,
-            group_instance_id=request.group_instance_id,
-            topics=possible,
+def _check_shorter(state: State, group: Group, call: Call[OffsetCommitRequest]) -> Session | None:
+    """Check a commit without the partitions whose metadata is too long: these do not count, since
+    upstream measures metadata first. Raises ApiError where the caller may not commit.
+    """
+    request = call.request
+    longest = state.longest_metadata
+    possible = [
+        OffsetCommitRequestTopic(
+            name=topic.name,
+            partitions=[
+                partition
+                for partition in topic.partitions
+                if not too_long(partition.committed_metadata or "", longest)
+            ],
         )
-        again = Call(call.token, shorter, call.version, call.client)
-        return group.check_commit(again, state.topics)
+        for topic in request.topics
+    ]
+    shorter = OffsetCommitRequest(
+        group_id=request.group_id,
+        generation_id_or_member_epoch=request.generation_id_or_member_epoch,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        topics=possible,
+    )
+    again = Call(call.token, shorter, call.version, call.client)
+    return group.check_commit(again, state.topics)
 
 
 def is_former(table: TopicOffsets, topic_id: TopicId) -> bool:

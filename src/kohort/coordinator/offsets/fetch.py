@@ -54,7 +54,7 @@ def _group(
                 OffsetFetchResponseTopics(
                     name=name,
                     topic_id=table.topic_id if known is None else known.id,
-                    partitions=_partitions(name, table, [*table.partitions()], waiting),
+                    partitions=_partitions(name, table, table.indexes(), waiting),
                 )
             )
     else:

@@ -28,11 +28,11 @@ def replay(
 
     Offsets without a group make one: tools and standalone consumers begin like this.
     """
-    group_id = GroupId(key.group)
+    group_id = key.group
     if value is None:
         state.offsets.remove(group_id, key.topic, key.partition)
         return
-    if isinstance(value, LegacyOffsetCommitValue):
+    if not isinstance(value, OffsetCommitValue):
         value = OffsetCommitValue(
             offset=value.offset,
             metadata=value.metadata,

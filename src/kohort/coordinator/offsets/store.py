@@ -127,9 +127,9 @@ class Offsets:
         topic, index = partition
         table = tables.get(topic)
         if table is None:
-            table = tables[topic] = TopicOffsets(TopicId(value.topic_id), self.count)
+            table = tables[topic] = TopicOffsets(value.topic_id, self.count)
         elif value.topic_id != NO_TOPIC_ID:
-            table.topic_id = TopicId(value.topic_id)
+            table.topic_id = value.topic_id
         table.put(index, value)
         if self._open:
             for pending in self.open_partitions(group_id).get(partition, {}).values():

@@ -61,6 +61,11 @@ class TopicOffsets:
             if timestamp != ABSENT:
                 yield partition
 
+    def indexes(self) -> list[int]:
+        """The same as a list."""
+        end = len(self.timestamps)
+        return [*range(end)] if self.count == end else [*self.partitions()]
+
     def committed_until(self, time: Millis) -> Iterator[int]:
         """The partitions whose offset was committed at `time` or before, ascending."""
         for partition, timestamp in enumerate(self.timestamps):

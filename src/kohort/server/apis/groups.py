@@ -4,6 +4,7 @@ What this release cannot do yet is refused here, before a coordinator is asked.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from kohort.coordinator.effects import Call, Client
@@ -180,8 +181,8 @@ def _split(
     ids = list(dict.fromkeys(ids))
     cluster, client, version = node.cluster, call.client, call.version
     if len(ids) == 1:
-        driver = _driver_or_refusal(node, client, operation, ids[0])
-        if not isinstance(driver, ApiError):
+        with suppress(ApiError):  # it is refused below
+            driver = node.driver_for(client, operation, GroupId(ids[0]))
             token = call.token if shown is None else Mapped(call.token, shown)
             cluster.submit(driver, Call(token, narrowed(ids), version, client))
             return
@@ -200,9 +201,10 @@ def _split(
         by_driver: dict[Driver, list[str]] = {}
         refused: list[tuple[str, ApiError]] = []
         for group_id in parts[number]:
-            driver = _driver_or_refusal(node, client, operation, group_id)
-            if isinstance(driver, ApiError):
-                refused.append((group_id, driver))
+            try:
+                driver = node.driver_for(client, operation, GroupId(group_id))
+            except ApiError as error:
+                refused.append((group_id, error.without_frames()))
             else:
                 by_driver.setdefault(driver, []).append(group_id)
         gather = Gather(token, len(by_driver) + len(refused), add)
@@ -219,13 +221,3 @@ def _split(
         return
     gone = has_gone(call) if operation is DESCRIBE else never
     one_after_the_other(cluster.scheduler, call.token, len(parts), ask, whole, gone)
-
-
-def _driver_or_refusal(
-    node: Node, client: Client, operation: Operation, group_id: str
-) -> Driver | ApiError:
-    """The shard of a group, or why the client gets no answer of it."""
-    try:
-        return node.driver_for(client, operation, GroupId(group_id))
-    except ApiError as error:
-        return error.without_frames()

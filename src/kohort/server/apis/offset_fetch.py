@@ -8,7 +8,7 @@ from typing import Any
 from kohort.coordinator.effects import Call, Client
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.access import DESCRIBE, TOPIC
+from kohort.server.access import DESCRIBE, TOPIC, everyone_may
 from kohort.server.apis.named_topics import TOPIC_IDS_FROM, name_topics
 from kohort.server.hosted import Driver
 from kohort.server.node import Node
@@ -46,6 +46,14 @@ def _fetch(node: Node, call: Call[OffsetFetchRequest]) -> None:
     """Ask the shards of the groups; one that is large goes there as a whole."""
     request = call.request
     _take_refused(node, call)
+    if len(request.groups) == 1:
+        try:
+            driver = node.driver_for(call.client, DESCRIBE, GroupId(request.groups[0].group_id))
+        except ApiError as error:
+            call.token.answer(request.refused(error))
+        else:
+            node.cluster.submit(driver, call)
+        return
     by_driver: dict[Driver, list[int]] = {}
     refused: dict[int, ApiError] = {}
     for index, group in enumerate(request.groups):
@@ -324,6 +332,8 @@ def _take_refused(node: Node, call: Call[OffsetFetchRequest]) -> None:
     """
     by_id = call.version >= TOPIC_IDS_FROM
     topics, may = node.cluster.topics, node.cluster.may
+    if may is everyone_may and not by_id:
+        return
     refused: dict[int, dict[int, Any]] = {}  # by the topic that is asked for
     for index, group in enumerate(call.request.groups):
         if group.topics is None:
