@@ -8,7 +8,7 @@ FAST := -m "not clients and not clouds and not java and not prove and not spark"
 PYTHONS ?= 3.11 3.12 3.13 3.14
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fast pythons lint types prove bench docs format clean chromium
+.PHONY: help demo test fast pythons lint types commits hooks prove bench docs format clean chromium
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -30,7 +30,7 @@ $(OLDER_SPARK)/.installed: | $(STAMP)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(OLDER_SPARK) pyspark==4.2.0
 	@touch $@
 
-test: lint types chromium $(STAMP) $(OLDER_SPARK)/.installed  ## ruff, mypy and every test
+test: lint types commits chromium $(STAMP) $(OLDER_SPARK)/.installed  ## ruff, mypy, the rules for commits and every test
 	@$(BIN)/python -m pytest -q -m "not prove" -n 2 --durations=30 --durations-min=20
 
 fast: $(STAMP)  ## the tests that need no stock client, no Java and no Spark, in about a minute
@@ -60,6 +60,12 @@ lint: $(STAMP)  ## ruff and codespell
 
 types: $(STAMP)  ## mypy, strict
 	@$(BIN)/mypy
+
+commits:  ## the rules for commits, held against the history
+	@$(PYTHON) tools/commits.py
+
+hooks:  ## have git hold each commit against them
+	@git config core.hooksPath .githooks
 
 prove: $(STAMP)  ## what takes long: many kills, long fuzzing, fresh seeds, big loads
 	@$(BIN)/python -m pytest -q -m prove

@@ -1,0 +1,102 @@
+"""`tools/commits.py` finds each broken rule, and nothing else."""
+
+import importlib.util
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PATH = ROOT / "tools" / "commits.py"
+BODY = "\n\nThe old one was slow.\n"
+
+
+@pytest.fixture
+def commits():
+    spec = importlib.util.spec_from_file_location("commits", PATH)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Read a log in slices" + BODY,
+        "Feed those that wait first" + BODY,
+        "Address a node by its name" + BODY,
+        "Focus on one" + BODY,
+        "Pass a link on\n\nhttps://example.org/" + "a" * 80 + "\n",
+    ],
+)
+def test_a_commit_as_it_should_be(commits, message):
+    assert list(commits.faults(message, [(800, "src/kohort/a.py")])) == []
+
+
+@pytest.mark.parametrize(
+    ("message", "fault"),
+    [
+        ("Read " + "a" * 70 + BODY, "the subject has 75 characters, expected 72 at most"),
+        ("read a log" + BODY, "begins with 'read', expected a capital letter"),
+        ("Reads a log" + BODY, "begins with 'Reads', expected an imperative"),
+        ("Fixed a log" + BODY, "begins with 'Fixed', expected an imperative"),
+        ("Reading a log" + BODY, "begins with 'Reading', expected an imperative"),
+        ("Read a log." + BODY, "ends with a full stop"),
+        ("Read a log", "there is no body"),
+        ("Read a log\n\n", "there is no body"),
+        ("Read a log\nin slices\n", "the second line is not blank"),
+        ("Read a log\n\nin " + "a" * 70, "line 3 has 73 characters, expected 72 at most"),
+    ],
+)
+def test_a_message_that_breaks_a_rule(commits, message, fault):
+    (found,) = commits.faults(message, [])
+    assert fault in found
+
+
+def test_a_commit_that_changes_too_much(commits):
+    changes = [(500, "src/kohort/a.py"), (301, "tests/test_a.py"), (9000, "tests/data/a.json")]
+    (found,) = commits.faults("Read a log" + BODY, changes)
+    assert found.startswith("801 lines are changed, expected 800 at most")
+    for subject in ("Move a log", "Rename a log"):
+        assert list(commits.faults(subject + BODY, changes)) == []
+
+
+def test_a_history_is_checked(commits, tmp_path, monkeypatch, capsys):
+    def git(*arguments):
+        identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        subprocess.run(["git", *identity, *arguments], cwd=tmp_path, check=True)
+
+    git("init", "--quiet")
+    (tmp_path / "a.py").write_text("a = 1\n" * 900)
+    git("add", "a.py")
+    git("commit", "--quiet", "--message", "Write a" + BODY)
+    git("mv", "a.py", "b.py")
+    git("commit", "--quiet", "--message", "moved")
+    monkeypatch.setattr(commits, "ROOT", tmp_path)
+
+    assert commits.check_range("HEAD") == 4
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(": ", 1)[1] for line in lines] == [
+        "the subject begins with 'moved', expected a capital letter",
+        "the subject begins with 'moved', expected an imperative",
+        "there is no body, expected one that says why",
+        (
+            "900 lines are changed, expected 800 at most but for moves (Move or Rename as the first"
+            " word) and generated data"
+        ),
+    ]
+    assert commits.check_range("HEAD~1..HEAD") == 3  # a moved file changes nothing
+
+
+def test_the_hook_refuses_a_message(tmp_path):
+    path = tmp_path / "message"
+    path.write_text("fixed it\n# a comment of git's\n")
+    done = subprocess.run(
+        [ROOT / ".githooks" / "commit-msg", path],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "commit: the subject begins with 'fixed', expected an imperative" in done.stderr
