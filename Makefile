@@ -30,8 +30,9 @@ $(OLDER_SPARK)/.installed: | $(STAMP)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(OLDER_SPARK) pyspark==4.2.0
 	@touch $@
 
-test: lint types commits chromium $(STAMP) $(OLDER_SPARK)/.installed  ## ruff, mypy, the rules for commits and every test
-	@$(BIN)/python -m pytest -q -m "not prove" -n 2 --durations=30 --durations-min=20
+# More processes than cores: a third of the tests' time is waiting for clients and timers.
+test: lint types commits chromium $(STAMP)  ## ruff, mypy, the rules for commits and every test
+	@$(BIN)/python -m pytest -q -m "not prove" -n 3 --durations=30 --durations-min=20
 
 fast: $(STAMP)  ## the tests that need no stock client, no Java and no Spark, in about a minute
 	@$(BIN)/python -m pytest -q $(FAST)
@@ -67,7 +68,7 @@ commits:  ## the rules for commits, held against the history
 hooks:  ## have git hold each commit against them
 	@git config core.hooksPath .githooks
 
-prove: $(STAMP)  ## what takes long: many kills, long fuzzing, fresh seeds, big loads
+prove: $(STAMP) $(OLDER_SPARK)/.installed  ## what takes long: many kills, long fuzzing, fresh seeds, big loads
 	@$(BIN)/python -m pytest -q -m prove
 
 docs: $(STAMP)  ## write the generated pages of docs/ anew

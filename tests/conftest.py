@@ -1,6 +1,7 @@
 """Options of the whole test suite."""
 
 import functools
+import gc
 import os
 import re
 from pathlib import Path
@@ -57,6 +58,14 @@ class _ByFile(LoadScopeScheduling):
 def _shares_a_session(file: str) -> bool:
     text = (ROOT / file).read_text(encoding="utf-8") if file.startswith("tests/spark/") else ""
     return re.search(r"def \w+\([^)]*\b(spark|told)\b", text) is not None
+
+
+def pytest_collection_finish() -> None:
+    """Some 20,000 tests and what they import stay until the end: no collection looks at them again,
+    of which a test may ask for several, at a second each.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile:

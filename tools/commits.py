@@ -1,6 +1,6 @@
 """Hold commits against the rules of CONTRIBUTING.md, "Commits".
 
-    python tools/commits.py [RANGE]          the commits of a range; without one, all since these rules
+    python tools/commits.py [RANGE]          commits of a range; without one, all since these rules
     python tools/commits.py --message FILE   the commit that is being made: what the hook asks
 
 Prints a line for each rule that is broken, and exits with 1 if there is one.

@@ -5,11 +5,19 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Consumer, Producer
 from tests.waiting import eventually
 
 WORKER = Path(__file__).with_name("worker.py")
-WORKERS = ["confluent-classic", "confluent-consumer", "aiokafka", "kohort"]
+WORKERS = [
+    pytest.param(
+        "confluent-classic", marks=pytest.mark.prove
+    ),  # as the next, by the other protocol
+    "confluent-consumer",
+    "aiokafka",
+    "kohort",
+]
 NUMBERS = 900
 
 

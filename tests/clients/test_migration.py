@@ -134,6 +134,7 @@ def test_a_rolling_downgrade_loses_nothing(classic: str, bootstrap: str, crew: C
 
 
 @pytest.mark.java
+@pytest.mark.prove  # two minutes, of which most is sessions that run out
 def test_java_members_go_over_and_back(bootstrap_of_ours: str) -> None:
     """K848-116, K848-117: two members change the protocol in turn, and change it back."""
     topic, group = "orders", "g"

@@ -13,7 +13,7 @@ from tests.peers.programs import Program, class_path, unavailable
 from tests.ports import free_port
 from tests.waiting import SOON_S, eventually
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.prove, pytest.mark.java, pytest.mark.timeout(600)]
 
 SETTINGS = {"group.initial.rebalance.delay.ms": "0", "transaction.state.log.num.partitions": "3"}
 WORKER = "org.apache.kafka.connect.cli.ConnectDistributed"

@@ -14,7 +14,7 @@ from tests.peers.either import WHOSE, either
 from tests.peers.programs import Program, compiled, unavailable
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.prove, pytest.mark.java, pytest.mark.timeout(600)]
 
 SOURCE = Path(__file__).with_name("Counting.java")
 WORDS = [f"word-{number}" for number in range(20)]

@@ -28,7 +28,9 @@ NONE_YET = -1001
 pytestmark = [pytest.mark.spark, pytest.mark.clients, pytest.mark.timeout(400)]
 
 
-@pytest.fixture(params=["kohort", pytest.param("kafka", marks=pytest.mark.java)])
+@pytest.fixture(
+    params=["kohort", pytest.param("kafka", marks=[pytest.mark.java, pytest.mark.prove])]
+)
 def bootstrap(request):
     with ExitStack() as stack:
         if request.param == "kohort":

@@ -13,14 +13,14 @@ from tests.peers import kafka, spark_jars
 ROOT = Path(__file__).parents[2]
 OLDER = ROOT / ".venv" / "spark-4.2"
 
-pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.prove, pytest.mark.spark, pytest.mark.java, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     """One process does everything: a start of Spark costs more than what it then does."""
     if not (OLDER / "pyspark").exists():
-        pytest.skip("Spark 4.2 is not installed: make test does that")
+        pytest.skip("Spark 4.2 is not installed: make prove does that")
     if why := spark_jars.unavailable() or kafka.unavailable():
         pytest.skip(why)
     directory = tmp_path_factory.mktemp("older")

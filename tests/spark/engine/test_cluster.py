@@ -153,6 +153,7 @@ spark.stop()
 """
 
 
+@pytest.mark.prove
 def test_under_spark_submit(folder, tmp_path):
     """The session is that of the caller, with its name and settings, and he ends it."""
     job, out = tmp_path / "job.py", tmp_path / "out"

@@ -76,8 +76,20 @@ def swapped(objects, key, data):
     return objects.swap(key, data, tag)
 
 
+# One of each kind in every run of the tests, all in `make prove`.
+SWAPPED = [
+    pytest.param(False, marks=pytest.mark.prove, id="first"),
+    pytest.param(True, id="later"),
+]
+FAULTS = [
+    "lost",
+    pytest.param("away", marks=pytest.mark.prove),
+    pytest.param("cut", marks=pytest.mark.prove),
+]
+
+
 @pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("known", [False, True], ids=["first", "later"])
+@pytest.mark.parametrize("known", SWAPPED)
 def test_killed_at_each_request(objects, key, known, done):
     for request in range(MOST):
         one = f"{key}-{request}"
@@ -103,8 +115,8 @@ def test_killed_at_each_request(objects, key, known, done):
     assert request >= 4
 
 
-@pytest.mark.parametrize("fault", ["away", "lost", "cut"])
-@pytest.mark.parametrize("known", [False, True], ids=["first", "later"])
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("known", SWAPPED)
 def test_each_answer_is_lost(server, objects, key, known, fault, quick):
     for request in range(MOST):
         one = f"{key}-{request}"
@@ -121,7 +133,7 @@ def test_each_answer_is_lost(server, objects, key, known, fault, quick):
     assert request > 4
 
 
-@pytest.mark.parametrize("fault", ["away", "lost", "cut"])
+@pytest.mark.parametrize("fault", FAULTS)
 def test_each_answer_is_lost_when_a_file_is_put(server, objects, key, fault, quick, tmp_path):
     (tmp_path / "data").write_bytes(b"0123456789" * 1000)
     for request in range(MOST):

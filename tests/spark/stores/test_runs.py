@@ -176,7 +176,7 @@ def test_what_another_attempt_has_written_does_not_count(spark, place):
         assert parquet.read(folder).num_rows == 10
 
 
-@in_every_store(in_s3_at_once=True)
+@in_every_store()
 def test_the_format_of_spark_reads_it(spark, place, tmp_path):
     """Spark plans it in a process that has the environment in which the JVM was started."""
     publish(place, {"group_state": [{"partition": 0, "group_id": one} for one in "abc"]})
