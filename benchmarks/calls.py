@@ -3,7 +3,7 @@
     python benchmarks/calls.py [--by-name] [--only PART] [--json] [--write]
 
 No clock is read, so the figures are the same on a loaded machine: `calls.json` has those that are
-agreed, and tests/house/test_calls.py holds the broker to them. A broker runs in a thread of its
+agreed, and tests/project/test_calls.py holds the broker to them. A broker runs in a thread of its
 own, on uvloop, whose loop is not counted. One connection asks one request after the other, and
 `sys.setprofile` counts on the server's thread only. A figure is that of the cheapest round: what
 is done once in a while falls into another one.

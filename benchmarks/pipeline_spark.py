@@ -43,9 +43,9 @@ def session(master, way):
 
 
 def rows(spark, way, place):
-    from kohort.spark.sources import named
+    from kohort.spark.sources import registry
 
-    named.register(spark)
+    registry.register(spark)
     kind, _, where = place.partition(":")
     if way.startswith("ours"):
         option = "path" if kind == "log" else "bootstrap.servers"
@@ -54,7 +54,7 @@ def rows(spark, way, place):
             reader = reader.schema(OURS)
         return reader.option(option, where).option("rows", "offset_commits").load()
     if way == "connector, our decoder":
-        source = named.source(f"connector:{where}")
+        source = registry.source(f"connector:{where}")
         columns = [one.split()[0] for one in OURS.split(", ")]
         return source.frame(spark, source.plan({})).select(*columns)
     from plain_decoder import decode

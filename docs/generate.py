@@ -158,7 +158,7 @@ def between(page: str, name: str, rows: list[str]) -> str:
 
 def architecture() -> str:
     """docs/architecture.md, with the table of floors that the house tests hold the imports to."""
-    from tests.house.test_floors import FLOORS  # noqa: PLC0415  (as below)
+    from tests.project.test_layers import FLOORS  # noqa: PLC0415  (as below)
 
     rows = ["| floor | rooms |", "|---|---|"]
     for floor in sorted(set(FLOORS.values()), reverse=True):
@@ -181,7 +181,7 @@ def metrics() -> str:
 
 def conformance() -> str:
     """docs/conformance.md"""
-    from tests.house.requirements import page  # noqa: PLC0415  (it lies beside, not on the path)
+    from tests.project.requirements import page  # noqa: PLC0415  (it lies beside, not on the path)
 
     return page()
 

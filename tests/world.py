@@ -16,11 +16,11 @@ from kohort.server.access import May, everyone_may
 from kohort.server.catalog import Catalog
 from kohort.server.connection import Connection
 from kohort.server.descriptors import Limit
-from kohort.server.door import Door
+from kohort.server.dispatcher import Door
 from kohort.server.node import Node
 from kohort.server.opening import open_cluster
 from kohort.server.placement import Endpoint, Placement
-from kohort.server.plug_ins import foreign_assignors
+from kohort.server.plugin_assignors import foreign_assignors
 from kohort.terms import Millis, Offset
 from kohort.wire.frames import FrameReader
 

@@ -12,7 +12,7 @@ from argparse import Namespace
 import pytest
 from tests.client.admin.test_topics import found as first_and_last
 from tests.client.scripted import Scripted, asynchronous, in_turn
-from tests.client.test_fetch import giving
+from tests.client.test_topic_reader import giving
 from tests.interruptible import started
 from tests.waiting import SOON_S
 

@@ -180,7 +180,7 @@ def test_a_reader_that_has_seen_enough_is_no_error():
     """`kohort … | head` closes the pipe."""
     program = (
         "import sys; from argparse import Namespace\n"
-        "from kohort.cli.asking import AdminCommand\n"
+        "from kohort.cli.cluster_commands import AdminCommand\n"
         "class Shouting(AdminCommand):\n"
         "    async def ask(self, admin, args, output): pass\n"
         "    def show(self, answer, args, output):\n"

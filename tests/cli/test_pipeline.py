@@ -25,8 +25,8 @@ from kohort.spark import jobs, report, snapshots
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.membership import REBALANCES
 from kohort.spark.schemas.progress import DELETABLE_GROUPS, LAG
-from kohort.spark.sources.standing import Note
-from kohort.spark.tables import arrow_reader, unchanged
+from kohort.spark.sources.log_position import Note
+from kohort.spark.tables import arrow_reader, up_to_date
 from kohort.spark.tables.catalog import SHORT, known_tables
 from kohort.spark.tables.manifest import Asked, Basis, Gold, Increment, Part, TablesError, load
 from kohort.spark.tables.report_mark import mark_of
@@ -357,7 +357,7 @@ def test_where_nothing_is_new_spark_is_not_needed(kohort, out, monkeypatch):
         asked.append((directory, told))
         return summary(out)._replace(rows={}, unchanged=True, notes=())
 
-    monkeypatch.setattr(unchanged, "summary_or_none", same)
+    monkeypatch.setattr(up_to_date, "summary_or_none", same)
     monkeypatch.setattr(jobs, "run", lambda *_, **__: pytest.fail("Spark was started"))
     monkeypatch.setattr(report, "write", lambda _, path, groups, **__: path)
     command = ("pipeline", "run", "--source", "log:/d", "--out", out, "--to", "1795248000000")
@@ -375,7 +375,7 @@ def test_where_nothing_is_new_spark_is_not_needed(kohort, out, monkeypatch):
 
 def test_a_report_is_drawn_once(kohort, out, monkeypatch):
     same = summary(out)._replace(rows={}, unchanged=True)
-    monkeypatch.setattr(unchanged, "summary_or_none", lambda *_: same)
+    monkeypatch.setattr(up_to_date, "summary_or_none", lambda *_: same)
     drawn = []
     monkeypatch.setattr(report, "write", lambda _, path, groups, **told: drawn.append(told) or path)
     command = ("pipeline", "run", "--source", "log:/d", "--out", out)

@@ -21,9 +21,9 @@ from tests.ports import free_ports
 from kohort.client.address import Address
 from kohort.client.admin import AdminClient, NewTopic, TopicPartition
 from kohort.client.cluster import Cluster
-from kohort.client.fetch import TopicReader
-from kohort.client.produce import TopicWriter
 from kohort.client.producing.partitioning import partition_of
+from kohort.client.topic_reader import TopicReader
+from kohort.client.topic_writer import TopicWriter
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError
 from kohort.terms import uuid_text
 from kohort.testing.broker import Broker

@@ -1,7 +1,7 @@
 """Brokers and members for tests with real clients. Everything here is another process."""
 
 import pytest
-from tests.clients.crew import crew
+from tests.clients.member_processes import crew
 
 from kohort.testing import Broker
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.client.consumer.running import Worker, consumer, until, within
 from tests.client.scripted import asynchronous
-from tests.clients.crew import (
+from tests.clients.member_processes import (
     assert_nothing_committed_is_read_again,
     create_topic,
     numbers_read,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer
 from tests.clients.conftest import SETTINGS
-from tests.clients.crew import (
+from tests.clients.member_processes import (
     Crew,
     assert_nothing_committed_is_read_again,
     create_topic,

@@ -1,7 +1,7 @@
 """Stock clients that know nothing of us consume as groups, under both protocols."""
 
 import pytest
-from tests.clients.crew import (
+from tests.clients.member_processes import (
     KINDS,
     assert_nothing_committed_is_read_again,
     create_topic,

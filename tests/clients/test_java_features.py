@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
-from tests.clients.crew import create_topic, produce
+from tests.clients.member_processes import create_topic, produce
 from tests.peers import kafka
 from tests.peers.either import WHOSE, either
 from tests.peers.java_client import JavaConsumer

@@ -12,7 +12,7 @@ from typing import Self
 
 import pytest
 from tests.clients.conftest import SETTINGS
-from tests.clients.crew import (
+from tests.clients.member_processes import (
     Crew,
     Member,
     assert_nothing_committed_is_read_again,

@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.clients.crew import (
+from tests.clients.member_processes import (
     KINDS,
     assert_nothing_committed_is_read_again,
     create_topic,
@@ -11,7 +11,7 @@ from tests.clients.crew import (
     produce,
     settled,
 )
-from tests.clients.shift import (
+from tests.clients.transactional_workers import (
     NUMBERS,
     WORKERS,
     Reader,
@@ -19,7 +19,7 @@ from tests.clients.shift import (
     assert_each_number_is_written_on_once,
     reach,
 )
-from tests.clients.shift import produce as produce_numbers
+from tests.clients.transactional_workers import produce as produce_numbers
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(900)]

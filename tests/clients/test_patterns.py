@@ -2,7 +2,7 @@
 
 import pytest
 from confluent_kafka import Consumer
-from tests.clients.crew import create_topic
+from tests.clients.member_processes import create_topic
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(300)]

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.clients.conftest import SETTINGS
-from tests.clients.crew import KINDS, create_topic, numbers_read, produce, settled
+from tests.clients.member_processes import KINDS, create_topic, numbers_read, produce, settled
 from tests.waiting import eventually
 
 from kohort.testing import Broker

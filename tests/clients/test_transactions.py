@@ -1,8 +1,8 @@
 """Stock clients read, write on and commit in transactions, while they and the broker are killed."""
 
 import pytest
-from tests.clients.crew import create_topic
-from tests.clients.shift import (
+from tests.clients.member_processes import create_topic
+from tests.clients.transactional_workers import (
     NUMBERS,
     WORKERS,
     Reader,

@@ -14,8 +14,8 @@ from kohort.coordinator.shard import Shard
 from kohort.coordinator.topics import Topic, Topics
 from kohort.records.codec import Record, Unknown, encode
 from kohort.runtime.driver import PartitionDriver
-from kohort.server.errands import Outing
-from kohort.sim.checkers.replayed import counts, walked
+from kohort.server.background_tasks import Outing
+from kohort.sim.checkers.replay import counts, walked
 from kohort.storage.memory import MemoryLog
 from kohort.terms import Millis, Offset, TopicId
 from kohort.wire import batch

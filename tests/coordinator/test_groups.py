@@ -1,8 +1,8 @@
 """The groups of a shard, by id and by kind."""
 
 from kohort.coordinator.classic.group import ClassicGroup
-from kohort.coordinator.foreign import ForeignGroup
 from kohort.coordinator.groups import Groups
+from kohort.coordinator.share_and_streams import ForeignGroup
 from kohort.terms import GroupId, GroupType, Millis
 
 

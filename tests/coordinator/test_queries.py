@@ -4,10 +4,10 @@ import pytest
 from tests.coordinator.classics import QUICK, SUBSCRIBED, commit, join, leave, newcomer, stable
 from tests.coordinator.desk import Desk, replay, topic_id, topics
 
-from kohort.coordinator.foreign import ForeignGroup
+from kohort.coordinator.share_and_streams import ForeignGroup
 from kohort.errors import ErrorCode
 from kohort.records.codec import Unknown
-from kohort.records.foreign import ForeignMemberValue, ForeignRecord, Part
+from kohort.records.share_and_streams import ForeignMemberValue, ForeignRecord, Part
 from kohort.terms import GroupId, GroupType
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.consumer_group_heartbeat import (

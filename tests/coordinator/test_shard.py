@@ -7,9 +7,9 @@ from tests.coordinator.desk import Desk, topic_id
 from kohort.assignors import ASSIGNORS
 from kohort.config import BrokerConfig
 from kohort.coordinator import group_settings
+from kohort.coordinator.deadline_mixin import AGAIN_MS
 from kohort.coordinator.effects import Call, Client
 from kohort.coordinator.shard import CALLS, REPLAYS, Shard
-from kohort.coordinator.timed import AGAIN_MS
 from kohort.coordinator.topics import Topic, Topics
 from kohort.errors import ErrorCode
 from kohort.records.codec import OWN_RECORDS, RECORDS

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from tests.clients.crew import create_topic
+from tests.clients.member_processes import create_topic
 from tests.peers.either import WHOSE, either
 from tests.peers.programs import Program, compiled, unavailable
 from tests.waiting import eventually

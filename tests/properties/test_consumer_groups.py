@@ -17,7 +17,7 @@ from kohort.coordinator.shard import Shard
 from kohort.coordinator.topics import Topic, Topics
 from kohort.errors import ErrorCode
 from kohort.records.codec import Record, decode, encode
-from kohort.sim.checkers.replayed import consumer
+from kohort.sim.checkers.replay import consumer
 from kohort.terms import GroupState
 
 NAMES = ["t", "u", "v"]

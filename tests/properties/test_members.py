@@ -16,7 +16,7 @@ from tests.coordinator.desk import Desk, set_topic, topic_id
 
 from kohort.client.members.heartbeat import Profile
 from kohort.client.members.membership import Heartbeat, Stage
-from kohort.client.members.pauses import Pauses
+from kohort.client.members.retry_backoff import Pauses
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.topics import Topic, Topics
 from kohort.errors import ErrorCode

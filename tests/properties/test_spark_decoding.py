@@ -15,8 +15,8 @@ from kohort.records.codec import decode as broker_decode
 from kohort.records.schemas import GroupSettingsKey
 from kohort.spark.columns.decode import OFFSET_COMMITS, decode, offset_commits
 from kohort.spark.columns.decode.records import decode_row
-from kohort.spark.columns.located import InColumns
-from kohort.spark.columns.located import raw as columns_of
+from kohort.spark.columns.record_positions import InColumns
+from kohort.spark.columns.record_positions import raw as columns_of
 from kohort.spark.columns.segments import parse
 from kohort.spark.columns.times import NEWEST_MS
 from kohort.spark.schemas import DECODED, KINDS

@@ -1,5 +1,5 @@
 """Members for the campaigns with real clients."""
 
-from tests.clients.crew import crew
+from tests.clients.member_processes import crew
 
 __all__ = ["crew"]

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from tests.clients.crew import create_topic, eventually
+from tests.clients.member_processes import create_topic, eventually
 from tests.serve.talk import Talk, serving
 
 from kohort.testing import Broker

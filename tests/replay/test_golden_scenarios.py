@@ -6,7 +6,7 @@ from fnmatch import fnmatch
 
 import pytest
 from tests.golden import scenarios
-from tests.replay.known import COUNTS, DIFFERENCES
+from tests.replay.known_differences import COUNTS, DIFFERENCES
 from tests.replay.player import Story
 from tests.world import World
 

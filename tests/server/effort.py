@@ -14,9 +14,9 @@ from typing import Any
 from tests.server.desk import Desk
 from tests.world import World
 
-from kohort.server import door
+from kohort.server import dispatcher
 from kohort.server.connection import Slot
-from kohort.sim.plants.instead import instead
+from kohort.sim.injected_bugs.replace_attribute import instead
 
 KINDS = READING, HANDLING, ENCODING = "reading", "handling", "encoding"
 CALL_NS = 100  # on the stopwatch
@@ -85,8 +85,8 @@ class EffortDesk(Desk):
         frame = self.frame(request, version)
         client = self.connect()
         with (
-            instead(door, "LONGEST_STRING", LOOKED_AT_BYTES),
-            instead(door, "_read", effort.apart(door._read, READING)),
+            instead(dispatcher, "LONGEST_STRING", LOOKED_AT_BYTES),
+            instead(dispatcher, "_read", effort.apart(dispatcher._read, READING)),
             instead(Slot, "answer", effort.apart(Slot.answer, ENCODING)),
             effort.counted(),
         ):

@@ -10,8 +10,8 @@ from kohort.errors import Broken
 from kohort.server.background import Background
 from kohort.server.clock import Clock
 from kohort.server.durations import Durations
-from kohort.server.foreign import Strays
-from kohort.server.surroundings import Surroundings
+from kohort.server.environment import Surroundings
+from kohort.server.plugin_threads import Strays
 
 SECONDS = 20
 

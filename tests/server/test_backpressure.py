@@ -13,8 +13,8 @@ from kohort.server.backpressure import (
     TURN_SECONDS,
     Backpressure,
 )
-from kohort.server.budget import RequestMemory
-from kohort.server.intake import Intake
+from kohort.server.memory_pool import RequestMemory
+from kohort.server.request_buffer import Intake
 
 KIB, MIB = 1 << 10, 1 << 20
 LARGEST = 8 * MIB

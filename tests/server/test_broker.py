@@ -12,8 +12,8 @@ from kohort import AdminClient, Broker, BrokerConfig, NewTopic
 from kohort.errors import KohortError
 from kohort.server.broker import HOLD_MS, SWEEP_SECONDS
 from kohort.server.clock import Clock
+from kohort.server.environment import Surroundings
 from kohort.server.scheduler import BACKGROUND, CLIENTS, NEW
-from kohort.server.surroundings import Surroundings
 from kohort.wire.messages.heartbeat import HeartbeatRequest
 from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kohort.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment

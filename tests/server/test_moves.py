@@ -6,7 +6,7 @@ wait are told to look elsewhere, and sessions begin anew.
 
 import pytest
 from tests.coordinator.classics import commit_request, join_request, sync_request
-from tests.coordinator.test_foreign import WHOLE
+from tests.coordinator.test_share_and_streams import WHOLE
 from tests.server.apis.test_group_configs import SESSION, alter, changed, shown
 from tests.server.desk import Desk
 from tests.server.transactional import Producing, committed, seen

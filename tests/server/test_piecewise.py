@@ -6,8 +6,8 @@ from tests.server.desk import Desk
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ErrorCode
 from kohort.server.connection import Encoded
-from kohort.server.pace import STEP_ELEMENTS
 from kohort.server.piecewise import PiecewiseAnswer, answer_in_pieces
+from kohort.server.step_budget import STEP_ELEMENTS
 from kohort.wire.codec import encode
 from kohort.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest
 from kohort.wire.messages.metadata import (

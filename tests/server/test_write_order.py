@@ -4,8 +4,8 @@ import pytest
 from tests.server.desk import Desk
 from tests.server.transactional import FIRST, PRODUCE, SECOND, Producing, fetched
 
+from kohort.server.pending_reads import AT_ONCE_BATCHES
 from kohort.server.scheduler import MACHINES_NS
-from kohort.server.unread import AT_ONCE_BATCHES
 from kohort.sim.disk import MemoryFiles
 from kohort.wire.batch import build
 from kohort.wire.messages.delete_records import (

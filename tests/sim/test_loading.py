@@ -7,6 +7,7 @@ import pytest
 
 from kohort.errors import ErrorCode
 from kohort.runtime.driver import Condition
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.classic import ClassicConsumer
 from kohort.sim.actors.table import KINDS
 from kohort.sim.events import Events, virtual_loop
@@ -14,7 +15,6 @@ from kohort.sim.facts import Accepted, Believes
 from kohort.sim.loading import LoadingWatch
 from kohort.sim.network import Network
 from kohort.sim.run import simulate
-from kohort.sim.stage import Stage
 from kohort.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 SENT = 5

@@ -13,7 +13,7 @@ from tests.waiting import SOON_S, eventually
 
 from kohort.sim.main import main
 from kohort.sim.run import simulate
-from kohort.sim.story import shortest_story
+from kohort.sim.trace import shortest_story
 
 
 def test_one_seed(capsys):

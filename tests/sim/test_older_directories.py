@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from tests.sim.older import FOLDER, Archivist, played, restore
+from tests.sim.older_directories import FOLDER, Archivist, played, restore
 
 from kohort.records import schemas
 from kohort.server import catalog

@@ -3,10 +3,10 @@
 import pytest
 from tests.sim.test_checkers import alarms
 
-from kohort.sim.checkers.copied import Copied
-from kohort.sim.checkers.delivered import Deliveries
-from kohort.sim.checkers.handed import SLACK_US, HandedOut
-from kohort.sim.checkers.processed import Processed
+from kohort.sim.checkers.at_least_once import Processed
+from kohort.sim.checkers.consumption import SLACK_US, HandedOut
+from kohort.sim.checkers.delivery import Deliveries
+from kohort.sim.checkers.exactly_once import Copied
 from kohort.sim.facts import AllCommittedRead, AllRead, BitFlipped, TopicsAtEnd
 from kohort.sim.programs.facts import (
     Assigned,

@@ -9,10 +9,10 @@ from random import Random
 import pytest
 
 from kohort.client.environment import environment
+from kohort.sim.actor_context import Stage
 from kohort.sim.events import Events, virtual_loop
 from kohort.sim.network import Network
 from kohort.sim.programs.program import Program
-from kohort.sim.stage import Stage
 
 ADDRESS = "127.0.0.1", 9092
 SECOND = 1_000_000

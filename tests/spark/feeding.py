@@ -6,10 +6,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.spark.columns.decode import decode
-from kohort.spark.columns.located import InColumns
+from kohort.spark.columns.record_positions import InColumns
 from kohort.spark.schemas import DECODED
+from kohort.spark.sources.log_position import Identity, Plan, Position, Settings
 from kohort.spark.sources.source import Ends
-from kohort.spark.sources.standing import Identity, Plan, Position, Settings
 
 IDENTITY = Identity("c-1", "t-1")
 

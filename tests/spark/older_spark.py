@@ -18,7 +18,7 @@ import kohort.spark
 from kohort.spark import jobs
 from kohort.spark.engine.session import INTERPRETED, session
 from kohort.spark.schemas import END_OFFSETS, GOLD, PAST, SILVER
-from kohort.spark.sources.named import source
+from kohort.spark.sources.registry import source
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.catalog import known_tables
 from kohort.spark.tables.silver import views

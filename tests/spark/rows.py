@@ -9,7 +9,7 @@ from tests import golden_logs
 
 from kohort.records import codec
 from kohort.spark.columns.decode import decode
-from kohort.spark.columns.located import InColumns
+from kohort.spark.columns.record_positions import InColumns
 from kohort.spark.columns.segments import parse
 from kohort.spark.schemas import RAW
 from kohort.spark.tables.silver import views

@@ -29,11 +29,11 @@ from kohort.spark.gold.completeness import complete_from
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS, SILVER, Column, Table
 from kohort.spark.schemas.rows import BATCH
 from kohort.spark.sources import fingerprint
-from kohort.spark.sources.named import source as source_of
-from kohort.spark.sources.standing import Identity, Position, SourceError
-from kohort.spark.tables import adding, compute, end_samples, increments, spark_reader
-from kohort.spark.tables.adding import Batch, Options, add
+from kohort.spark.sources.log_position import Identity, Position, SourceError
+from kohort.spark.sources.registry import source as source_of
+from kohort.spark.tables import compute, end_samples, increments, ingest, spark_reader
 from kohort.spark.tables.arrow_reader import Tables
+from kohort.spark.tables.ingest import Batch, Options, add
 from kohort.spark.tables.manifest import DAY_MS, TablesError, load
 from kohort.spark.tables.silver import views
 from kohort.spark.tables.writer import Writer
@@ -280,7 +280,7 @@ def test_another_kohort_computes_anew(spark, tmp_path, monkeypatch):
     later = AS_OF + timedelta(hours=1)
     jobs.run(log, tmp_path, spark=spark, as_of=later)
     assert by_partition(tmp_path)[0]["as_of"] == AS_OF
-    for module in (adding, compute):
+    for module in (ingest, compute):
         monkeypatch.setattr(module, "code", lambda: "of tomorrow")
 
     jobs.run(log, tmp_path, spark=spark, as_of=later)
@@ -658,7 +658,7 @@ def test_a_full_disk_is_no_damage(spark, tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space")
 
-    monkeypatch.setattr(adding, "flip", full)
+    monkeypatch.setattr(ingest, "flip", full)
     with pytest.raises(TablesError) as told:
         jobs.run(Fed({0: keyed(3)}), tmp_path, spark=spark)
     text = str(told.value)

@@ -29,7 +29,7 @@ from tests.waiting import SOON_S
 from kohort.errors import KohortError
 from kohort.spark import report
 from kohort.spark.report import charts, groups, lag, members, owners, page, picks, rebalances
-from kohort.spark.tables import thinning
+from kohort.spark.tables import lag_downsampling
 from kohort.spark.tables.catalog import known_tables
 
 SECTIONS = ("status", "lag", "rebalances", "owners", "members", "groups", "stale")
@@ -204,7 +204,7 @@ def test_of_the_past_the_largest_lag_is_drawn():
     """Yesterday's rows stand for five minutes each; today's are those of `lag`, each once."""
     tables = report_tables.day(groups=2)
     now = tables["lag"].filter(pc.field("level") == "group")
-    today = thinning.of_moments(now.filter(pc.field("at") > BEGIN + timedelta(hours=4)))
+    today = lag_downsampling.of_moments(now.filter(pc.field("at") > BEGIN + timedelta(hours=4)))
     yesterday = [
         {**row, "at": row["at"] - timedelta(days=1), "lag_records": 1, "lag_records_max": 77_777}
         for row in today.to_pylist()[:3]

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from kohort.spark import snapshots
 from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.sources.standing import SourceError
+from kohort.spark.sources.log_position import SourceError
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.delta_logs import DeltaLogs
 from kohort.spark.tables.manifest import TablesError, load

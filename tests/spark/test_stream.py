@@ -15,9 +15,9 @@ from tests.spark.rows import decoded_frame, golden
 
 from kohort.spark import jobs
 from kohort.spark.gold import MEASURES
-from kohort.spark.sources.named import source
+from kohort.spark.sources.registry import source
 from kohort.spark.streaming import MicroBatch
-from kohort.spark.tables.adding import Options
+from kohort.spark.tables.ingest import Options
 from kohort.spark.tables.manifest import load
 from kohort.spark.tables.writer import Writer
 

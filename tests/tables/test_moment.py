@@ -15,7 +15,7 @@ import kohort.tables
 from kohort.errors import KohortError
 from kohort.spark.schemas import GOLD
 from kohort.spark.schemas.progress import LAG, OFFSETS
-from kohort.spark.sources.standing import Identity
+from kohort.spark.sources.log_position import Identity
 from kohort.spark.tables.arrow_reader import GoneError
 from kohort.spark.tables.manifest import Gold
 from kohort.spark.tables.writer import Writer

@@ -368,7 +368,7 @@ def test_records_go_in_and_come_out_as_objects(process):
 
 
 def test_what_is_read_may_take_several_fetches(monkeypatch):
-    monkeypatch.setattr("kohort.testing.asking.FETCH_BYTES", 1000)
+    monkeypatch.setattr("kohort.testing.cluster_client.FETCH_BYTES", 1000)
     with Broker(in_memory=True) as broker:
         broker.create_topic("t")
         for number in range(10):

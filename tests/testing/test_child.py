@@ -5,7 +5,7 @@ import subprocess
 import sys
 from multiprocessing.connection import Pipe
 
-from tests.testing.test_stage import plan
+from tests.testing.test_broker_harness import plan
 from tests.waiting import SOON_S
 
 from kohort.errors import ApiError, ErrorCode, KohortError

@@ -6,7 +6,7 @@ import sys
 from functools import partial
 
 import pytest
-from tests.testing.test_stage import plan
+from tests.testing.test_broker_harness import plan
 from tests.waiting import SOON_S
 
 from kohort.errors import KohortError
@@ -131,7 +131,7 @@ def test_a_broker_whose_process_is_stopped_can_be_closed(monkeypatch):
         broker.create_topic("t")
         pid = broker.pid
         os.kill(pid, signal.SIGSTOP)
-        monkeypatch.setattr("kohort.testing.asking.ANSWER_S", 0.5)
+        monkeypatch.setattr("kohort.testing.cluster_client.ANSWER_S", 0.5)
         with pytest.raises(KohortError, match=f"its process {pid} is stopped"):
             broker.create_topic("u")
     assert not os.path.exists(f"/proc/{pid}")  # noqa: PTH110

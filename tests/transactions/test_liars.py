@@ -8,7 +8,7 @@ import pytest
 from tests.transactions.desk import P0, P1, Desk
 
 from kohort.runtime.loader import load
-from kohort.sim.checkers.replayed_transactions import differences
+from kohort.sim.checkers.transaction_replay import differences
 from kohort.terms import TopicPartition
 from kohort.transactions.messages import Markers, MarkersWritten, Ticket
 from kohort.transactions.transaction import TransactionState

@@ -7,7 +7,7 @@ Packages bring others, by entry points of the group `kohort.assignors`.
 
 from kohort.assignors import range as range_assignor
 from kohort.assignors import uniform
-from kohort.assignors.foreign import assign_by
+from kohort.assignors.plugin import assign_by
 from kohort.assignors.subscriptions import (
     Assign,
     Assignment,

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, ArgumentTypeError
 from datetime import UTC, datetime
 from pathlib import Path
 
-# As `kohort.spark.sources.named`, which cannot be asked where Spark is not installed.
+# As `kohort.spark.sources.registry`, which cannot be asked where Spark is not installed.
 SOURCE_FORMS = {
     "log": "log:DIRECTORY",
     "cluster": "cluster:HOST:PORT",

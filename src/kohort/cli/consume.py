@@ -7,14 +7,14 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, ClassVar
 
 from kohort.cli.arguments import count
-from kohort.cli.asking import ClusterCommand, cluster_of, telling_origin
+from kohort.cli.cluster_commands import ClusterCommand, cluster_of, telling_origin
 from kohort.cli.command import OK, USAGE, complain, error_fields, name, print_result
 from kohort.cli.render import Output, json_text, printable
 from kohort.errors import KohortError
 
 if TYPE_CHECKING:
     from kohort.client.cluster import Cluster
-    from kohort.client.fetch import Fetched, TopicReader
+    from kohort.client.topic_reader import Fetched, TopicReader
     from kohort.terms import TopicPartition
 
 WAIT_MS = 200  # how long a leader that has nothing holds up the others
@@ -82,7 +82,7 @@ async def _consume(cluster: "Cluster", args: Namespace, output: Output) -> int:
 async def _read(cluster: "Cluster", args: Namespace) -> None:
     import asyncio
 
-    from kohort.client.fetch import TopicReader
+    from kohort.client.topic_reader import TopicReader
 
     now = asyncio.get_running_loop().time
     show = _json if args.format == "json" else _text

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
-from kohort.cli.asking import AdminCommand
+from kohort.cli.cluster_commands import AdminCommand
 from kohort.cli.command import (
     FAILED,
     OK,

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, ClassVar
 
-from kohort.cli.asking import AdminCommand
+from kohort.cli.cluster_commands import AdminCommand
 from kohort.cli.command import (
     WrongCallError,
     complain_of,

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from kohort.cli.asking import AdminCommand, add_yes
+from kohort.cli.cluster_commands import AdminCommand, add_yes
 from kohort.cli.command import (
     FAILED,
     OK,

@@ -11,7 +11,7 @@ from importlib import import_module
 from textwrap import fill
 from typing import Any, NoReturn
 
-from kohort.cli.asking import OPTION, add_server, is_in_front
+from kohort.cli.cluster_commands import OPTION, add_server, is_in_front
 from kohort.cli.command import INTERRUPTED, USAGE, Command, complain
 
 # The first word, its help, and whether others follow: then they are in the COMMANDS of its module,

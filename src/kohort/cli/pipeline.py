@@ -23,15 +23,15 @@ from kohort.cli.arguments import (
     require,
     source,
 )
-from kohort.cli.asking import add_server, server_of
 from kohort.cli.check import Check
+from kohort.cli.cluster_commands import add_server, server_of
 from kohort.cli.command import INTERRUPTED, OK, USAGE, Command, complain, print_result
-from kohort.cli.doing import Shown
 from kohort.cli.export import Export
+from kohort.cli.pipeline_progress import Shown
+from kohort.cli.rebuild import Rebuild, Verify
 from kohort.cli.render import Output
 from kohort.cli.show import Show
 from kohort.cli.sql import Sql
-from kohort.cli.upkeep import Rebuild, Verify
 
 if TYPE_CHECKING:
     from kohort.spark.tables.summary import Summary
@@ -190,10 +190,10 @@ def _run(args: Namespace, output: Output) -> int:
 
 def _unchanged(args: Namespace, told: dict[str, Any]) -> "Summary | None":
     """What there is to tell where Spark is not needed, not even to be imported."""
-    from kohort.spark.tables import unchanged
+    from kohort.spark.tables import up_to_date
 
-    asked = unchanged.asked(args.source, to_time=args.to_time, **told)
-    return unchanged.summary_or_none(args.out, asked)
+    asked = up_to_date.asked(args.source, to_time=args.to_time, **told)
+    return up_to_date.summary_or_none(args.out, asked)
 
 
 def _left_in(out: Path) -> str:

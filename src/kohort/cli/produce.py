@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
-from kohort.cli.asking import ClusterCommand, cluster_of, telling_origin
+from kohort.cli.cluster_commands import ClusterCommand, cluster_of, telling_origin
 from kohort.cli.command import OK, USAGE, complain, name, print_result
 from kohort.cli.render import Output
 from kohort.errors import ApiError, ErrorCode, KohortError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
 
     from kohort.client.cluster import Cluster
-    from kohort.client.produce import Entry, TopicWriter
+    from kohort.client.topic_writer import Entry, TopicWriter
 
 READ_BYTES = 1 << 16
 BATCH_BYTES = 1 << 18  # of a batch, unless a single line is longer
@@ -81,7 +81,7 @@ async def _produce(cluster: "Cluster", args: Namespace, output: Output) -> int:
 
 
 async def _opened(cluster: "Cluster", topic: str, deadline: float) -> "TopicWriter":
-    from kohort.client.produce import TopicWriter
+    from kohort.client.topic_writer import TopicWriter
 
     try:
         return await TopicWriter.open(cluster, topic, deadline)

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kohort.cli.asking import AdminCommand, add_yes
+from kohort.cli.cluster_commands import AdminCommand, add_yes
 from kohort.cli.command import (
     FAILED,
     OK,

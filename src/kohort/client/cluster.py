@@ -21,7 +21,7 @@ from kohort.client.connection import (
     failure_of,
 )
 from kohort.client.environment import environment
-from kohort.client.racing import PATIENCE_S, Attempt, first_of
+from kohort.client.happy_eyeballs import PATIENCE_S, Attempt, first_of
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
 from kohort.terms import TopicId
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse

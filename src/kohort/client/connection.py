@@ -13,7 +13,7 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from kohort.client.address import PORT_MAX, Address
-from kohort.client.racing import PATIENCE_S, first_of
+from kohort.client.happy_eyeballs import PATIENCE_S, first_of
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
 from kohort.wire.apis import APIS
 from kohort.wire.codec import decode, decode_from, encode

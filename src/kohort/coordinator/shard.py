@@ -11,21 +11,21 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kohort.config import BrokerConfig
-from kohort.coordinator import classic_protocol, foreign, group_settings, queries
+from kohort.coordinator import classic_protocol, group_settings, queries, share_and_streams
 from kohort.coordinator.classic import heartbeat as classic_heartbeat
 from kohort.coordinator.classic import rebalance, timers
 from kohort.coordinator.classic import replay as classic_replay
-from kohort.coordinator.consumer import expressions, fencing, metadata, planning, quiet
+from kohort.coordinator.consumer import expressions, fencing, metadata, no_op_heartbeats, planning
 from kohort.coordinator.consumer import heartbeat as consumer_heartbeat
 from kohort.coordinator.consumer import replay as consumer_replay
 from kohort.coordinator.consumer import timers as consumer_timers
 from kohort.coordinator.consumer.client_side import choosing, install, prepare
+from kohort.coordinator.deadline_mixin import Timed
 from kohort.coordinator.effects import Call, Effects, Errand, Producer, Reply
 from kohort.coordinator.migration import downgrade
 from kohort.coordinator.offsets import cleanup, commit, delete, expiry, fetch, transactional
 from kohort.coordinator.offsets import records as offset_records
 from kohort.coordinator.state import State
-from kohort.coordinator.timed import Timed
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken
 from kohort.records import codec, schemas
@@ -73,7 +73,7 @@ class Shard(Timed, State):
         """Whether this call changes nothing: it only asks, or repeats what its member has said."""
         request = call.request
         if isinstance(request, ConsumerGroupHeartbeatRequest):
-            return quiet.quiet_or_none(self, request, call.client) is not None
+            return no_op_heartbeats.quiet_or_none(self, request, call.client) is not None
         if isinstance(request, HeartbeatRequest):
             return self.groups.consumer(GroupId(request.group_id)) is None
         return type(request) in READS
@@ -203,7 +203,7 @@ READS = frozenset(
 )
 
 REPLAYS: dict[type, Replay] = {
-    bytes: _plain(foreign.replay),  # the key of a record type that is not ours
+    bytes: _plain(share_and_streams.replay),  # the key of a record type that is not ours
     schemas.LegacyOffsetCommitKey: offset_records.replay,
     schemas.OffsetCommitKey: offset_records.replay,
     schemas.GroupMetadataKey: _plain(classic_replay.replay),

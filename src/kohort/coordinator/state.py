@@ -11,8 +11,10 @@ from kohort.assignors import ASSIGNORS, Assign
 from kohort.config import BrokerConfig
 from kohort.coordinator.causes import Causes
 from kohort.coordinator.consumer.client_side.computation import Computation
+from kohort.coordinator.counters import Tally
 from kohort.coordinator.deadlines import Deadlines
 from kohort.coordinator.effects import Client
+from kohort.coordinator.event_log import Story
 from kohort.coordinator.groups import Groups
 from kohort.coordinator.offsets.store import Offsets
 from kohort.coordinator.settings import (
@@ -21,8 +23,6 @@ from kohort.coordinator.settings import (
     ExpirySettings,
     MigrationSettings,
 )
-from kohort.coordinator.story import Story
-from kohort.coordinator.tally import Tally
 from kohort.coordinator.topics import Topics
 from kohort.terms import GroupId
 

@@ -34,7 +34,7 @@ def section(at: int, first_at: int) -> int:
     that is folded with it, in microseconds. There are about a dozen of them, however many commits.
 
     This is the rule in Python, for tests. Commits are folded by Spark, which computes the same by
-    an expression (`_section` in `kohort.spark.gold.replayed`) and is held against this.
+    an expression (`_section` in `kohort.spark.gold.history_replay`) and is held against this.
     """
     passed = (at // SECOND_US // scale - first_at // SECOND_US // scale for scale in SCALES_S)
     return sum(min(max(steps, 0), STEPS) for steps in passed)

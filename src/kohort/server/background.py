@@ -11,13 +11,13 @@ from contextlib import suppress
 
 from kohort.errors import Broken
 from kohort.runtime.clocks import perf_counter, perf_counter_ns
+from kohort.server.background_tasks import LIMIT_SECONDS, Outing
 from kohort.server.clock import Clock
 from kohort.server.cluster import Cluster
 from kohort.server.disk_work import Work, described
 from kohort.server.durability import Durable
-from kohort.server.errands import LIMIT_SECONDS, Outing
-from kohort.server.foreign import ForeignErrands, Strays, call_from_thread
-from kohort.server.surroundings import Surroundings
+from kohort.server.environment import Surroundings
+from kohort.server.plugin_threads import ForeignErrands, Strays, call_from_thread
 from kohort.terms import Offset
 
 SYNC_THREADS = 8  # a file system writes its journal once for all syncs that wait at the same time

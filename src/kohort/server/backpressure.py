@@ -13,8 +13,8 @@ here knows a clock or a socket.
 from collections.abc import Iterable
 from typing import Protocol
 
-from kohort.server.budget import RequestMemory
-from kohort.server.intake import Intake, no_room
+from kohort.server.memory_pool import RequestMemory
+from kohort.server.request_buffer import Intake, no_room
 
 READ_BYTES = 1 << 18  # what one read of a socket may bring
 TURN_SECONDS = 0.002  # a loop reads what is in a socket before it looks at this timer again

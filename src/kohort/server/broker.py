@@ -20,14 +20,14 @@ from kohort.runtime import clocks
 from kohort.server.background import Background
 from kohort.server.bounded_lines import BoundedLines
 from kohort.server.cluster import Cluster
-from kohort.server.door import Door
-from kohort.server.foreign import Strays
+from kohort.server.dispatcher import Door
+from kohort.server.environment import Surroundings
 from kohort.server.meters import Traffic
 from kohort.server.node import Node
 from kohort.server.opening import open_cluster
 from kohort.server.placement import Endpoint
+from kohort.server.plugin_threads import Strays
 from kohort.server.sockets import ClientProtocol, Sockets
-from kohort.server.surroundings import Surroundings
 from kohort.terms import Millis
 
 SWEEP_SECONDS = 5.0

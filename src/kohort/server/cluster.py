@@ -21,14 +21,9 @@ from kohort.runtime.clocks import perf_counter_ns
 from kohort.runtime.driver import Condition, PartitionDriver
 from kohort.runtime.observers import Observer
 from kohort.server.access import May, everyone_may
-from kohort.server.budget import Budget
+from kohort.server.background_tasks import Outing
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Catalog, Draft, Topic
-from kohort.server.descriptors import Limit, Shares, coordinator_logs, share_out
-from kohort.server.disk_work import OPEN_SLICE_LOGS, Finish, Work
-from kohort.server.durability import Durability, Durable
-from kohort.server.errands import Outing
-from kohort.server.fetch_sessions import FetchSession, FetchSessions
-from kohort.server.hosted import (
+from kohort.server.coordinator_partitions import (
     HOSTED,
     AnyDriver,
     Driver,
@@ -37,20 +32,25 @@ from kohort.server.hosted import (
     NewMachine,
     TransactionDriver,
 )
+from kohort.server.descriptors import Limit, Shares, coordinator_logs, share_out
+from kohort.server.disk_work import OPEN_SLICE_LOGS, Finish, Work
+from kohort.server.durability import Durability, Durable
+from kohort.server.fetch_purgatory import Answer, Parked, Waiting, Watched
+from kohort.server.fetch_sessions import FetchSession, FetchSessions
 from kohort.server.housekeeping import Housekeeping
 from kohort.server.loader import Loader
+from kohort.server.log_reads import Readings
 from kohort.server.logs import Logs
+from kohort.server.marker_sender import ANYTHING, Outbox
+from kohort.server.memory_pool import Budget
 from kohort.server.meters import Meters
-from kohort.server.not_made import NotMade
-from kohort.server.outbox import ANYTHING, Outbox
 from kohort.server.partition_table import PartitionTable
 from kohort.server.partitions import Partition
 from kohort.server.placement import NOBODY, Endpoint, Placement
 from kohort.server.producer_expiration import ProducerExpiration
-from kohort.server.reading import Readings
+from kohort.server.reply_tokens import Token
 from kohort.server.scheduler import Over, Scheduler
-from kohort.server.tokens import Token
-from kohort.server.waiting import Answer, Parked, Waiting, Watched
+from kohort.server.topic_creation_failures import NotMade
 from kohort.terms import Millis, Offset, PartitionIndex
 from kohort.wire.messages.fetch import FetchResponse
 

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from kohort.coordinator.effects import Client
 from kohort.errors import WireError
-from kohort.server.budget import Memory
-from kohort.server.intake import Intake
+from kohort.server.memory_pool import Memory
+from kohort.server.request_buffer import Intake
 from kohort.server.scheduler import Over, never
 from kohort.terms import Millis
 from kohort.wire.frames import encode_response, response_head

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from kohort.errors import Broken
 from kohort.server.partitions import Partition
-from kohort.server.tokens import Token
+from kohort.server.reply_tokens import Token
 from kohort.storage.log import Log
 from kohort.terms import Offset
 

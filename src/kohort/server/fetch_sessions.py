@@ -7,7 +7,7 @@ sessions together have a bound in bytes, and those that were used least recently
 from collections.abc import Callable, Iterator
 
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.waiting import Parked
+from kohort.server.fetch_purgatory import Parked
 from kohort.terms import TopicId
 from kohort.wire.messages.fetch import (
     FetchableTopicResponse,

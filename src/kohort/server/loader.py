@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable
 
-from kohort.server.hosted import AnyDriver
+from kohort.server.coordinator_partitions import AnyDriver
 from kohort.server.meters import Loads
 from kohort.server.scheduler import BACKGROUND, NEW, Over, Scheduler
 from kohort.terms import Millis

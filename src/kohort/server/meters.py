@@ -10,7 +10,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any
 
-from kohort.coordinator.tally import Tally
+from kohort.coordinator.counters import Tally
 from kohort.runtime.clocks import perf_counter_ns
 from kohort.server.durations import Durations, Turns
 from kohort.wire.codegen import Encoder

@@ -13,8 +13,8 @@ from kohort.runtime.clocks import perf_counter_ns
 from kohort.runtime.driver import Condition
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kohort.server.cluster import Cluster
+from kohort.server.coordinator_partitions import AnyDriver, Driver
 from kohort.server.durations import MS, PERCENTILES
-from kohort.server.hosted import AnyDriver, Driver
 from kohort.server.meters import UNSUPPORTED, Traffic
 from kohort.terms import GroupState, GroupType, PartitionIndex
 from kohort.wire.apis import APIS

@@ -9,7 +9,7 @@ from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import GROUP, Operation, refusal
 from kohort.server.catalog import TRANSACTIONS_TOPIC
 from kohort.server.cluster import Cluster
-from kohort.server.hosted import Driver, TransactionDriver
+from kohort.server.coordinator_partitions import Driver, TransactionDriver
 from kohort.server.internal_topics import create_transactions_topic
 from kohort.terms import GroupId, PartitionIndex
 from kohort.wire.messages.consumer_group_install_assignment import (

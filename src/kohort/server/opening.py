@@ -25,7 +25,7 @@ from kohort.server.cluster import Cluster
 from kohort.server.descriptors import Limit
 from kohort.server.internal_topics import internal_configs
 from kohort.server.logs import CATALOG_FILE, DirectoryLogs, DirectoryStore, MemoryLogs
-from kohort.server.plug_ins import foreign_assignors
+from kohort.server.plugin_assignors import foreign_assignors
 from kohort.storage.directory import LogDirectory
 from kohort.storage.files import DiskFiles, Files
 from kohort.terms import TopicId, uuid_text

@@ -10,12 +10,12 @@ from typing import NamedTuple
 from kohort.config import BrokerConfig, TopicConfig
 from kohort.coordinator.effects import Producer
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError, UnsettledError, WireError
-from kohort.server import incoming
+from kohort.server import batch_validation
 from kohort.server.catalog import Topic
 from kohort.server.partition_producers import PartitionProducers
 from kohort.server.partition_transactions import Aborted, PartitionTransactions
+from kohort.server.pending_reads import AT_ONCE_BATCHES, UnreadError
 from kohort.server.producers import Active, Producers, nobody
-from kohort.server.unread import AT_ONCE_BATCHES, UnreadError
 from kohort.storage.log import EVERY_BATCH, Log
 from kohort.terms import Millis, Offset, PartitionIndex
 from kohort.wire import batch as batches
@@ -226,7 +226,7 @@ class Partition:
         be at its first batch. Raises ApiError or UnreadError, and then writes nothing.
         """
         self.check_sound()
-        header = incoming.check(records, self.config, self, now)
+        header = batch_validation.check(records, self.config, self, now)
         append_time = now if self.config.log_append_time else _NO_TIMESTAMP
         producers = None
         if header.producer_id >= 0:

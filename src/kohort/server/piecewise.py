@@ -9,7 +9,7 @@ from kohort.coordinator.effects import Call
 from kohort.server.connection import Encoded
 from kohort.server.meters import count_errors
 from kohort.server.node import Node
-from kohort.server.pace import STEP_ELEMENTS, Pace
+from kohort.server.step_budget import STEP_ELEMENTS, Pace
 from kohort.server.steps import Steps, go_on_in_steps
 from kohort.wire.apis import APIS
 from kohort.wire.codec import PiecewiseEncoder, piecewise_encoder

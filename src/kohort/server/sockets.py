@@ -11,14 +11,14 @@ from kohort.errors import KohortError
 from kohort.runtime.driver import INTERNAL
 from kohort.runtime.observers import Observer
 from kohort.server.backpressure import TURN_SECONDS, Backpressure
-from kohort.server.budget import Memory
 from kohort.server.cluster import Cluster
 from kohort.server.connection import LARGE_ANSWER_BYTES, Connection
 from kohort.server.descriptors import Shares
-from kohort.server.door import Door
-from kohort.server.intake import Intake
+from kohort.server.dispatcher import Door
 from kohort.server.lost_connections import LostConnections, close
+from kohort.server.memory_pool import Memory
 from kohort.server.meters import Traffic
+from kohort.server.request_buffer import Intake
 from kohort.server.scheduler import CLIENTS, NEW, Over, Scheduler
 from kohort.terms import Millis
 

@@ -10,9 +10,9 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from kohort.coordinator.shard import Shard
-from kohort.server.door import Door
+from kohort.server.dispatcher import Door
 from kohort.sim.events import VirtualLoop
-from kohort.sim.plants.instead import instead
+from kohort.sim.injected_bugs.replace_attribute import instead
 from kohort.transactions.machine import Transactor
 
 PER_PIECE_US = 50  # that arrives or leaves

@@ -21,7 +21,7 @@ from kohort.sim.lasting_facts import (
     Started,
     StateRead,
 )
-from kohort.sim.places import Place as Place  # noqa: PLC0414  (whoever takes facts takes it from here)
+from kohort.sim.partition_id import Place as Place  # noqa: PLC0414  (whoever takes facts takes it from here)
 from kohort.sim.programs.facts import ProgramFact
 
 

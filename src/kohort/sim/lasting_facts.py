@@ -4,7 +4,7 @@ cleaned, who has left, and how far a log goes. See `facts.py`.
 
 from typing import NamedTuple
 
-from kohort.sim.places import Place
+from kohort.sim.partition_id import Place
 
 
 class ChangeDone(NamedTuple):

@@ -24,9 +24,9 @@ from traceback import format_exception
 
 from kohort.cli.main import Parser
 from kohort.sim.disk import Crashed
-from kohort.sim.plants.table import PLANTS
+from kohort.sim.injected_bugs.table import PLANTS
 from kohort.sim.run import Outcome, simulate
-from kohort.sim.story import shortest_story
+from kohort.sim.trace import shortest_story
 
 logging.getLogger("kohort").addHandler(logging.NullHandler())  # clients in trouble say much
 

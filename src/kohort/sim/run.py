@@ -10,8 +10,8 @@ from kohort.sim.actors.table import KINDS
 from kohort.sim.draw import draw
 from kohort.sim.events import MICROS
 from kohort.sim.faults import keep_happening
+from kohort.sim.injected_bugs.table import planted
 from kohort.sim.network import Line
-from kohort.sim.plants.table import planted
 from kohort.sim.world import Witness, World
 
 LATE_SECONDS = 12  # the longest sync: one that began before the calm may still fail

@@ -13,18 +13,19 @@ from typing import Any, Protocol
 
 from kohort.config import BrokerConfig
 from kohort.errors import KohortError
-from kohort.server.hosted import Driver
+from kohort.server.coordinator_partitions import Driver
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.table import KINDS
 from kohort.sim.actors.tuner import Tuner
 from kohort.sim.checkers.bounds import Bounds
-from kohort.sim.checkers.durable import Durable
+from kohort.sim.checkers.consumption import HandedOut
+from kohort.sim.checkers.durability import Durable
 from kohort.sim.checkers.fencing import Fencing
-from kohort.sim.checkers.handed import HandedOut
 from kohort.sim.checkers.holdings import Holdings
+from kohort.sim.checkers.latency import Patience
 from kohort.sim.checkers.owners import Owners
-from kohort.sim.checkers.patience import Patience
-from kohort.sim.checkers.replayed import Replayed
+from kohort.sim.checkers.replay import Replayed
 from kohort.sim.checkers.table import CHECKERS
 from kohort.sim.codes import CREATED
 from kohort.sim.costs import SYNC_US
@@ -40,7 +41,6 @@ from kohort.sim.lasting_facts import LoadedAgain, Started
 from kohort.sim.loading import LoadingWatch
 from kohort.sim.network import Network, Watcher, Weather
 from kohort.sim.process import HOST, PORT, Process, Said
-from kohort.sim.stage import Stage
 from kohort.terms import TopicId
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 

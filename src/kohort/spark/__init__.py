@@ -58,10 +58,10 @@ def register(spark: "SparkSession") -> None:
     and hand filters down to the last, which is a setting of the session.
     """
     require()
-    from kohort.spark.sources import named  # noqa: PLC0415
-    from kohort.spark.tables.published import PUSHDOWN, KohortTables  # noqa: PLC0415
+    from kohort.spark.sources import registry  # noqa: PLC0415
+    from kohort.spark.tables.table_source import PUSHDOWN, KohortTables  # noqa: PLC0415
 
-    named.register(spark)
+    registry.register(spark)
     spark.dataSource.register(KohortTables)
     for name, value in PUSHDOWN.items():
         spark.conf.set(name, value)

@@ -20,9 +20,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kohort.errors import KohortError
 from kohort.spark.engine import class_archive, shipping, shortcuts
+from kohort.spark.engine.disk_full import no_room_or_none
 from kohort.spark.engine.interrupts import asked_to_end, is_interrupt
-from kohort.spark.engine.no_room import no_room_or_none
-from kohort.spark.engine.progress import Doing, Progress, telling
+from kohort.spark.engine.job_progress import Doing, Progress, telling
 from kohort.spark.engine.session import (
     INTERPRETED,
     ONE_TASK,
@@ -38,21 +38,21 @@ from kohort.spark.engine.session import (
 )
 from kohort.spark.gold import Context
 from kohort.spark.snapshots import snapshot
-from kohort.spark.sources.named import source as source_of
+from kohort.spark.sources.log_position import WHOLE_LOG, Plan, Position, Settings
+from kohort.spark.sources.registry import source as source_of
 from kohort.spark.sources.source import Source
-from kohort.spark.sources.standing import WHOLE_LOG, Plan, Position, Settings
 from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.streaming import MicroBatch, follow
 from kohort.spark.tables import cluster as clusters
-from kohort.spark.tables import older_copy, unchanged
-from kohort.spark.tables.adding import Batch, Options, add, ends_now, flip, tidy
+from kohort.spark.tables import older_copy, up_to_date
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.code import code
-from kohort.spark.tables.late import late
+from kohort.spark.tables.ingest import Batch, Options, add, ends_now, flip, tidy
+from kohort.spark.tables.late_rows import late
 from kohort.spark.tables.log_end import log_end
 from kohort.spark.tables.manifest import TablesError, load
 from kohort.spark.tables.progress_run import FEW_HERE
-from kohort.spark.tables.rebuilding import (
+from kohort.spark.tables.rebuild import (
     Rebuilt,
     as_of_of,
     check_rows,
@@ -63,7 +63,7 @@ from kohort.spark.tables.rebuilding import (
 from kohort.spark.tables.server_logs import Found as Logged
 from kohort.spark.tables.server_logs import keep as keep_server_logs
 from kohort.spark.tables.summary import Summary
-from kohort.spark.tables.verifying import (
+from kohort.spark.tables.verification import (
     Recomputed,
     Verified,
     can_be_recomputed,
@@ -111,7 +111,7 @@ def run(
     rows. Raises KohortError: the source cannot be read, the tables are not its own, or are written.
     """
     began = time.monotonic()
-    told = unchanged.asked(
+    told = up_to_date.asked(
         source,
         from_time=from_time,
         to_time=to_time,
@@ -121,10 +121,10 @@ def run(
         keep_days=keep_days,
         cluster=cluster,
     )
-    if not server_logs and (same := unchanged.summary_or_none(out, told)) is not None:
+    if not server_logs and (same := up_to_date.summary_or_none(out, told)) is not None:
         return same
     with _opened(source, out, cluster, spark_only) as (log, writer):
-        seen = unchanged.seen(told)
+        seen = up_to_date.seen(told)
         logged = keep_server_logs(writer, server_logs)
         plan = log.plan(writer.manifest.positions, from_time=from_time, to_time=to_time)
         ends = ends_now(writer, log)
@@ -137,7 +137,7 @@ def run(
             batch = batch._replace(ends=ends, server_log=logged.parts)
             added = _added(active, writer, log, batch, options, progress)
         if all(note.partition == WHOLE_LOG for note in added.notes):  # no cut, which is read again
-            unchanged.remember(writer, told, seen)
+            up_to_date.remember(writer, told, seen)
         return _ended(added, writer, logged, began)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from kohort.errors import KohortError
-from kohort.spark.sources.fetching import cluster_id
+from kohort.spark.sources.log_position import Identity, SourceError
 from kohort.spark.sources.sampling import sample_cluster
-from kohort.spark.sources.standing import Identity, SourceError
+from kohort.spark.sources.topic_client import cluster_id
 from kohort.spark.stores.failures import StoreError
 from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.tables.end_samples import append_samples

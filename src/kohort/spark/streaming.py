@@ -13,12 +13,12 @@ from pyspark.sql import DataFrame
 
 from kohort.errors import KohortError
 from kohort.spark.engine.interrupts import asked_to_end
-from kohort.spark.engine.progress import Progress
+from kohort.spark.engine.job_progress import Progress
 from kohort.spark.gold import Context
+from kohort.spark.sources.log_position import Plan
 from kohort.spark.sources.source import Source
-from kohort.spark.sources.standing import Plan
 from kohort.spark.stores.layout import CHECKPOINTS
-from kohort.spark.tables.adding import Batch, Options, add, beyond, tidy
+from kohort.spark.tables.ingest import Batch, Options, add, beyond, tidy
 from kohort.spark.tables.summary import Summary
 from kohort.spark.tables.writer import Writer
 

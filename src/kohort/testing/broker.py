@@ -23,15 +23,15 @@ from kohort.testing.arguments import (
     check_text,
     check_whole,
 )
-from kohort.testing.asking import Asker, Isolation
+from kohort.testing.broker_harness import Plan
 from kohort.testing.clock import Kind
+from kohort.testing.cluster_client import Asker, Isolation
 from kohort.testing.faults import Faults
 from kohort.testing.groups import LOOK_S, WAIT_S, Groups, WaitTimeoutError
 from kohort.testing.handles import ClockHandle, NodeHandle
 from kohort.testing.hosts import IN_MEMORY, Host, ProcessHost, ThreadHost
 from kohort.testing.loop import LoopThread
 from kohort.testing.records import Content, Headers, Record, content, headers_of, shortened
-from kohort.testing.stage import Plan
 from kohort.wire.batch.reading import Record as WireRecord
 from kohort.wire.offered import offered_versions
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from kohort.errors import KohortError
 from kohort.server.lines import OneLine
+from kohort.testing.broker_harness import Plan, Stage
 from kohort.testing.disk import RealDisk
-from kohort.testing.stage import Plan, Stage
 
 
 async def serve(pipe: "Connection[Any, Any]") -> None:

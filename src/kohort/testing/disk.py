@@ -5,7 +5,7 @@ import os
 from typing import Protocol
 
 from kohort.storage.files import DiskFile, DiskFiles, File, Files, status_or_none, system
-from kohort.testing.owned import owned
+from kohort.testing.fork_safety import owned
 
 
 class Disk(Files, Protocol):

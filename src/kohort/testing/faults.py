@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self
 from kohort.errors import ErrorCode, KohortError
 from kohort.runtime.clocks import monotonic, sleep
 from kohort.testing.arguments import check_bool, check_seconds, check_whole
-from kohort.testing.gate import Fault, names_a_group, names_a_topic
+from kohort.testing.fault_injector import Fault, names_a_group, names_a_topic
 from kohort.testing.groups import LOOK_S, WAIT_S, WaitTimeoutError
 from kohort.wire.apis import APIS
 

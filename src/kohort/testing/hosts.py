@@ -22,12 +22,12 @@ import kohort
 from kohort.errors import KohortError
 from kohort.runtime.clocks import monotonic, sleep
 from kohort.storage.files import system
+from kohort.testing.broker_harness import Plan, Stage
 from kohort.testing.disk import MemoryDisk, RealDisk
-from kohort.testing.lines import Lines
+from kohort.testing.fork_safety import owned
+from kohort.testing.log_lines import Lines
 from kohort.testing.loop import LoopThread
-from kohort.testing.owned import owned
 from kohort.testing.pipe import CommandPipe
-from kohort.testing.stage import Plan, Stage
 
 __tracebackhide__ = True
 START_SECONDS = 60.0

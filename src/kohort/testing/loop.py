@@ -18,7 +18,7 @@ from typing import Any, Self, TypeVar
 
 from kohort.errors import KohortError
 from kohort.runtime import clocks
-from kohort.testing.owned import owned
+from kohort.testing.fork_safety import owned
 from kohort.testing.threads import Threads, join, new_thread, result_of
 
 __tracebackhide__ = True

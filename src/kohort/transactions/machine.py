@@ -7,8 +7,8 @@ groups is: see `coordinator/shard.py`.
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any
 
+from kohort.coordinator.deadline_mixin import Timed
 from kohort.coordinator.effects import Call, Effects, Errand, Producer, Reply
-from kohort.coordinator.timed import Timed
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode
 from kohort.records import transactions as records

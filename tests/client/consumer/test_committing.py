@@ -9,7 +9,7 @@ from tests.client.scripted import asynchronous
 from kohort.client.admin import CommittedOffset
 from kohort.client.consumer.committing import check_offset, to_commit
 from kohort.client.consumer.group_offsets import ToCommit
-from kohort.client.consumer.handing import Handing
+from kohort.client.consumer.in_flight_records import Handing
 from kohort.client.consumer.ownership import Ownership
 from kohort.client.consumer.settings import ConsumerSettings
 from kohort.client.fetching import Place

@@ -13,10 +13,10 @@ from tests.client.scripted import Answer, Scripted, asynchronous, in_turn
 from kohort.client.address import Address
 from kohort.client.cluster import Cluster
 from kohort.client.consumer.assignor import Assignor
-from kohort.client.consumer.computing import Computing
+from kohort.client.consumer.assignor_runner import Computing
 from kohort.client.consumer.group import Group
 from kohort.client.consumer.group_offsets import NOBODY
-from kohort.client.consumer.handing import Handing
+from kohort.client.consumer.in_flight_records import Handing
 from kohort.client.consumer.member import Member
 from kohort.client.consumer.ownership import Ownership
 from kohort.client.consumer.protocols import ClassicProtocol, ModernProtocol, Subscribed

@@ -31,7 +31,7 @@ from kohort.client.members.events import (
     TopicsWanted,
 )
 from kohort.client.members.membership import Heartbeat
-from kohort.client.members.pauses import Pauses
+from kohort.client.members.retry_backoff import Pauses
 from kohort.client.metadata import Metadata
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import Millis, TopicId, TopicPartition

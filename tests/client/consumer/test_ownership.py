@@ -8,9 +8,9 @@ import pytest
 from tests.client.consumer.fakes import T0, T1, FakeFetcher, record
 from tests.client.scripted import asynchronous
 
-from kohort.client import repeats
+from kohort.client import log_deduplication
 from kohort.client.admin import CommittedOffset
-from kohort.client.consumer.handing import Handing
+from kohort.client.consumer.in_flight_records import Handing
 from kohort.client.consumer.ownership import Ownership, RebalanceListener
 from kohort.client.consumer.settings import ConsumerSettings
 from kohort.client.fetching import Place
@@ -535,7 +535,7 @@ async def test_the_same_refusal_is_logged_again_once_the_group_has_taken_it(
 async def test_a_refusal_that_lasts_is_logged_again(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(repeats, "LASTS_S", 0.0)
+    monkeypatch.setattr(log_deduplication, "LASTS_S", 0.0)
     world = World()
     for _ in range(2):
         world.ownership.refused(ApiError(ErrorCode.UNRELEASED_INSTANCE_ID), for_good=False)

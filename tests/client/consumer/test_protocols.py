@@ -19,7 +19,7 @@ from kohort.client.members.classic_membership import ClassicStage
 from kohort.client.members.events import TopicIdPartition
 from kohort.client.members.heartbeat import Offer, Profile
 from kohort.client.members.membership import Stage
-from kohort.client.members.pauses import Pauses
+from kohort.client.members.retry_backoff import Pauses
 from kohort.client.metadata import Metadata
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import MemberId, Millis, PartitionIndex, TopicId, TopicPartition

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.client.consumer.running import until
 from tests.client.fetching.batches import T0, T1, T2, answer, batch, damaged, emptied
-from tests.client.fetching.playing import Cast, failure, fetcher, now, read
+from tests.client.fetching.scripted_logs import Cast, failure, fetcher, now, read
 from tests.client.scripted import CLOSE, Asked, asynchronous
 
 import kohort.client.fetching.fetcher as module

@@ -19,7 +19,7 @@ from kohort.client.members.events import (
 )
 from kohort.client.members.heartbeat import Profile
 from kohort.client.members.membership import Heartbeat, Membership, Stage
-from kohort.client.members.pauses import Pauses
+from kohort.client.members.retry_backoff import Pauses
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import GroupId, MemberId, Millis, PartitionIndex, TopicId
 from kohort.wire.messages.consumer_group_heartbeat import (

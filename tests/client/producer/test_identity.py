@@ -1,7 +1,7 @@
 """Who writes: asked for until there is an answer, and told where there will be none."""
 
 import pytest
-from tests.client.producer.leading import identified, producer, scripted, taken
+from tests.client.producer.scripted_leaders import identified, producer, scripted, taken
 from tests.client.scripted import CLOSE, asynchronous, in_turn
 
 from kohort.errors import ApiError, ErrorCode

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.client.consumer.running import until
-from tests.client.producer.leading import (
+from tests.client.producer.scripted_leaders import (
     answered,
     producer,
     refused,
@@ -146,7 +146,7 @@ QUICK = {
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Any:
     """What was said of records that wait."""
-    monkeypatch.setattr("kohort.client.producer.patience.LASTS_S", 0.1)
+    monkeypatch.setattr("kohort.client.producer.stall_warnings.LASTS_S", 0.1)
     caplog.set_level("WARNING", "kohort.client.producer")
     return lambda: [one for one in caplog.messages if one.startswith("records ")]
 

@@ -1,7 +1,7 @@
 """A batch keeps its records, and gives them by the producer and the sequence of the moment."""
 
 import pytest
-from tests.client.producing.playing import T0, batch_of
+from tests.client.producing.fake_leader import T0, batch_of
 
 from kohort.client.producing.batch import NOBODY, SEQUENCES, Batch, ProducerId
 from kohort.wire.batch import header_at, records

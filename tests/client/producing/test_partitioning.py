@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from tests.client.test_produce import test_a_key_goes_where_java_puts_it as by_java
+from tests.client.test_topic_writer import test_a_key_goes_where_java_puts_it as by_java
 
 from kohort.client.producing.partitioning import Sticky, murmur2, partition_of
 

@@ -1,7 +1,7 @@
 """What a transactional producer may do next, and what each error means for it."""
 
 import pytest
-from tests.client.producing.playing import T0, T1
+from tests.client.producing.fake_leader import T0, T1
 
 from kohort.client.producing.errors import TransactionError
 from kohort.client.producing.transactions import Phase, Reply, Transactions, reply_to

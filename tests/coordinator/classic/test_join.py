@@ -18,7 +18,7 @@ from tests.coordinator.desk import Desk
 
 from kohort.errors import ErrorCode
 from kohort.records.schemas import GroupMetadataKey
-from kohort.sim.checkers.replayed import differences
+from kohort.sim.checkers.replay import differences
 from kohort.terms import GroupId, GroupState
 from kohort.wire.codec import decode, encode
 from kohort.wire.messages.join_group import JoinGroupResponse

@@ -21,7 +21,7 @@ from tests.coordinator.mixed import (
 from kohort.coordinator.consumer.member import MemberState
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ErrorCode, StorageError
-from kohort.sim.checkers.replayed import differences, known
+from kohort.sim.checkers.replay import differences, known
 from kohort.storage.memory import MemoryLog
 from kohort.terms import GroupState
 

@@ -18,7 +18,7 @@ from tests.coordinator.mixed import Classic, assigned, owners, subscribed
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import AWAY
 from kohort.errors import ErrorCode, WireError
-from kohort.sim.checkers.replayed import differences
+from kohort.sim.checkers.replay import differences
 from kohort.terms import GroupState
 from kohort.wire.messages.consumer_group_heartbeat import ClientAssignor
 from kohort.wire.messages.consumer_group_install_assignment import (

@@ -15,7 +15,7 @@ from tests.coordinator.committed import FIRST, NOTHING, G, delete, fetched
 from tests.coordinator.consumers import beat, given
 from tests.coordinator.desk import Desk, topic_id
 
-from kohort.coordinator.foreign import ForeignGroup
+from kohort.coordinator.share_and_streams import ForeignGroup
 from kohort.errors import ErrorCode
 from kohort.terms import NO_TOPIC_ID, GroupType
 from kohort.wire.messages.offset_commit import (

@@ -20,8 +20,8 @@ from tests.coordinator.consumers import beat
 from tests.coordinator.desk import START, Desk, topic_id
 
 from kohort.coordinator.effects import Producer
-from kohort.coordinator.foreign import ForeignGroup
 from kohort.coordinator.offsets import expiry
+from kohort.coordinator.share_and_streams import ForeignGroup
 from kohort.errors import ErrorCode
 from kohort.records.codec import Record
 from kohort.records.schemas import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue

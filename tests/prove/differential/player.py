@@ -22,7 +22,7 @@ from tests.prove.differential import calming
 from tests.prove.differential.brokers import Barrier, Pair, shard_of
 from tests.prove.differential.comparing import Difference, alike, differences
 from tests.prove.differential.drawing_transactions import IDS
-from tests.prove.differential.explained import Occasion, explanation_of
+from tests.prove.differential.known_differences import Occasion, explanation_of
 from tests.prove.differential.lines import ClosedError, Lines, Sent
 from tests.prove.differential.steps import (
     API_BY_NAME,

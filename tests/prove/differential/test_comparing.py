@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from tests.prove.differential.comparing import Difference, alike, differences
-from tests.prove.differential.explained import EXPLANATIONS, Occasion, explanation_of
+from tests.prove.differential.known_differences import EXPLANATIONS, Occasion, explanation_of
 from tests.prove.differential.shrinking import shortest
 from tests.prove.differential.steps import (
     NO_ID,

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from tests.peers.kafka import unavailable
 from tests.prove.differential.campaign import campaign, seeds
-from tests.prove.differential.explained import EXPLANATIONS
+from tests.prove.differential.known_differences import EXPLANATIONS
 from tests.prove.differential.modes import SETTINGS
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(1200)]

@@ -3,7 +3,7 @@
 from kohort.coordinator.shard import Shard
 from kohort.runtime.loader import load
 from kohort.server.cluster import Cluster
-from kohort.sim.checkers.replayed import differences, known
+from kohort.sim.checkers.replay import differences, known
 
 
 def compare_with_replay(cluster: Cluster) -> int:

@@ -14,7 +14,7 @@ from tests.world import Client
 
 from kohort.errors import WireError
 from kohort.server.connection import Connection
-from kohort.server.door import Door
+from kohort.server.dispatcher import Door
 from kohort.sim.disk import MemoryFiles
 from kohort.terms import Millis
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Self
 
-from tests.clients.crew import Crew, create_topic, numbers_read, settled
+from tests.clients.member_processes import Crew, create_topic, numbers_read, settled
 from tests.prove.killing.asking import asked
 from tests.prove.killing.groups import Keepers, Lives
 from tests.prove.killing.journal import Journal

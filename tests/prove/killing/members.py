@@ -2,7 +2,7 @@
 
 import subprocess
 
-from tests.clients.crew import Crew, Member
+from tests.clients.member_processes import Crew, Member
 from tests.prove.killing.actor import Actor
 from tests.prove.killing.asking import asked
 from tests.prove.killing.journal import Journal

@@ -5,7 +5,7 @@ from tests.server.apis.topics import create, delete, grow, named, topic
 from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
-from kohort.server.apis import judging
+from kohort.server.apis import topic_changes
 from kohort.sim.disk import MemoryFiles
 from kohort.wire.messages.create_topics import (
     CreatableTopic,
@@ -173,7 +173,7 @@ def test_many_topics_are_judged_as_few(monkeypatch, at_once, validate_only):
     """A part after the other; one that is named in two parts is refused in both, and the room for
     partitions is that which the parts before have left.
     """
-    monkeypatch.setattr(judging, "JUDGED_AT_ONCE", at_once)
+    monkeypatch.setattr(topic_changes, "JUDGED_AT_ONCE", at_once)
     others = sum(one.partitions for one in Desk().cluster.catalog.by_name.values())
     desk = Desk(max_partitions=str(others + 10))
     names = ["one", "twice", "bad name", "two", "twice", "three", "four"]

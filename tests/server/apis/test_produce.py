@@ -4,9 +4,9 @@ import pytest
 from tests.server.desk import START, Desk
 
 from kohort.errors import ErrorCode
-from kohort.server.pace import STEP_ELEMENTS
+from kohort.server.pending_reads import AT_ONCE_BATCHES
 from kohort.server.scheduler import MACHINES_NS
-from kohort.server.unread import AT_ONCE_BATCHES
+from kohort.server.step_budget import STEP_ELEMENTS
 from kohort.sim.disk import MemoryFiles
 from kohort.wire.batch import build
 from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData

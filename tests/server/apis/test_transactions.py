@@ -19,8 +19,8 @@ from kohort.coordinator.effects import Call, Client, Producer
 from kohort.errors import Broken, ErrorCode
 from kohort.server.access import TOPIC, WRITE
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kohort.server.marker_sender import Nobody
 from kohort.server.metrics import missing
-from kohort.server.outbox import Nobody
 from kohort.sim.disk import Crashed, MemoryFiles
 from kohort.terms import TopicPartition
 from kohort.transactions.messages import Enrol

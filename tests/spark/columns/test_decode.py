@@ -9,7 +9,7 @@ from tests.spark.rows import golden, partition_of, raw, topic_of
 from kohort.records.codec import Record
 from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
 from kohort.spark.columns.decode import OFFSET_COMMITS, decode, offset_commits
-from kohort.spark.columns.located import InColumns
+from kohort.spark.columns.record_positions import InColumns
 from kohort.spark.schemas import DECODED, KINDS
 
 NAMES = [name for name in golden_logs.NAMES if not name.startswith("user")]

@@ -15,9 +15,9 @@ from kohort.history import Commits, History, Names, RebalanceRow, Record, Told
 from kohort.history.rows import Computed
 from kohort.spark.columns.decode import decode
 from kohort.spark.columns.events import events
-from kohort.spark.columns.located import InColumns
+from kohort.spark.columns.record_positions import InColumns
 from kohort.spark.columns.segments import parse
-from kohort.spark.gold.replayed import as_table
+from kohort.spark.gold.history_replay import as_table
 from kohort.spark.schemas import DECODED
 
 

@@ -9,9 +9,9 @@ from tests import golden_logs
 from tests.spark.rows import golden, partition_of, topic_of
 
 from kohort.spark.columns.batches import BODY_BYTES, UNFOLDED_BYTES
-from kohort.spark.columns.doubted import SHOWN_BYTES, as_batch, unusual_rows
-from kohort.spark.columns.located import raw, sliced
+from kohort.spark.columns.record_positions import raw, sliced
 from kohort.spark.columns.segments import parse
+from kohort.spark.columns.slow_path import SHOWN_BYTES, as_batch, unusual_rows
 from kohort.spark.schemas import RAW
 from kohort.wire import batch
 from kohort.wire.batch import Record

@@ -25,9 +25,9 @@ from kohort.spark.gold.newest import as_effective, newest
 from kohort.spark.gold.rates import held_back, rates
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.membership import MEMBERS
-from kohort.spark.schemas.zones import Zone
+from kohort.spark.schemas.rollup_tiers import Zone
 from kohort.spark.sources import sampling
-from kohort.spark.tables.thin_samples import thinned
+from kohort.spark.tables.sample_downsampling import thinned
 from kohort.wire.batch import build
 
 BEGIN_US = micros(at(0))

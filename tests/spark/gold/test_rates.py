@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 from tests.spark.gold.progress_rows import at, commit, commits_frame, seconds
 
-from kohort.spark.gold.coarser_rates import coarser, newest_of
 from kohort.spark.gold.measure import Context
 from kohort.spark.gold.moments import micros
+from kohort.spark.gold.rate_rollup import coarser, newest_of
 from kohort.spark.gold.rates import commit_rates, held_back, rates
 from kohort.spark.schemas.progress import COMMIT_RATES
-from kohort.spark.schemas.zones import ZONES
+from kohort.spark.schemas.rollup_tiers import ZONES
 
 FINE, COARSE = ZONES
 DAY_S = 24 * 3600

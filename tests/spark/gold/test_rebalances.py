@@ -14,7 +14,7 @@ from tests.spark.gold.stories import named, seconds
 from kohort.history import Commits, History, Names, Record, Told
 from kohort.history.backlog import section
 from kohort.spark.columns.events import events
-from kohort.spark.gold.replayed import events_of, groups_with_members
+from kohort.spark.gold.history_replay import events_of, groups_with_members
 
 
 def of_story(told, script):

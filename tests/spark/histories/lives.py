@@ -23,10 +23,10 @@ from tests.spark.gold import stories
 from tests.spark.histories import compaction, replay
 
 from kohort.spark.columns.decode import decode
-from kohort.spark.columns.located import InColumns
+from kohort.spark.columns.record_positions import InColumns
 from kohort.spark.gold import Context, membership
+from kohort.spark.gold.history_replay import HISTORIES, histories
 from kohort.spark.gold.measure import Frames
-from kohort.spark.gold.replayed import HISTORIES, histories
 from kohort.spark.schemas import DECODED, END_OFFSETS
 from kohort.spark.tables.silver import views
 

@@ -17,7 +17,7 @@ from tests.spark.histories import record, scripts
 from tests.spark.histories.player import Player
 from tests.spark.histories.steps import Produce, Script, Stable, Start, Topic
 
-from kohort.testing.asking import Asker
+from kohort.testing.cluster_client import Asker
 
 ZONE = "Asia/Kathmandu"  # 5:45 h east of Greenwich
 COORDINATOR = b" (org.apache.kafka.coordinator."  # the rest is about threads and settings

@@ -2,9 +2,9 @@
 
 import os
 
-from kohort.spark.columns.located import raw
+from kohort.spark.columns.record_positions import raw
 from kohort.spark.sources.feed import Span
-from kohort.spark.sources.named import source
+from kohort.spark.sources.registry import source
 from kohort.storage.compaction import CleaningRules, compact
 from kohort.storage.files import DiskFiles
 from kohort.storage.log import LogConfig

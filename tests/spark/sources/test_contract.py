@@ -13,10 +13,10 @@ from tests.spark.sources.commits import commit, create
 from tests.spark.sources.logs import log_source
 
 from kohort.spark.columns.decode import decode
-from kohort.spark.columns.located import InColumns, raw
+from kohort.spark.columns.record_positions import InColumns, raw
 from kohort.spark.schemas import DECODED
-from kohort.spark.sources.named import source
-from kohort.spark.sources.standing import Plan
+from kohort.spark.sources.log_position import Plan
+from kohort.spark.sources.registry import source
 from kohort.testing import Broker
 
 pytestmark = pytest.mark.clients

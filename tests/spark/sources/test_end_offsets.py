@@ -12,10 +12,10 @@ from tests import golden_logs
 
 from kohort.client.admin import AdminClient, NewTopic
 from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.sources import beside, end_offsets, sampling
+from kohort.spark.sources import end_offsets, sampling, user_topics
+from kohort.spark.sources.log_position import SourceError
 from kohort.spark.sources.samples import Sample, last_seen
 from kohort.spark.sources.sampling import thinned
-from kohort.spark.sources.standing import SourceError
 from kohort.testing import Broker
 from kohort.wire.batch import build
 
@@ -345,7 +345,7 @@ def test_what_was_walked_before_does_not_make_a_walk_long(tmp_path):
     last = partition(tmp_path, (200, 1, 50), base=200)
     one, two = (path.stat().st_size for path in (first, last))
     seen = last_seen(sampling.sample_folders(str(tmp_path)))
-    found = beside.folders(str(tmp_path))
+    found = user_topics.folders(str(tmp_path))
 
     def shortest(since):
         sizes = (two - 1, two, one + two - 1, one + two)
@@ -358,14 +358,14 @@ def test_what_was_walked_before_does_not_make_a_walk_long(tmp_path):
 def test_a_topic_that_is_deleted_meanwhile_has_no_samples(tmp_path):
     partition(tmp_path, (0, 2, 1000))
     partition(tmp_path, (0, 2, 1000), name="payments-0")
-    found = beside.folders(str(tmp_path))
+    found = user_topics.folders(str(tmp_path))
     for file in (tmp_path / "orders-0").iterdir():
         file.unlink()
     (tmp_path / "orders-0").rmdir()
 
     assert [sampling.sample(one).num_rows for one in found] == [0, 1]
     assert sampling.is_short(found, {}, 1 << 20, 10)
-    assert len(beside.folders(str(tmp_path))) == 1
+    assert len(user_topics.folders(str(tmp_path))) == 1
 
 
 def test_a_topic_that_may_not_be_read_hides_no_other(tmp_path, monkeypatch):
@@ -378,6 +378,6 @@ def test_a_topic_that_may_not_be_read_hides_no_other(tmp_path, monkeypatch):
             raise PermissionError(folder)
         return segment_files(folder)
 
-    segment_files = beside.segment_files
-    monkeypatch.setattr(beside, "segment_files", refused)
-    assert [one.topic for one in beside.folders(str(tmp_path))] == ["payments"]
+    segment_files = user_topics.segment_files
+    monkeypatch.setattr(user_topics, "segment_files", refused)
+    assert [one.topic for one in user_topics.folders(str(tmp_path))] == ["payments"]

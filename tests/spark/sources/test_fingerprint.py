@@ -11,7 +11,7 @@ from tests import golden_logs
 
 from kohort.spark.sources import fingerprint as module
 from kohort.spark.sources.fingerprint import fingerprint, look, settled_or_none
-from kohort.spark.sources.standing import SourceError
+from kohort.spark.sources.log_position import SourceError
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from tests.spark.sources.logs import FIRST, Writer, log_source
 from kohort.cli.arguments import SOURCE_FORMS
 from kohort.spark.columns.decode import OFFSET_COMMITS, offset_commits
 from kohort.spark.sources.log import KohortLog
-from kohort.spark.sources.named import SOURCES, register, source
+from kohort.spark.sources.log_position import SourceError
 from kohort.spark.sources.options import Options
 from kohort.spark.sources.reader import share, spark_schema
-from kohort.spark.sources.standing import SourceError
+from kohort.spark.sources.registry import SOURCES, register, source
 
 GROUP_LOG = "__consumer_offsets"
 GOLDEN = [name for name in golden_logs.NAMES if not name.startswith("user")]

@@ -5,12 +5,12 @@ import time
 import pytest
 from tests.peers import kafka
 from tests.spark.sources.commits import create, produce
-from tests.spark.sources.test_weighing import KEYS, judge
+from tests.spark.sources.test_record_estimate import KEYS, judge
 from tests.waiting import SOON_S
 
-from kohort.spark.sources import weighing
+from kohort.spark.sources import record_estimate
 from kohort.spark.sources.feed import Span
-from kohort.spark.sources.standing import SourceError
+from kohort.spark.sources.log_position import SourceError
 from kohort.spark.sources.topic import TopicSource
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
@@ -36,7 +36,7 @@ def broker():
 
 
 def test_a_compacted_log_has_few_tasks(broker, monkeypatch):
-    monkeypatch.setattr(weighing, "SPAN_RECORDS", 100)
+    monkeypatch.setattr(record_estimate, "SPAN_RECORDS", 100)
     create(broker.address, "letters", 1, **COMPACTED)
     produce(broker.address, "letters", KEYS, **{"batch.num.messages": 10})
     live = TopicSource(broker.address, "letters")

@@ -21,10 +21,10 @@ from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.snapshots import GROUPS_NOW
 from kohort.spark.sources import end_offsets
 from kohort.spark.sources.groups import KohortGroups
-from kohort.spark.sources.named import register
+from kohort.spark.sources.log_position import SourceError
 from kohort.spark.sources.offsets import KohortOffsets, partition_rows
+from kohort.spark.sources.registry import register
 from kohort.spark.sources.snapshot import Share, Wanted, shares
-from kohort.spark.sources.standing import SourceError
 from kohort.testing import Broker
 from kohort.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 

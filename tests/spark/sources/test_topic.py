@@ -8,11 +8,11 @@ from tests.spark.sources.commits import commit, create, produce
 from tests.spark.sources.logs import log_source, read, rows_of
 
 from kohort.client.cluster import Node
-from kohort.spark.columns.located import raw
-from kohort.spark.sources import fetching, topic_feed
+from kohort.spark.columns.record_positions import raw
+from kohort.spark.sources import topic_client, topic_feed
 from kohort.spark.sources.feed import Span
-from kohort.spark.sources.named import source
-from kohort.spark.sources.standing import Position, Settings, SourceError
+from kohort.spark.sources.log_position import Position, Settings, SourceError
+from kohort.spark.sources.registry import source
 from kohort.spark.sources.topic import TopicSource
 from kohort.testing import Broker
 
@@ -105,32 +105,32 @@ def test_leaders_that_moved_are_looked_up_again(broker, monkeypatch):
     spans = [one.span for one in live._feed.weigh(live.plan({}).ranges)]
     whole = sorted(rows_of(live, spans))
     looked_up = []
-    look_up = fetching.TopicClient._look_up
+    look_up = topic_client.TopicClient._look_up
 
     async def outdated(client):
         await look_up(client)
         if not looked_up:
             moved = dict(zip(client.leaders, list(client.leaders.values())[1:], strict=False))
             client.leaders.update(moved)
-            client.leaders[0] = fetching.Leader(Node(9, "127.0.0.1", 1), 0)
+            client.leaders[0] = topic_client.Leader(Node(9, "127.0.0.1", 1), 0)
         looked_up.append(1)
 
-    monkeypatch.setattr(fetching.TopicClient, "_look_up", outdated)
+    monkeypatch.setattr(topic_client.TopicClient, "_look_up", outdated)
 
     assert sorted(rows_of(live, spans)) == whole
     assert len(looked_up) > 1
 
 
 def test_a_leader_that_stays_away_is_an_error_that_says_for_how_long(broker, monkeypatch):
-    monkeypatch.setattr(fetching, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(topic_client, "PATIENCE_S", 0.3)
     live = cluster(broker)
-    look_up = fetching.TopicClient._look_up
+    look_up = topic_client.TopicClient._look_up
 
     async def without_leaders(client):
         await look_up(client)
         client.leaders.pop(1, None)
 
-    monkeypatch.setattr(fetching.TopicClient, "_look_up", without_leaders)
+    monkeypatch.setattr(topic_client.TopicClient, "_look_up", without_leaders)
 
     with pytest.raises(SourceError, match=r"partition 1 .* nobody leads it, for 0 seconds"):
         rows_of(live, [Span(1, 0, 5)])
@@ -211,14 +211,14 @@ def test_what_is_missing_is_said(broker):
 def test_a_topic_that_may_not_be_read_is_said(broker, monkeypatch):
     from kohort.errors import ErrorCode
 
-    real = fetching.Cluster.metadata
+    real = topic_client.Cluster.metadata
 
     async def refused(self, *arguments, **named):
         answer = await real(self, *arguments, **named)
         answer.topics[0].error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return answer
 
-    monkeypatch.setattr(fetching.Cluster, "metadata", refused)
+    monkeypatch.setattr(topic_client.Cluster, "metadata", refused)
 
     with pytest.raises(SourceError, match="may not be read: allow this client Describe and Read"):
         cluster(broker).plan({})

@@ -9,9 +9,9 @@ from tests.spark.sources.commits import create, produce
 from tests.spark.sources.proxy import Proxy
 from tests.spark.sources.test_topic import cluster, delete_before, small_pieces
 
-from kohort.spark.sources import fetching, topic_feed
+from kohort.spark.sources import topic_client, topic_feed
 from kohort.spark.sources.feed import Span
-from kohort.spark.sources.standing import SourceError
+from kohort.spark.sources.log_position import SourceError
 from kohort.spark.sources.topic import TopicSource
 from kohort.testing import Broker
 
@@ -45,9 +45,9 @@ def proxy(through, monkeypatch):
 def quickly(monkeypatch):
     """Patience ends soon."""
     for module, name, seconds in (
-        (fetching, "PATIENCE_S", 2.0),
+        (topic_client, "PATIENCE_S", 2.0),
         (topic_feed, "PATIENCE_S", 2.0),
-        (fetching, "_REQUEST_S", 0.8),
+        (topic_client, "_REQUEST_S", 0.8),
     ):
         monkeypatch.setattr(module, name, seconds)
 

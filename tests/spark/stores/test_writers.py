@@ -15,9 +15,9 @@ from tests.tables.published import write
 from kohort.spark.stores import lease, parquet
 from kohort.spark.stores.places import place_of
 from kohort.spark.streaming import MicroBatch
-from kohort.spark.tables.adding import Options
 from kohort.spark.tables.arrow_reader import GoneError, Tables
 from kohort.spark.tables.catalog import known_tables
+from kohort.spark.tables.ingest import Options
 from kohort.spark.tables.manifest import Gold, TablesError, load, load_or_none
 from kohort.spark.tables.writer import BusyError, Writer
 

@@ -12,11 +12,11 @@ from tests.tables.published import publish
 
 from kohort.spark.schemas import END_OFFSETS, GOLD, LAG_HISTORY, STATUS_HISTORY
 from kohort.spark.schemas.progress import LAG
-from kohort.spark.schemas.zones import ZONES
+from kohort.spark.schemas.rollup_tiers import ZONES
 from kohort.spark.stores.layout import ROWS
 from kohort.spark.tables.episodes import followed
+from kohort.spark.tables.lag_downsampling import of_moments, thinned
 from kohort.spark.tables.manifest import Increment
-from kohort.spark.tables.thinning import of_moments, thinned
 from kohort.spark.tables.writer import Writer
 
 NAMES = ("classic-life", "consumer-life", "steady", "crash", "lag", "transactions")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kohort.spark.sources.standing import Identity
+from kohort.spark.sources.log_position import Identity
 from kohort.spark.tables.cluster import cluster_of, name
 from kohort.spark.tables.manifest import Manifest, TablesError
 from kohort.spark.tables.writer import Writer

@@ -14,11 +14,11 @@ from tests.spark.measures import compute_only
 
 from kohort.spark import jobs
 from kohort.spark.gold import MEASURES
-from kohort.spark.gold.replayed import TABLES
+from kohort.spark.gold.history_replay import TABLES
 from kohort.spark.tables import histories
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.manifest import load
-from kohort.spark.tables.news import ALL, News, news
+from kohort.spark.tables.refresh_plan import ALL, News, news
 from kohort.spark.tables.small_parts import MOST_PARTS
 
 AS_OF = replay.AS_OF

@@ -21,11 +21,11 @@ from tests.spark.histories import compaction, replay
 import kohort.spark
 from kohort.spark import jobs
 from kohort.spark.columns.decode import decode
-from kohort.spark.columns.located import InColumns
+from kohort.spark.columns.record_positions import InColumns
 from kohort.spark.gold.lag import lag_at
 from kohort.spark.gold.moments import micros
 from kohort.spark.schemas import DECODED, END_OFFSETS
-from kohort.spark.tables import compute, progress, progress_run, reach
+from kohort.spark.tables import compute, log_progress, progress, progress_run
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.end_samples import append_samples
 from kohort.spark.tables.manifest import load
@@ -112,7 +112,7 @@ def standings(monkeypatch):
     found = []
 
     def spied(*args):
-        found.append(reach.standing(*args))
+        found.append(log_progress.standing(*args))
         return found[-1]
 
     monkeypatch.setattr(compute, "standing", spied)
@@ -204,7 +204,7 @@ def test_what_may_not_be_gone_on_with_begins_anew(spark, tmp_path, few, standing
             file.unlink()
         assert run().before is None
 
-    for owner in (progress, reach):
+    for owner in (progress, log_progress):
         monkeypatch.setattr(owner, "code", lambda: "of tomorrow")
     assert run().before is None
     assert run().before is not None

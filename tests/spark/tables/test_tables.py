@@ -15,16 +15,16 @@ import pytest
 pytest.importorskip("pyspark")
 
 from tests.spark.rows import golden, raw
-from tests.spark.tables.test_lag_news import progress
+from tests.spark.tables.test_sample_delta import progress
 
 import kohort.spark
 from kohort.spark.columns.decode import decode
-from kohort.spark.columns.located import InColumns
+from kohort.spark.columns.record_positions import InColumns
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS, RECORDS_TABLE, SILVER
-from kohort.spark.sources.standing import Identity, Note, Position
+from kohort.spark.sources.log_position import Identity, Note, Position
 from kohort.spark.stores import layout, parquet
 from kohort.spark.stores.layout import ROWS
-from kohort.spark.tables import increments, manifest, verifying
+from kohort.spark.tables import increments, manifest, verification
 from kohort.spark.tables.arrow_reader import Rows, Tables
 from kohort.spark.tables.end_samples import append_samples, merge_samples
 from kohort.spark.tables.manifest import Increment, Manifest, Part, TablesError, load
@@ -362,12 +362,12 @@ def test_samples_that_gold_knows_stay_apart_from_later_ones(tmp_path):
         for number in range(12, 30):
             append_samples(writer, samples(1, start=number))
         later = writer.manifest
-        of_then = verifying._of_then(later)
+        of_then = verification._of_then(later)
 
         writer.publish(later.with_(progress=None))
-        assert verifying._of_then(writer.manifest).end_offsets == writer.manifest.end_offsets
+        assert verification._of_then(writer.manifest).end_offsets == writer.manifest.end_offsets
         writer.publish(later.with_(progress=knows([], names)))
-        assert verifying._of_then(writer.manifest).end_offsets == ()
+        assert verification._of_then(writer.manifest).end_offsets == ()
 
         writer.publish(later)
         for number in range(30, 50):
@@ -376,7 +376,7 @@ def test_samples_that_gold_knows_stay_apart_from_later_ones(tmp_path):
         last = writer.manifest
     assert len(later.end_offsets) < 12
     assert len(last.end_offsets) < 25
-    for found in (of_then, verifying._of_then(last)):
+    for found in (of_then, verification._of_then(last)):
         assert sorted(ends(tmp_path, found)) == list(range(12))
     assert sorted(ends(tmp_path, last)) == list(range(50))
 

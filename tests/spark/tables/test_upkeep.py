@@ -16,9 +16,9 @@ from tests.spark.measures import compute_only
 
 from kohort.spark import jobs
 from kohort.spark.gold import MEASURES
-from kohort.spark.gold.replayed import TABLES
+from kohort.spark.gold.history_replay import TABLES
 from kohort.spark.sources.server_log import ServerLogError
-from kohort.spark.tables import verifying
+from kohort.spark.tables import verification
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.manifest import TablesError, load
 from kohort.spark.tables.writer import Writer
@@ -160,7 +160,7 @@ def test_there_is_nothing_to_rebuild_where_there_are_no_tables(spark, tmp_path):
 
 def test_what_is_well_is_said_so(spark, made):
     found = jobs.verify(made[0], spark=spark)
-    assert (found.findings, len(found.partitions)) == ((), verifying.SAMPLE)
+    assert (found.findings, len(found.partitions)) == ((), verification.SAMPLE)
 
 
 def a_file(copy, pattern):
@@ -251,7 +251,7 @@ def test_a_hole_that_no_note_tells_of_is_named(copy):
             name=one.name, ranges={partition: (end + 5, end + 9)}, counts={}, planned=True
         )
         writer.manifest = writer.manifest.with_(increments=(one, later))
-        found = [*verifying.holes(writer.manifest)]
+        found = [*verification.holes(writer.manifest)]
     (only,) = map(str, found)
     assert only.startswith(f"rows: expected offsets {end} to {end + 4} of partition {partition},")
 

@@ -25,8 +25,8 @@ from kohort.client.admin.views import (
 )
 from kohort.client.cluster import Cluster
 from kohort.client.lifetime import Client
-from kohort.client.places import ByPartition, Partition
 from kohort.client.settings import DEFAULT_SERVER, check_text, check_time, shown, taken
+from kohort.client.topic_partitions import ByPartition, Partition
 from kohort.terms import TopicPartition
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 
-from kohort.client.admin.rounds import Locate, settle
+from kohort.client.admin.request_rounds import Locate, settle
 from kohort.client.admin.views import GroupConfig, Outcomes
 from kohort.client.cluster import Cluster, Node
 from kohort.errors import ApiError, api_error

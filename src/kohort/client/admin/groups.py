@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from kohort.client.admin.listings import state_of
-from kohort.client.admin.rounds import failure, settle
+from kohort.client.admin.request_rounds import failure, settle
 from kohort.client.admin.views import (
     Assignment,
     Attachment,

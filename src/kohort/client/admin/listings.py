@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self, TypeAlias, TypeVar
 
-from kohort.client.admin.rounds import settle
+from kohort.client.admin.request_rounds import settle
 from kohort.client.admin.views import GroupListing, Listings
 from kohort.client.cluster import Cluster, Node, nodes_of, unanswered
 from kohort.client.connection import Need

@@ -8,11 +8,11 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kohort.client.admin.rounds import failure, settle
+from kohort.client.admin.request_rounds import failure, settle
 from kohort.client.admin.views import CommittedOffset, GroupOffsets, Outcomes
 from kohort.client.cluster import Cluster, Node, unanswered
 from kohort.client.connection import Connection, Need
-from kohort.client.places import places_of
+from kohort.client.topic_partitions import places_of
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
 from kohort.terms import TopicPartition
 from kohort.wire.messages.offset_fetch import (

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from kohort.client.admin.arguments import INT32_MAX
-from kohort.client.admin.rounds import Locate, settle
+from kohort.client.admin.request_rounds import Locate, settle
 from kohort.client.admin.views import (
     CreatedTopic,
     FoundOffset,
@@ -20,7 +20,7 @@ from kohort.client.admin.views import (
 )
 from kohort.client.cluster import Cluster, Node, nodes_of
 from kohort.client.connection import Need
-from kohort.client.places import ByPartition, by_place
+from kohort.client.topic_partitions import ByPartition, by_place
 from kohort.errors import ApiError, ErrorCode, api_error
 from kohort.terms import NO_TOPIC_ID, TopicPartition, millis_of
 from kohort.wire.messages.create_partitions import (

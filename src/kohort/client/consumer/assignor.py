@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from kohort.client.places import places_of
+from kohort.client.topic_partitions import places_of
 from kohort.terms import TopicPartition
 
 MOST_METADATA = 1 << 20  # bytes for one member; a broker takes as much as fits into a record

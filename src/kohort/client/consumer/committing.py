@@ -7,7 +7,7 @@ from kohort.client.admin.views import CommittedOffset
 from kohort.client.consumer.group_offsets import ToCommit
 from kohort.client.consumer.ownership import Ownership
 from kohort.client.fetching import Fetcher
-from kohort.client.places import ByPartition, by_place
+from kohort.client.topic_partitions import ByPartition, by_place
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import TopicPartition
 

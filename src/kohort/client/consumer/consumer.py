@@ -12,23 +12,30 @@ from kohort.client.admin.topics import When, list_offsets
 from kohort.client.admin.views import CommittedOffset, FoundOffset
 from kohort.client.cluster import Cluster
 from kohort.client.consumer.assignor import Assignor, offered
+from kohort.client.consumer.assignor_runner import Computing
 from kohort.client.consumer.committing import Offsets, check_offset, to_commit
-from kohort.client.consumer.computing import Computing
 from kohort.client.consumer.group import Group
 from kohort.client.consumer.group_metadata import GroupMetadata, group_metadata
 from kohort.client.consumer.group_offsets import GroupOffsets, Identity, ToCommit
-from kohort.client.consumer.handing import Handing
-from kohort.client.consumer.missing import Missing
+from kohort.client.consumer.in_flight_records import Handing
+from kohort.client.consumer.missing_topics import Missing
 from kohort.client.consumer.ownership import Ownership, RebalanceListener, check_listener
+from kohort.client.consumer.poller import Asker, Reading, asker
 from kohort.client.consumer.protocols import Subscribed
-from kohort.client.consumer.reading import Asker, Reading, asker
 from kohort.client.consumer.settings import ConsumerOptions, ConsumerSettings
 from kohort.client.environment import environment
 from kohort.client.fetching import AnyRecord, Fetcher, Place
 from kohort.client.lifetime import Client
 from kohort.client.metadata import Metadata
-from kohort.client.places import ByPartition, Partition, by_place, place_of, places_of, readable
 from kohort.client.settings import DEFAULT_SERVER, shown, taken
+from kohort.client.topic_partitions import (
+    ByPartition,
+    Partition,
+    by_place,
+    place_of,
+    places_of,
+    readable,
+)
 from kohort.errors import ApiError
 from kohort.terms import TopicPartition
 

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Collection
 
 from kohort.client.cluster import Cluster
-from kohort.client.consumer.computing import Computing
+from kohort.client.consumer.assignor_runner import Computing
 from kohort.client.consumer.group_offsets import NOBODY, Identity
 from kohort.client.consumer.member import Member
 from kohort.client.consumer.ownership import Ownership
@@ -18,7 +18,7 @@ from kohort.client.consumer.protocols import (
 )
 from kohort.client.consumer.settings import ConsumerSettings
 from kohort.client.environment import environment
-from kohort.client.members.pauses import Pauses
+from kohort.client.members.retry_backoff import Pauses
 from kohort.client.metadata import Metadata
 from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError
 

@@ -14,7 +14,6 @@ from kohort.client.cluster import Cluster, Node
 from kohort.client.consumer.assignor import AssignmentTold
 from kohort.client.consumer.group_offsets import Identity
 from kohort.client.consumer.protocols import ClassicProtocol, Events, GroupProtocol
-from kohort.client.members.asking import ELSEWHERE
 from kohort.client.members.events import (
     Assigned,
     Attached,
@@ -28,6 +27,7 @@ from kohort.client.members.events import (
     Revoked,
     TopicsWanted,
 )
+from kohort.client.members.request_state import ELSEWHERE
 from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, WireError
 from kohort.terms import MemberId, Millis, TopicId, TopicPartition
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from kohort.client.admin.views import CommittedOffset
 from kohort.client.consumer.group_offsets import GroupOffsets
-from kohort.client.consumer.handing import Handing
+from kohort.client.consumer.in_flight_records import Handing
 from kohort.client.consumer.settings import ConsumerSettings
 from kohort.client.fetching import Fetcher, Place
-from kohort.client.repeats import Repeats
+from kohort.client.log_deduplication import Repeats
 from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.terms import TopicId, TopicPartition
 

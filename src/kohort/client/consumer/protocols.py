@@ -21,9 +21,9 @@ from kohort.client.members.classic_membership import (
 from kohort.client.members.events import Event
 from kohort.client.members.heartbeat import Offer, Profile
 from kohort.client.members.membership import Membership
-from kohort.client.members.pauses import Pauses
+from kohort.client.members.retry_backoff import Pauses
 from kohort.client.metadata import Metadata
-from kohort.client.places import check_topic
+from kohort.client.topic_partitions import check_topic
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import GroupId, MemberId, Millis, TopicId, TopicPartition
 from kohort.wire.messages.join_group import JoinGroupRequest

@@ -12,13 +12,13 @@ from typing import Any
 from kohort.client.cluster import Cluster, Node
 from kohort.client.fetching.buffer import Buffer
 from kohort.client.fetching.decoding import RecordError
-from kohort.client.fetching.finding import PAUSE_S, Finding, out_of_range, tell_anew
+from kohort.client.fetching.partition_lookup import PAUSE_S, Finding, out_of_range, tell_anew
+from kohort.client.fetching.partition_state import Reset, Track
 from kohort.client.fetching.record import AnyRecord, Place
 from kohort.client.fetching.session import BROKEN, Session, Wanted, everything
 from kohort.client.fetching.settings import FetchSettings
-from kohort.client.fetching.track import Reset, Track
+from kohort.client.log_deduplication import Repeats
 from kohort.client.metadata import KnownTopic, Metadata
-from kohort.client.repeats import Repeats
 from kohort.errors import ApiError, ErrorCode, KohortError, api_error
 from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition
 from kohort.wire.messages.fetch import FetchRequest, FetchResponse, PartitionData

@@ -10,10 +10,10 @@ heard for as long as a session (`expire`): then others may have the partitions.
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
-from kohort.client.members.asking import ELSEWHERE, Asking
 from kohort.client.members.events import CoordinatorWanted, Event, HangUp, Left, Partition
-from kohort.client.members.holding import Holding
-from kohort.client.members.pauses import Pauses
+from kohort.client.members.owned_partitions import Holding
+from kohort.client.members.request_state import ELSEWHERE, Asking
+from kohort.client.members.retry_backoff import Pauses
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import GroupId, MemberId, Millis
 

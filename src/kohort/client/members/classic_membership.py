@@ -28,7 +28,6 @@ from typing import Any, NamedTuple
 
 from kohort.assignors import AssignorError
 from kohort.client.members.any_membership import AnyMembership
-from kohort.client.members.asking import AT_ONCE, ELSEWHERE, Asked
 from kohort.client.members.classic_assigning import (
     PROTOCOLS,
     assign,
@@ -45,7 +44,8 @@ from kohort.client.members.events import (
     HangUp,
     TopicsWanted,
 )
-from kohort.client.members.pauses import Pauses
+from kohort.client.members.request_state import AT_ONCE, ELSEWHERE, Asked
+from kohort.client.members.retry_backoff import Pauses
 from kohort.errors import ApiError, ErrorCode, WireError, api_error
 from kohort.records.consumer_protocol import ConsumerProtocolSubscription, encode
 from kohort.terms import GroupId, MemberId, Millis, PartitionIndex, TopicPartition

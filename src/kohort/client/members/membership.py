@@ -37,7 +37,6 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kohort.client.members.any_membership import AnyMembership
-from kohort.client.members.asking import AT_ONCE, ELSEWHERE, Asked
 from kohort.client.members.events import (
     Attached,
     ComputeWanted,
@@ -57,7 +56,8 @@ from kohort.client.members.heartbeat import (
     farewell,
     request_of,
 )
-from kohort.client.members.pauses import Pauses
+from kohort.client.members.request_state import AT_ONCE, ELSEWHERE, Asked
+from kohort.client.members.retry_backoff import Pauses
 from kohort.errors import ApiError, ErrorCode, api_error
 from kohort.terms import GroupId, MemberId, Millis
 from kohort.wire.messages.consumer_group_heartbeat import (

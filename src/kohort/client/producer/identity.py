@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from kohort.client.cluster import Cluster
 from kohort.client.connection import Connection
+from kohort.client.log_deduplication import Repeats
+from kohort.client.producing.accumulator import Queue
 from kohort.client.producing.batch import ProducerId
-from kohort.client.producing.queue import Queue
-from kohort.client.repeats import Repeats
 from kohort.client.settings import INT32_MAX
 from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, api_error
 from kohort.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

@@ -13,16 +13,16 @@ from kohort.client.consumer import GroupMetadata
 from kohort.client.environment import environment
 from kohort.client.lifetime import Client
 from kohort.client.metadata import KnownTopic, Metadata
-from kohort.client.places import ByPartition, by_place
-from kohort.client.producer.coordinating import Coordinating
 from kohort.client.producer.identity import ask_for_identity
 from kohort.client.producer.sender import Delivered, Sender, pauses
 from kohort.client.producer.settings import CODECS, ProducerOptions, ProducerSettings
+from kohort.client.producer.transaction_client import Coordinating
+from kohort.client.producing.accumulator import Limits, Queue
 from kohort.client.producing.errors import DeliveryError
 from kohort.client.producing.partitioning import Sticky, partition_of
-from kohort.client.producing.queue import Limits, Queue
 from kohort.client.producing.transactions import UNFINISHED
 from kohort.client.settings import DEFAULT_SERVER, taken
+from kohort.client.topic_partitions import ByPartition, by_place
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import PartitionIndex
 from kohort.wire.batch import HEADER_SIZE, RECORD_SIZE

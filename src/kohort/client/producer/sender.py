@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 from kohort.client.cluster import Backoff, Cluster, Node
 from kohort.client.connection import ConnectionFailedError, Need, RequestTimeoutError
 from kohort.client.environment import environment
+from kohort.client.log_deduplication import Repeats
 from kohort.client.metadata import KnownTopic, Metadata
-from kohort.client.producer.patience import Patience
-from kohort.client.producer.room import Room
+from kohort.client.producer.buffer_memory import Room
 from kohort.client.producer.settings import ProducerSettings
+from kohort.client.producer.stall_warnings import Patience
+from kohort.client.producing.accumulator import UNKNOWN, Outcome, Queue
 from kohort.client.producing.batch import Batch
+from kohort.client.producing.error_actions import Verdict, is_elsewhere
 from kohort.client.producing.errors import DeliveryError
-from kohort.client.producing.queue import UNKNOWN, Outcome, Queue
-from kohort.client.producing.verdicts import Verdict, is_elsewhere
-from kohort.client.repeats import Repeats
 from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, api_error
 from kohort.figures import counted
 from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition, uuid_text

@@ -11,7 +11,7 @@ from kohort.coordinator.consumer import expressions, fencing, progress, static, 
 from kohort.coordinator.consumer.client_side import offers, selection
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import AWAY, JOINING, Member, in_order
-from kohort.coordinator.consumer.quiet import quiet_answer, quiet_member
+from kohort.coordinator.consumer.no_op_heartbeats import quiet_answer, quiet_member
 from kohort.coordinator.consumer.reconcile import Owned
 from kohort.coordinator.consumer.requests import check
 from kohort.coordinator.effects import Call, Client, Effects, Reply

@@ -10,7 +10,7 @@ from typing import Any
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import ALTER, CLUSTER, CLUSTER_NAME, DESCRIBE, Operation, check
-from kohort.server.apis.judging import change_topics
+from kohort.server.apis.topic_changes import change_topics
 from kohort.server.catalog import Acl, Draft
 from kohort.server.node import Node
 from kohort.terms import Millis

@@ -30,19 +30,19 @@ from kohort.coordinator.group_settings import AlterGroupSettings, GroupSettings,
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import ALTER_CONFIGS
 from kohort.server.apis import group_configs
-from kohort.server.apis.judging import change_in_parts
 from kohort.server.apis.resources import (
     Resource,
     check_resource,
     refused_resource,
     topic_value,
 )
+from kohort.server.apis.topic_changes import change_in_parts
 from kohort.server.catalog import Draft, Topic, check_topic_name
 from kohort.server.node import Node
-from kohort.server.pace import Pace, slices
 from kohort.server.piecewise import answer_in_pieces
+from kohort.server.reply_tokens import Gather, Then, Token, one_after_the_other
+from kohort.server.step_budget import Pace, slices
 from kohort.server.steps import Steps
-from kohort.server.tokens import Gather, Then, Token, one_after_the_other
 from kohort.terms import NO_TOPIC_ID, GroupId, Millis
 from kohort.wire.messages import alter_configs as replacing
 from kohort.wire.messages.incremental_alter_configs import (

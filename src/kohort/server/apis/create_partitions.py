@@ -7,7 +7,7 @@ from itertools import starmap
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import ALTER, TOPIC, check
-from kohort.server.apis.judging import (
+from kohort.server.apis.topic_changes import (
     change_in_parts,
     check_room,
     check_time,

@@ -8,7 +8,7 @@ from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode, StorageError
 from kohort.server.access import DESCRIBE_CONFIGS, TOPIC, check_create
 from kohort.server.apis.describe_configs import created_configs
-from kohort.server.apis.judging import (
+from kohort.server.apis.topic_changes import (
     change_in_parts,
     check_room,
     check_time,

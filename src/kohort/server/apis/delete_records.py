@@ -7,8 +7,8 @@ from kohort.server.apis.leaders import led_partition, topic_named
 from kohort.server.catalog import Topic
 from kohort.server.log_starts import StartMove
 from kohort.server.node import Node
-from kohort.server.pace import Pace
 from kohort.server.partitions import Partition
+from kohort.server.step_budget import Pace
 from kohort.server.steps import Steps
 from kohort.terms import Millis
 from kohort.wire.messages.delete_records import (

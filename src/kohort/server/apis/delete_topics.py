@@ -15,7 +15,7 @@ from kohort.server.access import (
     check,
     everyone_may,
 )
-from kohort.server.apis.judging import change_topics, check_once, check_time
+from kohort.server.apis.topic_changes import change_topics, check_once, check_time
 from kohort.server.catalog import Draft, Topic
 from kohort.server.node import Node
 from kohort.terms import NO_TOPIC_ID, Millis, TopicId

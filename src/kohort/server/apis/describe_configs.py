@@ -33,10 +33,10 @@ from kohort.server.apis.resources import (
 )
 from kohort.server.catalog import Topic, check_topic_name
 from kohort.server.node import Node
-from kohort.server.pace import Pace
 from kohort.server.piecewise import PiecewiseAnswer
+from kohort.server.reply_tokens import Gather, Token, one_after_the_other
+from kohort.server.step_budget import Pace
 from kohort.server.steps import Steps, has_gone
-from kohort.server.tokens import Gather, Token, one_after_the_other
 from kohort.terms import GroupId, Millis
 from kohort.wire.messages.create_topics import CreatableTopicConfigs
 from kohort.wire.messages.describe_configs import (

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from kohort.coordinator.effects import Call
 from kohort.server.access import CLUSTER, CLUSTER_NAME, DESCRIBE, check
 from kohort.server.node import Node
-from kohort.server.pace import Pace
+from kohort.server.step_budget import Pace
 from kohort.server.steps import Steps
 from kohort.terms import Millis
 from kohort.wire.messages.describe_log_dirs import (

@@ -10,12 +10,12 @@ from kohort.coordinator.effects import Call
 from kohort.errors import ApiError
 from kohort.server.access import READ
 from kohort.server.apis.leaders import led_partition, topic_named
+from kohort.server.log_reads import STEP_BATCHES
 from kohort.server.node import Node
-from kohort.server.pace import STEP_ELEMENTS, Pace
+from kohort.server.pending_reads import UnreadError
 from kohort.server.piecewise import PiecewiseAnswer
-from kohort.server.reading import STEP_BATCHES
+from kohort.server.step_budget import STEP_ELEMENTS, Pace
 from kohort.server.steps import Steps
-from kohort.server.unread import UnreadError
 from kohort.terms import Millis
 from kohort.wire.codec import piecewise_encoder
 from kohort.wire.messages.describe_producers import (

@@ -13,9 +13,9 @@ from typing import Any
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
 from kohort.runtime.driver import Condition
-from kohort.server.hosted import Driver, TransactionDriver
+from kohort.server.coordinator_partitions import Driver, TransactionDriver
 from kohort.server.node import Node
-from kohort.server.tokens import Gather
+from kohort.server.reply_tokens import Gather
 
 
 def ask_every_shard(

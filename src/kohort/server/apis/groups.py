@@ -23,13 +23,13 @@ from kohort.server.access import (
     operations,
 )
 from kohort.server.apis.every_shard import ask_every_shard
-from kohort.server.hosted import Driver
+from kohort.server.coordinator_partitions import Driver
 from kohort.server.node import Node
-from kohort.server.pace import slices_of_names
 from kohort.server.piecewise import PiecewiseAnswer
+from kohort.server.reply_tokens import Gather, Mapped, Token, one_after_the_other
 from kohort.server.scheduler import never
+from kohort.server.step_budget import slices_of_names
 from kohort.server.steps import has_gone
-from kohort.server.tokens import Gather, Mapped, Token, one_after_the_other
 from kohort.terms import GroupId
 from kohort.wire.messages import consumer_group_describe as consumer_wire
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest

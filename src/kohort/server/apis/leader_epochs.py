@@ -8,8 +8,8 @@ from kohort.server.access import DESCRIBE
 from kohort.server.apis.leaders import check_leader_epoch, led_partition, topic_named
 from kohort.server.catalog import Topic
 from kohort.server.node import Node
-from kohort.server.pace import Pace
 from kohort.server.piecewise import PiecewiseAnswer
+from kohort.server.step_budget import Pace
 from kohort.server.steps import Steps
 from kohort.terms import Millis
 from kohort.wire.messages.offset_for_leader_epoch import (

@@ -6,7 +6,7 @@ from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import TOPIC, Operation, refusal
 from kohort.server.catalog import Topic
-from kohort.server.hosted import HOSTED
+from kohort.server.coordinator_partitions import HOSTED
 from kohort.server.node import Node
 from kohort.server.partitions import Partition
 from kohort.server.placement import NOBODY, Endpoint

@@ -12,8 +12,8 @@ from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import DESCRIBE
 from kohort.server.apis.leaders import check_leader_epoch, led_partition, topic_named
 from kohort.server.catalog import Topic
+from kohort.server.log_reads import FileHeaders
 from kohort.server.node import Node
-from kohort.server.pace import STEP_ELEMENTS, Pace
 from kohort.server.partitions import (
     AT_HAND,
     EARLIEST_LOCAL,
@@ -23,11 +23,11 @@ from kohort.server.partitions import (
     READ_COMMITTED,
     READ_UNCOMMITTED,
 )
+from kohort.server.pending_reads import AT_ONCE_BATCHES, Unread
 from kohort.server.piecewise import PiecewiseAnswer
-from kohort.server.reading import FileHeaders
+from kohort.server.reply_tokens import Then
+from kohort.server.step_budget import STEP_ELEMENTS, Pace
 from kohort.server.steps import Steps, go_on_in_steps
-from kohort.server.tokens import Then
-from kohort.server.unread import AT_ONCE_BATCHES, Unread
 from kohort.terms import Millis
 from kohort.wire.messages.list_offsets import (
     ListOffsetsPartition,

@@ -7,7 +7,7 @@ from kohort.errors import ErrorCode
 from kohort.server.access import DELETE, READ
 from kohort.server.apis.named_topics import put_back, take_refused, why_not
 from kohort.server.node import Node
-from kohort.server.tokens import Mapped
+from kohort.server.reply_tokens import Mapped
 from kohort.terms import GroupId
 from kohort.wire.messages import offset_delete as delete_wire
 from kohort.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse

@@ -10,11 +10,11 @@ from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import DESCRIBE, TOPIC, everyone_may
 from kohort.server.apis.named_topics import TOPIC_IDS_FROM, name_topics
-from kohort.server.hosted import Driver
+from kohort.server.coordinator_partitions import Driver
 from kohort.server.node import Node
-from kohort.server.pace import Pace
+from kohort.server.reply_tokens import Gather, Mapped, Token, one_after_the_other
+from kohort.server.step_budget import Pace
 from kohort.server.steps import Steps, go_on_in_steps, has_gone
-from kohort.server.tokens import Gather, Mapped, Token, one_after_the_other
 from kohort.terms import NO_TOPIC_ID, GroupId
 from kohort.wire.messages import offset_fetch as fetch_wire
 from kohort.wire.messages.offset_fetch import (

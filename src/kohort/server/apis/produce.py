@@ -9,17 +9,17 @@ from contextlib import suppress
 
 from kohort.coordinator.effects import Call, Producer
 from kohort.errors import ApiError, ErrorCode, WireError
-from kohort.server import incoming
+from kohort.server import batch_validation
 from kohort.server.access import TRANSACTIONAL_ID, WRITE, check, refusal
 from kohort.server.apis.leaders import led_partition, topic_named, whereabouts
+from kohort.server.batch_validation import RefusedRecords
 from kohort.server.catalog import Topic
-from kohort.server.incoming import RefusedRecords
 from kohort.server.node import Node
-from kohort.server.pace import STEP_ELEMENTS, Pace
 from kohort.server.partitions import Partition
+from kohort.server.pending_reads import UnreadError
+from kohort.server.reply_tokens import Then
+from kohort.server.step_budget import STEP_ELEMENTS, Pace
 from kohort.server.steps import Steps, go_on_in_steps
-from kohort.server.tokens import Then
-from kohort.server.unread import UnreadError
 from kohort.terms import Millis, TopicId, TopicPartition
 from kohort.transactions.messages import Enrol, Enrolled
 from kohort.transactions.transaction import EPOCHS_IN_RESPONSE
@@ -113,8 +113,8 @@ def _enrolment(node: Node, call: Call[ProduceRequest]) -> tuple[Enrol | None, in
         count += 1
         for data in wanted.partition_data:
             count += 1
-            incoming.check_readable(data.records)  # before anything is written
-            producer = incoming.producer_in_transaction(data.records)
+            batch_validation.check_readable(data.records)  # before anything is written
+            producer = batch_validation.producer_in_transaction(data.records)
             if producer is not None:
                 producers[producer] = None
                 with suppress(ApiError):  # the end writes a marker where this client may not write
@@ -254,7 +254,7 @@ class _Writing:
         """Raises ApiError, or UnreadError."""
         node = self._node
         partition, batch = _writable(node, self._call, topic, data)
-        transactional = incoming.producer_in_transaction(batch) is not None
+        transactional = batch_validation.producer_in_transaction(batch) is not None
         if transactional:
             _check_let_in(partition, self._verdict, batch, now)
         begins = transactional and self._call.version >= _ENROLS_SINCE
@@ -352,7 +352,7 @@ def _writable(
             ErrorCode.INVALID_TOPIC_EXCEPTION,
             f"topic {partition.topic.name} is internal and takes no records from clients",
         )
-    batch = incoming.one_batch(data.records, call.version)
+    batch = batch_validation.one_batch(data.records, call.version)
     acks = call.request.acks
     if acks not in (-1, 0, 1):
         raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {acks}, expected -1, 0 or 1")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import ALTER, CLUSTER, CLUSTER_NAME, DESCRIBE, check
-from kohort.server.apis.judging import change_topics
+from kohort.server.apis.topic_changes import change_topics
 from kohort.server.catalog import Draft
 from kohort.server.node import Node
 from kohort.server.scram import ScramCredential, check_user, credential

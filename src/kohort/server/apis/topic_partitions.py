@@ -8,8 +8,8 @@ from kohort.server.access import DESCRIBE, TOPIC, check, operations
 from kohort.server.apis.leaders import state_of
 from kohort.server.catalog import Topic, check_topic_name
 from kohort.server.node import Node
-from kohort.server.pace import Pace
 from kohort.server.piecewise import PiecewiseAnswer
+from kohort.server.step_budget import Pace
 from kohort.server.steps import Steps
 from kohort.terms import NO_TOPIC_ID, Millis
 from kohort.wire.messages.describe_topic_partitions import (

@@ -23,10 +23,10 @@ from kohort.server.access import (
 )
 from kohort.server.apis.every_shard import ask_every_shard
 from kohort.server.catalog import OFFSETS_TOPIC
-from kohort.server.hosted import TransactionDriver
+from kohort.server.coordinator_partitions import TransactionDriver
 from kohort.server.node import Node
-from kohort.server.pace import slices
-from kohort.server.tokens import Gather, Mapped, Token, one_after_the_other
+from kohort.server.reply_tokens import Gather, Mapped, Token, one_after_the_other
+from kohort.server.step_budget import slices
 from kohort.terms import GroupId, TopicPartition
 from kohort.transactions.messages import Enrol, Enrolled
 from kohort.transactions.queries import matching

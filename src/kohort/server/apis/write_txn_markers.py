@@ -12,12 +12,12 @@ from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import ALTER, CLUSTER, CLUSTER_ACTION, CLUSTER_NAME, refusal
 from kohort.server.apis.leaders import led_partition
 from kohort.server.catalog import OFFSETS_TOPIC
+from kohort.server.marker_sender import ANYTHING
 from kohort.server.node import Node
-from kohort.server.outbox import ANYTHING
-from kohort.server.pace import STEP_ELEMENTS, Pace, slices
 from kohort.server.piecewise import answer_in_pieces
+from kohort.server.reply_tokens import Gather, Mapped, Then, Token, one_after_the_other
+from kohort.server.step_budget import STEP_ELEMENTS, Pace, slices
 from kohort.server.steps import Steps
-from kohort.server.tokens import Gather, Mapped, Then, Token, one_after_the_other
 from kohort.terms import Millis, PartitionIndex
 from kohort.wire.messages import write_txn_markers as wire
 from kohort.wire.messages.write_txn_markers import (

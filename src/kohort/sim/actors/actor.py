@@ -10,9 +10,9 @@ from random import Random
 from typing import Any, ClassVar
 
 from kohort.errors import ErrorCode
-from kohort.sim.caller import Caller
+from kohort.sim.actor_context import Stage
 from kohort.sim.facts import Fact
-from kohort.sim.stage import Stage
+from kohort.sim.network_client import Caller
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
 
 COORDINATOR_MOVED = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})

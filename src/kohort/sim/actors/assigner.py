@@ -7,8 +7,8 @@ none of that may be taken. The metadata of each part names the epoch that it was
 from typing import Any, ClassVar
 
 from kohort.errors import ErrorCode
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.raw_consumer import RawConsumer
-from kohort.sim.stage import Stage
 from kohort.wire.messages.consumer_group_heartbeat import (
     ClientAssignor,
     ConsumerGroupHeartbeatRequest,

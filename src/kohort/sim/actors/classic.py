@@ -9,6 +9,7 @@ from kohort.records.consumer_protocol import (
     ConsumerProtocolSubscription,
     TopicPartition,
 )
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.topics import topics_of
 from kohort.sim.facts import (
@@ -22,7 +23,6 @@ from kohort.sim.facts import (
 from kohort.sim.lasting_facts import (
     Departed,
 )
-from kohort.sim.stage import Stage
 from kohort.wire.messages.heartbeat import HeartbeatRequest
 from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kohort.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity

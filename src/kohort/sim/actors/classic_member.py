@@ -10,12 +10,12 @@ from kohort.client.members.classic_membership import (
     ClassicMembership,
     ClassicProfile,
 )
-from kohort.client.members.pauses import Pauses
+from kohort.client.members.retry_backoff import Pauses
 from kohort.errors import ErrorCode
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.member import REBALANCE_MS, Member
 from kohort.sim.actors.topics import topics_of
 from kohort.sim.facts import Place
-from kohort.sim.stage import Stage
 from kohort.terms import GroupId
 from kohort.wire.messages.heartbeat import HeartbeatRequest
 

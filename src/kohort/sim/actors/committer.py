@@ -2,9 +2,9 @@
 
 from typing import ClassVar
 
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.actor import Actor
 from kohort.sim.facts import CommitLost, CommitRead, CommitsDeleted, CommitSent
-from kohort.sim.stage import Stage
 from kohort.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,

@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 from kohort import expressions
 from kohort.client.members.heartbeat import Profile
 from kohort.client.members.membership import Membership
-from kohort.client.members.pauses import Pauses
+from kohort.client.members.retry_backoff import Pauses
 from kohort.errors import ErrorCode
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.member import REBALANCE_MS, Member
 from kohort.sim.facts import Place
-from kohort.sim.stage import Stage
 from kohort.terms import GroupId, MemberId
 
 GROUPS = 2

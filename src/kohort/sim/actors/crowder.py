@@ -4,9 +4,9 @@ a log of its own off, record by record, and asks about all topics in between.
 
 from typing import Any, ClassVar
 
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.topics import topics_of
-from kohort.sim.stage import Stage
 from kohort.wire import batch as batches
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kohort.wire.messages.delete_records import (

@@ -5,9 +5,9 @@ What the broker holds for such a client is bounded: it handles no more of its re
 
 from typing import ClassVar
 
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.raw_lines import RawLines
 from kohort.sim.actors.topics import TopicKnown, topics_of
-from kohort.sim.stage import Stage
 from kohort.wire import batch as batches
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic

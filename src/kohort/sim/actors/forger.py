@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import google_crc32c
 
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.topics import topics_of
 from kohort.sim.facts import (
@@ -21,7 +22,6 @@ from kohort.sim.lasting_facts import (
     EndSeen,
     ForgedAnswered,
 )
-from kohort.sim.stage import Stage
 from kohort.wire import batch as batches
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kohort.wire.messages.list_offsets import (

@@ -2,9 +2,9 @@
 
 from typing import ClassVar
 
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.remover import Remover
 from kohort.sim.facts import CommitsDeleted
-from kohort.sim.stage import Stage
 
 
 class Forgetter(Remover):

@@ -7,6 +7,7 @@ away what a later record replaces, and nothing of a transaction that is open.
 from typing import ClassVar
 
 from kohort.errors import ErrorCode
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.reading import fetch
 from kohort.sim.actors.topics import topics_of
 from kohort.sim.actors.worker import Worker
@@ -21,7 +22,6 @@ from kohort.sim.lasting_facts import (
     CompactedRead,
     HeldRead,
 )
-from kohort.sim.stage import Stage
 from kohort.wire import batch as batches
 from kohort.wire.messages.create_topics import (
     CreatableTopic,

@@ -7,6 +7,7 @@ It lives in runs where offsets.retention.minutes is short and nobody sets the cl
 from typing import ClassVar
 
 from kohort.errors import ErrorCode
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.reading import fetch
 from kohort.sim.actors.topics import TopicKnown, topics_of
@@ -14,7 +15,6 @@ from kohort.sim.codes import CREATED
 from kohort.sim.lasting_facts import (
     LifetimeSeen,
 )
-from kohort.sim.stage import Stage
 from kohort.wire import batch as batches
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kohort.wire.messages.create_topics import (

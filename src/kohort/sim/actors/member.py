@@ -19,9 +19,9 @@ from kohort.client.members.events import (
     TopicsWanted,
 )
 from kohort.errors import ErrorCode
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.actor import Actor
 from kohort.sim.facts import Accepted, Believes, Expelled, Joined, Left, MemberAtEnd, Named, Place
-from kohort.sim.stage import Stage
 from kohort.terms import Millis
 
 PATIENCE_MS = 4000

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 from kohort.client.members.heartbeat import Profile
 from kohort.client.members.membership import Membership
-from kohort.client.members.pauses import Pauses
+from kohort.client.members.retry_backoff import Pauses
 from kohort.errors import ErrorCode
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.classic_member import EAGER, GROUPS, TOPIC, ClassicMember
 from kohort.sim.actors.member import PATIENCE_MS, REBALANCE_MS
 from kohort.sim.facts import (
@@ -19,7 +20,6 @@ from kohort.sim.facts import (
     MemberLooked,
     Place,
 )
-from kohort.sim.stage import Stage
 from kohort.terms import GroupId, MemberId
 from kohort.wire.messages.heartbeat import HeartbeatRequest
 from kohort.wire.messages.offset_commit import (

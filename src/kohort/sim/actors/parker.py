@@ -5,9 +5,9 @@ A request that waits holds the room that it takes, until it is answered or its c
 
 from typing import ClassVar
 
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.raw_lines import RawLines
 from kohort.sim.actors.topics import topics_of
-from kohort.sim.stage import Stage
 from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kohort.wire.messages.metadata import MetadataRequest

@@ -5,10 +5,10 @@ send anything again does not wait for an answer before the next batch, either.
 from typing import Any, ClassVar
 
 from kohort.errors import ErrorCode
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.topics import TopicKnown, topics_of
 from kohort.sim.facts import Place, ProducerIdGiven, RecordKept, RecordSent
-from kohort.sim.stage import Stage
 from kohort.wire import batch as batches
 from kohort.wire.messages.init_producer_id import InitProducerIdRequest
 from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData

@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 from kohort.errors import ErrorCode
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.actor import Actor
 from kohort.sim.facts import (
     Accepted,
@@ -17,7 +18,6 @@ from kohort.sim.facts import (
 from kohort.sim.lasting_facts import (
     Departed,
 )
-from kohort.sim.stage import Stage
 from kohort.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     TopicPartitions,

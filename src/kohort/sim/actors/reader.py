@@ -3,11 +3,11 @@
 from typing import ClassVar
 
 from kohort.errors import ErrorCode
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.reading import fetch
 from kohort.sim.actors.topics import Browsing
 from kohort.sim.facts import Place, RecordRead
-from kohort.sim.stage import Stage
 
 
 class Reader(Actor):

@@ -2,9 +2,9 @@
 
 from typing import ClassVar
 
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.committer import TOPIC, Committer
 from kohort.sim.facts import CommitsDeleted
-from kohort.sim.stage import Stage
 from kohort.wire.messages.delete_groups import DeleteGroupsRequest
 from kohort.wire.messages.offset_delete import (
     OffsetDeleteRequest,

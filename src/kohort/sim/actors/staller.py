@@ -6,9 +6,9 @@ Beside it others have requests that need some of that room (`LargeBystander`).
 
 from typing import ClassVar
 
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.bystander import Bystander
 from kohort.sim.actors.raw_lines import RawLines
-from kohort.sim.stage import Stage
 from kohort.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 ANNOUNCED_BYTES = (5000, 60_000, 1 << 20, 7 << 20)

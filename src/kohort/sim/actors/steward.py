@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar
 
 from kohort.errors import ErrorCode
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.topics import topics_of
 from kohort.sim.codes import CREATED
@@ -15,7 +16,6 @@ from kohort.sim.lasting_facts import (
     ChangeRefused,
     StateRead,
 )
-from kohort.sim.stage import Stage
 from kohort.wire import batch as batches
 from kohort.wire.messages import alter_configs
 from kohort.wire.messages.alter_user_scram_credentials import (

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from kohort.errors import ErrorCode
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.actor import GROUP, TRANSACTION, Actor
 from kohort.sim.actors.topics import TopicKnown
 from kohort.sim.facts import (
@@ -21,7 +22,6 @@ from kohort.sim.facts import (
     RecordSent,
     SentInTransaction,
 )
-from kohort.sim.stage import Stage
 from kohort.wire import batch as batches
 from kohort.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kohort.wire.messages.add_partitions_to_txn import (

@@ -7,10 +7,10 @@ others are set to anything that is allowed.
 from typing import ClassVar
 
 from kohort.errors import ErrorCode
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.actor import Actor
 from kohort.sim.draw import SESSIONS_MS
 from kohort.sim.facts import SettingLost, SettingRead, SettingSent
-from kohort.sim.stage import Stage
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kohort.wire.messages.incremental_alter_configs import (

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
 from kohort.errors import ErrorCode
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.topics import TopicKnown, topics_of
 from kohort.sim.actors.transactional import FIRST, SECOND, TransactionalProducer
 from kohort.sim.facts import (
@@ -17,7 +18,6 @@ from kohort.sim.facts import (
     TransactionEnded,
     TransactionEnding,
 )
-from kohort.sim.stage import Stage
 from kohort.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,

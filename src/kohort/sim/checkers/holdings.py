@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from kohort.server.broker import Broker
 from kohort.server.connection import PENDING_ANSWERS_MAX, Connection, Slot
-from kohort.server.intake import FRAME_BYTES, WAITING_BYTES_MAX
+from kohort.server.request_buffer import FRAME_BYTES, WAITING_BYTES_MAX
 from kohort.sim.checkers.checker import Checker
 from kohort.sim.network import HIGH_WATER_BYTES
 

@@ -1,27 +1,27 @@
 """Every checker that listens to facts."""
 
+from kohort.sim.checkers.at_least_once import Processed
+from kohort.sim.checkers.availability import Served
 from kohort.sim.checkers.checker import Checker
 from kohort.sim.checkers.commits import Commits
-from kohort.sim.checkers.compacted import Compacted
+from kohort.sim.checkers.compaction import Compacted
+from kohort.sim.checkers.consumption import HandedOut
 from kohort.sim.checkers.convergence import Convergence
-from kohort.sim.checkers.copied import Copied
 from kohort.sim.checkers.deletion import Deletion
-from kohort.sim.checkers.delivered import Deliveries
-from kohort.sim.checkers.departed import DepartedMembers
+from kohort.sim.checkers.delivery import Deliveries
+from kohort.sim.checkers.departed_members import DepartedMembers
 from kohort.sim.checkers.epochs import Epochs
+from kohort.sim.checkers.exactly_once import Copied
 from kohort.sim.checkers.fenced_producers import FencedProducers
 from kohort.sim.checkers.fencing import Fencing
-from kohort.sim.checkers.forged import Forged
-from kohort.sim.checkers.handed import HandedOut
+from kohort.sim.checkers.forged_batches import Forged
 from kohort.sim.checkers.instances import Instances
 from kohort.sim.checkers.lifetimes import Lifetimes
-from kohort.sim.checkers.migrated import Migrated
+from kohort.sim.checkers.migration import Migrated
 from kohort.sim.checkers.owners import Owners
-from kohort.sim.checkers.processed import Processed
 from kohort.sim.checkers.producer_ids import ProducerIds
 from kohort.sim.checkers.records import Records
-from kohort.sim.checkers.refused import Refused
-from kohort.sim.checkers.served import Served
+from kohort.sim.checkers.refusals import Refused
 from kohort.sim.checkers.settings import Settings
 from kohort.sim.checkers.transactions import Transactions
 

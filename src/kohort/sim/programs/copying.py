@@ -9,10 +9,10 @@ from kohort.client.fetching import AnyRecord
 from kohort.client.producer import Producer
 from kohort.client.producing.errors import TransactionError
 from kohort.errors import ApiError, KohortError
+from kohort.sim.actor_context import Stage
 from kohort.sim.programs.facts import CopyGroup
 from kohort.sim.programs.operating import Operator
 from kohort.sim.programs.topics import COPIES, FEED
-from kohort.sim.stage import Stage
 from kohort.terms import TopicPartition
 
 logger = logging.getLogger(__name__)

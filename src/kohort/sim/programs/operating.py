@@ -3,13 +3,13 @@
 import math
 from typing import ClassVar
 
+from kohort.sim.actor_context import Stage
 from kohort.sim.actors.actor import Actor
 from kohort.sim.codes import CREATED
 from kohort.sim.process import HOST, PORT
 from kohort.sim.programs.facts import ClientGone, GroupAt, Part
 from kohort.sim.programs.program import Program
 from kohort.sim.programs.topics import TOPICS
-from kohort.sim.stage import Stage
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kohort.wire.messages.offset_fetch import (
     OffsetFetchRequest,

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from kohort.client.environment import ENVIRONMENT, Environment
+from kohort.sim.actor_context import Stage
 from kohort.sim.events import EPOCH_SECONDS, MICROS, VirtualLoop
 from kohort.sim.network import Address, Network
 from kohort.sim.programs.transport import open_connection
-from kohort.sim.stage import Stage
 
 THREAD_S = 0.01  # how long a thread works
 

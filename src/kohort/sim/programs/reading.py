@@ -10,6 +10,7 @@ from kohort.client.admin.views import CommittedOffset
 from kohort.client.consumer import Consumer, GroupMetadata, RebalanceListener
 from kohort.client.fetching import AnyRecord
 from kohort.errors import ApiError, ErrorCode, KohortError
+from kohort.sim.actor_context import Stage
 from kohort.sim.programs.facts import (
     Assigned,
     AtRest,
@@ -23,7 +24,6 @@ from kohort.sim.programs.facts import (
 )
 from kohort.sim.programs.operating import Operator
 from kohort.sim.programs.topics import FEED, SIDE, TOPICS
-from kohort.sim.stage import Stage
 from kohort.terms import TopicPartition
 
 logger = logging.getLogger(__name__)

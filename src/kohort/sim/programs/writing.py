@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 from kohort.client.producer import Producer
 from kohort.client.producing.errors import DeliveryError, TransactionError
 from kohort.errors import ApiError
+from kohort.sim.actor_context import Stage
 from kohort.sim.programs.facts import Concluded, Delivered, NotDelivered, Sent, Undelivered
 from kohort.sim.programs.operating import Operator
 from kohort.sim.programs.topics import FEED, SIDE, TOPICS
-from kohort.sim.stage import Stage
 
 logger = logging.getLogger(__name__)
 

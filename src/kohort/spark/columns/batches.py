@@ -12,7 +12,7 @@ import numpy as np
 
 from kohort.errors import WireError
 from kohort.spark.columns.buffers import Bools, Ints, structures
-from kohort.spark.columns.located import Headers
+from kohort.spark.columns.record_positions import Headers
 from kohort.wire import batch
 from kohort.wire.compression import TooLargeError, decompress
 

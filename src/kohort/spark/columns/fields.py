@@ -5,7 +5,7 @@ import numpy as np
 from kohort.spark.columns.batches import Bodies
 from kohort.spark.columns.buffers import Bools, Bytes, Ints, varints
 from kohort.spark.columns.lengths import SMALLEST, starts_of
-from kohort.spark.columns.located import Headers, Places
+from kohort.spark.columns.record_positions import Headers, Places
 from kohort.wire import batch
 
 

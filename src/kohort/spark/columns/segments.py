@@ -10,18 +10,25 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from kohort.spark.columns.astray import astray_among, out_of_order
 from kohort.spark.columns.batches import BODY_BYTES, bodies_of, headers_of, places_of
 from kohort.spark.columns.buffers import Ints
-from kohort.spark.columns.doubted import (
+from kohort.spark.columns.fields import records_of
+from kohort.spark.columns.out_of_order import astray_among, out_of_order
+from kohort.spark.columns.record_positions import (
+    Headers,
+    InColumns,
+    Located,
+    Rows,
+    raw,
+    with_offsets,
+)
+from kohort.spark.columns.slow_path import (
     as_batch,
     damage,
     left_over,
     offsets_of_damage,
     unusual_rows,
 )
-from kohort.spark.columns.fields import records_of
-from kohort.spark.columns.located import Headers, InColumns, Located, Rows, raw, with_offsets
 
 
 class Parsed(NamedTuple):

@@ -5,8 +5,8 @@ the groups' histories as tables.
 from pyspark.sql import DataFrame
 
 from kohort.spark.gold.completeness import mark
+from kohort.spark.gold.history_replay import rows_of
 from kohort.spark.gold.measure import Context, Frames
-from kohort.spark.gold.replayed import rows_of
 from kohort.spark.schemas import Table
 from kohort.spark.schemas.membership import ASSIGNMENTS, MEMBERS, REBALANCES
 

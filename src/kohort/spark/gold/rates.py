@@ -3,9 +3,9 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.gold.coarser_rates import coarser, newest_of, per_second
 from kohort.spark.gold.commits import KEY, none_as_removed
 from kohort.spark.gold.measure import Context, Frames
+from kohort.spark.gold.rate_rollup import coarser, newest_of, per_second
 from kohort.spark.schemas.progress import COMMIT_RATES, COMMITTED, REMOVED
 
 

@@ -1,7 +1,7 @@
 """Every table's columns, by name: the one place where they are described."""
 
 from kohort.spark.schemas import membership, progress
-from kohort.spark.schemas.past import LAG_HISTORY, STATUS_HISTORY
+from kohort.spark.schemas.observed_history import LAG_HISTORY, STATUS_HISTORY
 from kohort.spark.schemas.rows import (
     ALL_KINDS,
     DECODED,

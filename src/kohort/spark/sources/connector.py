@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from kohort.spark.columns.decode import decode_frame
 from kohort.spark.engine.frames import empty
 from kohort.spark.schemas import DECODED
+from kohort.spark.sources.log_position import Plan, SourceError
 from kohort.spark.sources.options import GROUP_LOG
 from kohort.spark.sources.parquet import raw_rows
-from kohort.spark.sources.standing import Plan, SourceError
 from kohort.spark.sources.topic import TopicSource
 
 _OLDER_WAY = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"

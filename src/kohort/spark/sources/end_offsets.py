@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kohort.spark.engine.shortcuts import are_open
 from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.sources.beside import folders
 from kohort.spark.sources.samples import NOTHING, Since
 from kohort.spark.sources.sampling import (
     is_short,
@@ -18,6 +17,7 @@ from kohort.spark.sources.sampling import (
     sample_folders,
 )
 from kohort.spark.sources.source import Ends
+from kohort.spark.sources.user_topics import folders
 
 FEW_BYTES, FEW_FOLDERS = 32 << 20, 1_000
 """Walking over this many bytes and folders takes less time than starting a worker for it."""

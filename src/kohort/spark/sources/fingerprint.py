@@ -11,7 +11,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-from kohort.spark.sources import beside
+from kohort.spark.sources import user_topics
 from kohort.spark.sources.files import segment_files
 from kohort.spark.sources.folders import find
 from kohort.spark.sources.options import GROUP_LOG
@@ -53,7 +53,7 @@ def look(path: str) -> Look | None:
     """The same, also where files are young; None where one goes meanwhile. Raises SourceError."""
     found = find(path, GROUP_LOG)
     try:
-        topics = beside.folders(str(Path(path.removeprefix("file:")).absolute()))
+        topics = user_topics.folders(str(Path(path.removeprefix("file:")).absolute()))
     except OSError:  # it changes while it is looked at
         return None
     folders = [*found.by_partition.values(), *(folder.path for folder in topics)]

@@ -10,7 +10,7 @@ from os import stat
 from typing import Any, NamedTuple, TypeVar
 
 from kohort.errors import WireError
-from kohort.spark.columns.located import Rows, with_offsets
+from kohort.spark.columns.record_positions import Rows, with_offsets
 from kohort.spark.columns.segments import parse
 from kohort.spark.sources import folders
 from kohort.spark.sources.feed import Bounds, Span, Weighed
@@ -23,7 +23,7 @@ from kohort.spark.sources.files import (
     head_at,
     segment_files,
 )
-from kohort.spark.sources.standing import Mark, Note, SourceError
+from kohort.spark.sources.log_position import Mark, Note, SourceError
 from kohort.wire import batch
 from kohort.wire.batch import HEADER_SIZE
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kohort.config import read_properties
 from kohort.errors import Broken
 from kohort.spark.sources.files import ReadOnlyFiles, segment_files
-from kohort.spark.sources.standing import Identity, SourceError
+from kohort.spark.sources.log_position import Identity, SourceError
 from kohort.storage import checkpoints
 from kohort.storage.directory import META_PROPERTIES
 from kohort.storage.files import read_whole

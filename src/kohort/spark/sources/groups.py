@@ -14,7 +14,7 @@ from kohort.client.admin import (
 )
 from kohort.errors import ApiError
 from kohort.spark.schemas.snapshots import GROUPS_NOW
-from kohort.spark.sources.asking import ask
+from kohort.spark.sources.admin_query import ask
 from kohort.spark.sources.columns import of_rows
 from kohort.spark.sources.snapshot import Share, SnapshotSource
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from kohort.spark.sources.standing import Plan, SourceError
+from kohort.spark.sources.log_position import Plan, SourceError
 
 GROUP_LOG = "__consumer_offsets"
 ROWS = ("raw", "decoded", "offset_commits")

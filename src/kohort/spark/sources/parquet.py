@@ -22,10 +22,7 @@ from kohort.spark.schemas import RAW
 from kohort.spark.schemas.rows import BATCH
 from kohort.spark.sources import planning
 from kohort.spark.sources.feed import Bounds
-from kohort.spark.sources.options import GROUP_LOG
-from kohort.spark.sources.samples import NOTHING, Since
-from kohort.spark.sources.source import Ends, no_samples
-from kohort.spark.sources.standing import (
+from kohort.spark.sources.log_position import (
     Identity,
     Mark,
     Note,
@@ -34,6 +31,9 @@ from kohort.spark.sources.standing import (
     Settings,
     SourceError,
 )
+from kohort.spark.sources.options import GROUP_LOG
+from kohort.spark.sources.samples import NOTHING, Since
+from kohort.spark.sources.source import Ends, no_samples
 
 _NEEDED = ("partition", "offset", "timestamp", "key", "value")
 _UNKNOWN: dict[str, Any] = {

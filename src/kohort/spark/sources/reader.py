@@ -16,13 +16,13 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from kohort.spark.columns.decode import OFFSET_COMMITS, decode, offset_commits
-from kohort.spark.columns.located import Rows, raw, sliced
+from kohort.spark.columns.record_positions import Rows, raw, sliced
 from kohort.spark.engine.worker import settle
 from kohort.spark.schemas import DECODED, RAW
 from kohort.spark.sources.feed import Bounds, Feed, tasks
+from kohort.spark.sources.log_position import SourceError
 from kohort.spark.sources.options import EARLIEST, LATEST, Options
 from kohort.spark.sources.planning import gap
-from kohort.spark.sources.standing import SourceError
 
 ROWS_AT_ONCE = 10_000
 """The number of rows with which decoding is quickest, and a good size for the way to the JVM."""

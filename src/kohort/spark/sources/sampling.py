@@ -20,11 +20,17 @@ from kohort.client.admin import AdminClient, TopicPartition
 from kohort.client.admin.views import FoundOffset, Outcomes
 from kohort.errors import Broken
 from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.sources.asking import ask
-from kohort.spark.sources.beside import INTERNAL_TOPICS, Folder, folders, log_start, segments_of
+from kohort.spark.sources.admin_query import ask
 from kohort.spark.sources.columns import of_columns
 from kohort.spark.sources.files import Head, ReadOnlyFiles, SegmentFile, Walk
 from kohort.spark.sources.samples import NOTHING, Sample, Since
+from kohort.spark.sources.user_topics import (
+    INTERNAL_TOPICS,
+    Folder,
+    folders,
+    log_start,
+    segments_of,
+)
 from kohort.storage import checkpoints
 from kohort.terms import uuid_text
 

@@ -20,9 +20,9 @@ from kohort.client.cluster import Cluster
 from kohort.client.settings import addresses_of
 from kohort.errors import ApiError
 from kohort.spark.schemas import Table
-from kohort.spark.sources.asking import CLIENT_ID, TIMEOUT_S, answered
+from kohort.spark.sources.admin_query import CLIENT_ID, TIMEOUT_S, answered
+from kohort.spark.sources.log_position import SourceError
 from kohort.spark.sources.options import required
-from kohort.spark.sources.standing import SourceError
 
 BOOTSTRAP = "bootstrap.servers"
 _OPTIONS = (BOOTSTRAP, "groups", "states", "types", "groupsPerTask")

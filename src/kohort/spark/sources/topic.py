@@ -5,16 +5,16 @@ No group is joined, so that reading the group log writes nothing into it, and no
 
 from kohort.errors import ApiError, UnsupportedVersionError, WireError
 from kohort.spark.sources import end_offsets
-from kohort.spark.sources.asking import answered
-from kohort.spark.sources.fed import FedFormat, FedSource
+from kohort.spark.sources.admin_query import answered
 from kohort.spark.sources.feed import Feed
-from kohort.spark.sources.fetching import TopicClient
+from kohort.spark.sources.feed_source import FedFormat, FedSource
+from kohort.spark.sources.log_position import Identity, Settings
 from kohort.spark.sources.options import GROUP_LOG
+from kohort.spark.sources.record_estimate import SPAN_RECORDS
 from kohort.spark.sources.samples import NOTHING, Since
 from kohort.spark.sources.source import Ends
-from kohort.spark.sources.standing import Identity, Settings
+from kohort.spark.sources.topic_client import TopicClient
 from kohort.spark.sources.topic_feed import TopicFeed
-from kohort.spark.sources.weighing import SPAN_RECORDS
 from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
 _RETENTION = "offsets.retention.minutes"

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kohort.errors import ErrorCode
-from kohort.spark.columns.located import Rows
+from kohort.spark.columns.record_positions import Rows
 from kohort.spark.columns.segments import parse
-from kohort.spark.sources import weighing
-from kohort.spark.sources.asking import PausingLoop, answered
+from kohort.spark.sources import record_estimate
+from kohort.spark.sources.admin_query import PausingLoop, answered
 from kohort.spark.sources.feed import Bounds, Span, Weighed
-from kohort.spark.sources.fetching import EARLIEST, LATEST, PATIENCE_S, TopicClient, addresses
 from kohort.spark.sources.files import Head, head_at, skim
+from kohort.spark.sources.log_position import Identity, Mark, Note, SourceError
 from kohort.spark.sources.planning import gap
-from kohort.spark.sources.standing import Identity, Mark, Note, SourceError
+from kohort.spark.sources.topic_client import EARLIEST, LATEST, PATIENCE_S, TopicClient, addresses
 from kohort.wire.batch import HEADER_SIZE
 
 FIRST_BYTES = 1 << 20
@@ -124,7 +124,9 @@ class TopicFeed:
     def weigh(self, ranges: Mapping[int, tuple[int, int]]) -> list[Weighed]:
         """Spans of some records each, weighed in records."""
         places = {
-            index: found for index, each in ranges.items() if (found := weighing.places(*each))
+            index: found
+            for index, each in ranges.items()
+            if (found := record_estimate.places(*each))
         }
         looks: dict[int, list[tuple[int, bytes]]] = {index: [] for index in ranges}
 
@@ -141,7 +143,7 @@ class TopicFeed:
         return [
             piece
             for index, (start, end) in ranges.items()
-            for piece in weighing.weighed(index, start, end, looks[index])
+            for piece in record_estimate.weighed(index, start, end, looks[index])
         ]
 
     def happened(self) -> tuple[Note, ...]:

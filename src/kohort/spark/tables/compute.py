@@ -13,23 +13,23 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kohort.spark.gold import MEASURES, Context, Measure
 from kohort.spark.gold.completeness import COMPLETENESS, as_frame
+from kohort.spark.gold.history_replay import TABLES, Known
 from kohort.spark.gold.lag import lag_of
-from kohort.spark.gold.on_demand import OnDemand
-from kohort.spark.gold.replayed import TABLES, Known
+from kohort.spark.gold.lazy_tables import OnDemand
 from kohort.spark.schemas import END_OFFSETS, LAG_HISTORY, Table
 from kohort.spark.schemas.server_log import SERVER_LOG
 from kohort.spark.stores.layout import GOLD
 from kohort.spark.stores.places import Folder
-from kohort.spark.tables import progress, spark_reader, told_names
+from kohort.spark.tables import progress, spark_reader, topic_names
 from kohort.spark.tables.code import code
 from kohort.spark.tables.histories import bring_up
+from kohort.spark.tables.log_progress import standing
 from kohort.spark.tables.manifest import Gold, Histories, Manifest, Progress
+from kohort.spark.tables.observed_history import LagAt, Seen, Told
+from kohort.spark.tables.observed_history import bring_up as bring_up_past
 from kohort.spark.tables.parts import columns_of, is_whole, without, write_part
-from kohort.spark.tables.past import LagAt, Seen, Told
-from kohort.spark.tables.past import bring_up as bring_up_past
 from kohort.spark.tables.progress_run import TABLES as PROGRESS_TABLES
 from kohort.spark.tables.progress_run import Run
-from kohort.spark.tables.reach import standing
 from kohort.spark.tables.silver import views_of
 from kohort.spark.tables.writer import Writer
 
@@ -70,20 +70,20 @@ def compute(
     found = standing(writer, manifest if there else manifest.with_(progress=None), frames)
     frames |= OnDemand({COMPLETENESS: partial(as_frame, spark, found.reaches)})
     doing("histories of groups")
-    pairs: told_names.Pairs = frozenset()
+    pairs: topic_names.Pairs = frozenset()
     done: dict[str, Gold] = {}
     ways = None
     if goes_on or _has_all(TABLES.values()):
-        pairs = told_names.told(writer, manifest, frames, found)
+        pairs = topic_names.told(writer, manifest, frames, found)
         complete = {index: reach.complete_offset for index, reach in found.reaches.items()}
-        besides = Known(told_names.named(pairs), complete, context.session_timeout_ms)
+        besides = Known(topic_names.named(pairs), complete, context.session_timeout_ms)
         if _has_all(TABLES.values()):
             done, ways = bring_up(spark, writer, manifest, frames, besides, found.reaches)
     frames |= _read(spark, writer, done)
     known = None
     lag_at: LagAt | None = None
     if goes_on:
-        names = told_names.keep(writer, pairs)
+        names = topic_names.keep(writer, pairs)
         run = Run(spark, writer, manifest, frames, context, found, names)
         brought = progress.bring_up(run, doing)
         done |= brought.gold

@@ -7,12 +7,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.schemas.zones import ONE_MOMENT
+from kohort.spark.schemas.rollup_tiers import ONE_MOMENT
 from kohort.spark.sources.samples import NOTHING, Since, last_seen, newest
 from kohort.spark.stores import parquet
 from kohort.spark.stores.layout import END
 from kohort.spark.stores.places import Folder
-from kohort.spark.tables.folding import folded
+from kohort.spark.tables.batch_fold import folded
 from kohort.spark.tables.manifest import Manifest, Part
 from kohort.spark.tables.small_parts import to_join
 from kohort.spark.tables.writer import Writer

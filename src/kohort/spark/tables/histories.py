@@ -20,8 +20,7 @@ from kohort.spark.columns.events import COMMITS
 from kohort.spark.engine.shortcuts import is_few
 from kohort.spark.gold.completeness import Reach, mark
 from kohort.spark.gold.history import GROUP
-from kohort.spark.gold.measure import Frames, kept
-from kohort.spark.gold.replayed import (
+from kohort.spark.gold.history_replay import (
     STATES,
     TABLES,
     Known,
@@ -32,6 +31,7 @@ from kohort.spark.gold.replayed import (
     replay,
     replay_here,
 )
+from kohort.spark.gold.measure import Frames, kept
 from kohort.spark.schemas import DECODED, KINDS, TOMBSTONE, Table
 from kohort.spark.schemas.membership import REBALANCES
 from kohort.spark.schemas.server_log import SERVER_LOG
@@ -41,8 +41,8 @@ from kohort.spark.stores.places import Folder
 from kohort.spark.tables import server_logs, spark_reader
 from kohort.spark.tables.code import code
 from kohort.spark.tables.manifest import Gold, Histories, Increment, Manifest, Part
-from kohort.spark.tables.news import ALL, News, news, reached_by, renamed_topics
 from kohort.spark.tables.parts import columns_of, is_whole, without, write_part
+from kohort.spark.tables.refresh_plan import ALL, News, news, reached_by, renamed_topics
 from kohort.spark.tables.small_parts import to_join
 from kohort.spark.tables.writer import Writer
 

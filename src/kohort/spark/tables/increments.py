@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kohort.spark.schemas import DECODED
 from kohort.spark.stores.layout import ROWS
-from kohort.spark.tables import counting, few_rows, spark_reader, spark_writer
-from kohort.spark.tables.counting import Counted, Ranges
+from kohort.spark.tables import driver_write, row_counts, spark_reader, spark_writer
 from kohort.spark.tables.manifest import Increment, Manifest
 from kohort.spark.tables.retention import kept
+from kohort.spark.tables.row_counts import Counted, Ranges
 from kohort.spark.tables.writer import Writer
 
 ROWS_PER_FILE = 1_000_000
@@ -73,7 +73,7 @@ def _save(
     ranges: Ranges | None,
 ) -> None:
     if isinstance(rows, pa.Table):
-        few_rows.write(writer.directory / ROWS / name, rows)
+        driver_write.write(writer.directory / ROWS / name, rows)
         return
     frame = rows.select(*DECODED.names)
     expected = None if ranges is None else sum(end - start for start, end in ranges.values())
@@ -95,10 +95,12 @@ def _count(
     """What the files of an increment hold. Without a session (None), Arrow counts them."""
     if spark is None:
         columns = ("kind", "partition", "offset", "timestamp")
-        return counting.of_table(few_rows.read(writer.directory / ROWS / name, *columns), ranges)
+        return row_counts.of_table(
+            driver_write.read(writer.directory / ROWS / name, *columns), ranges
+        )
     probe = Increment(name=name, ranges={}, counts={})
     rows = spark_reader.rows(spark, writer.directory, writer.manifest, [probe])
-    return counting.of_frame(rows, ranges)
+    return row_counts.of_frame(rows, ranges)
 
 
 def cut(increments: Iterable[Increment], cuts: Mapping[int, int]) -> tuple[Increment, ...]:

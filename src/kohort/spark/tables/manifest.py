@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from kohort.errors import KohortError
-from kohort.spark.sources.standing import Identity, Note, Position, Settings
+from kohort.spark.sources.log_position import Identity, Note, Position, Settings
 from kohort.spark.stores import layout
 from kohort.spark.stores.layout import MANIFEST, ROWS
 from kohort.spark.stores.object_path import Files, ObjectPath

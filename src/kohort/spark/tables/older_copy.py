@@ -13,9 +13,9 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.spark.sources.log_position import Note, Plan
 from kohort.spark.sources.planning import cut_note
 from kohort.spark.sources.source import Source
-from kohort.spark.sources.standing import Note, Plan
 from kohort.spark.tables import spark_reader
 from kohort.spark.tables.writer import Writer
 

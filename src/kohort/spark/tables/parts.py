@@ -15,7 +15,7 @@ from kohort.spark.stores import parquet
 from kohort.spark.stores.object_path import ObjectPath
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables import spark_writer
-from kohort.spark.tables.few_rows import here
+from kohort.spark.tables.driver_write import here
 from kohort.spark.tables.manifest import Part
 from kohort.spark.tables.writer import Writer
 

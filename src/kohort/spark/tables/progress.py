@@ -39,12 +39,7 @@ from kohort.spark.stores import parquet
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables import spark_reader
 from kohort.spark.tables.code import code
-from kohort.spark.tables.footers import has_transactions, largest
-from kohort.spark.tables.lag_news import sample_news
-from kohort.spark.tables.manifest import Gold, Manifest, Part, Progress
-from kohort.spark.tables.newcomers import are_alive, only_commits
-from kohort.spark.tables.news import reached_by
-from kohort.spark.tables.now import (
+from kohort.spark.tables.current_tables import (
     deletable,
     lag,
     lag_at,
@@ -52,10 +47,15 @@ from kohort.spark.tables.now import (
     moments_or_none,
     status_now,
 )
+from kohort.spark.tables.footers import has_transactions, largest
+from kohort.spark.tables.group_liveness import are_alive, only_commits
+from kohort.spark.tables.log_progress import fresh_increments
+from kohort.spark.tables.manifest import Gold, Manifest, Part, Progress
 from kohort.spark.tables.parts import columns_of, is_whole, partitions_of
 from kohort.spark.tables.progress_run import TABLES, Fresh, Parts, Run
 from kohort.spark.tables.rates import Rated, rates
-from kohort.spark.tables.reach import fresh_increments
+from kohort.spark.tables.refresh_plan import reached_by
+from kohort.spark.tables.sample_delta import sample_news
 from kohort.spark.tables.silver import views
 
 

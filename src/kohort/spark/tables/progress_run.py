@@ -7,11 +7,11 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.spark.engine.background_worker import InTurn, Worker, beside
 from kohort.spark.engine.shortcuts import is_few
-from kohort.spark.engine.side_by_side import InTurn, Worker, beside
 from kohort.spark.gold.commits import effective
+from kohort.spark.gold.lazy_tables import OnDemand
 from kohort.spark.gold.measure import Context
-from kohort.spark.gold.on_demand import OnDemand
 from kohort.spark.schemas import Table
 from kohort.spark.schemas.membership import GROUP_STATE
 from kohort.spark.schemas.progress import (
@@ -25,9 +25,9 @@ from kohort.spark.schemas.progress import (
 from kohort.spark.stores.layout import GOLD, PROGRESS
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables import spark_reader
+from kohort.spark.tables.log_progress import Standing, fresh_increments
 from kohort.spark.tables.manifest import Manifest, Part
 from kohort.spark.tables.parts import without, write_part
-from kohort.spark.tables.reach import Standing, fresh_increments
 from kohort.spark.tables.small_parts import to_join
 from kohort.spark.tables.writer import Writer
 

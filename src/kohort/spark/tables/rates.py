@@ -16,12 +16,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold import rates as of_commits
-from kohort.spark.gold.coarser_rates import coarser
 from kohort.spark.gold.measure import kept
 from kohort.spark.gold.moments import micros
 from kohort.spark.gold.newest import NEWEST
+from kohort.spark.gold.rate_rollup import coarser
 from kohort.spark.schemas.progress import COMMIT_RATES, COMMITS, COMMITTED, REMOVED
-from kohort.spark.schemas.zones import ZONES
+from kohort.spark.schemas.rollup_tiers import ZONES
 from kohort.spark.stores import parquet
 from kohort.spark.tables.footers import largest
 from kohort.spark.tables.manifest import Part

@@ -6,7 +6,7 @@ from functools import partial
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.gold.on_demand import OnDemand
+from kohort.spark.gold.lazy_tables import OnDemand
 from kohort.spark.schemas import DECODED, KINDS, RECORDS_TABLE, SILVER, Table
 
 

@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from kohort.spark.engine.frames import empty
-from kohort.spark.gold.on_demand import OnDemand
+from kohort.spark.gold.lazy_tables import OnDemand
 from kohort.spark.schemas import DECODED, END_OFFSETS, Table
 from kohort.spark.stores.layout import ROWS
 from kohort.spark.stores.object_path import ObjectPath

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import NamedTuple
 
-from kohort.spark.sources.standing import Note
+from kohort.spark.sources.log_position import Note
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables.server_logs import ServerLog
 

@@ -9,7 +9,7 @@ from typing import Self
 
 import msgspec
 
-from kohort.spark.sources.standing import Identity
+from kohort.spark.sources.log_position import Identity
 from kohort.spark.stores import layout
 from kohort.spark.stores.failures import ConflictError, HeldError
 from kohort.spark.stores.places import Folder, place_of

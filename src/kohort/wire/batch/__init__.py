@@ -1,5 +1,6 @@
 """Record batches of magic 2: build them, check them, and read their headers and records."""
 
+from kohort.wire.batch.builder import GrowingBatch
 from kohort.wire.batch.building import (
     RECORD_SIZE,
     build,
@@ -9,7 +10,6 @@ from kohort.wire.batch.building import (
     with_append_time,
 )
 from kohort.wire.batch.checking import FAULTS_MAX, RecordFaults, Times, check_contents
-from kohort.wire.batch.growing import GrowingBatch
 from kohort.wire.batch.header import (
     APPEND_TIME,
     CODEC_MASK,

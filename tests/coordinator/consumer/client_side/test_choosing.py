@@ -11,7 +11,7 @@ from kohort.coordinator.consumer import timers
 from kohort.coordinator.consumer.client_side import choosing
 from kohort.coordinator.group_settings import AlterGroupSettings
 from kohort.errors import ErrorCode
-from kohort.sim.checkers.replayed import differences
+from kohort.sim.checkers.replay import differences
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.delete_groups import DeleteGroupsRequest
 

@@ -7,7 +7,7 @@ from tests.coordinator.desk import Desk, topic_id, topics
 
 from kohort.coordinator.consumer.target import Attachment, Target
 from kohort.errors import ErrorCode
-from kohort.sim.checkers.replayed import differences
+from kohort.sim.checkers.replay import differences
 from kohort.wire.messages.offset_commit import OffsetCommitRequest
 
 ORDERS = topic_id("orders")

@@ -11,7 +11,7 @@ from kohort.coordinator.consumer import embedded
 from kohort.coordinator.consumer.target import Attachment
 from kohort.errors import ErrorCode
 from kohort.records.consumer_protocol import decode_assignment
-from kohort.sim.checkers.replayed import differences
+from kohort.sim.checkers.replay import differences
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 
 ORDERS = topic_id("orders")

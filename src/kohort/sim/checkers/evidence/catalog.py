@@ -7,7 +7,7 @@ from typing import Any
 
 from kohort.records.schemas import GroupSettingsKey
 from kohort.sim.checkers.evidence.exchange import Exchange
-from kohort.sim.checkers.synced import GROUPS, Mark, Synced
+from kohort.sim.checkers.synced_disk import GROUPS, Mark, Synced
 from kohort.terms import uuid_text
 
 GROUP, TOPIC, BROKER = 32, 2, 4  # types of resources

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from kohort.sim.checkers.synced import Mark, Synced
+from kohort.sim.checkers.synced_disk import Mark, Synced
 
 
 class Exchange(NamedTuple):

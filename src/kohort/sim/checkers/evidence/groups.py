@@ -13,7 +13,7 @@ from kohort.records.schemas import (
     OffsetCommitKey,
 )
 from kohort.sim.checkers.evidence.exchange import Exchange
-from kohort.sim.checkers.synced import GROUPS, Synced
+from kohort.sim.checkers.synced_disk import GROUPS, Synced
 
 DONE = frozenset({ErrorCode.NONE, ErrorCode.COMPUTE_ASSIGNMENT})
 NO_ID = bytes(16)

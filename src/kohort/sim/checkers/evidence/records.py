@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kohort.sim.checkers.evidence.exchange import Exchange
 from kohort.sim.checkers.evidence.transactions import enrolled
-from kohort.sim.checkers.synced import TRANSACTIONS, Synced
+from kohort.sim.checkers.synced_disk import TRANSACTIONS, Synced
 from kohort.wire import batch as batches
 
 

@@ -6,7 +6,7 @@ from kohort.records.schemas import OffsetCommitKey
 from kohort.records.transactions import TransactionLogKey
 from kohort.sim.checkers.evidence.exchange import Exchange
 from kohort.sim.checkers.evidence.groups import committed
-from kohort.sim.checkers.synced import GROUPS, TRANSACTIONS, Synced
+from kohort.sim.checkers.synced_disk import GROUPS, TRANSACTIONS, Synced
 from kohort.transactions.transaction import TransactionState
 
 OFFSETS_TOPIC = GROUPS.rstrip("-")

@@ -21,7 +21,7 @@ from kohort.spark.columns.buffers import (
     structures,
     unsigned_varints,
 )
-from kohort.spark.columns.located import Ranges
+from kohort.spark.columns.record_positions import Ranges
 from kohort.spark.columns.times import timestamps
 from kohort.spark.schemas import KINDS, TOMBSTONE
 from kohort.spark.schemas.table import TIME

@@ -1,0 +1,205 @@
+"""Fetch: read the partitions of a topic from an offset on. It joins no group.
+
+Records are read up to the high watermark, including those of open and aborted transactions. A
+reader keeps its place in each partition.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from kohort.client.admin.request_rounds import settle
+from kohort.client.admin.topics import describe_topics, leaders, list_offsets
+from kohort.client.cluster import Cluster, Node
+from kohort.client.fetching.decoding import whole_batches
+from kohort.errors import ApiError, ErrorCode, WireError, api_error
+from kohort.terms import TopicPartition
+from kohort.wire.batch import check, records
+from kohort.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+
+BY_NAME = 12  # the last version that names topics
+PARTITION_BYTES = 1 << 20
+ANSWER_BYTES = 8 << 20
+_WRONG_PLACE = ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+class Fetched(NamedTuple):
+    """One record, and where it stands."""
+
+    place: TopicPartition
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class TopicReader:
+    """Reads a topic. `places` has the offset of the next record of each partition."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        topic: str,
+        places: Mapping[TopicPartition, int],
+        topic_id: bytes | None = None,
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.places = dict(places)
+        self.notes: list[str] = []
+        self._cluster = cluster
+        self._nodes: dict[TopicPartition, Node] = {}
+        self._trouble: ApiError | WireError | None = None
+
+    @classmethod
+    async def open(
+        cls, cluster: Cluster, topic: str, *, from_beginning: bool, deadline: float
+    ) -> "TopicReader":
+        """Stand at the beginning of each partition, or at its end. Raises ApiError."""
+        found = (await describe_topics(cluster, [topic], deadline=deadline))[topic]
+        places = [TopicPartition(topic, partition.partition) for partition in found.partitions]
+        when = "earliest" if from_beginning else "latest"
+        begin = await _offsets(cluster, places, when, deadline)
+        return cls(cluster, topic, begin, found.topic_id)
+
+    async def ends(self, deadline: float) -> dict[TopicPartition, int]:
+        """Where each partition ends now. Raises ApiError."""
+        return await _offsets(self._cluster, list(self.places), "latest", deadline)
+
+    def try_again(self) -> None:
+        """What could not be read is asked for again by the next `read`."""
+        self._trouble = None
+
+    async def read(
+        self, *, wait_ms: int, deadline: float, of: Collection[TopicPartition] | None = None
+    ) -> list[Fetched]:
+        """The next records of every partition that has some, or of these, in order within each.
+
+        Waits up to `wait_ms` when there are none. When records at a place have been deleted, the
+        place moves to the new beginning, and when the log was cut before a place, to its end, with
+        a line in `notes`. Once the records of all other
+        partitions have been returned, raises ApiError for a partition that cannot be read, and
+        WireError for one whose bytes are damaged.
+        """
+        if self._trouble is not None:
+            raise self._trouble
+        found: list[Fetched] = []
+        for place, outcome in (
+            await self._fetch(self.places if of is None else of, wait_ms, deadline)
+        ).items():
+            if isinstance(outcome, ApiError) and outcome.code is _WRONG_PLACE:
+                await self._move(place, deadline)
+            elif isinstance(outcome, ApiError):
+                text = f"{place}: {outcome.message or 'it cannot be read'}"
+                self._trouble = ApiError(outcome.code, text)
+            else:
+                try:
+                    found.extend(self._taken(place, outcome.records or b""))
+                except WireError as error:
+                    self._trouble = error
+        if self._trouble is not None and not found:
+            raise self._trouble
+        return found
+
+    async def _fetch(
+        self, places: Collection[TopicPartition], wait_ms: int, deadline: float
+    ) -> Mapping[TopicPartition, PartitionData | ApiError]:
+        look_up = leaders(self._cluster)
+
+        async def locate(
+            keys: Sequence[TopicPartition], deadline: float
+        ) -> dict[TopicPartition, Node | ApiError]:
+            """Find the leaders. They are remembered from read to read, until one refuses."""
+            missing = [key for key in keys if key not in self._nodes]
+            fresh = await look_up(missing, deadline) if missing else {}
+            self._nodes.update(
+                {key: node for key, node in fresh.items() if not isinstance(node, ApiError)}
+            )
+            return {key: self._nodes.get(key) or fresh[key] for key in keys}
+
+        async def ask(
+            node: Node, keys: Sequence[TopicPartition], deadline: float
+        ) -> dict[TopicPartition, PartitionData | ApiError]:
+            for key in keys:  # forgotten until it has answered: then a failure looks it up anew
+                self._nodes.pop(key, None)
+            answer: FetchResponse = await self._cluster.ask(
+                node, self._request(keys, wait_ms), deadline=deadline, at_most=BY_NAME
+            )
+            if answer.error_code:
+                return dict.fromkeys(keys, api_error(answer.error_code))
+            outcomes: dict[TopicPartition, PartitionData | ApiError] = {}
+            for partition in (
+                partition for topic in answer.responses for partition in topic.partitions
+            ):
+                place = TopicPartition(self.topic, partition.partition_index)
+                outcomes[place] = (
+                    api_error(partition.error_code) if partition.error_code else partition
+                )
+                if not partition.error_code:
+                    self._nodes[place] = node
+            return outcomes
+
+        return await settle(self._cluster, places, locate, ask, deadline=deadline)
+
+    def _request(self, keys: Sequence[TopicPartition], wait_ms: int) -> FetchRequest:
+        partitions = [
+            FetchPartition(
+                partition=key.partition,
+                fetch_offset=self.places[key],
+                partition_max_bytes=PARTITION_BYTES,
+            )
+            for key in keys
+        ]
+        return FetchRequest(
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            max_bytes=ANSWER_BYTES,
+            topics=[FetchTopic(topic=self.topic, partitions=partitions)],
+        )
+
+    def _taken(self, place: TopicPartition, data: bytes) -> Iterator[Fetched]:
+        """The records of an answer from our place on; the place moves with them."""
+        try:
+            for position, header in whole_batches(data):
+                if header.last_offset < self.places[place]:
+                    continue
+                check(data, position, header)
+                if not header.is_control:
+                    for record in records(data, position):
+                        if record.offset >= self.places[place]:
+                            yield Fetched(
+                                place,
+                                record.offset,
+                                record.timestamp,
+                                record.key,
+                                record.value,
+                                tuple(record.headers),
+                            )
+                self.places[place] = header.last_offset + 1
+        except WireError as error:
+            raise WireError(f"{place} from offset {self.places[place]} on: {error}") from None
+
+    async def _move(self, place: TopicPartition, deadline: float) -> None:
+        before = self.places[place]
+        topic = (await describe_topics(self._cluster, [self.topic], deadline=deadline))[self.topic]
+        end = (await _offsets(self._cluster, [place], "latest", deadline))[place]
+        if before > end and topic.topic_id == self.topic_id:
+            self.places[place] = end  # what is before it was read
+        else:
+            self.places |= await _offsets(self._cluster, [place], "earliest", deadline)
+        self.notes.append(f"{place} has no offset {before}, going on at {self.places[place]}")
+
+
+async def _offsets(
+    cluster: Cluster, places: Sequence[TopicPartition], when: str, deadline: float
+) -> dict[TopicPartition, int]:
+    found = await list_offsets(
+        cluster, dict.fromkeys(places, when), read_committed=False, deadline=deadline
+    )
+    return {place: offset.offset or 0 for place, offset in found.all().items()}

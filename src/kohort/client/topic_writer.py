@@ -1,0 +1,115 @@
+"""Produce: append records to the partitions of a topic, each partition's in one batch.
+
+Requests carry no producer id, so a broker cannot recognise a second copy. A request that may have
+arrived is therefore not sent again: nothing is written twice, and a lost answer stays unknown.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from kohort.client.admin.request_rounds import settle
+from kohort.client.admin.topics import describe_topics, leaders
+from kohort.client.admin.views import Outcomes
+from kohort.client.cluster import Cluster, Node
+from kohort.client.connection import ConnectionFailedError
+from kohort.client.environment import environment
+from kohort.client.producing.partitioning import partition_of
+from kohort.errors import ApiError, api_error
+from kohort.terms import TopicPartition
+from kohort.wire.batch import build
+from kohort.wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+
+BY_NAME = 12  # the last version that names topics
+_OF_ALL = -1  # acks: when all in-sync replicas have it
+
+Entry = tuple[bytes | None, bytes | None]
+"""key, value"""
+
+
+class TopicWriter:
+    """Appends to one topic. Records with a key go where Java's producer would put them. Those
+    without a key go to one partition after the other, a batch to each.
+    """
+
+    def __init__(self, cluster: Cluster, topic: str, partitions: int) -> None:
+        self.topic = topic
+        self._cluster = cluster
+        self._partitions = partitions
+        self._next = 0
+
+    @classmethod
+    async def open(cls, cluster: Cluster, topic: str, deadline: float) -> "TopicWriter":
+        """Look the topic up; this never creates it. Raises ApiError."""
+        found = (await describe_topics(cluster, [topic], deadline=deadline))[topic]
+        return cls(cluster, topic, len(found.partitions))
+
+    async def write(
+        self, entries: Sequence[Entry], deadline: float
+    ) -> Outcomes[TopicPartition, int]:
+        """Append them and wait until all in-sync replicas have them.
+
+        Returns:
+            Per partition the offset of its first record, or the ApiError of this partition alone.
+            After NETWORK_EXCEPTION and REQUEST_TIMED_OUT it is unknown whether it was written.
+        """
+        shares: dict[TopicPartition, list[Entry]] = {}
+        keyless = self._next % self._partitions
+        for key, value in entries:
+            index = keyless if key is None else partition_of(key, self._partitions)
+            shares.setdefault(TopicPartition(self.topic, index), []).append((key, value))
+        if TopicPartition(self.topic, keyless) in shares:
+            self._next += 1
+        now_ms = int(environment().clock.time() * 1000)
+        batches = {place: build(share, now_ms, base_sequence=-1) for place, share in shares.items()}
+        return await append(self._cluster, batches, deadline)
+
+
+async def append(
+    cluster: Cluster, batches: Mapping[TopicPartition, bytes], deadline: float
+) -> Outcomes[TopicPartition, int]:
+    """Append a batch to each partition, one request per leader."""
+
+    async def ask(
+        node: Node, keys: Sequence[TopicPartition], deadline: float
+    ) -> dict[TopicPartition, int | ApiError]:
+        left_ms = int((deadline - asyncio.get_running_loop().time()) * 1000)
+        topics: dict[str, list[PartitionProduceData]] = {}
+        for key in keys:
+            data = PartitionProduceData(index=key.partition, records=batches[key])
+            topics.setdefault(key.topic, []).append(data)
+        request = ProduceRequest(
+            acks=_OF_ALL,
+            timeout_ms=max(1, left_ms),
+            topic_data=[
+                TopicProduceData(name=name, partition_data=data) for name, data in topics.items()
+            ],
+        )
+        answer: ProduceResponse = await cluster.ask(
+            node, request, deadline=deadline, at_most=BY_NAME
+        )
+        return {
+            TopicPartition(topic.name, result.index): _error_of(result)
+            if result.error_code
+            else result.base_offset
+            for topic in answer.responses
+            for result in topic.partition_responses
+        }
+
+    return Outcomes(
+        await settle(cluster, batches, leaders(cluster), ask, deadline=deadline, repeatable=False)
+    )
+
+
+def _error_of(told: PartitionProduceResponse) -> ApiError:
+    """A leader that went away after it had appended says where: its batch is not sent again."""
+    error = api_error(told.error_code, told.error_message)
+    if told.base_offset < 0:
+        return error
+    why = f"{error}; it was appended at offset {told.base_offset}, and may be there"
+    return ConnectionFailedError(why, sent=True)

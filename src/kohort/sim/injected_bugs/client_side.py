@@ -1,0 +1,12 @@
+"""Bugs of the coordinator of groups whose members compute."""
+
+from collections.abc import Iterator
+
+from kohort.coordinator.consumer.client_side import install
+from kohort.sim.injected_bugs.replace_attribute import instead
+
+
+def older_assignment() -> Iterator[None]:
+    """An installed assignment of an older epoch is taken."""
+    with instead(install, "_check_prepared", lambda _member, _basis, _epoch: None):
+        yield

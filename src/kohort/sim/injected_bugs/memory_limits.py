@@ -1,0 +1,70 @@
+"""Bugs in what one client may make the broker hold: it takes the room of the others."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from kohort.server import backpressure
+from kohort.server.apis import offset_fetch
+from kohort.server.fetch_purgatory import Waiting
+from kohort.server.request_buffer import Intake
+from kohort.server.sockets import ClientProtocol
+from kohort.server.steps import Steps
+from kohort.sim.injected_bugs.replace_attribute import instead
+
+
+def announced_room() -> Iterator[None]:
+    """A request takes the room that it has announced."""
+    count = Intake._count  # noqa: SLF001
+
+    def announced(self: Intake) -> None:
+        count(self)
+        reader = self._reader
+        if reader.rest:
+            missing = reader.needed - len(reader.rest)
+            self._memory.used += missing
+            self.held += missing
+
+    with instead(Intake, "_count", announced):
+        yield
+
+
+def endless_turn() -> Iterator[None]:
+    """Whose turn it is to send more keeps it, also where nothing comes."""
+    with instead(backpressure, "TURN_SECONDS", 60.0):
+        yield
+
+
+def unread_answers() -> Iterator[None]:
+    """Requests are handled, whether the client reads their answers or not."""
+    with instead(ClientProtocol, "pause_writing", lambda _self: None):
+        yield
+
+
+def lasting_room() -> Iterator[None]:
+    """The room of a request that waits outlives its connection."""
+    clear = Intake.clear
+
+    def clear_frames(self: Intake) -> None:
+        parked = self.parked
+        clear(self)
+        self._memory.used += parked
+
+    with instead(Intake, "clear", clear_frames):
+        yield
+
+
+def lasting_fetch() -> Iterator[None]:
+    """A fetch that waits outlives its connection."""
+    with instead(Waiting, "cancel", lambda _self, _token: None):
+        yield
+
+
+def repeated_group() -> Iterator[None]:
+    """A group that is named again is looked at again."""
+
+    def all_of_them(groups: list[Any]) -> Steps[list[Any]]:
+        yield from ()
+        return groups
+
+    with instead(offset_fetch, "_distinct", all_of_them):
+        yield

@@ -1,0 +1,205 @@
+"""The files of `lag_history`: new rows beside old ones, and old ones thinned as they age.
+
+A file is of one step. Of rows that were thinned there is one file for each day, later for each
+week, so a run writes only what it adds, and what has just become a day or a week older. However
+many rows there are, memory has those of some groups at a time.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from kohort.spark.schemas import LAG_HISTORY
+from kohort.spark.schemas.rollup_tiers import ONE_MOMENT, ZONES, Zone
+from kohort.spark.schemas.table import TIME
+from kohort.spark.stores import parquet
+from kohort.spark.stores.layout import PAST
+from kohort.spark.stores.places import Folder
+from kohort.spark.tables.lag_downsampling import thinned
+from kohort.spark.tables.manifest import Part, Stretch
+from kohort.spark.tables.writer import Writer
+
+MOST_PARTS = 10
+"""How many small files of single moments become one."""
+FEW_ROWS = 200_000
+ROWS_AT_ONCE = 500_000
+_ROW_GROUP = 100_000
+_LEVELS = ("group", "topic", "partition")
+
+Stretches = tuple[Stretch, ...]
+
+
+def _as_it_is(rows: pa.Table) -> pa.Table:
+    return rows
+
+
+class Origin(NamedTuple):
+    """Rows of some files, and what makes rows of `lag_history` of them."""
+
+    files: list[str]
+    schema: pa.Schema = LAG_HISTORY.arrow
+    where: pc.Expression | None = None
+    shape: Callable[[pa.Table], pa.Table] = _as_it_is
+
+    def read(self, columns: list[str] | None, where: pc.Expression) -> pa.Table:
+        """Some of the rows, as they are in the files."""
+        both = where if self.where is None else self.where & where
+        if not self.files:
+            return self.schema.empty_table().select(columns or self.schema.names)
+        return self._rows.to_table(columns, both)
+
+    def group_ids(self, level: str) -> Counter[str]:
+        """How many rows each group has of a level."""
+        of_level = pc.field("level") == level
+        both = of_level if self.where is None else self.where & of_level
+        found: Counter[str] = Counter()
+        if not self.files:
+            return found
+        for batch in self._rows.to_batches(columns=["group_id"], filter=both):
+            for pair in batch.column(0).value_counts().to_pylist():
+                found[pair["values"]] += pair["counts"]
+        return found
+
+    @property
+    def _rows(self) -> ds.Dataset:
+        return parquet.dataset(self.files, self.schema)
+
+
+def there(directory: Folder, stretches: Stretches, moments: Collection[int]) -> set[int]:
+    """Those of the moments, in microseconds, that some row is about or spans."""
+    found: set[int] = set()
+    for stretch in stretches:
+        within = [moment for moment in moments if stretch.first_us <= moment <= stretch.last_us]
+        if not within:
+            continue
+        where = (
+            (pc.field("level") == "group")
+            & (pc.field("first_at") <= _time(max(within)))
+            & (pc.field("at") >= _time(min(within)))
+        )
+        rows = Origin(_files(directory, stretch.part)).read(["first_at", "at"], where)
+        spans = rows.group_by(["first_at", "at"]).aggregate([])
+        first, last = (spans[name].cast(pa.int64()).to_numpy() for name in ("first_at", "at"))
+        found |= {moment for moment in within if np.any((first <= moment) & (moment <= last))}
+    return found
+
+
+def added(writer: Writer, stretches: Stretches, origins: Iterable[Origin]) -> Stretches:
+    """The stretches and the new rows, each of a single moment. Many small stretches become one."""
+    grown = (*stretches, *_written(writer, origins, ONE_MOMENT))
+    small = [
+        stretch
+        for stretch in grown
+        if stretch.step_us == ONE_MOMENT and stretch.part.rows < FEW_ROWS
+    ]
+    if len(small) < MOST_PARTS:
+        return grown
+    merged = _written(writer, [_origin(writer, stretch) for stretch in small], ONE_MOMENT)
+    return (*(stretch for stretch in grown if stretch not in small), *merged)
+
+
+def aged(writer: Writer, stretches: Stretches, now_us: int) -> Stretches:
+    """The stretches, with the rows thinned that have become old enough."""
+    step_us = ONE_MOMENT
+    for zone in ZONES:
+        stretches = _aged(writer, stretches, step_us, zone, zone.reaches(now_us))
+        step_us = zone.step_us
+    return stretches
+
+
+def _aged(
+    writer: Writer, stretches: Stretches, finer_us: int, zone: Zone, until_us: int
+) -> Stretches:
+    """Rows of the finer step that are before a moment go into the files of a zone."""
+    ripe = [
+        stretch
+        for stretch in stretches
+        if stretch.step_us == finer_us and stretch.first_us < until_us
+    ]
+    for number in _periods(writer, ripe, zone, until_us):
+        begin = number * zone.file_us
+        inside = (pc.field("at") >= _time(begin)) & (pc.field("at") < _time(begin + zone.file_us))
+        known = [
+            stretch
+            for stretch in stretches
+            if stretch.step_us == zone.step_us and stretch.first_us // zone.file_us == number
+        ]
+        origins = [_origin(writer, stretch, inside) for stretch in (*ripe, *known)]
+        new = _written(writer, origins, zone.step_us)
+        stretches = (*(stretch for stretch in stretches if stretch not in known), *new)
+    young = pc.field("at") >= _time(until_us)
+    left = [_origin(writer, stretch, young) for stretch in ripe if stretch.last_us >= until_us]
+    kept = tuple(stretch for stretch in stretches if stretch not in ripe)
+    return (*kept, *_written(writer, left, finer_us)) if left else kept
+
+
+def _periods(writer: Writer, ripe: list[Stretch], zone: Zone, until_us: int) -> list[int]:
+    """The numbers of the files of a zone to which rows before a moment belong."""
+    where = (pc.field("level") == "group") & (pc.field("at") < _time(until_us))
+    found: set[int] = set()
+    for stretch in ripe:
+        if stretch.first_us // zone.file_us == min(stretch.last_us, until_us - 1) // zone.file_us:
+            found.add(stretch.first_us // zone.file_us)
+            continue
+        times = _origin(writer, stretch).read(["at"], where)["at"].cast(pa.int64()).unique()
+        found.update((times.to_numpy() // zone.file_us).tolist())
+    return sorted(found)
+
+
+def _written(writer: Writer, origins: Iterable[Origin], step_us: int) -> Iterator[Stretch]:
+    """Rows in new files, a row for each key and step: one stretch, and none without rows."""
+    name = f"{PAST}/{LAG_HISTORY.name}/{writer.new_name('')}"
+    path = writer.directory / name
+    times: list[int] = []
+    count = 0
+    chosen = list(origins)
+    for level in _LEVELS:  # a file for each: most questions are about groups
+        file = parquet.Growing(path / f"{level}s.parquet", LAG_HISTORY.arrow, compression="zstd")
+        with file:
+            for groups in _shares(chosen, level):
+                where = (pc.field("level") == level) & groups
+                rows = thinned(
+                    pa.concat_tables([origin.shape(origin.read(None, where)) for origin in chosen]),
+                    step_us,
+                )
+                if rows.num_rows:
+                    file.write(rows, _ROW_GROUP)
+                    count += rows.num_rows
+                    ends = pc.min(rows["first_at"]), pc.max(rows["at"])
+                    times += [end.cast(pa.int64()).as_py() for end in ends]
+    if count:
+        part = Part(path=name, rows=count)
+        yield Stretch(part=part, step_us=step_us, first_us=min(times), last_us=max(times))
+
+
+def _shares(origins: Iterable[Origin], level: str) -> Iterator[pc.Expression]:
+    """The groups to read together: as many as have rows that fit into memory."""
+    counts: Counter[str] = Counter()
+    for origin in origins:
+        counts += origin.group_ids(level)
+    if not counts:
+        return
+    group, first, weight = pc.field("group_id"), "", 0
+    for name in sorted(counts):
+        if weight and weight + counts[name] > ROWS_AT_ONCE:
+            yield (group >= first) & (group < name)
+            first, weight = name, 0
+        weight += counts[name]
+    yield group >= first
+
+
+def _origin(writer: Writer, stretch: Stretch, where: pc.Expression | None = None) -> Origin:
+    return Origin(_files(writer.directory, stretch.part), where=where)
+
+
+def _files(directory: Folder, part: Part) -> list[str]:
+    return [str(file) for file in parquet.files_of(directory / part.path)]
+
+
+def _time(microseconds: int) -> pa.Scalar:
+    return pa.scalar(microseconds, TIME)

@@ -1,0 +1,203 @@
+"""What a run adds to the past: the lag at moments that no run has seen yet, and the statuses.
+
+The past cannot be computed again: tomorrow's log does not tell what was known today, and compaction
+removes the records that told how things were. So the past is an input, as the rows are. A run adds
+to it and never computes it anew, whatever becomes of gold. It counts with the same flip as gold.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from kohort.spark.gold.lag import MOMENTS, Times, sampled
+from kohort.spark.gold.moments import micros
+from kohort.spark.schemas import END_OFFSETS, LAG_HISTORY
+from kohort.spark.schemas.progress import LAG, STATUS
+from kohort.spark.sources.log_position import Note
+from kohort.spark.stores import parquet
+from kohort.spark.stores.layout import PAST
+from kohort.spark.stores.places import Folder
+from kohort.spark.tables import lag_history
+from kohort.spark.tables.batch_fold import folded
+from kohort.spark.tables.episodes import Worst
+from kohort.spark.tables.lag_downsampling import of_moments
+from kohort.spark.tables.lag_history import Origin
+from kohort.spark.tables.manifest import Gold, Manifest, Part, Past
+from kohort.spark.tables.parts import is_whole, write_part
+from kohort.spark.tables.status_history import Moments, went_on
+from kohort.spark.tables.writer import Writer
+
+ROWS = 5_000_000
+"""About how many rows a run adds at most. With many partitions of groups it looks at fewer samples,
+down to `FEWEST`.
+"""
+FEWEST = 10
+
+LagAt = Callable[[Sequence[int]], DataFrame]
+"""The rows of `lag` at some moments, in microseconds."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NOBODY = -1
+_SEEN = f"{PAST}/seen"
+"""Rows on their way into the past: no manifest names them."""
+
+
+class Seen(NamedTuple):
+    """What a run has computed."""
+
+    gold: dict[str, Gold]
+    as_of: datetime
+    lag_at: LagAt
+    clocked: bool
+    """Whether the clock gave the moment, and nobody chose it."""
+
+
+class Told(NamedTuple):
+    """The past with what was added, and notes about it."""
+
+    past: Past
+    notes: tuple[Note, ...]
+
+
+def bring_up(writer: Writer, manifest: Manifest, seen: Seen) -> Told:
+    """Add what a run has seen. The files are new; the old ones stay.
+
+    A moment that is there already is left as it is. A moment before that of an earlier run adds its
+    lag, but no status, unless the clock gave it: then the clock was set back.
+    """
+    before, notes = _without_lost(writer.directory, manifest.past)
+    now = micros(seen.as_of)
+    if now == before.as_of_us or not {LAG.name, STATUS.name} <= seen.gold.keys():
+        return Told(before, notes)
+    samples = _sample_times(writer.directory, manifest, now)
+    lag = Origin(_files(writer.directory, seen.gold[LAG.name].parts), LAG.arrow)
+    wanted = _moments(before, samples, now, _keys(lag, now))
+    fresh = sorted(set(wanted) - lag_history.there(writer.directory, before.lag, wanted))
+    origins = _origins(writer, lag, fresh, seen.lag_at)
+    stretches = lag_history.added(writer, before.lag, origins)
+    # What one clock says is believed when the next run says so too: what is thin stays so.
+    old = now if before.as_of_us is None else min(now, before.as_of_us)
+    stretches = lag_history.aged(writer, stretches, old)
+    since = now if before.as_of_us is None else before.as_of_us
+    between = _worst(origins, [moment for moment in fresh if since < moment < now])
+    writer.discard(_SEEN)
+    after = msgspec.structs.replace(before, lag=stretches)
+    if before.as_of_us is not None and now < before.as_of_us and not seen.clocked:
+        return Told(after, notes)
+    last = None if before.as_of_us is None else _moment(before.as_of_us)
+    moments = Moments(seen.as_of, last)
+    statuses = _statuses(writer.directory, seen.gold[STATUS.name].parts)
+    status = went_on(writer, before.status, statuses, moments, between)
+    newest = int(samples.max()) if len(samples) else before.samples_us
+    return Told(Past(lag=stretches, status=status, as_of_us=now, samples_us=newest), notes)
+
+
+def _without_lost(directory: Folder, past: Past) -> tuple[Past, tuple[Note, ...]]:
+    """The past without files that are gone or damaged, and notes about what was in them. Nobody can
+    bring it back.
+    """
+    lost = [stretch for stretch in past.lag if not is_whole(directory, stretch.part)]
+    gone = [part for part in past.status if not is_whole(directory, part)]
+    if not lost and not gone:
+        return past, ()
+    texts = [
+        f"the past of lag from {_moment(stretch.first_us)} to {_moment(stretch.last_us)} is lost: "
+        f"{directory / stretch.part.path} is gone or damaged"
+        for stretch in lost
+    ]
+    texts += [
+        f"some of the past of statuses is lost: {directory / part.path} is gone or damaged"
+        for part in gone
+    ]
+    left = msgspec.structs.replace(
+        past,
+        lag=tuple(stretch for stretch in past.lag if stretch not in lost),
+        status=tuple(part for part in past.status if part not in gone),
+    )
+    return left, tuple(Note(_NOBODY, _NOBODY, text) for text in texts)
+
+
+def _sample_times(directory: Folder, manifest: Manifest, until_us: int) -> Times:
+    """All times of samples up to a moment, each once."""
+    parts = _files(directory, manifest.end_offsets)
+    if not parts:
+        return np.array([], np.int64)
+    samples = parquet.dataset(parts, END_OFFSETS.arrow).to_batches(columns=["sampled_at"])
+    schema = pa.schema([END_OFFSETS.arrow.field("sampled_at")])
+    times = folded(samples, schema, lambda rows: rows.group_by("sampled_at").aggregate([]))
+    found = np.sort(times["sampled_at"].cast(pa.int64()).to_numpy())
+    return found[found <= until_us]
+
+
+def _keys(lag: Origin, now: int) -> int:
+    """How many partitions of groups `lag` has at the moment of the run."""
+    where = (pc.field("level") == "partition") & _is_at([now])
+    return int(lag.read(["partition"], where).num_rows)
+
+
+def _moments(before: Past, samples: Times, now: int, keys: int) -> list[int]:
+    """The moment of the run, and times of samples since the previous run. Of a copy of a log, those
+    since the last sample that the previous copy had.
+    """
+    if before.as_of_us is not None:
+        since = before.as_of_us
+        if before.samples_us is not None:
+            since = min(since, before.samples_us)
+        samples = samples[samples > since]
+    most = max(FEWEST, min(MOMENTS, ROWS // max(keys, 1)))
+    return sorted({*sampled(samples, now, most), now})
+
+
+def _origins(writer: Writer, lag: Origin, fresh: Sequence[int], lag_at: LagAt) -> list[Origin]:
+    """Where the rows of these moments are: most of them in `lag`."""
+    if not fresh:
+        return []
+    groups = lag.read(["at"], (pc.field("level") == "group") & _is_at(fresh))
+    there = set(groups["at"].cast(pa.int64()).unique().to_pylist())
+    found = [lag._replace(where=_is_at(fresh), shape=of_moments)]
+    others = [moment for moment in fresh if moment not in there]
+    if others:
+        part = write_part(writer, lag_at(others), _SEEN)
+        files = _files(writer.directory, [part])
+        found.append(Origin(files, LAG.arrow, shape=of_moments))
+    return found
+
+
+def _worst(origins: Iterable[Origin], moments: Sequence[int]) -> Worst:
+    """The largest lag that a group had at some moments."""
+    if not moments:
+        return {}
+    names = ["partition", "group_id", "lag_records", "lag_seconds"]
+    where = (pc.field("level") == "group") & _is_at(moments)
+    rows = pa.concat_tables([origin.read(names, where) for origin in origins])
+    most = rows.group_by(names[:2]).aggregate([(name, "max") for name in names[2:]])
+    return {
+        (row["partition"], row["group_id"]): (row["lag_records_max"], row["lag_seconds_max"])
+        for row in most.to_pylist()
+    }
+
+
+def _statuses(directory: Folder, parts: Iterable[Part]) -> pa.Table:
+    """How groups are judged now."""
+    names = ["partition", "group_id", "rules", "status", "rule", "lag_records", "lag_seconds"]
+    now = Origin(_files(directory, parts), STATUS.arrow)
+    return now.read(names, pc.field("level") == "group")
+
+
+def _files(directory: Folder, parts: Iterable[Part]) -> list[str]:
+    """The files of parts of any table."""
+    return [str(file) for part in parts for file in parquet.files_of(directory / part.path)]
+
+
+def _is_at(moments: Sequence[int]) -> Any:
+    return pc.field("at").isin(pa.array(moments, LAG_HISTORY.arrow.field("at").type))
+
+
+def _moment(microseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=microseconds)

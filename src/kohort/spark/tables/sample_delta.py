@@ -1,0 +1,97 @@
+"""Which moments of lag the new samples of the ends of topics are about. Needs no Spark.
+
+A sample tells about the time since the one before it, since it shows whether the end has moved.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kohort.spark.gold.ends import PLACE, UNTHINNED
+from kohort.spark.gold.lag import Times
+from kohort.spark.schemas import END_OFFSETS
+from kohort.spark.stores import parquet
+from kohort.spark.stores.places import Folder
+from kohort.spark.tables.batch_fold import folded
+from kohort.spark.tables.manifest import Manifest, Part, Progress
+
+_EVER = np.iinfo(np.int64).min
+_NEVER = np.iinfo(np.int64).max
+_AT = pa.schema([("at", pa.int64())])
+_SPAN = pa.schema(
+    [
+        *(END_OFFSETS.arrow.field(name) for name in PLACE),
+        *((name, pa.int64()) for name in ("at_min", "at_max", "of_log")),
+    ]
+)
+
+
+class SampleNews(NamedTuple):
+    """The times of samples, in microseconds."""
+
+    times: Times
+    """All times of samples, each once."""
+    since_us: int
+    """The new samples say nothing new about moments before this one."""
+
+
+def sample_news(directory: Folder, manifest: Manifest, before: Progress | None) -> SampleNews:
+    """What is new in the samples of `manifest`, compared with those that `before` knew."""
+    there = {part.path for part in manifest.end_offsets}
+    known = set() if before is None else {*before.samples}
+    old = [part for part in manifest.end_offsets if part.path in known]
+    new = [part for part in manifest.end_offsets if part.path not in known]
+    every = folded(_read(directory, [*old, *new], ["at"]), _AT, _each_once)
+    times = every["at"].to_numpy()
+    if before is None or not known <= there:
+        return SampleNews(times, _EVER)
+    return SampleNews(times, _since(_told(directory, old), _told(directory, new)))
+
+
+def _read(directory: Folder, parts: list[Part], names: list[str]) -> Iterator[pa.RecordBatch]:
+    for part in parts:
+        samples = parquet.folder_dataset(directory / part.path, END_OFFSETS.arrow)
+        for batch in samples.to_batches(columns=["sampled_at", *PLACE, "origin", "samples"]):
+            at = batch.column("sampled_at").cast(pa.int64())
+            of_log = pc.if_else(
+                pc.equal(batch.column("origin"), "log"), pc.fill_null(batch.column("samples"), 1), 0
+            )
+            told = [at, at, *(batch.column(name) for name in PLACE), at, of_log]
+            rows = pa.record_batch(told, names=["at", "at_min", *PLACE, "at_max", "of_log"])
+            yield rows.select(names)
+
+
+def _each_once(rows: pa.Table) -> pa.Table:
+    return rows.group_by("at").aggregate([])
+
+
+def _told(directory: Folder, parts: list[Part]) -> list[dict[str, Any]]:
+    """For each partition its first and last sample, and how many of them come from its folder."""
+    found: list[dict[str, Any]]
+    found = folded(_read(directory, parts, _SPAN.names), _SPAN, _spans).to_pylist()
+    return found
+
+
+def _spans(rows: pa.Table) -> pa.Table:
+    told = [("at_min", "min"), ("at_max", "max"), ("of_log", "sum")]
+    found = rows.group_by(PLACE).aggregate(told)
+    names = [name if name in PLACE else f"{name}_{dict(told)[name]}" for name in _SPAN.names]
+    return pa.table([found[name] for name in names], schema=_SPAN)
+
+
+def _since(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> int:
+    before = {(row["topic"], row["topic_partition"]): row for row in old}
+    since = _NEVER
+    for row in new:
+        known = before.get((row["topic"], row["topic_partition"]))
+        if known is None:
+            since = min(since, row["at_min"])
+            continue
+        count = known["of_log"]
+        if row["at_min"] <= known["at_max"] or count < UNTHINNED <= count + row["of_log"]:
+            return _EVER
+        since = min(since, known["at_max"])
+    return since

@@ -1,0 +1,156 @@
+"""Appending to partitions: where a key goes, who is asked, and what is never sent twice."""
+
+import pytest
+from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
+from tests.client.test_connection import soon
+
+from kohort.client.admin import TopicPartition
+from kohort.client.topic_writer import TopicWriter, partition_of
+from kohort.errors import ApiError, ErrorCode
+from kohort.wire.batch import entries
+from kohort.wire.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+
+
+@pytest.mark.parametrize(
+    ("key", "hashed"),
+    [  # of Apache Kafka's own tests of its client
+        (b"21", -973932308),
+        (b"foobar", -790332482),
+        (b"a-little-bit-long-string", -985981536),
+        (b"a-little-bit-longer-string", -1486304829),
+        (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
+        (b"abc", 479470107),
+    ],
+)
+def test_a_key_goes_where_java_puts_it(key, hashed):
+    for count in (1, 2, 3, 50, 1000):
+        assert partition_of(key, count) == (hashed & 0x7FFFFFFF) % count
+
+
+def taken(asked, codes=None):
+    """An honest leader: it tells the offset 100 + partition."""
+    codes = codes or {}
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                partition_responses=[
+                    PartitionProduceResponse(
+                        index=one.index,
+                        error_code=codes.get(one.index, 0),
+                        base_offset=-1 if one.index in codes else 100 + one.index,
+                    )
+                    for one in topic.partition_data
+                ],
+            )
+            for topic in asked.request.topic_data
+        ]
+    )
+
+
+def refusing(**codes):
+    return lambda asked: taken(asked, {int(name[1:]): code for name, code in codes.items()})
+
+
+def sent(asked):
+    """What a request carries: partition -> keys and values."""
+    return {
+        one.index: [(key, value) for _, _, key, value in entries(one.records)]
+        for topic in asked.request.topic_data
+        for one in topic.partition_data
+    }
+
+
+@asynchronous
+async def test_each_leader_is_asked_once_for_all_that_it_leads():
+    async with Scripted(2, {ProduceRequest: taken}) as scripted:
+        scripted.topics = {"orders": [0, 1, 0]}
+        writer = await TopicWriter.open(scripted.cluster(), "orders", soon())
+        keys = {partition_of(key, 3): key for key in (b"%d" % one for one in range(20))}
+        assert set(keys) == {0, 1, 2}
+        found = await writer.write([(keys[index], b"v") for index in (2, 1, 0)], soon())
+        await writer._cluster.close()
+    assert found.all() == {TopicPartition("orders", one): 100 + one for one in (2, 1, 0)}
+    asked = {one.node: sent(one) for one in scripted.sent("Produce")}
+    assert asked == {
+        0: {2: [(keys[2], b"v")], 0: [(keys[0], b"v")]},
+        1: {1: [(keys[1], b"v")]},
+    }
+    assert {one.request.acks for one in scripted.sent("Produce")} == {-1}
+    assert {one.version for one in scripted.sent("Produce")} == {12}
+
+
+@asynchronous
+async def test_records_without_a_key_go_round_a_batch_at_a_time():
+    async with Scripted(answers={ProduceRequest: taken}) as scripted:
+        scripted.topics = {"orders": [0, 0]}
+        writer = await TopicWriter.open(scripted.cluster(), "orders", soon())
+        for _ in range(3):
+            (await writer.write([(None, b"x"), (None, b"")], soon())).all()
+        await writer._cluster.close()
+    assert [list(sent(one)) for one in scripted.sent("Produce")] == [[0], [1], [0]]
+
+
+@asynchronous
+async def test_one_partition_that_refuses_is_alone():
+    async with Scripted(answers={ProduceRequest: refusing(p1=10)}) as scripted:
+        scripted.topics = {"orders": [0, 0]}
+        writer = await TopicWriter.open(scripted.cluster(), "orders", soon())
+        found = await writer.write([(b"a", b""), (b"b", b""), (b"d", b"")], soon())
+        await writer._cluster.close()
+    assert found[TopicPartition("orders", 0)] == 100
+    assert found.failed[TopicPartition("orders", 1)].code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+@asynchronous
+async def test_a_leader_that_has_moved_is_looked_up_anew():
+    async with Scripted(2, {ProduceRequest: in_turn(refusing(p0=6), taken)}) as scripted:
+        scripted.topics = {"orders": [0]}
+        writer = await TopicWriter.open(scripted.cluster(), "orders", soon())
+        writing = writer.write([(None, b"x")], soon())
+        found = await writing
+        await writer._cluster.close()
+    assert found.all() == {TopicPartition("orders", 0): 100}
+    assert len(scripted.sent("Produce")) == 2
+
+
+@asynchronous
+async def test_what_may_have_arrived_is_not_sent_again():
+    async with Scripted(answers={ProduceRequest: lambda _: CLOSE}) as scripted:
+        scripted.topics = {"orders": [0]}
+        writer = await TopicWriter.open(scripted.cluster(), "orders", soon())
+        found = await writer.write([(None, b"x")], soon())
+        await writer._cluster.close()
+    (error,) = found.failed.values()
+    assert error.code is ErrorCode.NETWORK_EXCEPTION
+    assert len(scripted.sent("Produce")) == 1
+
+
+@asynchronous
+async def test_what_a_leader_has_appended_before_it_went_away_is_not_sent_again():
+    def appended(asked):
+        answer = refusing(p0=6)(asked)
+        answer.responses[0].partition_responses[0].base_offset = 70
+        return answer
+
+    async with Scripted(answers={ProduceRequest: in_turn(appended, taken)}) as scripted:
+        scripted.topics = {"orders": [0]}
+        writer = await TopicWriter.open(scripted.cluster(), "orders", soon())
+        found = await writer.write([(None, b"x")], soon())
+        await writer._cluster.close()
+    (error,) = found.failed.values()
+    assert error.code is ErrorCode.NETWORK_EXCEPTION
+    assert "appended at offset 70" in error.message
+    assert len(scripted.sent("Produce")) == 1
+
+
+@asynchronous
+async def test_a_topic_is_not_created():
+    async with Scripted() as scripted:
+        with pytest.raises(ApiError, match="topic orders does not exist"):
+            await TopicWriter.open(scripted.cluster(), "orders", soon())

@@ -1,0 +1,188 @@
+"""The files of the past of lag: what they hold, how many there are, and what is left of a crash."""
+
+from datetime import timedelta
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.spark.tables.test_lag_downsampling import BEGIN, EPOCH, lag_row
+
+from kohort.spark.schemas import LAG_HISTORY
+from kohort.spark.schemas.progress import LAG
+from kohort.spark.schemas.rollup_tiers import ONE_MOMENT, ZONES
+from kohort.spark.tables import lag_history
+from kohort.spark.tables.lag_downsampling import of_moments, thinned
+from kohort.spark.tables.lag_history import Origin, added, aged, there
+from kohort.spark.tables.writer import Writer
+
+FINE, COARSE = ZONES
+DAY_S = 24 * 3600
+GROUPS = ("a", "b", "ß")
+PLACES = (
+    {"level": "group"},
+    {"level": "topic", "topic": "t"},
+    {"level": "partition", "topic": "t", "topic_partition": 0},
+)
+
+
+def micros(second):
+    return (BEGIN - EPOCH) // timedelta(microseconds=1) + second * 1_000_000
+
+
+def lag_of(second):
+    """The rows of all groups at a moment; a spike now and then."""
+    return [
+        lag_row(group, second, 900 if second % 7000 < 60 else second % 97, 1.5, **place)
+        for group in GROUPS
+        for place in PLACES
+    ]
+
+
+def lag_table(seconds):
+    """The table `lag` of some moments."""
+    return pa.Table.from_pylist([row for one in seconds for row in lag_of(one)], LAG.arrow)
+
+
+class Runs:
+    """Runs one after the other into one directory, and what they were told."""
+
+    def __init__(self, directory):
+        self.writer = Writer(directory)
+        self.stretches = ()
+        self.seen = []
+        self._numbers = 0
+
+    def __call__(self, *seconds, now=None):
+        """A run that has computed the lag of some moments."""
+        self._numbers += 1
+        path = self.writer.directory / f"lag-{self._numbers}.parquet"
+        pq.write_table(lag_table(seconds), path)
+        self.seen += seconds
+        origin = Origin([str(path)], LAG.arrow, shape=of_moments)
+        grown = added(self.writer, self.stretches, [origin])
+        self.stretches = aged(self.writer, grown, micros(max(seconds) if now is None else now))
+
+    def rows(self, step_us=None):
+        chosen = [one for one in self.stretches if step_us in (None, one.step_us)]
+        tables = [pq.read_table(self.writer.directory / one.part.path) for one in chosen]
+        return pa.concat_tables([LAG_HISTORY.arrow.empty_table(), *tables])
+
+    def whole(self):
+        """The rows of all moments, as they would be had they all come at once."""
+        return of_moments(lag_table(self.seen))
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return Runs(tmp_path)
+
+
+def test_each_age_has_its_step_and_nothing_is_lost(runs):
+    for number in range(24 * 6):
+        first = number * 4 * 3600
+        runs(first, first + 30, first + 200, first + 1200)
+
+    now = micros(max(runs.seen))
+    bounds = [0, COARSE.reaches(now), FINE.reaches(now), now + 1]
+    steps = [COARSE.step_us, FINE.step_us, ONE_MOMENT]
+    for step, first, last in zip(steps, bounds, bounds[1:], strict=False):
+        mine = [one for one in runs.seen if first <= micros(one) < last]
+        assert mine
+        expected = of_moments(lag_table(mine))
+        found = thinned(runs.rows(step), ONE_MOMENT)
+        assert found.to_pylist() == thinned(expected, step).to_pylist()
+    # Single moments of two days in a few files, then a file for each day, then one for each week.
+    assert len(runs.stretches) < 2 * lag_history.MOST_PARTS + 15 + 4
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    pieces=st.lists(
+        st.lists(st.integers(0, 30 * DAY_S), min_size=1, max_size=5), min_size=1, max_size=8
+    )
+)
+def test_in_any_order_each_moment_counts_once(pieces, tmp_path_factory):
+    """A run may be for a moment long ago, and a clock may go back: moments come as they like."""
+    runs = Runs(tmp_path_factory.mktemp("past"))
+    for piece in pieces:
+        known = there(runs.writer.directory, runs.stretches, [micros(one) for one in piece])
+        fresh = sorted({one for one in piece if micros(one) not in known})
+        if fresh:
+            runs(*fresh, now=max(piece))
+        rows = runs.rows().to_pylist()
+        keys = [(row["group_id"], row["level"], row["first_at"]) for row in rows]
+        assert len(keys) == len(set(keys))
+        spans = there(runs.writer.directory, runs.stretches, [micros(one) for one in piece])
+        assert spans == {micros(one) for one in piece}
+    runs.stretches = aged(runs.writer, runs.stretches, micros(90 * DAY_S))
+    assert {one.step_us for one in runs.stretches} == {COARSE.step_us}
+
+    found = thinned(runs.rows(), ONE_MOMENT)
+
+    assert found.to_pylist() == thinned(runs.whole(), COARSE.step_us).to_pylist()
+    files = [one.first_us // COARSE.file_us for one in runs.stretches]
+    assert len(files) == len(set(files))
+
+
+def test_a_row_is_written_a_few_times_and_not_again_and_again(runs, monkeypatch):
+    written = []
+    monkeypatch.setattr(
+        lag_history,
+        "thinned",
+        lambda rows, step: written.append(rows.num_rows) or thinned(rows, step),
+    )
+    for day in range(40):
+        runs(day * DAY_S, day * DAY_S + 60)
+
+    # When it is seen, in a merge of small files, beside what ages, as a day, as a week.
+    assert sum(written) < 5 * runs.whole().num_rows
+
+
+def test_many_groups_are_thinned_a_few_at_a_time(runs, monkeypatch):
+    monkeypatch.setattr(lag_history, "ROWS_AT_ONCE", 5)
+    read = []
+    monkeypatch.setattr(
+        lag_history, "thinned", lambda rows, step: read.append(rows.num_rows) or thinned(rows, step)
+    )
+    runs(0, 60, 120, 4000)
+    runs(40 * DAY_S)
+
+    assert max(read) <= 5
+    expected = thinned(runs.whole(), COARSE.step_us).to_pylist()
+    assert thinned(runs.rows(), COARSE.step_us).to_pylist() == expected
+
+
+def test_many_small_files_become_one_and_large_ones_stay(runs, monkeypatch):
+    monkeypatch.setattr(lag_history, "FEW_ROWS", 2 * len(GROUPS) * len(PLACES))
+    runs(1, 2)
+    (large,) = runs.stretches
+    for second in range(3, 40):
+        runs(second)
+
+    assert large in runs.stretches
+    assert len(runs.stretches) < 2 * lag_history.MOST_PARTS
+    assert runs.rows().num_rows == 39 * len(GROUPS) * len(PLACES)
+
+
+def test_there_is_what_a_row_is_about_or_around(runs):
+    runs(0, 100, 200, 300, 340)
+    known = range(-1, 400, 1)
+
+    def found():
+        moments = [micros(one) for one in known]
+        return [
+            one
+            for one in known
+            if micros(one) in there(runs.writer.directory, runs.stretches, moments)
+        ]
+
+    assert found() == [0, 100, 200, 300, 340]
+    runs.stretches = aged(runs.writer, runs.stretches, micros(3 * DAY_S))
+    assert found() == [*range(201), *range(300, 341)]
+
+
+def test_nothing_is_written_of_no_rows(runs):
+    assert added(runs.writer, (), []) == ()
+    assert aged(runs.writer, (), micros(0)) == ()
