@@ -1,6 +1,7 @@
 """An event loop in a thread of its own."""
 
 import asyncio
+import sys
 import threading
 
 import pytest
@@ -74,3 +75,30 @@ def test_a_loop_that_cannot_be_made_is_said_and_can_be_tried_again(monkeypatch):
     with broker:
         assert broker.topics == []
     assert threading.active_count() == before
+
+
+def test_who_waits_for_a_result_takes_no_lock():
+    """The handler of a signal may raise behind an `acquire`: the lock is never released then, and
+    the loop would wait for it.
+    """
+    taken = []
+
+    def note(frame, event, function):
+        if event == "c_call" and function.__name__ in ("acquire", "__enter__"):
+            taken.append(frame.f_code.co_qualname)
+
+    async def work():
+        await asyncio.sleep(0.01)
+        return 7
+
+    loop = LoopThread()
+    loop.start()
+    try:
+        sys.setprofile(note)
+        try:
+            assert loop.run(work()) == 7
+        finally:
+            sys.setprofile(None)
+    finally:
+        loop.close()
+    assert taken == []

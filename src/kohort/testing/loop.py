@@ -7,11 +7,12 @@ policy of event loops: none of it reaches this loop. Its time and its sockets ar
 import _socket
 import asyncio
 import os
-from asyncio import all_tasks, current_task, gather, run_coroutine_threadsafe
-from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from asyncio import Task, all_tasks, current_task, gather
+from collections.abc import Coroutine
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from contextvars import Context
+from queue import SimpleQueue
 from selectors import DefaultSelector
 from threading import get_ident
 from typing import Any, Self, TypeVar
@@ -19,7 +20,7 @@ from typing import Any, Self, TypeVar
 from kohort.errors import KohortError
 from kohort.runtime import clocks
 from kohort.testing.fork_safety import owned
-from kohort.testing.threads import Threads, join, new_thread, result_of
+from kohort.testing.threads import Threads, join, new_thread
 
 __tracebackhide__ = True
 Result = TypeVar("Result")
@@ -131,14 +132,17 @@ class LoopThread:
     """
 
     def __init__(self) -> None:
-        self._made: Future[OwnLoop] = Future()
+        self._loop: OwnLoop | None = None
+        self._made: SimpleQueue[OwnLoop | BaseException] = SimpleQueue()
         self._closing = False
         self._thread = new_thread(self._run, "kohort-testing")
 
     def start(self) -> None:
         """Begin the thread. Raises what making the loop has raised, as OSError."""
         self._thread.start()
-        result_of(self._made)
+        made = self._made.get()
+        if isinstance(made, BaseException):
+            raise made
 
     def run(self, work: Coroutine[Any, Any, Result], *, cancel: bool = True) -> Result:
         """Wait for the result. Raises what the coroutine raises. Where the wait is interrupted, the
@@ -147,26 +151,43 @@ class LoopThread:
         if get_ident() == self._thread.ident:
             work.close()
             raise RuntimeError("called in the thread of the broker, expected the test's")
-        submit: Callable[..., Future[Result]] = run_coroutine_threadsafe
-        # What is opened by this work lives longer than the test: it keeps nothing of its context.
-        future = Context().run(submit, work, self._made.result())
+        loop = self._loop
+        if loop is None:
+            work.close()
+            raise RuntimeError("called before the thread was started")
+        # No lock: where the handler of a signal raises behind its `acquire`, a lock is kept for
+        # ever, and the loop would wait for it.
+        ended: SimpleQueue[Task[Result]] = SimpleQueue()
+        tasks: list[Task[Result]] = []
+
+        def begin() -> None:
+            tasks.append(loop.create_task(work))
+            tasks[0].add_done_callback(ended.put)
+
         try:
-            return result_of(future)
-        except KohortError as error:  # where it was raised says nothing to a test
-            raise error.with_traceback(None) from None
+            # What is opened by this work outlives the test: it keeps nothing of its context.
+            Context().run(loop.call_soon_threadsafe, begin)
+            task = ended.get()
         except BaseException:
             if cancel:
-                future.cancel()
+                with suppress(RuntimeError):  # the loop has ended
+                    loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
             raise
+        if task.cancelled():
+            raise CancelledError
+        try:
+            return task.result()
+        except KohortError as error:  # where it was raised says nothing to a test
+            raise error.with_traceback(None) from None
 
     def close(self) -> None:
         """End the thread; what still runs in it is cancelled. It may be called again where it was
         interrupted, and where `start` was.
         """
         self._closing = True
-        if self._made.done() and self._made.exception() is None:
+        loop = self._loop
+        if loop is not None:
             with suppress(RuntimeError):  # it has ended
-                loop = self._made.result()
                 loop.call_soon_threadsafe(loop.stop)
         join(self._thread)
 
@@ -174,10 +195,11 @@ class LoopThread:
         try:
             loop = OwnLoop()
         except BaseException as error:  # noqa: BLE001  (whoever waits for the loop has to know)
-            self._made.set_exception(error)
+            self._made.put(error)
             return
         try:
-            self._made.set_result(loop)
+            self._loop = loop
+            self._made.put(loop)
             if not self._closing:  # else whoever closes may not have seen the loop
                 loop.run_forever()
             loop.run_until_complete(_cancel_others())

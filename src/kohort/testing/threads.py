@@ -47,15 +47,6 @@ def join(thread: Thread) -> None:
         thread.join()
 
 
-def result_of(future: "Future[Result]") -> Result:
-    """Wait for its result. Raises what the work has raised. While `Future.result` waits, it has a
-    lock at times and at times not: where a handler raises there, its error takes the other's place.
-    """
-    done: SimpleQueue[Future[Result]] = SimpleQueue()
-    future.add_done_callback(done.put)
-    return done.get().result()
-
-
 class Threads(ThreadPoolExecutor):
     """As many threads as were asked for, from `start` on: its base class makes them one by one, by
     whatever is called `threading.Thread` then. They end with `shutdown`.
