@@ -6,7 +6,7 @@ import pytest
 
 from kohort.cli.render import printable
 from kohort.escaping import visible
-from kohort.server.lines import OneLine
+from kohort.server.lines import OneLineFormatter
 
 BIDIRECTIONAL = (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 ZERO_WIDTH = (0xAD, 0x34F, 0x180E, *range(0x200B, 0x200E), *range(0x2060, 0x2066), 0xFEFF)
@@ -16,7 +16,7 @@ SPACES = (0xA0, 0x2003, 0x202F, 0x3000)
 
 def logged(name):
     record = logging.LogRecord("kohort", logging.INFO, "", 0, "%s", (name,), None)
-    return OneLine().format(record).partition(" INFO ")[2]
+    return OneLineFormatter().format(record).partition(" INFO ")[2]
 
 
 def reported(name):

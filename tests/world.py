@@ -16,11 +16,11 @@ from kohort.server.access import May, everyone_may
 from kohort.server.catalog import Catalog
 from kohort.server.connection import Connection
 from kohort.server.descriptors import Limit
-from kohort.server.dispatcher import Door
+from kohort.server.dispatcher import RequestDispatcher
 from kohort.server.node import Node
 from kohort.server.opening import open_cluster
 from kohort.server.placement import Endpoint, Placement
-from kohort.server.plugin_assignors import foreign_assignors
+from kohort.server.plugin_assignors import load_plugin_assignors
 from kohort.terms import Millis, Offset
 from kohort.wire.frames import FrameReader
 
@@ -36,7 +36,7 @@ class Client:
         self.answers: list[bytes] = []
         self._reader = FrameReader(1 << 30)
         self.connection = Connection(
-            world.doors[node],
+            world.dispatchers[node],
             "127.0.0.1",
             world.config.socket_request_max_bytes,
             lambda: world.ready.append(self),
@@ -99,7 +99,7 @@ class World:
             files=files,
             new_id=lambda: random.randbytes(16),
             may=may,
-            assignors=foreign_assignors if assignors is None else lambda _: assignors,
+            assignors=load_plugin_assignors if assignors is None else lambda _: assignors,
             stopwatch=self._stopwatch,
             limit=limit,
         )
@@ -112,7 +112,7 @@ class World:
             for index, rack in enumerate(racks)
         ]
         self.cluster.start(brokers, self.now)
-        self.doors = [Door(Node(self.cluster, one.id)) for one in brokers]
+        self.dispatchers = [RequestDispatcher(Node(self.cluster, one.id)) for one in brokers]
         self.settle()
 
     def _stopwatch(self) -> int:
@@ -144,10 +144,10 @@ class World:
             work.run()
             cluster.end_work(work, self.now)
             moved = True
-        while (outing := cluster.begin_errand()) is not None:
-            while outing.step():
+        while (task_run := cluster.begin_task()) is not None:
+            while task_run.step():
                 pass
-            cluster.end_errand(outing)
+            cluster.end_task(task_run)
             moved = True
         wake = cluster.wake
         due = wake is not None and wake <= self.now

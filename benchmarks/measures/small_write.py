@@ -51,15 +51,15 @@ def writer(server: Server) -> Iterator[None]:
 
 def run(bench: Bench) -> list[Figure]:
     figures = []
-    for promise, settings in PROMISES.items():
-        figures += waits(bench, promise, settings)
+    for recovery_point, settings in PROMISES.items():
+        figures += waits(bench, recovery_point, settings)
     return figures
 
 
-def waits(bench: Bench, promise: str, settings: dict[str, dict[str, Any]]) -> list[Figure]:
+def waits(bench: Bench, recovery_point: str, settings: dict[str, dict[str, Any]]) -> list[Figure]:
     load = Load([frame(produce("small", 1), VERSION)], 1, place_of_error(answer(0), answer(1), 9))
     figures = {
-        (beside, part): Figure(f"small write, {promise}, {where}: {part}", "ms", False)
+        (beside, part): Figure(f"small write, {recovery_point}, {where}: {part}", "ms", False)
         for beside, where in ((False, "alone"), (True, "beside a writer to 64 partitions"))
         for part in ("p50", "p95", "p99")
     }

@@ -1,4 +1,4 @@
-"""Plans of foreign assignors: complete, in order, and possible, or refused with what is wrong."""
+"""Plans of plugin assignors: complete, in order, and possible, or refused with what is wrong."""
 
 from collections.abc import Mapping
 from typing import Any

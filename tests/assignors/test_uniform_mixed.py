@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from kohort.assignors import Subscription
 from kohort.assignors.subscriptions import by_subscription
-from kohort.assignors.uniform_mixed import MAX_PASSES, Leveller, assign_mixed
+from kohort.assignors.uniform_mixed import MAX_PASSES, Balancer, assign_mixed
 
 T1, T2 = b"\x01" * 16, b"\x02" * 16
 
@@ -19,7 +19,7 @@ def test_filling_a_topic_is_dealing_one_by_one(first, second, free):
     """Two subscriptions read T1; the loads that they begin with are partitions of T2."""
     members = {f"a{i}": Subscription((T1,)) for i in range(len(first))}
     members |= {f"b{i}": Subscription((T1, T2)) for i in range(len(second))}
-    leveller = Leveller(members, by_subscription(members, {T1: free, T2: 0}), {T1: free, T2: 0})
+    leveller = Balancer(members, by_subscription(members, {T1: free, T2: 0}), {T1: free, T2: 0})
     for member, load in zip(members, [*first, *second], strict=True):
         leveller.loads[member] = load
         equals = leveller.equals[leveller.of[member]]

@@ -7,10 +7,10 @@ from kohort.config import (
     DYNAMIC_NAMES,
     BrokerConfig,
     ConfigError,
-    LeftAside,
+    IneffectiveSetting,
     checked_dynamic_config,
     is_unknown,
-    is_unread,
+    is_unused,
     with_dynamic,
 )
 
@@ -31,7 +31,7 @@ def test_the_last_layer_is_the_strongest_and_the_file_the_weakest():
     assert (changed.log_retention_ms, changed.log_roll_ms, changed.message_max_bytes) == (3, 2, 1)
     assert changed.given == file.given
     assert dynamic.in_force == configured
-    assert dynamic.left_aside == ()
+    assert dynamic.ineffective == ()
     assert with_dynamic(file, {}).config is file
 
 
@@ -46,10 +46,10 @@ def test_what_contradicts_the_file_is_left_aside_alone():
     dynamic = with_dynamic(file, configured)
     bound = "expected at most group.consumer.max.assignment.interval.ms, which is 15000"
     readable = "log.preallocate is 'perhaps', expected true or false"
-    assert dynamic.left_aside == (
-        LeftAside(own, interval, "15002", f"{interval} is 15002, {bound}"),
-        LeftAside("", interval, "15001", f"{interval} is 15001, {bound}"),
-        LeftAside(own, "log.preallocate", "perhaps", readable),
+    assert dynamic.ineffective == (
+        IneffectiveSetting(own, interval, "15002", f"{interval} is 15002, {bound}"),
+        IneffectiveSetting("", interval, "15001", f"{interval} is 15001, {bound}"),
+        IneffectiveSetting(own, "log.preallocate", "perhaps", readable),
     )
     assert dynamic.in_force == {"": {"log.roll.ms": "2"}, own: {}}
     assert dynamic.config == with_dynamic(file, dynamic.in_force).config
@@ -80,7 +80,7 @@ LAG, LEAST_LAG = "log.cleaner.max.compaction.lag.ms", "log.cleaner.min.compactio
 def test_two_that_bound_each_other_change_together(before, after):
     """Whatever stood in the file, and whichever goes first."""
     dynamic = with_dynamic(BrokerConfig.of(before), {"": after})
-    assert dynamic.left_aside == ()
+    assert dynamic.ineffective == ()
     for name, text in after.items():
         assert dynamic.config.value(name) == int(text)
 
@@ -96,7 +96,7 @@ def test_two_that_bound_each_other_change_together(before, after):
     ],
 )
 def test_of_two_that_contradict_each_other_one_is_left_aside(texts, aside):
-    (left,) = with_dynamic(BrokerConfig(), {"": texts}).left_aside
+    (left,) = with_dynamic(BrokerConfig(), {"": texts}).ineffective
     assert left.name == aside
 
 
@@ -122,7 +122,7 @@ def test_texts_are_checked(text):
     ],
 )
 def test_what_is_kept_and_read_by_nothing(name, unread, unknown):
-    assert (is_unread(name), is_unknown(name)) == (unread, unknown)
+    assert (is_unused(name), is_unknown(name)) == (unread, unknown)
 
 
 def test_what_may_be_a_secret_is_not_told():

@@ -3,14 +3,14 @@
 import pytest
 
 from kohort.config import BROKER_SETTINGS, BrokerConfig
-from kohort.config.ignored import IGNORED_NAMES, means_nothing_here
+from kohort.config.ignored import IGNORED_NAMES, is_ignored
 
 
 @pytest.mark.parametrize(
     "name", ["num.io.threads", "process.roles", "listener.name.external.ssl.key.password"]
 )
 def test_known_and_useless(name):
-    assert means_nothing_here(name)
+    assert is_ignored(name)
 
 
 def test_settings_of_an_authorizer():
@@ -28,9 +28,9 @@ def test_settings_of_an_authorizer():
 
 @pytest.mark.parametrize("name", ["num.partitons", "group.consumer.sessions", "nonsense"])
 def test_unknown(name):
-    assert not means_nothing_here(name)
+    assert not is_ignored(name)
 
 
 def test_a_setting_is_used_or_ignored_and_never_both():
     assert not IGNORED_NAMES & set(BROKER_SETTINGS)
-    assert not [name for name in BROKER_SETTINGS if means_nothing_here(name)]
+    assert not [name for name in BROKER_SETTINGS if is_ignored(name)]

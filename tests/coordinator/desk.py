@@ -14,7 +14,7 @@ from kohort.coordinator.shard import Shard
 from kohort.coordinator.topics import Topic, Topics
 from kohort.records.codec import Record, Unknown, encode
 from kohort.runtime.driver import PartitionDriver
-from kohort.server.background_tasks import Outing
+from kohort.server.background_tasks import TaskRun
 from kohort.sim.checkers.replay import counts, walked
 from kohort.storage.memory import MemoryLog
 from kohort.terms import Millis, Offset, TopicId
@@ -52,7 +52,7 @@ def replay(shard: Shard, *records: Record | Unknown) -> None:
     """Records of a log, one after the other, outside of any transaction."""
     for offset, record in enumerate(records):
         shard.replay(record, Offset(offset), None)
-    shard.story.begin(shard.groups)  # no turn tells of them
+    shard.event_log.begin(shard.groups)  # no turn tells of them
 
 
 class Asked:
@@ -171,7 +171,7 @@ class Desk:
         if live:
             for offset, record in enumerate(records, end):
                 self.shard.replay(record, Offset(offset), producer)
-            self.shard.story.begin(self.shard.groups)  # no turn has told of them
+            self.shard.event_log.begin(self.shard.groups)  # no turn has told of them
 
     def end_transaction(self, producer: Producer, *, commit: bool) -> None:
         """A marker that somebody else has put into the log."""
@@ -192,11 +192,11 @@ class Desk:
 
     def _step(self) -> None:
         self.driver.turn(self.now)
-        while self.driver.errands and not self.errands_held:
-            outing = Outing(self.driver, self.driver.errands.popleft())
-            while outing.step():
+        while self.driver.tasks and not self.errands_held:
+            task_run = TaskRun(self.driver, self.driver.tasks.popleft())
+            while task_run.step():
                 pass
-            self.driver.errand_done(outing.errand, outing.outcome)
+            self.driver.task_done(task_run.task, task_run.outcome)
             self.driver.turn(self.now)
         for reply in self.driver.synced(self._batches.sync()):
             assert reply.token.answer is None, "a call was answered twice"

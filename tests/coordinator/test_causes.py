@@ -15,7 +15,7 @@ from tests.coordinator.desk import Desk, topics
 from tests.coordinator.mixed import mixed_group
 
 from kohort.coordinator.causes import Causes
-from kohort.coordinator.effects import Effects, Note
+from kohort.coordinator.effects import Effects, GroupEvent
 from kohort.coordinator.groups import Groups
 from kohort.records.causes import Because, Cause, causes_in
 from kohort.records.codec import Record, decode
@@ -227,7 +227,7 @@ def test_many_groups_that_end_in_one_step_are_not_compared_with_each_other():
     for number in range(500):
         name = f"group-{number}"
         step.records.append(Record(GroupMetadataKey(group=Counted(name)), None))
-        step.notes.append(Note(Counted(name), "it has expired", Cause.EXPIRY))
+        step.events.append(GroupEvent(Counted(name), "it has expired", Cause.EXPIRY))
     Counted.compared = 0
     assert len(Causes().headers(Groups(), step)) == 500
     assert Counted.compared <= 500 * 10

@@ -1,11 +1,11 @@
 """Deadlines are met one at a time, and one that could not be met comes again."""
 
-from kohort.coordinator.deadline_mixin import AGAIN_MS, Timed
+from kohort.coordinator.deadline_mixin import AGAIN_MS, DeadlineMixin
 from kohort.coordinator.deadlines import Deadlines
 from kohort.coordinator.effects import Effects
 
 
-class Alarm(Timed):
+class Alarm(DeadlineMixin):
     def __init__(self):
         self.deadlines = Deadlines()
         self.met = []

@@ -1,5 +1,5 @@
 """Groups are counted as they change. The desk of these tests also walks after each turn, so every
-test of the coordinator is one of the census.
+test of the coordinator is one of the gauges.
 """
 
 from tests.coordinator.classics import QUICK, commit, join, leave, newcomer, stable, sync
@@ -11,7 +11,7 @@ from kohort.wire.messages.delete_groups import DeleteGroupsRequest
 
 
 def counted(desk):
-    counts = desk.shard.story.census.counts
+    counts = desk.shard.event_log.gauges.counts
     return {(str(kind), str(state)): count for (kind, state), count in counts.items() if count}
 
 
@@ -62,6 +62,6 @@ def test_what_a_log_brings_back_is_counted_once_it_is_read():
     desk.restart()
     assert counted(desk) == before
     assert desk.shard.offsets.count.number == 2
-    census = desk.shard.story.census
-    assert census.seen("simple") == (GroupType.CLASSIC, GroupState.EMPTY)
-    assert census.seen("nobody") is None
+    gauges = desk.shard.event_log.gauges
+    assert gauges.last_seen("simple") == (GroupType.CLASSIC, GroupState.EMPTY)
+    assert gauges.last_seen("nobody") is None

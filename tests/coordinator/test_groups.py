@@ -2,13 +2,13 @@
 
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.groups import Groups
-from kohort.coordinator.share_and_streams import ForeignGroup
+from kohort.coordinator.share_and_streams import ShareOrStreamsGroup
 from kohort.terms import GroupId, GroupType, Millis
 
 
 def test_groups_by_id_and_by_kind() -> None:
     groups = Groups()
-    share = ForeignGroup("s", GroupType.SHARE)
+    share = ShareOrStreamsGroup("s", GroupType.SHARE)
     groups.add(share)
     assert ("s" in groups, "t" in groups, len(groups), list(groups)) == (True, False, 1, [share])
     assert (groups.classic("s"), groups.consumer("s"), groups.get("t")) == (None, None, None)

@@ -4,10 +4,14 @@ import pytest
 from tests.coordinator.classics import QUICK, SUBSCRIBED, commit, join, leave, newcomer, stable
 from tests.coordinator.desk import Desk, replay, topic_id, topics
 
-from kohort.coordinator.share_and_streams import ForeignGroup
+from kohort.coordinator.share_and_streams import ShareOrStreamsGroup
 from kohort.errors import ErrorCode
 from kohort.records.codec import Unknown
-from kohort.records.share_and_streams import ForeignMemberValue, ForeignRecord, Part
+from kohort.records.share_and_streams import (
+    RecordPart,
+    ShareOrStreamsMemberValue,
+    ShareOrStreamsRecord,
+)
 from kohort.terms import GroupId, GroupType
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.consumer_group_heartbeat import (
@@ -49,10 +53,14 @@ def desk() -> Desk:
     consumer(desk, "consumer")
     consumer(desk, "emptied")
     consumer(desk, "emptied", epoch=-1)
-    share = ForeignGroup(GroupId("share"), GroupType.SHARE)
-    share.put(ForeignRecord(share.type, share.id, "m", Part.MEMBER, ForeignMemberValue()))
+    share = ShareOrStreamsGroup(GroupId("share"), GroupType.SHARE)
+    share.put(
+        ShareOrStreamsRecord(
+            share.type, share.id, "m", RecordPart.MEMBER, ShareOrStreamsMemberValue()
+        )
+    )
     desk.shard.groups.add(share)
-    desk.shard.story.begin(desk.shard.groups)
+    desk.shard.event_log.begin(desk.shard.groups)
     return desk
 
 

@@ -1,4 +1,4 @@
-"""The doors of a shard: calls, records, time, topics."""
+"""The dispatchers of a shard: calls, records, time, topics."""
 
 from tests.coordinator.classics import commit
 from tests.coordinator.consumers import beat, kinds, request

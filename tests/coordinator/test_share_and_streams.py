@@ -8,7 +8,7 @@ from tests.coordinator.committed import delete, fetched
 from tests.coordinator.consumers import beat
 from tests.coordinator.desk import Desk, replay
 
-from kohort.coordinator.share_and_streams import ForeignGroup
+from kohort.coordinator.share_and_streams import ShareOrStreamsGroup
 from kohort.errors import ErrorCode
 from kohort.records.codec import Unknown
 from kohort.terms import GroupState, GroupType
@@ -87,7 +87,7 @@ def test_the_state_is_what_the_records_tell(records: list[Unknown], state: Group
 )
 def test_groups_of_other_brokers_are_noted_until_they_end(kind: int, named: GroupType) -> None:
     group = group_of(member(kind), epoch(kind, 1))
-    assert isinstance(group, ForeignGroup)
+    assert isinstance(group, ShareOrStreamsGroup)
     assert (group.id, group.type, group.protocol_type) == ("g", named, named.value)
     end = said(GROUP[kind], None)
     assert group_of(member(kind), epoch(kind, 1), end) is None

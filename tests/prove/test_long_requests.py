@@ -77,7 +77,7 @@ def longest_step(api, way, count):
     sys.setprofile(desk.note)
     try:
         desk.calls = desk.longest = 0
-        ROUTES[api.request].handle(desk.doors[0].node, call, desk.now)
+        ROUTES[api.request].handle(desk.dispatchers[0].node, call, desk.now)
         desk.settle()
         desk._stopwatch()
     finally:

@@ -3,7 +3,16 @@
 from collections.abc import Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from kohort.coordinator.effects import Call, Client, Effects, Errand, Marker, Note, Producer, Reply
+from kohort.coordinator.effects import (
+    BackgroundTask,
+    Call,
+    Client,
+    Effects,
+    GroupEvent,
+    Marker,
+    Producer,
+    Reply,
+)
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.terms import GroupId, Millis, Offset
@@ -37,7 +46,7 @@ class Token:
 class Counter:
     """`counts` is what records say, `places` the arguments that replay was given."""
 
-    errands_out: Container[tuple[Any, ...]] = ()
+    running_tasks: Container[tuple[Any, ...]] = ()
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
@@ -88,9 +97,9 @@ class Counter:
         while self.chores:
             yield _given(self.chores.pop(0))
 
-    def finished(self, errand: Errand, outcome: Any, _now: Millis) -> Effects:
-        self.outcomes.append((errand.about, outcome))
-        return _given(errand.about) if isinstance(errand.about, Exception) else Effects()
+    def finished(self, task: BackgroundTask, outcome: Any, _now: Millis) -> Effects:
+        self.outcomes.append((task.about, outcome))
+        return _given(task.about) if isinstance(task.about, Exception) else Effects()
 
     def start(self, _now: Millis) -> Iterator[Effects]:
         self.started += 1
@@ -105,8 +114,8 @@ class Counter:
         self.ended.append((producer, commit))
 
     def headers(self, step: Effects) -> dict[int, list[tuple[str, bytes | None]]]:
-        notes = zip(range(len(step.records)), step.notes, strict=False)
-        return {place: [("why", note.text.encode())] for place, note in notes}
+        events = zip(range(len(step.records)), step.events, strict=False)
+        return {place: [("why", event.text.encode())] for place, event in events}
 
     def encode(self, record: Add) -> tuple[bytes, bytes | None]:
         if not record.name.isascii():
@@ -116,10 +125,10 @@ class Counter:
     def decode(self, key: bytes, value: bytes | None) -> Add:
         return Add(key.decode(), int(value or b"0"))
 
-    def told(self, calls: Iterable[Call[Any]], steps: Iterable[Effects]) -> Iterator[str]:
+    def log_lines(self, calls: Iterable[Call[Any]], steps: Iterable[Effects]) -> Iterator[str]:
         yield f"{len(list(calls))} calls"
         for step in steps:
-            yield from (note.text for note in step.notes)
+            yield from (event.text for event in step.events)
 
 
 def _given(one: Effects | Exception) -> Effects:
@@ -132,4 +141,4 @@ def call(request: Ask) -> Call[Ask]:
     return Call(Token(), request, 0, Client("app", "/127.0.0.1"))
 
 
-__all__ = ["Add", "Ask", "Counter", "ErrorCode", "GroupId", "Marker", "Note", "call"]
+__all__ = ["Add", "Ask", "Counter", "ErrorCode", "GroupEvent", "GroupId", "Marker", "call"]

@@ -8,7 +8,15 @@ import pytest
 from tests.observer import Told
 from tests.runtime.counter import Add, Ask, Counter, call
 
-from kohort.coordinator.effects import Call, Effects, Errand, Marker, Note, Producer, Reply
+from kohort.coordinator.effects import (
+    BackgroundTask,
+    Call,
+    Effects,
+    GroupEvent,
+    Marker,
+    Producer,
+    Reply,
+)
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError, WireError
 from kohort.runtime.driver import RETRY_MS, Condition, PartitionDriver
@@ -63,7 +71,7 @@ class Desk:
 
 def test_an_answer_does_not_depend_on_what_is_told_of_it() -> None:
     class Silent(Counter):
-        def told(self, calls: Any, steps: Any) -> Iterator[str]:
+        def log_lines(self, calls: Any, steps: Any) -> Iterator[str]:
             raise ZeroDivisionError("a bug")
 
     desk = Desk(machine=Silent)
@@ -317,7 +325,7 @@ def test_a_task_that_fails_ends_alone() -> None:
 
 def test_what_happened_is_told() -> None:
     desk = Desk()
-    desk.ask(notes=[Note(GroupId("g"), "something")])
+    desk.ask(events=[GroupEvent(GroupId("g"), "something")])
     assert desk.told.lines == ["1 calls", "something"]
 
 
@@ -328,8 +336,8 @@ def headers_in(desk: Desk) -> list[tuple[bytes | None, list[tuple[str, bytes | N
 
 def test_headers_are_written_with_their_records_and_are_no_state() -> None:
     desk = Desk()
-    notes = [Note(GroupId("g"), "first")]
-    desk.ask(Add("a", 1), Add("b", 2), notes=notes)
+    events = [GroupEvent(GroupId("g"), "first")]
+    desk.ask(Add("a", 1), Add("b", 2), events=events)
     desk.ask(Add("c", 3))
     assert headers_in(desk) == [(b"a", [("why", b"first")]), (b"b", []), (b"c", [])]
     counts = desk.machine.counts
@@ -339,19 +347,19 @@ def test_headers_are_written_with_their_records_and_are_no_state() -> None:
 
 def test_headers_stay_with_their_records_where_a_step_is_cut() -> None:
     desk = Desk(limit_bytes=200)
-    notes = [Note(GroupId("g"), text) for text in ("one", "two", "three", "four")]
-    desk.ask(*(Add(name, 1) for name in "abcd"), notes=notes)
+    events = [GroupEvent(GroupId("g"), text) for text in ("one", "two", "three", "four")]
+    desk.ask(*(Add(name, 1) for name in "abcd"), events=events)
     assert len(desk.batches()) > 1
     assert headers_in(desk) == [
-        (name.encode(), [("why", note.text.encode())])
-        for name, note in zip("abcd", notes, strict=True)
+        (name.encode(), [("why", event.text.encode())])
+        for name, event in zip("abcd", events, strict=True)
     ]
     assert all(one.length <= 200 for one in desk.batches())
 
 
 def test_a_record_without_room_for_headers_goes_without() -> None:
     desk = Desk(limit_bytes=200)
-    desk.ask(Add("a", 1), Add("b", 1), notes=[Note(GroupId("g"), "x" * 200)])
+    desk.ask(Add("a", 1), Add("b", 1), events=[GroupEvent(GroupId("g"), "x" * 200)])
     assert headers_in(desk) == [(b"a", []), (b"b", [])]
 
 
@@ -548,17 +556,17 @@ def test_a_coordinator_that_resigns_knows_what_its_log_says() -> None:
     assert desk.ask() == {"a": 1}
 
 
-def errand(about: Any = None, key: str = "k") -> Errand:
-    return Errand((key,), lambda: (_ for _ in ()), about)
+def task(about: Any = None, key: str = "k") -> BackgroundTask:
+    return BackgroundTask((key,), lambda: (_ for _ in ()), about)
 
 
 def test_an_errand_is_handed_out_and_its_outcome_taken_in_the_next_turn() -> None:
     desk = Desk()
-    wanted = errand("mine")
-    desk.ask(errands=[wanted])
-    assert list(desk.driver.errands) == [wanted]
+    wanted = task("mine")
+    desk.ask(tasks=[wanted])
+    assert list(desk.driver.tasks) == [wanted]
 
-    desk.driver.errand_done(desk.driver.errands.popleft(), 7)
+    desk.driver.task_done(desk.driver.tasks.popleft(), 7)
     assert desk.machine.outcomes == []
     desk.turn()
     desk.turn()
@@ -567,51 +575,51 @@ def test_an_errand_is_handed_out_and_its_outcome_taken_in_the_next_turn() -> Non
 
 def test_one_errand_of_a_key_is_out_at_a_time() -> None:
     desk = Desk()
-    first, second, other = errand(), errand(), errand(key="other")
-    desk.ask(errands=[first, second, other])
-    desk.ask(errands=[second])
-    assert list(desk.driver.errands) == [first, other]
+    first, second, other = task(), task(), task(key="other")
+    desk.ask(tasks=[first, second, other])
+    desk.ask(tasks=[second])
+    assert list(desk.driver.tasks) == [first, other]
 
-    desk.driver.errand_done(first, None)
-    desk.ask(errands=[second])
-    assert list(desk.driver.errands) == [first, other, second]
+    desk.driver.task_done(first, None)
+    desk.ask(tasks=[second])
+    assert list(desk.driver.tasks) == [first, other, second]
 
 
 def test_a_machine_knows_which_errands_are_out_also_after_it_was_read_anew() -> None:
     desk = Desk()
     for _ in range(2):
-        wanted = errand()
-        desk.ask(errands=[wanted])
-        assert wanted.key in desk.machine.errands_out
-        desk.driver.errand_done(wanted, None)
+        wanted = task()
+        desk.ask(tasks=[wanted])
+        assert wanted.key in desk.machine.running_tasks
+        desk.driver.task_done(wanted, None)
         desk.turn()
-        assert wanted.key not in desk.machine.errands_out
+        assert wanted.key not in desk.machine.running_tasks
         desk.driver.resign("its node is gone")
         desk.load()
 
 
 def test_an_errand_whose_outcome_fails_does_so_alone() -> None:
     desk = Desk()
-    desk.ask(errands=[errand(ZeroDivisionError("a bug"))])
-    desk.driver.errand_done(desk.driver.errands[0], None)
+    desk.ask(tasks=[task(ZeroDivisionError("a bug"))])
+    desk.driver.task_done(desk.driver.tasks[0], None)
     assert desk.ask(Add("a", 1)) == {}
     assert desk.machine.counts == {"a": 1}
-    assert "an errand has failed in the counter" in desk.told.errors[0]
+    assert "a background task has failed in the counter" in desk.told.errors[0]
 
 
 def test_errands_of_a_machine_that_is_gone_are_forgotten() -> None:
     desk = Desk()
-    wanted = errand()
-    desk.ask(errands=[wanted])
+    wanted = task()
+    desk.ask(tasks=[wanted])
     desk.driver.resign("its node is gone")
     desk.load()
-    desk.driver.errand_done(wanted, 7)
+    desk.driver.task_done(wanted, 7)
     desk.turn()
-    assert not desk.driver.errands
+    assert not desk.driver.tasks
     assert desk.machine.outcomes == []
 
 
 def test_a_call_that_is_refused_for_its_records_sends_nobody_out() -> None:
     desk = Desk()
-    desk.ask(Add("größe", 1), errands=[errand()])
-    assert not desk.driver.errands
+    desk.ask(Add("größe", 1), tasks=[task()])
+    assert not desk.driver.tasks

@@ -10,8 +10,8 @@ from kohort.errors import Broken
 from kohort.server.background import Background
 from kohort.server.clock import Clock
 from kohort.server.durations import Durations
-from kohort.server.environment import Surroundings
-from kohort.server.plugin_threads import Strays
+from kohort.server.environment import BrokerEnvironment
+from kohort.server.plugin_threads import AbandonedThreads
 
 SECONDS = 20
 
@@ -33,7 +33,7 @@ class Giving:
         self.syncs, self.works = list(syncs), list(works)
         self.ended = []
         self.meters = SimpleNamespace(syncs=Durations())
-        self.errands = ()
+        self.tasks = ()
 
     @property
     def durability(self):
@@ -50,7 +50,7 @@ class Giving:
     def begin_work(self):
         return self.works.pop() if self.works else None
 
-    def begin_errand(self):
+    def begin_task(self):
         return None
 
     def end_sync(self, durable, outcome):
@@ -61,7 +61,9 @@ class Giving:
 
 
 def beside(cluster, turn, *, on_disk=True):
-    return Background(cluster, Surroundings(), Clock(), Strays(), turn, on_disk=on_disk)
+    return Background(
+        cluster, BrokerEnvironment(), Clock(), AbandonedThreads(), turn, on_disk=on_disk
+    )
 
 
 @asynchronous

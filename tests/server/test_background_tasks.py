@@ -11,9 +11,9 @@ from tests.observer import Told
 
 import kohort.server.background
 from kohort import AdminClient, Broker, NewTopic
-from kohort.coordinator.effects import Errand
-from kohort.server.background_tasks import Outing
-from kohort.server.environment import Surroundings
+from kohort.coordinator.effects import BackgroundTask
+from kohort.server.background_tasks import TaskRun
+from kohort.server.environment import BrokerEnvironment
 
 
 @pytest.fixture
@@ -27,9 +27,9 @@ def test_parts_are_done_one_by_one(driver) -> None:
         yield
         return 7
 
-    outing = Outing(driver, Errand(("k",), work, None))
-    assert [outing.step() for _ in range(3)] == [True, True, False]
-    assert outing.outcome == 7
+    task_run = TaskRun(driver, BackgroundTask(("k",), work, None))
+    assert [task_run.step() for _ in range(3)] == [True, True, False]
+    assert task_run.outcome == 7
 
 
 @pytest.mark.parametrize("begins", [True, False])
@@ -39,36 +39,36 @@ def test_a_failure_is_the_outcome(driver, begins) -> None:
             yield
         raise ValueError("no")
 
-    outing = Outing(driver, Errand(("k",), work, None))
-    while outing.step():
+    task_run = TaskRun(driver, BackgroundTask(("k",), work, None))
+    while task_run.step():
         pass
-    assert isinstance(outing.outcome, ValueError)
+    assert isinstance(task_run.outcome, ValueError)
 
 
 def test_work_that_cannot_begin_is_a_failure(driver) -> None:
     def work() -> Iterator[None]:
         raise ValueError("no")
 
-    outing = Outing(driver, Errand(("k",), work, None))
-    assert not outing.step()
-    assert isinstance(outing.outcome, ValueError)
+    task_run = TaskRun(driver, BackgroundTask(("k",), work, None))
+    assert not task_run.step()
+    assert isinstance(task_run.outcome, ValueError)
 
 
 def test_what_takes_too_long_is_given_up(driver) -> None:
-    outing = Outing(driver, Errand(("k",), request, None))
-    outing.give_up(5.0)
-    assert str(outing.outcome) == "it has taken longer than 5 s"
-    assert outing.failure is None
+    task_run = TaskRun(driver, BackgroundTask(("k",), request, None))
+    task_run.give_up(5.0)
+    assert str(task_run.outcome) == "it has taken longer than 5 s"
+    assert task_run.failure is None
 
 
 def test_a_failure_that_nobody_has_expected_is_told_with_its_place(driver) -> None:
     def work() -> Iterator[None]:
         raise ZeroDivisionError("no")
 
-    outing = Outing(driver, Errand(("plan", "g", 3), work, None))
-    assert outing.failure is None
-    outing.step()
-    assert outing.failure.startswith("plan g has failed:\nTraceback")
+    task_run = TaskRun(driver, BackgroundTask(("plan", "g", 3), work, None))
+    assert task_run.failure is None
+    task_run.step()
+    assert task_run.failure.startswith("plan g has failed:\nTraceback")
 
 
 @asynchronous
@@ -76,7 +76,7 @@ async def test_a_broker_gives_up_a_pattern_that_takes_too_long_and_serves_on(mon
     """K848-110."""
     monkeypatch.setattr(kohort.server.background, "LIMIT_SECONDS", 0.0)
     told = Told()
-    async with Broker(surroundings=Surroundings(observe=told)) as broker:
+    async with Broker(environment=BrokerEnvironment(observe=told)) as broker:
         async with AdminClient(broker.bootstrap, timeout=120) as admin:
             await admin.create_topics([NewTopic(f"t{one}", 1, 1) for one in range(9)])
         async with coordinator(broker.bootstrap, "g") as connection:

@@ -13,8 +13,8 @@ from kohort.server.backpressure import (
     TURN_SECONDS,
     Backpressure,
 )
-from kohort.server.memory_pool import RequestMemory
-from kohort.server.request_buffer import Intake
+from kohort.server.memory_pool import RequestMemoryPool
+from kohort.server.request_buffer import RequestBuffer
 
 KIB, MIB = 1 << 10, 1 << 20
 LARGEST = 8 * MIB
@@ -24,7 +24,7 @@ class World:
     """A broker's connections."""
 
     def __init__(self, limit):
-        self.memory = RequestMemory(limit, LARGEST)
+        self.memory = RequestMemoryPool(limit, LARGEST)
         self.now = 100.0
         self.senders = []
         self.pressure = Backpressure(self.memory, self.senders)
@@ -60,7 +60,7 @@ class Sender:
 
     def __init__(self, world):
         self.world = world
-        self.intake = Intake(LARGEST, world.memory)
+        self.request_buffer = RequestBuffer(LARGEST, world.memory)
         self.heard = world.now
         self.slow_since = None
         self.slow_at = 0
@@ -72,7 +72,7 @@ class Sender:
 
     @property
     def readable(self):
-        return not self.intake.crowded
+        return not self.request_buffer.crowded
 
     def send(self, data):
         self.sent += data
@@ -84,27 +84,27 @@ class Sender:
         data, self.sent = self.sent[:READ_BYTES], self.sent[READ_BYTES:]
         self.heard = self.world.now
         try:
-            self.intake.feed(data)
+            self.request_buffer.feed(data)
         except WireError as error:
             self.give_way(str(error))
             return True
-        while self.intake.frames and not self.intake.parked:
-            self.intake.pop(self.parks)
+        while self.request_buffer.frames and not self.request_buffer.parked:
+            self.request_buffer.pop(self.parks)
             self.answers += 1
-        if self.intake.crowded:
+        if self.request_buffer.crowded:
             self.paused = True
-            if self.intake.starved:
+            if self.request_buffer.starved:
                 self.world.pressure.waiting[self] = None
         return True
 
     def read_on(self, now):
         self.heard = now
-        self.intake.read_on()
-        self.paused = self.intake.crowded
+        self.request_buffer.read_on()
+        self.paused = self.request_buffer.crowded
 
     def give_way(self, why):
         self.closed = why
-        self.intake.clear()
+        self.request_buffer.clear()
 
 
 def begun(size, there):
@@ -292,15 +292,15 @@ def test_whatever_clients_do_who_sends_its_request_is_served_and_memory_is_bound
                 hostile.append(world.connect())
             elif chance < 0.1:
                 sender.send(begun(random.randrange(5000, LARGEST), random.randrange(5, 5000)))
-            elif chance < 0.3 and not sender.intake.parked:
+            elif chance < 0.3 and not sender.request_buffer.parked:
                 sender.send(bytes(random.randrange(1, 2 * READ_BYTES)))
             elif chance < 0.32:
                 sender.parks = True
         for sender in honest:
-            if not sender.sent and not sender.intake.unfinished:
+            if not sender.sent and not sender.request_buffer.unfinished:
                 sender.send(whole(random.randrange(1, MIB)))
         world.pass_time(random.choice([0.02, 0.3, 1.1]))
-        assert world.memory.used == sum(sender.intake.held for sender in world.senders)
+        assert world.memory.used == sum(sender.request_buffer.held for sender in world.senders)
     before = [sender.answers for sender in honest]
     for sender in honest:
         sender.send(whole(MIB))

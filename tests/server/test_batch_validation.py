@@ -11,7 +11,7 @@ import pytest
 from kohort.config import BrokerConfig, TopicConfig
 from kohort.errors import ApiError, ErrorCode
 from kohort.server import batch_validation
-from kohort.server.batch_validation import RefusedRecords
+from kohort.server.batch_validation import RefusedRecordsError
 from kohort.wire.batch import build, records
 from kohort.wire.compression import compress
 
@@ -157,7 +157,7 @@ def test_what_unfolds_beyond_all_bounds_is_not_unfolded():
 
 
 def refusal(data, **settings):
-    with pytest.raises(RefusedRecords) as caught:
+    with pytest.raises(RefusedRecordsError) as caught:
         batch_validation.check(data, config(**settings), "t-0", NOW)
     return caught.value
 

@@ -14,7 +14,7 @@ from kohort.server.bounded_lines import (
     BoundedLines,
     bounded,
 )
-from kohort.server.lines import OneLine
+from kohort.server.lines import OneLineFormatter
 
 KILOBYTE = 1024
 
@@ -31,7 +31,7 @@ class Desk:
     def written(self):
         texts = [*self.told.lines, *self.told.warnings, *self.told.errors]
         records = [logging.LogRecord("k", logging.WARNING, "", 0, text, (), None) for text in texts]
-        return [line for one in records for line in OneLine().format(one).split("\n")]
+        return [line for one in records for line in OneLineFormatter().format(one).split("\n")]
 
 
 @pytest.mark.parametrize(

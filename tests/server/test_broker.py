@@ -12,7 +12,7 @@ from kohort import AdminClient, Broker, BrokerConfig, NewTopic
 from kohort.errors import KohortError
 from kohort.server.broker import HOLD_MS, SWEEP_SECONDS
 from kohort.server.clock import Clock
-from kohort.server.environment import Surroundings
+from kohort.server.environment import BrokerEnvironment
 from kohort.server.scheduler import BACKGROUND, CLIENTS, NEW
 from kohort.wire.messages.heartbeat import HeartbeatRequest
 from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -147,8 +147,8 @@ async def test_a_clock_that_is_set_back_after_a_stall_makes_nobody_late():
     """
     ahead = [0.0]
     steady = time.monotonic
-    around = Surroundings(clock=lambda: Clock(lambda: steady() + ahead[0], steady))
-    async with Broker(CONFIG, surroundings=around) as broker:
+    around = BrokerEnvironment(clock=lambda: Clock(lambda: steady() + ahead[0], steady))
+    async with Broker(CONFIG, environment=around) as broker:
         turn, asked = broker.cluster.turn, []
         broker.cluster.turn = lambda now, due: asked.append((now, due)) or turn(now, due)
 
@@ -172,10 +172,10 @@ async def test_a_deadline_that_came_during_a_stall_waits_for_the_sockets():
     """
     ahead = [0.0]
     steady = time.monotonic
-    around = Surroundings(
+    around = BrokerEnvironment(
         clock=lambda: Clock(lambda: steady() + ahead[0], lambda: steady() + ahead[0])
     )
-    async with Broker(CONFIG, surroundings=around) as broker:
+    async with Broker(CONFIG, environment=around) as broker:
         turn, asked = broker.cluster.turn, []
         broker.cluster.turn = lambda now, due: asked.append((now, due)) or turn(now, due)
         broker._turn()
@@ -261,7 +261,7 @@ class Stall:
         steady = time.monotonic
         self.now = lambda: steady() + self.ahead
         monkeypatch.setattr(asyncio.get_running_loop(), "time", self.now, raising=False)
-        self.around = Surroundings(clock=lambda: Clock(self.now, self.now))
+        self.around = BrokerEnvironment(clock=lambda: Clock(self.now, self.now))
 
 
 def test_who_has_sent_a_heartbeat_before_a_stall_is_no_late_member(monkeypatch):
@@ -272,7 +272,7 @@ def test_who_has_sent_a_heartbeat_before_a_stall_is_no_late_member(monkeypatch):
     async def play():
         stall = Stall(monkeypatch)
         async with (
-            Broker(CONFIG, surroundings=stall.around) as broker,
+            Broker(CONFIG, environment=stall.around) as broker,
             coordinator(broker.bootstrap, "g") as connection,
         ):
             member_id, generation = await joined(connection)

@@ -126,7 +126,7 @@ def test_transactions_whose_log_does_not_open_are_refused_and_the_others_go_on(f
     names = [f"t{number}" for number in range(12)]
     for name in names:
         Producing(desk, name)
-    homes = {name: desk.cluster.placement.transactor_of(name)[0] for name in names}
+    homes = {name: desk.cluster.placement.transaction_coordinator_of(name)[0] for name in names}
     desk.cluster.close()
     files.refused["/data/__transaction_state-1"] = errno.EIO
     desk = Desk(files=files)

@@ -26,15 +26,15 @@ def broken_handler(monkeypatch):
     """ApiVersions raises what no handler should raise."""
     world = World({})
     key, version = ApiVersionsRequest.api_key, 0
-    door = world.doors[0]
+    dispatcher = world.dispatchers[0]
     client = world.connect()
     client.send(framed(ApiVersionsRequest(), version))
 
     def handle(*_):
         raise KeyError("a bug")
 
-    entry = door._entries[key, version]
-    door._entries[key, version] = replace(entry, route=replace(entry.route, handle=handle))
+    entry = dispatcher._entries[key, version]
+    dispatcher._entries[key, version] = replace(entry, route=replace(entry.route, handle=handle))
     return world
 
 
@@ -54,13 +54,13 @@ def test_an_answer_that_cannot_be_encoded_ends_its_own_connection(monkeypatch):
     world = World({})
     unlucky, other = world.connect(), world.connect()
     other.send(framed(ListGroupsRequest(), 3))
-    door = world.doors[0]
-    entry = door._entries[ListGroupsRequest.api_key, 3]
+    dispatcher = world.dispatchers[0]
+    entry = dispatcher._entries[ListGroupsRequest.api_key, 3]
 
     def encode(_):
         raise OverflowError("a bug")
 
-    door._entries[ListGroupsRequest.api_key, 3] = replace(entry, encode=encode)
+    dispatcher._entries[ListGroupsRequest.api_key, 3] = replace(entry, encode=encode)
     unlucky.send(framed(ListGroupsRequest(), 3) * 2)
     other.send(framed(ListGroupsRequest(), 4))
 

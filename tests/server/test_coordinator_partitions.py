@@ -1,4 +1,6 @@
-"""A topic in HOSTED gets a driver for each of its partitions; other topics are logs and no more."""
+"""A topic in MACHINE_FACTORIES gets a driver for each of its partitions; other topics are logs and
+no more.
+"""
 
 import pytest
 from tests.runtime.counter import Add, Ask, Counter
@@ -8,7 +10,7 @@ from kohort.coordinator.effects import Call, Client
 from kohort.errors import Broken
 from kohort.server import cluster
 from kohort.server.catalog import OFFSETS_TOPIC
-from kohort.server.coordinator_partitions import HOSTED
+from kohort.server.coordinator_partitions import MACHINE_FACTORIES
 
 COUNTS = "counts"
 
@@ -27,8 +29,8 @@ class Token:
 @pytest.fixture
 def desk(monkeypatch):
     """A cluster that hosts one more topic, which counts."""
-    hosted = {**HOSTED, COUNTS: lambda *_: Counter()}
-    monkeypatch.setattr(cluster, "HOSTED", hosted)
+    hosted = {**MACHINE_FACTORIES, COUNTS: lambda *_: Counter()}
+    monkeypatch.setattr(cluster, "MACHINE_FACTORIES", hosted)
     desk = Desk(offsets_topic_num_partitions="2")
     desk.create(COUNTS, partitions=3)
     desk.create("orders")

@@ -311,7 +311,7 @@ def test_a_gate_is_asked_about_each_request_and_may_keep_it():
             if len(asked) < 3:
                 go(call, desk.now)
 
-    desk.doors[0].gate = Gate()
+    desk.dispatchers[0].gate = Gate()
     assert [desk.ask(beat, 1).error_code for _ in range(2)] == [0, 0]
     kept = desk.send(beat, 1)
     desk.settle()

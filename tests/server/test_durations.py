@@ -1,6 +1,6 @@
 """What is said of durations: percentiles of the last ones, and the longest of late."""
 
-from kohort.server.durations import KEPT, WINDOW_NS, Durations, Turns
+from kohort.server.durations import SAMPLES_MAX, WINDOW_NS, Durations, Turns
 
 MS = 1_000_000
 
@@ -27,13 +27,13 @@ def test_percentiles():
 
 def test_only_the_last_ones_are_kept():
     durations = Durations()
-    for _ in range(KEPT):
+    for _ in range(SAMPLES_MAX):
         durations.add(9 * MS)
-    for _ in range(KEPT):
+    for _ in range(SAMPLES_MAX):
         durations.add(MS)
     assert durations.read()["p999"] == 1.0
-    assert len(durations.kept) == KEPT
-    assert durations.count == 2 * KEPT
+    assert len(durations.samples) == SAMPLES_MAX
+    assert durations.count == 2 * SAMPLES_MAX
 
 
 def test_the_longest_is_told_for_a_window_and_no_longer_than_for_two():

@@ -9,7 +9,7 @@ from tests.observer import Told
 
 from kohort.server.broker import Broker
 from kohort.server.clock import Clock
-from kohort.server.environment import Surroundings
+from kohort.server.environment import BrokerEnvironment
 from kohort.sim.disk import MemoryFiles
 from kohort.storage.files import DiskFiles
 from kohort.terms import Millis
@@ -30,7 +30,7 @@ class Noted(DiskFiles):
 
 
 def test_the_real_ones_are_the_default():
-    around = Surroundings()
+    around = BrokerEnvironment()
     assert around.files is None
     assert abs(around.clock()() / 1000 - time.time()) < 60
     assert len(around.new_id()) == 16
@@ -48,10 +48,10 @@ def test_a_broker_takes_what_it_is_given(kept, tmp_path):
         return ids[-1]
 
     async def life():
-        around = Surroundings(clock=Standing, files=files, new_id=new_id)
+        around = BrokerEnvironment(clock=Standing, files=files, new_id=new_id)
         path = tmp_path if kept else None
         async with Broker(
-            {"offsets.topic.num.partitions": 1}, data_dir=path, surroundings=around
+            {"offsets.topic.num.partitions": 1}, data_dir=path, environment=around
         ) as broker:
             assert broker.schedule_turn() == 7
             topic = broker.cluster.offsets_topic()
@@ -63,13 +63,13 @@ def test_a_broker_takes_what_it_is_given(kept, tmp_path):
 
 def test_a_broker_needs_no_machine():
     disk, told = MemoryFiles(), Told()
-    around = Surroundings(
+    around = BrokerEnvironment(
         clock=lambda: Clock(lambda: 1000.0, lambda: 5.0),
         files=disk,
         new_id=lambda: bytes(15) + b"\x07",
         observe=told,
     )
-    broker = Broker(data_dir=Path("/data"), surroundings=around)
+    broker = Broker(data_dir=Path("/data"), environment=around)
 
     async def life():
         async with broker:

@@ -2,7 +2,7 @@
 
 import weakref
 
-from kohort.server.fetch_purgatory import Waiting
+from kohort.server.fetch_purgatory import FetchPurgatory
 from kohort.server.scheduler import never
 
 
@@ -15,7 +15,7 @@ def tokens(found):
 
 
 def test_enough_bytes_wake():
-    waiting = Waiting()
+    waiting = FetchPurgatory()
     parked(waiting, "f", ["a", "b"], missing=100)
 
     assert not waiting.arrived("a", 60)
@@ -27,7 +27,7 @@ def test_enough_bytes_wake():
 
 
 def test_time_wakes_in_order():
-    waiting = Waiting()
+    waiting = FetchPurgatory()
     parked(waiting, "late", ["a"], deadline=300)
     parked(waiting, "early", ["a"], deadline=100)
     parked(waiting, "same", ["a"], deadline=100)
@@ -41,7 +41,7 @@ def test_time_wakes_in_order():
 
 
 def test_who_has_been_woken_sets_no_alarm():
-    waiting = Waiting()
+    waiting = FetchPurgatory()
     parked(waiting, "f", ["a"], deadline=100)
     waiting.arrived("a", 1)
 
@@ -49,7 +49,7 @@ def test_who_has_been_woken_sets_no_alarm():
 
 
 def test_a_client_that_left_is_forgotten():
-    waiting = Waiting()
+    waiting = FetchPurgatory()
     parked(waiting, "gone", ["a"])
     parked(waiting, "here", ["a"])
     waiting.cancel("gone")
@@ -66,7 +66,7 @@ def test_what_a_client_that_left_has_asked_for_is_not_kept():
         def __call__(self):
             raise AssertionError("nobody is there to be answered")
 
-    waiting, asked = Waiting(), Asked()
+    waiting, asked = FetchPurgatory(), Asked()
     parked(waiting, "first", ["a"], deadline=100)
     gone = waiting.park("gone", asked, ["a"], missing_bytes=1, deadline=200)
     kept = weakref.ref(asked)
@@ -77,7 +77,7 @@ def test_what_a_client_that_left_has_asked_for_is_not_kept():
 
 
 def test_a_partition_that_is_gone_wakes_everybody():
-    waiting = Waiting()
+    waiting = FetchPurgatory()
     parked(waiting, "one", ["a"], missing=10**6)
     parked(waiting, "two", ["a", "b"], missing=10**6)
     parked(waiting, "three", ["b"], missing=10**6)
@@ -87,7 +87,7 @@ def test_a_partition_that_is_gone_wakes_everybody():
 
 
 def test_the_same_partition_named_twice_is_no_trouble():
-    waiting = Waiting()
+    waiting = FetchPurgatory()
     parked(waiting, "f", ["a", "a"])
 
     assert tokens(waiting.arrived("a", 1)) == ["f"]
@@ -96,7 +96,7 @@ def test_the_same_partition_named_twice_is_no_trouble():
 
 def test_answered_fetches_do_not_pile_up_until_their_time_is_over():
     """A client may be willing to wait for weeks, and be answered at once all the same."""
-    waiting = Waiting()
+    waiting = FetchPurgatory()
     for number in range(5000):
         waiting.park(number, None, ["p"], missing_bytes=1, deadline=1 << 40)
         waiting.arrived("p", 1)
@@ -106,7 +106,7 @@ def test_answered_fetches_do_not_pile_up_until_their_time_is_over():
 
 
 def test_those_that_wait_are_listed():
-    waiting = Waiting()
+    waiting = FetchPurgatory()
     parked(waiting, "f", ["a"])
     parked(waiting, "g", ["b"])
     waiting.cancel("f")

@@ -127,7 +127,7 @@ def test_what_comes_and_goes_leaves_nothing():
 
 def measured(desk):
     desk.cluster.placement._known.clear()  # where ids live: a bounded number of them
-    for door in desk.doors:
-        door._heartbeats._sweep()  # as it does for each so many
+    for dispatcher in desk.dispatchers:
+        dispatcher._heartbeat_cache._sweep()  # as it does for each so many
     gc.collect()
-    return held(desk.cluster, *desk.doors)
+    return held(desk.cluster, *desk.dispatchers)

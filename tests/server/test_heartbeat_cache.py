@@ -4,7 +4,7 @@ import pytest
 from tests.world import World
 
 from kohort.server import heartbeat_cache
-from kohort.server.heartbeat_cache import Heartbeats
+from kohort.server.heartbeat_cache import HeartbeatCache
 from kohort.wire import codec
 from kohort.wire.codegen.varints import uvarint
 from kohort.wire.frames import RequestHeader, encode_request
@@ -63,14 +63,14 @@ class Group:
 def taken(monkeypatch):
     """How many heartbeats were answered from memory."""
     counted = []
-    answer = Heartbeats.answer
+    answer = HeartbeatCache.answer
 
     def counting(self, *arguments):
         found = answer(self, *arguments)
         counted.append(found)
         return found
 
-    monkeypatch.setattr(Heartbeats, "answer", counting)
+    monkeypatch.setattr(HeartbeatCache, "answer", counting)
     return counted
 
 
@@ -161,7 +161,7 @@ def test_there_is_an_end_of_what_is_remembered(monkeypatch, taken):
         tag = b"\x01\x63" + uvarint(size) + number.to_bytes(2) * (size // 2)
         group.client.send(encode_request(header, body[:-1] + tag, flexible=True))
 
-    known = group.world.doors[0]._heartbeats._known
+    known = group.world.dispatchers[0]._heartbeat_cache._known
     for size, most in ((100, 20), (4000, 1), (5000, 0)):
         known.clear()
         for number in range(50):
@@ -181,9 +181,9 @@ def test_members_that_are_gone_are_not_kept():
         assert group.beat(member, epoch).error_code == 0
         assert group.beat(member, epoch).error_code == 0
         group.beat(member, -1)
-    known = group.world.doors[0]._heartbeats._known
+    known = group.world.dispatchers[0]._heartbeat_cache._known
     assert 0 < len(known) <= heartbeat_cache.LEAST_SWEPT
-    assert sum(map(len, known)) == group.world.doors[0]._heartbeats._bytes
+    assert sum(map(len, known)) == group.world.dispatchers[0]._heartbeat_cache._bytes
 
 
 def test_of_those_who_stay_all_are_remembered(taken):

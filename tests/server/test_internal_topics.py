@@ -27,7 +27,7 @@ def test_the_topic_of_transactions_is_made_once():
 
     assert told == [None, None]
     assert desk.cluster.catalog.by_name[TRANSACTIONS_TOPIC].partitions == 7
-    assert sorted(desk.cluster.transactors) == list(range(7))
+    assert sorted(desk.cluster.transaction_coordinators) == list(range(7))
 
 
 def test_without_a_disk_there_are_no_transactions_yet():

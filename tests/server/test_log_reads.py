@@ -248,7 +248,7 @@ def test_others_are_served_while_the_headers_of_a_file_are_read(rolled, request_
     assert found.error_code == 0
     assert not desk.cluster.busy
     again = desk.send(request_, version)
-    assert not desk.cluster.readings, "they are read once"
+    assert not desk.cluster.log_reads, "they are read once"
     until(desk, again)
 
 
@@ -271,7 +271,7 @@ def test_a_topic_that_is_deleted_while_its_headers_are_read_is_told_to_who_waits
     until(desk, desk.send(DeleteTopicsRequest(topics=[state], timeout_ms=1000), 6, node=1))
     code = until(desk, waiting).responses[0].partitions[0].error_code
     assert code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert not desk.cluster.readings
+    assert not desk.cluster.log_reads
 
 
 def numbered(desk, sequence, *, node=0, acks=-1, topic="orders", value=b"numbered"):

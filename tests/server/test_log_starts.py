@@ -11,7 +11,7 @@ from kohort.coordinator.effects import Call, Client
 from kohort.errors import ErrorCode
 from kohort.server.apis.delete_records import delete_records
 from kohort.server.descriptors import Limit
-from kohort.server.disk_work import Work
+from kohort.server.disk_work import DiskWork
 from kohort.server.log_starts import SYNC_SLICE_LOGS
 from kohort.server.step_budget import STEP_ELEMENTS
 from kohort.sim.disk import MemoryFiles
@@ -40,7 +40,7 @@ class Syncs:
         self.loop = self.beside = 0
         self._out = False
         disk.spends_sync = self._count
-        run = Work.run
+        run = DiskWork.run
 
         def counted(work):
             self._out = True
@@ -49,7 +49,7 @@ class Syncs:
             finally:
                 self._out = False
 
-        monkeypatch.setattr(Work, "run", counted)
+        monkeypatch.setattr(DiskWork, "run", counted)
 
     def clear(self):
         self.loop = self.beside = 0
@@ -229,7 +229,7 @@ def test_records_of_a_topic_that_is_made_anew_between_two_steps_stay(disk):
     partitions = [DeleteRecordsPartition(partition_index=at, offset=2) for at in range(count)]
     topics = [DeleteRecordsTopic(name="orders", partitions=partitions)]
     request = DeleteRecordsRequest(topics=topics, timeout_ms=1000)
-    node = desk.doors[0].node
+    node = desk.dispatchers[0].node
     steps = delete_records(node, Call(token, request, 2, Client("c", "/h")), desk.now)
     next(steps)
     wanted = DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=60_000)
@@ -395,14 +395,14 @@ def test_files_that_have_lost_their_name_are_closed_beside_the_loop(tmp_path, mo
     for _ in range(4):
         assert desk.produce(value=b"of one key").error_code == 0
         partition.log.roll()
-    closed, run = [], Work.run
+    closed, run = [], DiskWork.run
 
     def counted(work):
         before = files.count
         run(work)
         closed.append(before - files.count)
 
-    monkeypatch.setattr(Work, "run", counted)
+    monkeypatch.setattr(DiskWork, "run", counted)
     going = [weakref.ref(segment.file) for segment in partition.log.closed[:3]]
     reading = partition.log.headers(0)
     next(reading)

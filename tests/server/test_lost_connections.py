@@ -18,7 +18,7 @@ class Lost:
     def __init__(self, requests: int) -> None:
         self.requests = requests
         self.slots: list[Any] = []
-        self.intake = SimpleNamespace(frames=(), handled=0)
+        self.request_buffer = SimpleNamespace(frames=(), handled=0)
         self.closed = False
 
     def go_on(self, _now: int, over: Any) -> bool:

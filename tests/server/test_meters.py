@@ -131,7 +131,7 @@ def test_a_load_is_measured_and_a_turn():
     desk.create("orders")
     desk.ask(beat(7), 1)
     meters = desk.cluster.meters
-    assert len(meters.turns.kept) > 0
+    assert len(meters.turns.samples) > 0
     assert meters.loads.count == 0  # an empty log is not loaded
 
 

@@ -9,7 +9,7 @@ from tests.server.transactional import Producing
 from kohort.runtime.driver import Condition
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kohort.server.meters import Traffic
-from kohort.server.metrics import METRICS, Reading, missing, served_name
+from kohort.server.metrics import METRICS, MetricsSnapshot, missing, served_name
 from kohort.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -22,7 +22,7 @@ OLD = "kafka_coordinator_group_groupmetadatamanager_"
 
 def read(desk, traffic=None):
     """Every number by name, or by name and labels."""
-    reading = Reading(desk.cluster, traffic or Traffic())
+    reading = MetricsSnapshot(desk.cluster, traffic or Traffic())
     found = {}
     for metric in METRICS:
         for labels, number in metric.read(reading):
@@ -149,8 +149,8 @@ def test_a_broker_is_not_ready_while_it_cannot_serve_transactions():
     assert missing(desk.cluster) == []
     Producing(desk)
     assert missing(desk.cluster) == []
-    desk.cluster.transactors[1].condition = Condition.FAILED
-    del desk.cluster.transactors[2]
+    desk.cluster.transaction_coordinators[1].condition = Condition.FAILED
+    del desk.cluster.transaction_coordinators[2]
     assert missing(desk.cluster) == [
         f"{TRANSACTIONS_TOPIC}-1 is failed",
         f"{TRANSACTIONS_TOPIC}-2 is not open",

@@ -65,7 +65,7 @@ class Town(Desk):
             topic = "__transaction_state" if kind else "__consumer_offsets"
             index = self.cluster.placement.shard_of(key)
             if kind:
-                index, _ = self.cluster.placement.transactor_of(key)
+                index, _ = self.cluster.placement.transaction_coordinator_of(key)
             topic = self.cluster.catalog.by_name[topic]
             self.rearrange(lambda place: place.move(topic, index, (former + 1) % 3))
         elif self.way == "as its node stops":
@@ -393,15 +393,15 @@ def test_a_pattern_that_is_being_resolved_is_resolved_by_who_takes_over(town):
     )
     asked = town.send(request, 1, node=town.home())
     town.cluster.turn(town.now)
-    outing = town.cluster.begin_errand()
-    assert outing is not None
-    while outing.step():
+    task_run = town.cluster.begin_task()
+    assert task_run is not None
+    while task_run.step():
         pass
     town.settle()
     town.take()
     assert asked.answer.error_code == 0
     town.move()
-    town.cluster.end_errand(outing)
+    town.cluster.end_task(task_run)
     town.settle()
     for _ in range(2):
         town.consume("m", 1)
@@ -436,12 +436,12 @@ def test_a_foreign_assignor_that_fails_while_its_group_moves_is_asked_again(way)
     assert town.to_group(commit, 8).topics[0].partitions[0].error_code == 0
     joined = town.send(request, 1, node=town.home())
     town.cluster.turn(town.now)
-    outing = town.cluster.begin_errand()
-    assert outing is not None
+    task_run = town.cluster.begin_task()
+    assert task_run is not None
     town.move()
-    while outing.step():
+    while task_run.step():
         pass
-    town.cluster.end_errand(outing)
+    town.cluster.end_task(task_run)
     town.settle()
     assert "a bug of theirs" in town.told.errors[-1]
     assert joined.answer.error_code == 0

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.log_reads import Readings
-from kohort.server.pending_reads import UnreadError
+from kohort.server.log_reads import LogReadQueue
+from kohort.server.pending_reads import PendingReadError
 from kohort.server.scheduler import Scheduler
 
 
@@ -33,36 +33,36 @@ class Partition:
 
 @pytest.fixture
 def world():
-    """Readings, what was done, and the errors of tokens. `attempt` writes as a Partition does."""
-    readings, done, errors = Readings(Scheduler()), [], []
+    """The queue, what was done, and errors of tokens. `attempt` writes as a Partition does."""
+    log_reads, done, errors = LogReadQueue(Scheduler()), [], []
 
     def attempt(name, *parts):
         partition = parts[0].partition
 
         def act():
             if partition.held:
-                raise UnreadError(partition)
+                raise PendingReadError(partition)
             for part in parts:
                 if part.broken:
                     part.read_on(1)
                 if part.left > 0:
                     part.left -= 1  # what is read at once
                     if part.left > 0:
-                        raise UnreadError(partition, part)
+                        raise PendingReadError(partition, part)
             if name == "bad":
                 raise ValueError("nobody has thought of it")
             done.append(name)
 
         token = SimpleNamespace(fail=lambda error: errors.append((name, str(error))))
-        readings.attempt(act, token)
+        log_reads.attempt(act, token)
 
-    return SimpleNamespace(readings=readings, done=done, errors=errors, attempt=attempt)
+    return SimpleNamespace(log_reads=log_reads, done=done, errors=errors, attempt=attempt)
 
 
 def run(world):
-    while world.readings.step():
+    while world.log_reads.step():
         pass
-    assert not world.readings
+    assert not world.log_reads
 
 
 def test_nobody_overtakes_those_who_wait_for_the_same_partition(world):
@@ -119,6 +119,6 @@ def test_those_who_wait_for_a_partition_that_goes_try_once_more(world):
     world.attempt("first", log)
     world.attempt("second", log)
     log.left = 0
-    world.readings.forget(orders)
-    assert not world.readings
+    world.log_reads.forget(orders)
+    assert not world.log_reads
     assert world.done == ["first", "second"]

@@ -5,7 +5,7 @@ from tests.server.desk import Desk
 
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ErrorCode
-from kohort.server.connection import Encoded
+from kohort.server.connection import EncodedResponse
 from kohort.server.piecewise import PiecewiseAnswer, answer_in_pieces
 from kohort.server.step_budget import STEP_ELEMENTS
 from kohort.wire.codec import encode
@@ -30,7 +30,7 @@ class Token:
 
 @pytest.fixture
 def node():
-    return Desk().doors[0].node
+    return Desk().dispatchers[0].node
 
 
 def asked(request, version):
@@ -54,7 +54,7 @@ def test_its_bytes_are_those_of_the_whole_message(node, version, count):
     whole = answer.whole(MetadataResponse(cluster_id="c", controller_id=7))
     message = MetadataResponse(cluster_id="c", controller_id=7, topics=topics(count))
     is_long = 2 * count >= STEP_ELEMENTS
-    assert isinstance(whole, Encoded) is is_long
+    assert isinstance(whole, EncodedResponse) is is_long
     assert (b"".join(whole) if is_long else encode(whole, version)) == encode(message, version)
 
 
@@ -97,7 +97,7 @@ def test_elements_are_made_when_it_is_their_turn(node):
     while work.run(lambda: True):
         pass
     (answer,) = call.token.answers
-    assert isinstance(answer, Encoded)
+    assert isinstance(answer, EncodedResponse)
 
 
 def test_a_client_reads_a_long_answer_as_any_other():

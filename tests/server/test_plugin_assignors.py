@@ -5,7 +5,7 @@ from tests.server.installed import installed
 from tests.world import World
 
 from kohort.errors import KohortError
-from kohort.server.plugin_assignors import foreign_assignors
+from kohort.server.plugin_assignors import load_plugin_assignors
 
 SOURCE = """
 NUMBER = 7
@@ -24,12 +24,12 @@ def package(tmp_path, monkeypatch):
 
 
 def test_the_assignors_of_the_house_need_nobody():
-    assert foreign_assignors(["uniform", "range"]) == {}
+    assert load_plugin_assignors(["uniform", "range"]) == {}
 
 
 def test_one_of_a_package_is_found(package):
     """K848-048."""
-    found = foreign_assignors(["uniform", "nothing"])
+    found = load_plugin_assignors(["uniform", "nothing"])
     assert list(found) == ["nothing"]
     assert found["nothing"]({}, {}) == {}
 

@@ -19,7 +19,7 @@ from kohort import AdminClient, Broker, NewTopic
 from kohort.coordinator.consumer import planning
 from kohort.errors import ErrorCode
 from kohort.server import plugin_threads
-from kohort.server.environment import Surroundings
+from kohort.server.environment import BrokerEnvironment
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 PAGE = (Path(__file__).parents[2] / "docs" / "assignors.md").read_text()
@@ -44,7 +44,7 @@ async def serving(assignors):
     """A broker with a topic of four partitions, and what it has told."""
     told = Told()
     config = {"group.consumer.assignors": assignors, "group.consumer.assignment.interval.ms": "0"}
-    async with Broker(config, surroundings=Surroundings(observe=told)) as broker:
+    async with Broker(config, environment=BrokerEnvironment(observe=told)) as broker:
         async with AdminClient(broker.bootstrap, timeout=120) as admin:
             await admin.create_topics([NewTopic("orders", 4, 1)])
         yield broker, told
@@ -88,7 +88,7 @@ class Member:
 
 
 def no_foreign_thread_is_left():
-    return all(one.name != "kohort-foreign" for one in threading.enumerate())
+    return all(one.name != "kohort-plugin" for one in threading.enumerate())
 
 
 @asynchronous
@@ -154,7 +154,7 @@ def stuck(members, partitions):
 
 
 def foreign_threads():
-    return sum(one.name == "kohort-foreign" for one in threading.enumerate())
+    return sum(one.name == "kohort-plugin" for one in threading.enumerate())
 
 
 @asynchronous

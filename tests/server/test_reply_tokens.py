@@ -9,7 +9,7 @@ from tests.server.apis.reads import READS, asked_desk
 from tests.server.mutations import CASES
 from tests.server.refusals import base, opened
 
-from kohort.server.reply_tokens import Gather, Mapped, one_after_the_other
+from kohort.server.reply_tokens import GatherToken, MappingToken, ask_in_sequence
 from kohort.server.scheduler import CLIENTS_NS, Scheduler
 from kohort.wire.apis import APIS
 
@@ -29,22 +29,22 @@ class Asked:
 
 def test_an_answer_may_change_its_shape_on_the_way():
     asked = Asked()
-    Mapped(asked, str.upper).answer("done")
-    Mapped(asked, str.upper).fail(ValueError("bad"))
+    MappingToken(asked, str.upper).answer("done")
+    MappingToken(asked, str.upper).fail(ValueError("bad"))
 
     assert asked.told == ["DONE", "ValueError('bad')"]
 
 
 def test_an_answer_that_cannot_be_changed_ends_the_request():
     asked = Asked()
-    Mapped(asked, lambda _: 1 / 0).answer("done")
+    MappingToken(asked, lambda _: 1 / 0).answer("done")
 
     assert asked.told == ["ZeroDivisionError('division by zero')"]
 
 
 def test_the_last_part_releases_the_whole_in_the_order_of_the_question():
     asked = Asked()
-    gather = Gather(asked, 3, "".join)
+    gather = GatherToken(asked, 3, "".join)
     for index in (2, 0):
         gather.part(index).answer("abc"[index])
     before = list(asked.told)
@@ -55,7 +55,7 @@ def test_the_last_part_releases_the_whole_in_the_order_of_the_question():
 
 def test_a_part_that_fails_fails_the_whole():
     asked = Asked()
-    gather = Gather(asked, 2, "".join)
+    gather = GatherToken(asked, 2, "".join)
     gather.part(0).answer("a")
     gather.part(1).fail(OSError("gone"))
 
@@ -76,7 +76,7 @@ def test_parts_are_asked_for_one_after_the_other(count):
     def ask(part, number):
         waiting.append((part, number))
 
-    one_after_the_other(scheduler, asked, count, ask, tuple)
+    ask_in_sequence(scheduler, asked, count, ask, tuple)
     for number in range(count):
         ((part, index),) = waiting
         waiting.clear()
@@ -90,7 +90,7 @@ def test_parts_are_asked_for_one_after_the_other(count):
 
 def test_very_many_parts_may_be_answered_at_once():
     asked = Asked()
-    one_after_the_other(at_leisure(), asked, 5_000, lambda part, at: part.answer(at), sum)
+    ask_in_sequence(at_leisure(), asked, 5_000, lambda part, at: part.answer(at), sum)
 
     assert asked.told == [sum(range(5_000))]
 
@@ -98,7 +98,7 @@ def test_very_many_parts_may_be_answered_at_once():
 def test_parts_that_are_answered_at_once_let_others_in_when_a_slice_is_over():
     asked, clock = Asked(), count_from(0, CLIENTS_NS)
     scheduler = Scheduler(lambda: next(clock))
-    one_after_the_other(scheduler, asked, 20, lambda part, number: part.answer(number), list)
+    ask_in_sequence(scheduler, asked, 20, lambda part, number: part.answer(number), list)
     rounds = 0
     while scheduler.waiting:
         scheduler.run_round()
@@ -111,7 +111,7 @@ def test_parts_that_are_answered_at_once_let_others_in_when_a_slice_is_over():
 def test_no_more_parts_are_asked_for_where_the_client_has_gone():
     asked, waiting, gone, scheduler = Asked(), [], [], at_leisure()
     ask = lambda part, number: waiting.append((part, number))  # noqa: E731
-    one_after_the_other(scheduler, asked, 3, ask, tuple, lambda: bool(gone))
+    ask_in_sequence(scheduler, asked, 3, ask, tuple, lambda: bool(gone))
     for number in range(2):
         part, index = waiting.pop()
         assert index == number
@@ -133,10 +133,10 @@ def test_a_part_that_cannot_be_asked_for_fails_the_whole():
     def fail(part, number):
         part.answer("x") if number == 0 else part.fail(OSError("gone"))
 
-    one_after_the_other(scheduler, asked, 2, fail, tuple)
+    ask_in_sequence(scheduler, asked, 2, fail, tuple)
     assert asked.told == ["OSError('gone')"]
     with pytest.raises(OSError, match="gone"):  # nothing is parked yet: the caller tells
-        one_after_the_other(scheduler, Asked(), 2, ask, tuple)
+        ask_in_sequence(scheduler, Asked(), 2, ask, tuple)
 
 
 def test_a_later_part_that_cannot_be_asked_for_fails_the_whole():
@@ -147,7 +147,7 @@ def test_a_later_part_that_cannot_be_asked_for_fails_the_whole():
             raise OSError("gone")
         parts.append(part)
 
-    one_after_the_other(scheduler, asked, 2, ask, tuple)
+    ask_in_sequence(scheduler, asked, 2, ask, tuple)
     parts[0].answer("x")
     scheduler.run_round()
     assert asked.told == ["OSError('gone')"]
@@ -180,9 +180,9 @@ def in_cycles(act):
 
 def test_what_is_in_cycles_is_found():
     def act():
-        mapped = Mapped(None, lambda _: mapped)
+        mapped = MappingToken(None, lambda _: mapped)
 
-    assert in_cycles(act) == {"Mapped"}
+    assert in_cycles(act) == {"MappingToken"}
 
 
 @pytest.mark.parametrize("what", READS)

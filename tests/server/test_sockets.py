@@ -57,8 +57,8 @@ class Host:
     def now(self):
         return self.world.now
 
-    def door(self, node):
-        return self.world.doors[node]
+    def dispatcher(self, node):
+        return self.world.dispatchers[node]
 
     def schedule_turn(self):
         pass

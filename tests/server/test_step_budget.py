@@ -19,9 +19,9 @@ from kohort.server.apis.leader_epochs import offset_for_leader_epoch
 from kohort.server.apis.list_offsets import list_offsets
 from kohort.server.apis.metadata import metadata
 from kohort.server.apis.topic_partitions import describe_topic_partitions
-from kohort.server.connection import Encoded
+from kohort.server.connection import EncodedResponse
 from kohort.server.routes import ROUTES
-from kohort.server.step_budget import LONG_NAME, STEP_ELEMENTS, Pace, slices, slices_of_names
+from kohort.server.step_budget import LONG_NAME, STEP_ELEMENTS, StepBudget, slices, slices_of_names
 from kohort.wire.apis import APIS
 from kohort.wire.codec import decode
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -138,7 +138,7 @@ def test_who_is_in_steps_needs_no_exception(growth, name):
 @pytest.mark.parametrize("name", ["DescribeConfigs", "DescribeLogDirs"])
 def test_steps_that_never_yield_would_be_seen(monkeypatch, name):
     assert IN_ONE_PIECE.get(name, (IN_STEPS,))[0] == IN_STEPS
-    monkeypatch.setattr(Pace, "is_over", lambda _self, _elements=1: False)
+    monkeypatch.setattr(StepBudget, "is_over", lambda _self, _elements=1: False)
     desk = EffortDesk(**LIMITS)
     ids = [desk.create(topic(0), partitions=MORE)]
     assert growth_of(desk, Filler(BY_NAME[name], ids)).handling > IN_STEPS
@@ -148,7 +148,7 @@ def asked(desk, name, request):
     """The handler's steps, as a cluster goes through them."""
     version = BY_NAME[name].versions.last
     call = Call(SimpleNamespace(answer=None, fail=None), request, version, Client("c", "/h"))
-    return HANDLERS[name](desk.doors[0].node, call, desk.now)
+    return HANDLERS[name](desk.dispatchers[0].node, call, desk.now)
 
 
 def all_steps(steps):
@@ -198,10 +198,10 @@ def test_a_long_name_counts_for_many():
 
 
 def test_a_large_element_ends_a_step():
-    pace = Pace()
-    assert not pace.is_over()
-    assert pace.is_over(STEP_ELEMENTS)
-    assert [pace.is_over() for _ in range(STEP_ELEMENTS)].count(True) == 1
+    step_budget = StepBudget()
+    assert not step_budget.is_over()
+    assert step_budget.is_over(STEP_ELEMENTS)
+    assert [step_budget.is_over() for _ in range(STEP_ELEMENTS)].count(True) == 1
 
 
 @pytest.mark.parametrize("name", sorted({*HANDLERS} - {"FindCoordinator", "DescribeConfigs"}))
@@ -217,7 +217,7 @@ def test_a_topic_that_is_deleted_between_two_steps_is_answered_as_such(name):
     topics = [DeleteTopicState(name=WIDE)]
     desk.ask(DeleteTopicsRequest(topics=topics, timeout_ms=1000), 6)
     _, answer = all_steps(steps)
-    if isinstance(answer, Encoded):
+    if isinstance(answer, EncodedResponse):
         api = BY_NAME[name]
         answer = decode(api.response, api.versions.last, b"".join(answer))
     told = codes(answer)

@@ -7,7 +7,7 @@ import pytest
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.scheduler import never
-from kohort.server.steps import Steps, Stepwise
+from kohort.server.steps import Steps, StepwiseRequest
 
 
 class Token:
@@ -33,8 +33,8 @@ def token():
     return Token()
 
 
-def asked(token: Token, steps: Steps[Any]) -> Stepwise:
-    return Stepwise(Call(token, Request(), 0, Client("c", "/h")), steps)
+def asked(token: Token, steps: Steps[Any]) -> StepwiseRequest:
+    return StepwiseRequest(Call(token, Request(), 0, Client("c", "/h")), steps)
 
 
 def test_a_short_one_is_answered_at_once(token):

@@ -4,7 +4,7 @@ from tests.observer import Told
 from tests.server.apis.asking import metadata
 from tests.server.desk import Desk
 
-from kohort.server.topic_creation_failures import NotMade
+from kohort.server.topic_creation_failures import TopicCreationFailures
 from kohort.sim.disk import MemoryFiles
 
 
@@ -38,11 +38,11 @@ def test_a_full_disk_is_one_warning():
 
 
 def test_a_failure_is_told_before_a_refusal():
-    told, not_made = Told(), NotMade()
-    not_made.note("a", "full", failed=True)
-    not_made.note("b", "no room")
-    not_made.tell(told)
+    told, topic_creation_failures = Told(), TopicCreationFailures()
+    topic_creation_failures.note("a", "full", failed=True)
+    topic_creation_failures.note("b", "no room")
+    topic_creation_failures.tell(told)
     assert told.warnings == ["topics that were asked for and not made: 2, the last 'a': full"]
-    not_made.note("b", "no room")
-    not_made.tell(told)
+    topic_creation_failures.note("b", "no room")
+    topic_creation_failures.tell(told)
     assert told.lines == ["topics that were asked for and not made: 1, the last 'b': no room"]

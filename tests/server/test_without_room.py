@@ -129,7 +129,7 @@ def ended(desk, producer):
 
 
 def state_of(desk, producer):
-    return desk.cluster.transactors[0].machine.transactions[producer.name].state
+    return desk.cluster.transaction_coordinators[0].machine.transactions[producer.name].state
 
 
 @pytest.fixture

@@ -170,13 +170,13 @@ def test_a_marker_that_waits_is_done_when_its_topic_is_deleted():
     ended = desk.send(end, 5)
     for _ in range(5):
         desk.step()
-    assert desk.cluster.readings
+    assert desk.cluster.log_reads
     state = DeleteTopicState(name="orders")
     deleted = desk.send(DeleteTopicsRequest(topics=[state], timeout_ms=1000), 6, node=1)
     while deleted.answer is None:
         desk.step()
         desk.take()
-    assert not desk.cluster.readings
+    assert not desk.cluster.log_reads
     desk.settle()
     assert ended.answer.error_code == 0
     assert desk.told.warnings == []

@@ -5,14 +5,14 @@ from tests.storage.logs import BASES, END, FOLDER, PATH, contents, damage, segme
 
 from kohort.storage import checkpoints
 from kohort.storage.inspection import inspect_all, inspect_log
-from kohort.storage.recovery import Promise
+from kohort.storage.recovery import RecoveryPoint
 
-SYNCED = Promise(synced=END, clean=True)
+SYNCED = RecoveryPoint(synced=END, clean=True)
 
 
-def inspected(disk, promise=SYNCED):
+def inspected(disk, recovery_point=SYNCED):
     before = contents(disk)
-    found = inspect_log(disk, FOLDER, promise, 0)
+    found = inspect_log(disk, FOLDER, recovery_point, 0)
     assert contents(disk) == before
     return found
 
@@ -49,7 +49,7 @@ def test_a_segment_that_is_missing():
 def test_what_was_never_promised_is_a_torn_tail():
     disk = three_segments()
     damage(disk, 18, 2)
-    (one,) = inspected(disk, Promise(synced=18)).damages
+    (one,) = inspected(disk, RecoveryPoint(synced=18)).damages
     assert one.reason.startswith("torn: ")
     assert one.first == 24
 
@@ -62,8 +62,8 @@ def test_a_folder_without_segments():
     (one,) = found.damages
     assert (one.first, one.behind, found.segments, found.end) == (0, END, 0, 0)
     assert f"offsets before {END} have been synced" in one.reason
-    for promise in (Promise(), Promise(clean=True), Promise(synced=0)):
-        assert inspected(disk, promise).damages == []
+    for recovery_point in (RecoveryPoint(), RecoveryPoint(clean=True), RecoveryPoint(synced=0)):
+        assert inspected(disk, recovery_point).damages == []
 
 
 def test_a_log_that_ends_before_what_was_synced():

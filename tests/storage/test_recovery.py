@@ -9,7 +9,7 @@ from kohort.errors import Broken
 from kohort.sim.disk import MemoryFiles
 from kohort.storage.files import make_durable_directory
 from kohort.storage.log import LogConfig
-from kohort.storage.recovery import Promise
+from kohort.storage.recovery import RecoveryPoint
 from kohort.storage.segments import SegmentLog
 from kohort.wire import batch as batches
 
@@ -58,14 +58,14 @@ def test_a_last_batch_with_a_wrong_crc_is_cut():
 
 @pytest.mark.parametrize("at", [0, 8, 16, 17, 30, 65])
 @pytest.mark.parametrize(
-    ("promise", "why"),
+    ("recovery_point", "why"),
     [
-        (Promise(synced=5), "offsets before 5 have been synced"),
-        (Promise(synced=9), "offsets before 9 have been synced"),
-        (Promise(clean=True), "the log was closed in order"),
+        (RecoveryPoint(synced=5), "offsets before 5 have been synced"),
+        (RecoveryPoint(synced=9), "offsets before 9 have been synced"),
+        (RecoveryPoint(clean=True), "the log was closed in order"),
     ],
 )
-def test_damage_to_what_was_promised_is_an_error_and_nothing_is_cut(at, promise, why):
+def test_damage_to_what_was_promised_is_an_error_and_nothing_is_cut(at, recovery_point, why):
     disk = MemoryFiles()
     written = filled(opened(disk, LogConfig()), 9, records=1)
     position = sum(map(len, written[:4]))
@@ -73,13 +73,15 @@ def test_damage_to_what_was_promised_is_an_error_and_nothing_is_cut(at, promise,
     disk.files[path].now[position + at] ^= 0xFF
     before = bytes(disk.files[path].now)
     with pytest.raises(Broken, match=rf"{path} is damaged at byte {position}, offset 4: .*{why}"):
-        opened(disk, promise=promise)
+        opened(disk, recovery_point=recovery_point)
     assert disk.files[path].now == before
 
 
 @pytest.mark.parametrize("at", [0, 8, 16, 17, 30, 65])
-@pytest.mark.parametrize("promise", [Promise(), Promise(synced=4), Promise(synced=0)])
-def test_a_tail_with_a_hole_is_cut_and_told(at, promise):
+@pytest.mark.parametrize(
+    "recovery_point", [RecoveryPoint(), RecoveryPoint(synced=4), RecoveryPoint(synced=0)]
+)
+def test_a_tail_with_a_hole_is_cut_and_told(at, recovery_point):
     """Pages reach a disk in any order: a good batch may follow what was lost."""
     disk = MemoryFiles()
     written = filled(opened(disk, LogConfig()), 9, records=1)
@@ -87,7 +89,7 @@ def test_a_tail_with_a_hole_is_cut_and_told(at, promise):
     path = f"{FOLDER}/00000000000000000000.log"
     size = len(disk.files[path].now)
     disk.files[path].now[position + at] ^= 0xFF
-    log = opened(disk, promise=promise)
+    log = opened(disk, recovery_point=recovery_point)
     assert list(log.read(0, ALL)) == written[:4]
     assert log.append(batch("next"), 1) == 5
     (told,) = log.notices
@@ -104,7 +106,7 @@ def test_a_batch_in_the_value_of_a_torn_record_stops_nobody():
     log.append(batches.build([(b"key", inside + bytes(500))], 1000), 1)
     path = f"{FOLDER}/00000000000000000000.log"
     del disk.files[path].now[-100:]
-    log = opened(disk, promise=Promise(synced=3))
+    log = opened(disk, recovery_point=RecoveryPoint(synced=3))
     assert log.end == 3
     assert "with offsets 4711 to 4711" in log.notices[0]
 
@@ -112,8 +114,8 @@ def test_a_batch_in_the_value_of_a_torn_record_stops_nobody():
 def test_a_whole_log_says_nothing():
     disk = MemoryFiles()
     filled(opened(disk), 30)
-    for promise in (Promise(), Promise(synced=30), Promise(clean=True)):
-        assert opened(disk, promise=promise).notices == []
+    for recovery_point in (RecoveryPoint(), RecoveryPoint(synced=30), RecoveryPoint(clean=True)):
+        assert opened(disk, recovery_point=recovery_point).notices == []
 
 
 @given(st.integers(0, 400), st.binary(max_size=100))

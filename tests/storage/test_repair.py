@@ -18,19 +18,19 @@ from tests.storage.logs import (
 
 from kohort.storage import checkpoints
 from kohort.storage.inspection import inspect_all, inspect_log
-from kohort.storage.recovery import Promise
+from kohort.storage.recovery import RecoveryPoint
 from kohort.storage.repair import repair
 from kohort.storage.segments import SegmentLog
 from kohort.wire.batch import build, header_at, walk
 
-SYNCED = Promise(synced=END, clean=True)
+SYNCED = RecoveryPoint(synced=END, clean=True)
 PROMISES = [
     SYNCED,
-    Promise(synced=18),
-    Promise(synced=13),
-    Promise(synced=0),
-    Promise(clean=True),
-    Promise(),
+    RecoveryPoint(synced=18),
+    RecoveryPoint(synced=13),
+    RecoveryPoint(synced=0),
+    RecoveryPoint(clean=True),
+    RecoveryPoint(),
 ]
 
 
@@ -86,15 +86,15 @@ def test_what_is_said_to_be_given_up_is_what_is_gone_afterwards(seed):
     """Bits of records, and whole segments, in any number, whatever was promised."""
     random = Random(seed)
     disk = three_segments()
-    promise = random.choice(PROMISES)
+    recovery_point = random.choice(PROMISES)
     for _ in range(random.choice([1, 1, 2, 3, 4])):
         base = random.choice(BASES)
         kind = random.choice(["bit", "bit", "bit", "file"])
         if kind == "bit" and segment(base) in disk.files:
             damage(disk, base, random.randrange(3))
-        elif promise.synced == END and base != 0:
+        elif recovery_point.synced == END and base != 0:
             disk.unlink(segment(base))
-    found = inspect_log(disk, FOLDER, promise, 0)
+    found = inspect_log(disk, FOLDER, recovery_point, 0)
     repair(disk, PATH, found)
     left = offsets(disk)
     assert sorted(given_up(found)) == sorted(set(range(END)) - left)
@@ -107,7 +107,7 @@ def test_a_torn_tail_is_counted_to_its_end():
     disk = three_segments()
     damage(disk, 18, 0)
     damage(disk, 18, 2)
-    found = inspect_log(disk, FOLDER, Promise(synced=18), 0)
+    found = inspect_log(disk, FOLDER, RecoveryPoint(synced=18), 0)
     (one,) = found.damages
     assert (one.first, one.behind, one.batches) == (18, END, 3)
     assert (found.end, found.records) == (18, 18)
@@ -128,7 +128,7 @@ def test_consumers_pass_over_a_lost_tail(lost):
     for base in lost:
         disk.unlink(segment(base))
     mended(disk)
-    log = SegmentLog(FOLDER, disk, CONFIG, promise=SYNCED)
+    log = SegmentLog(FOLDER, disk, CONFIG, recovery_point=SYNCED)
     position = lost[0]
     while position < END:
         position = header_at(log.fetch(position, ALL)).last_offset + 1
@@ -142,7 +142,7 @@ def test_a_log_without_segments_goes_on_behind_what_was_synced():
     for base in BASES:
         disk.unlink(segment(base))
     mended(disk)
-    log = SegmentLog(FOLDER, disk, CONFIG, promise=SYNCED)
+    log = SegmentLog(FOLDER, disk, CONFIG, recovery_point=SYNCED)
     assert [header_at(data).count for data in log.read(log.start, ALL)] == [0]
     assert log.end == END
 

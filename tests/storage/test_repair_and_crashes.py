@@ -10,7 +10,7 @@ from kohort.storage import checkpoints
 from kohort.storage.files import make_durable_directory
 from kohort.storage.inspection import inspect_log
 from kohort.storage.log import LogConfig
-from kohort.storage.recovery import Promise
+from kohort.storage.recovery import RecoveryPoint
 from kohort.storage.repair import repair
 from kohort.storage.segments import SegmentLog
 from kohort.wire.batch import header_at
@@ -18,13 +18,13 @@ from kohort.wire.batch import header_at
 FOLDER = "/data/topic-0"
 
 
-def opened(disk, promise=Promise()):  # noqa: B008  (a value)
+def opened(disk, recovery_point=RecoveryPoint()):  # noqa: B008  (a value)
     make_durable_directory(disk, FOLDER)
-    return SegmentLog(FOLDER, disk, LogConfig(segment_bytes=300), promise=promise)
+    return SegmentLog(FOLDER, disk, LogConfig(segment_bytes=300), recovery_point=recovery_point)
 
 
-def mend(disk, promise):
-    found = inspect_log(disk, FOLDER, promise, 0)
+def mend(disk, recovery_point):
+    found = inspect_log(disk, FOLDER, recovery_point, 0)
     if found.damages:
         repair(disk, "/data", found)
 
@@ -34,7 +34,7 @@ def test_one_batch_of_nine_is_given_up(number):
     disk = MemoryFiles()
     log = opened(disk)
     written = filled(log, 9)
-    promise = Promise(synced=log.end)
+    recovery_point = RecoveryPoint(synced=log.end)
     sizes = 0
     for segment in [*log.closed, log.active]:
         if sizes + segment.size > sum(map(len, written[:number])):
@@ -43,10 +43,10 @@ def test_one_batch_of_nine_is_given_up(number):
         sizes += segment.size
     before = bytes(disk.files[segment.path].now)
 
-    mend(disk, promise)
+    mend(disk, recovery_point)
 
     assert disk.files[segment.path + ".damaged"].now == before
-    again = opened(disk, promise)
+    again = opened(disk, recovery_point)
     left = written[:number] + written[number + 1 :]
     assert [data for data in again.read(0, ALL) if header_at(data).count] == left
     assert again.end == log.end, "no offset is given out twice"
@@ -61,17 +61,17 @@ def test_a_crash_at_every_step_of_a_repair():
         log = opened(disk)
         written = filled(log, 9)
         log.sync()
-        promise = Promise(synced=log.end)
+        recovery_point = RecoveryPoint(synced=log.end)
         disk.flip(log.closed[0].path, 70)
         disk.crash_at = disk.steps + steps
         try:
-            mend(disk, promise)
+            mend(disk, recovery_point)
             crashed = False
         except Crashed:
             pass
         for left in (disk.after_crash(), disk.after_power_loss()):
-            mend(left, promise)
-            assert list(opened(left, promise).read(0, ALL)) == written[1:]
+            mend(left, recovery_point)
+            assert list(opened(left, recovery_point).read(0, ALL)) == written[1:]
     assert steps > 5
 
 
@@ -79,14 +79,14 @@ def test_a_repair_that_the_disk_refuses_can_be_done_again():
     disk = MemoryFiles()
     log = opened(disk)
     written = filled(log, 9)
-    promise = Promise(synced=log.end)
+    recovery_point = RecoveryPoint(synced=log.end)
     disk.flip(log.closed[0].path, 70)
     disk.faults["write", log.closed[0].path + ".tmp"] = errno.ENOSPC
     with pytest.raises(OSError, match="No space"):
-        mend(disk, promise)
+        mend(disk, recovery_point)
     disk.faults.clear()
-    mend(disk, promise)
-    assert list(opened(disk, promise).read(0, ALL)) == written[1:]
+    mend(disk, recovery_point)
+    assert list(opened(disk, recovery_point).read(0, ALL)) == written[1:]
 
 
 def test_nothing_is_owed_of_a_folder_that_was_given_up():

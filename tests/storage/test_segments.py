@@ -14,7 +14,7 @@ from kohort.storage import checkpoints
 from kohort.storage.directory import delete_partition
 from kohort.storage.files import DiskFiles, make_durable_directory, replace_whole
 from kohort.storage.log import Log, LogConfig
-from kohort.storage.recovery import Promise
+from kohort.storage.recovery import RecoveryPoint
 from kohort.storage.segments import SegmentLog
 from kohort.wire import batch as batches
 
@@ -195,7 +195,7 @@ def test_no_file_goes_that_the_folder_does_not_know_to_be_gone():
     log.move_start(beyond)
     assert [log.remove_oldest() for _ in range(3)] == [True, False, False]
     assert log.has_old_files
-    assert opened(disk, promise=Promise(synced=log.end)).start == noted
+    assert opened(disk, recovery_point=RecoveryPoint(synced=log.end)).start == noted
 
 
 @pytest.mark.parametrize("kept", [0, 1, 2])
@@ -207,7 +207,7 @@ def test_a_log_that_ends_too_early_is_damaged(kept):
     for name in log_files(disk)[kept:]:
         disk.unlink(f"{FOLDER}/{name}")
     with pytest.raises(Broken, match=f"{FOLDER} ends at offset .*, expected {log.end} at least"):
-        opened(disk, promise=Promise(synced=log.end))
+        opened(disk, recovery_point=RecoveryPoint(synced=log.end))
     assert len(log_files(disk)) == kept
 
 
@@ -218,9 +218,9 @@ def test_a_log_that_begins_too_late_is_damaged():
     first, second = log.closed[0], log.closed[1]
     disk.unlink(first.path)
     with pytest.raises(Broken, match=f"begins at offset {second.base_offset}, expected 0"):
-        opened(disk, promise=Promise(synced=log.end))
+        opened(disk, recovery_point=RecoveryPoint(synced=log.end))
     checkpoints.write_holes(disk, FOLDER, [(0, second.base_offset)])
-    assert opened(disk, promise=Promise(synced=log.end)).start == second.base_offset
+    assert opened(disk, recovery_point=RecoveryPoint(synced=log.end)).start == second.base_offset
 
 
 def test_a_segment_that_is_missing_in_the_middle_is_not_passed_over():
@@ -297,14 +297,14 @@ def test_no_flipped_bit_gives_a_wrong_record():
     log = opened(disk, LogConfig(segment_bytes=300))
     written = filled(log, 9)
     right = {(at.base_offset, at.last_offset, at.crc) for at in map(batches.header_at, written)}
-    promise = Promise(synced=log.end)
+    recovery_point = RecoveryPoint(synced=log.end)
     refused = 0
     for path in [f"{FOLDER}/{name}" for name in log_files(disk)]:
         for bit in range(8 * len(disk.files[path].now)):
             disk.flip(path, bit // 8, bit % 8)
             found = []
             try:
-                log = opened(disk, LogConfig(segment_bytes=300), promise=promise)
+                log = opened(disk, LogConfig(segment_bytes=300), recovery_point=recovery_point)
                 for data in log.read(0, ALL):
                     header = batches.header_at(data)
                     found.append((header.base_offset, header.last_offset, header.crc))
@@ -376,7 +376,7 @@ def test_what_a_crash_has_left_unsynced_in_a_folder_is_synced_before_it_is_serve
     again.faults["sync_directory", FOLDER] = 5
     with pytest.raises(StorageError, match="cannot be opened"):
         opened(again)
-    assert opened(again, promise=Promise(clean=True)).end == 3
+    assert opened(again, recovery_point=RecoveryPoint(clean=True)).end == 3
 
 
 @pytest.mark.parametrize("torn", [False, True])
@@ -387,7 +387,7 @@ def test_an_empty_segment_that_a_loss_of_power_has_brought_back(torn):
     disk.open(f"{FOLDER}/{3:020d}.log")
     if torn:
         del disk.files[f"{FOLDER}/{0:020d}.log"].now[-1:]
-    again = opened(disk, promise=Promise(synced=3))
+    again = opened(disk, recovery_point=RecoveryPoint(synced=3))
     assert (again.end, again.append(batch("x"), 1)) == ((3, 4) if torn else (4, 5))
     assert log_files(disk) == [f"{0:020d}.log"]
 

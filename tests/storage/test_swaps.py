@@ -6,11 +6,11 @@ from tests.storage.logs import CONFIG, END, FOLDER, PATH, contents, segment, thr
 
 from kohort.errors import Broken
 from kohort.storage.inspection import inspect_all
-from kohort.storage.recovery import Promise
+from kohort.storage.recovery import RecoveryPoint
 from kohort.storage.repair import repair
 from kohort.storage.segments import SegmentLog
 
-SYNCED = Promise(synced=END)
+SYNCED = RecoveryPoint(synced=END)
 SWAP = segment(0) + ".swap"
 
 
@@ -32,21 +32,21 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("promise", [Promise(), SYNCED])
+@pytest.mark.parametrize("recovery_point", [RecoveryPoint(), SYNCED])
 @pytest.mark.parametrize("content", WRONG.values(), ids=WRONG)
-def test_it_is_set_aside_and_told(content, promise):
+def test_it_is_set_aside_and_told(content, recovery_point):
     disk = three_segments()
     wrong = content(disk)
     before = contents(disk)
     swap(disk, wrong)
     (found,) = inspect_all(disk, PATH, ["orders-0"], {"orders"})
     assert found.aside == [f"{0:020d}.log.swap"]
-    log = SegmentLog(FOLDER, disk, CONFIG, promise=promise)
+    log = SegmentLog(FOLDER, disk, CONFIG, recovery_point=recovery_point)
     assert len(list(log.read(0, ALL))) == 9
     assert contents(disk) == before | {f"{SWAP}.damaged": wrong}
     assert len(log.notices) == 1
     assert f"{SWAP} is set aside as {0:020d}.log.swap.damaged" in log.notices[0]
-    assert SegmentLog(FOLDER, disk, CONFIG, promise=promise).notices == []
+    assert SegmentLog(FOLDER, disk, CONFIG, recovery_point=recovery_point).notices == []
 
 
 @pytest.mark.parametrize("content", WRONG.values(), ids=WRONG)
@@ -66,7 +66,7 @@ def test_without_the_file_it_replaces_there_is_nothing_to_go_on_with():
     disk.unlink(segment(0))
     before = contents(disk)
     with pytest.raises(Broken, match=rf"{SWAP} cannot be put in place: .* is damaged at byte"):
-        SegmentLog(FOLDER, disk, CONFIG, promise=SYNCED)
+        SegmentLog(FOLDER, disk, CONFIG, recovery_point=SYNCED)
     assert contents(disk) == before
 
 
@@ -77,7 +77,7 @@ def test_a_right_one_is_put_in_place(gone):
     swap(disk, merged)
     for base in gone:
         disk.unlink(segment(base))
-    log = SegmentLog(FOLDER, disk, CONFIG, promise=SYNCED)
+    log = SegmentLog(FOLDER, disk, CONFIG, recovery_point=SYNCED)
     assert log.notices == []
     assert len(list(log.read(0, ALL))) == 9
     assert contents(disk)[segment(0)] == merged

@@ -119,16 +119,16 @@ def test_without_faults_nobody_is_asked():
     async def play(stage, _bootstrap):
         from kohort.testing.fault_injector import Fault
 
-        doors = [stage._broker.door(index) for index in range(2)]
-        assert [one.gate for one in doors] == [None, None]
+        dispatchers = [stage._broker.dispatcher(index) for index in range(2)]
+        assert [one.gate for one in dispatchers] == [None, None]
         await stage.add_fault(1, Fault("drop", 3, None))
         await stage.add_fault(2, Fault("drop", 3, None))
-        assert all(one.gate is not None for one in doors)
+        assert all(one.gate is not None for one in dispatchers)
         await stage.clear_fault(1)
         await stage.clear_fault(1)
-        assert all(one.gate is not None for one in doors)
+        assert all(one.gate is not None for one in dispatchers)
         await stage.clear_fault(2)
-        assert [one.gate for one in doors] == [None, None]
+        assert [one.gate for one in dispatchers] == [None, None]
         assert await stage.hits(2) == 0
         assert await stage.hits(99) == 0
 

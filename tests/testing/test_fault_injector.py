@@ -30,7 +30,7 @@ def desk():
 
 def matches(desk, request, client="c", **whose):
     fault = Fault("drop", request.api_key, None, **whose)
-    return fault.matches(desk.doors[0].node, Call(None, request, 0, Client(client, "/h")))
+    return fault.matches(desk.dispatchers[0].node, Call(None, request, 0, Client(client, "/h")))
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_an_answer_is_lost_however_its_request_is_answered(desk, request_):
     token = SimpleNamespace(answer=told.append, fail=told.append)
     gate = FaultGate(lambda: desk.now, lambda: None)
     gate.add(1, Fault("lose", request_.api_key, 1))
-    node = desk.doors[0].node
+    node = desk.dispatchers[0].node
     call = Call(token, request_, 4, Client("c", "/h"))
-    connection = Connection(desk.doors[0], "h", 1000, lambda: None)
+    connection = Connection(desk.dispatchers[0], "h", 1000, lambda: None)
     gate.take(node, connection, call, partial(ROUTES[type(request_)].handle, node))
     desk.settle()
     (error,) = told
@@ -107,7 +107,7 @@ def test_a_fault_has_its_times(desk):
     call = Call(None, request, 0, Client("c", "/h"))
     gate.add(1, Fault("drop", request.api_key, 2))
     for _ in range(3):
-        connection = Connection(desk.doors[0], "h", 1000, lambda: None)
-        gate.take(desk.doors[0].node, connection, call, lambda *given: taken.append(given))
+        connection = Connection(desk.dispatchers[0], "h", 1000, lambda: None)
+        gate.take(desk.dispatchers[0].node, connection, call, lambda *given: taken.append(given))
     assert gate.hits == {1: 2}
     assert taken == [(call, 7)]

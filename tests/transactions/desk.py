@@ -1,4 +1,6 @@
-"""A machine of transactions on a log in memory, with a clock and an outbox that a test empties."""
+"""A machine of transactions on a log in memory, with a clock and a marker sender that a test
+empties.
+"""
 
 from itertools import count
 from typing import Any
@@ -10,7 +12,7 @@ from kohort.coordinator.effects import Call, Client, Effects, Producer
 from kohort.runtime.driver import PartitionDriver
 from kohort.storage.memory import MemoryLog
 from kohort.terms import Millis, TopicPartition
-from kohort.transactions.machine import Transactor
+from kohort.transactions.machine import TransactionCoordinator
 from kohort.transactions.messages import Enrol, Markers, MarkersWritten
 from kohort.wire.messages.describe_transactions import DescribeTransactionsRequest
 from kohort.wire.messages.end_txn import EndTxnRequest
@@ -20,7 +22,7 @@ START = Millis(1_700_000_000_000)
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
-class Checked(Transactor):
+class Checked(TransactionCoordinator):
     """A call that says it changes nothing does not."""
 
     def call(self, call: Call[Any], now: Millis) -> Effects:
@@ -38,7 +40,7 @@ class Asked:
 
 
 class Desk:
-    """`outbox` has the markers that were asked for and not yet written."""
+    """`marker_sender` has the markers that were asked for and not yet written."""
 
     def __init__(self, **settings: object) -> None:
         names = {name.replace("_", "."): str(value) for name, value in settings.items()}

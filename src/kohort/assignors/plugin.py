@@ -18,7 +18,7 @@ from kohort.terms import MemberId, TopicId, uuid_text
 def assign_by(
     assign: Assign, members: Mapping[MemberId, Subscription], partitions: Mapping[TopicId, int]
 ) -> Plan:
-    """The plan of a foreign assignor, with partitions ascending. Members that it leaves out get
+    """The plan of a plugin assignor, with partitions ascending. Members that it leaves out get
     nothing, and partitions that it leaves out go to nobody.
 
     Raises AssignorError for a plan that cannot be, and whatever the assignor raises.

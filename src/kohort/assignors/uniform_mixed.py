@@ -17,7 +17,7 @@ from kohort.terms import MemberId, TopicId
 MAX_PASSES = 16  # as upstream: a long chain of subscriptions may need more, and is left nearly even
 
 
-class Equals:
+class MembersByLoad:
     """The members of one subscription, by load. Dicts stand for ordered sets."""
 
     __slots__ = ("by_load",)
@@ -50,7 +50,7 @@ class Equals:
         return taken
 
 
-class Reading:
+class TopicReaders:
     """One topic: its size, the subscriptions that read it, and who owns what of it."""
 
     __slots__ = ("count", "id", "owners", "readers", "subscribers")
@@ -63,7 +63,7 @@ class Reading:
         self.owners: dict[MemberId, tuple[int, ...]] = {}
 
 
-Free = tuple[Reading, tuple[int, ...]]
+Free = tuple[TopicReaders, tuple[int, ...]]
 """Partitions of one topic that are free, ascending."""
 
 
@@ -92,10 +92,10 @@ def assign_mixed(
     partitions: Mapping[TopicId, int],
 ) -> Plan:
     """Plan until no subscriber of a topic has two fewer than an owner of it, if passes suffice."""
-    return Leveller(members, subscriptions, partitions).plan()
+    return Balancer(members, subscriptions, partitions).plan()
 
 
-class Leveller:
+class Balancer:
     """The state of one computation: owners per topic, loads per member, members by load."""
 
     __slots__ = ("claims", "equals", "loads", "members", "of", "topics")
@@ -107,20 +107,20 @@ class Leveller:
         partitions: Mapping[TopicId, int],
     ) -> None:
         self.members = members
-        self.topics: dict[TopicId, Reading] = {}
+        self.topics: dict[TopicId, TopicReaders] = {}
         self.of: dict[MemberId, int] = {}
         for index, subscription in enumerate(subscriptions):
             for topic in subscription.topics:
                 reading = self.topics.get(topic)
                 if reading is None:
-                    reading = self.topics[topic] = Reading(topic, partitions[topic])
+                    reading = self.topics[topic] = TopicReaders(topic, partitions[topic])
                 reading.readers.append(index)
                 reading.subscribers += len(subscription.members)
             self.of.update(dict.fromkeys(subscription.members, index))
         self.claims = Claims({topic: reading.count for topic, reading in self.topics.items()})
         self.loads: dict[MemberId, int] = dict.fromkeys(members, 0)
         self.keep([frozenset(subscription.topics) for subscription in subscriptions])
-        self.equals = [Equals() for _ in subscriptions]
+        self.equals = [MembersByLoad() for _ in subscriptions]
         for member, load in self.loads.items():
             self.equals[self.of[member]].add(member, load)
 
@@ -209,7 +209,7 @@ class Leveller:
             wanting.append((member, after - load))
         deal(chunks, wanting)
 
-    def relieve(self, reading: Reading) -> bool:
+    def relieve(self, reading: TopicReaders) -> bool:
         """Move single partitions from the most to the least loaded until they are level."""
         readers = [self.equals[index] for index in reading.readers]
         least = min(min(reader.by_load) for reader in readers)

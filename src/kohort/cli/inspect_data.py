@@ -11,7 +11,7 @@ from kohort.figures import counted
 
 if TYPE_CHECKING:
     from kohort.storage.files import Files
-    from kohort.storage.inspection import Damage, Inspected
+    from kohort.storage.inspection import Damage, LogInspection
     from kohort.terms import TopicId
 
 _HERE = "."  # the directory itself, as `storage.inspection` names it
@@ -89,7 +89,7 @@ def _inspect(path: str, mend: bool, output: Output) -> int:  # noqa: FBT001  (as
 
 def looked_at(
     files: "Files", path: str, *, mend: bool = False
-) -> tuple[list["Inspected"], dict[str, str]]:
+) -> tuple[list["LogInspection"], dict[str, str]]:
     """What was found, and for partitions that could not be looked at or mended why."""
     from kohort.storage.inspection import inspect_all, inspect_directory
     from kohort.storage.repair import repair, repair_directory
@@ -161,7 +161,7 @@ def _topics(files: "Files", path: str) -> "tuple[dict[str, TopicId], Damage | No
 
 def _show(
     output: Output,
-    found: "list[Inspected]",
+    found: "list[LogInspection]",
     failed: dict[str, str],
     *,
     in_use: bool,
@@ -191,13 +191,13 @@ def _show(
 
 def _print(
     output: Output,
-    found: "list[Inspected]",
+    found: "list[LogInspection]",
     failed: dict[str, str],
     *,
     in_use: bool,
     mended: bool,
 ) -> None:
-    def state(folder: "Inspected") -> str:
+    def state(folder: "LogInspection") -> str:
         if folder.error:
             return "unreadable"
         if not folder.damages:
@@ -250,11 +250,11 @@ def _print(
         output.line("A broker is running on this directory: what it is writing may look torn.")
 
 
-def _partitions(found: "list[Inspected]") -> "list[Inspected]":
+def _partitions(found: "list[LogInspection]") -> "list[LogInspection]":
     return [folder for folder in found if folder.name != _HERE]
 
 
-def _summary(found: "list[Inspected]", *, mended: bool) -> str:
+def _summary(found: "list[LogInspection]", *, mended: bool) -> str:
     damages = [(folder, damage) for folder in found for damage in folder.damages]
     total = len(_partitions(found))
     unreadable = sum(1 for folder in found if folder.error)
@@ -283,7 +283,7 @@ def _offsets(damage: "Damage") -> str:
     return f"{damage.first}-{damage.behind - 1}"
 
 
-def _fields(folder: "Inspected", failed: dict[str, str]) -> dict[str, Any]:
+def _fields(folder: "LogInspection", failed: dict[str, str]) -> dict[str, Any]:
     return {
         "partition": folder.name,
         "whole": not folder.damages and not folder.error,

@@ -125,10 +125,10 @@ class Serve(Command):
 def _log_to_stderr(level: str) -> None:
     import logging
 
-    from kohort.server.lines import OneLine
+    from kohort.server.lines import OneLineFormatter
 
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(OneLine())
+    handler.setFormatter(OneLineFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler])
 
 
@@ -181,9 +181,9 @@ def _check_versions(config: "BrokerConfig") -> None:
 
 
 def _check_assignors(config: "BrokerConfig") -> None:
-    from kohort.server.plugin_assignors import foreign_assignors
+    from kohort.server.plugin_assignors import load_plugin_assignors
 
-    foreign_assignors(config.group_consumer_assignors)
+    load_plugin_assignors(config.group_consumer_assignors)
 
 
 def _data_dir(args: Namespace, config: "BrokerConfig") -> Path | None:

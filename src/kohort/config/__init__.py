@@ -10,15 +10,15 @@ from kohort.config.broker import (
 from kohort.config.dynamic import (
     DYNAMIC_NAMES,
     UNREAD_AT_MOST,
-    Dynamic,
-    LeftAside,
+    DynamicConfig,
+    IneffectiveSetting,
     checked_dynamic_config,
     is_unknown,
-    is_unread,
+    is_unused,
     with_dynamic,
 )
 from kohort.config.group import GROUP_SETTINGS, GroupSetting
-from kohort.config.ignored import means_nothing_here
+from kohort.config.ignored import is_ignored
 from kohort.config.properties import read_numbered, read_properties
 from kohort.config.settings import ConfigError, Kind, Setting, Value, text_of
 from kohort.config.topic import (
@@ -38,10 +38,10 @@ __all__ = [
     "UNREAD_AT_MOST",
     "BrokerConfig",
     "ConfigError",
-    "Dynamic",
+    "DynamicConfig",
     "GroupSetting",
+    "IneffectiveSetting",
     "Kind",
-    "LeftAside",
     "Setting",
     "TopicConfig",
     "TopicSetting",
@@ -49,9 +49,9 @@ __all__ = [
     "check_topic_together",
     "checked_dynamic_config",
     "checked_topic_config",
+    "is_ignored",
     "is_unknown",
-    "is_unread",
-    "means_nothing_here",
+    "is_unused",
     "read_numbered",
     "read_properties",
     "setting_name",

@@ -8,7 +8,7 @@ from dataclasses import Field, dataclass, fields
 from difflib import get_close_matches
 from typing import Any
 
-from kohort.config.ignored import means_nothing_here
+from kohort.config.ignored import is_ignored
 from kohort.config.listeners import PLAINTEXT, check_listeners
 from kohort.config.settings import (
     INT_MAX,
@@ -361,7 +361,7 @@ class BrokerConfig:
             setting = BROKER_SETTINGS.get(name)
             if setting is not None:
                 values[name.replace(".", "_")] = _special(name, setting, text)
-            elif means_nothing_here(name):
+            elif is_ignored(name):
                 _check_ignored(name, text)
                 ignored.append(name)
             else:
@@ -381,7 +381,7 @@ class BrokerConfig:
             try:
                 if setting is not None:
                     _special(name, setting, text)
-                elif means_nothing_here(name):
+                elif is_ignored(name):
                     _check_ignored(name, text)
                 else:
                     raise unknown_setting(name, BROKER_SETTINGS)

@@ -14,7 +14,7 @@ from kohort.config.broker import (
     check_consistent,
     unknown_setting,
 )
-from kohort.config.ignored import means_nothing_here
+from kohort.config.ignored import is_ignored
 from kohort.config.settings import ConfigError, text_of
 from kohort.config.topic import TOPIC_SETTINGS
 
@@ -48,7 +48,7 @@ UNREAD_AT_MOST = 32767
 """Bytes of names and texts that are kept for a broker, or for all of them, and read by nothing."""
 
 
-def is_unread(name: str) -> bool:
+def is_unused(name: str) -> bool:
     """Whether upstream takes a setting while it runs, and nothing here reads it. Secrets are none
     of these: they would be kept in the open.
     """
@@ -61,13 +61,13 @@ def is_unknown(name: str) -> bool:
     """Whether upstream has no such setting. It takes such ones, and shows them without their texts:
     it cannot know which of them are secrets.
     """
-    known = name in BROKER_SETTINGS or name in _UNREAD_NAMES or means_nothing_here(name)
+    known = name in BROKER_SETTINGS or name in _UNREAD_NAMES or is_ignored(name)
     return not known and not name.startswith(_UNREAD_FAMILIES)
 
 
 def checked_dynamic_config(name: str, text: str) -> str:
     """The text of one of these settings, as kept and shown. Raises ConfigError."""
-    if is_unread(name):
+    if is_unused(name):
         return text
     value = BROKER_SETTINGS[name].parse(text)
     if name == "log.retention.ms" and value == 0:
@@ -75,7 +75,7 @@ def checked_dynamic_config(name: str, text: str) -> str:
     return text_of(value) or ""
 
 
-class LeftAside(NamedTuple):
+class IneffectiveSetting(NamedTuple):
     """A setting that is kept and not in force, and why; `broker` is empty for all brokers."""
 
     broker: str
@@ -91,18 +91,18 @@ class LeftAside(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Dynamic:
+class DynamicConfig:
     """The settings in force, and those of the changed ones that are: texts by name, by broker.
     `unread` are those that nothing here reads.
     """
 
     config: BrokerConfig
     in_force: dict[str, dict[str, str]]
-    left_aside: tuple[LeftAside, ...]
-    unread: tuple[LeftAside, ...]
+    ineffective: tuple[IneffectiveSetting, ...]
+    unread: tuple[IneffectiveSetting, ...]
 
 
-def with_dynamic(file: BrokerConfig, configured: Mapping[str, Mapping[str, str]]) -> Dynamic:
+def with_dynamic(file: BrokerConfig, configured: Mapping[str, Mapping[str, str]]) -> DynamicConfig:
     """The settings of a file; over them those that are set for all brokers, which have the empty
     name; and over both those of the file's own broker.
 
@@ -112,13 +112,13 @@ def with_dynamic(file: BrokerConfig, configured: Mapping[str, Mapping[str, str]]
     config = file
     whose = (str(file.node_id), "")
     in_force: dict[str, dict[str, str]] = {}
-    left_aside, unread = [], []
+    ineffective, unread = [], []
     for broker, texts in configured.items():
-        in_force[broker] = {name: text for name, text in texts.items() if not is_unread(name)}
+        in_force[broker] = {name: text for name, text in texts.items() if not is_unused(name)}
         unread += [
-            LeftAside(broker, name, text, _why_unread(name))
+            IneffectiveSetting(broker, name, text, _why_unread(name))
             for name, text in texts.items()
-            if is_unread(name)
+            if is_unused(name)
         ]
     later = []
     for name in sorted(DYNAMIC_NAMES):
@@ -136,9 +136,9 @@ def with_dynamic(file: BrokerConfig, configured: Mapping[str, Mapping[str, str]]
                 config = _with(config, name, text)
                 break
             except ConfigError as error:
-                left_aside.append(LeftAside(broker, name, text, str(error)))
+                ineffective.append(IneffectiveSetting(broker, name, text, str(error)))
                 del in_force[broker][name]
-    return Dynamic(config, in_force, tuple(left_aside), tuple(unread))
+    return DynamicConfig(config, in_force, tuple(ineffective), tuple(unread))
 
 
 def _why_unread(name: str) -> str:

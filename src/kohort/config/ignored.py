@@ -65,6 +65,6 @@ _FAMILIES = (
 )
 
 
-def means_nothing_here(name: str) -> bool:
+def is_ignored(name: str) -> bool:
     """Whether upstream has the setting, and it can have no effect here."""
     return name in IGNORED_NAMES or name.startswith(_FAMILIES)

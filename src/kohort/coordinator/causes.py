@@ -5,7 +5,7 @@ step; the outcome of a classic rebalance comes later, so that its causes are kep
 are soft: a restart forgets them, and the record then names fewer.
 """
 
-from kohort.coordinator.effects import Effects, Note
+from kohort.coordinator.effects import Effects, GroupEvent
 from kohort.coordinator.groups import Groups
 from kohort.records.causes import MOST, Because, Cause, Headers, headers_of
 from kohort.records.schemas import (
@@ -30,24 +30,24 @@ class Causes:
     """The causes of classic rebalances that are under way, by group."""
 
     def __init__(self) -> None:
-        self._open: dict[GroupId, list[Note]] = {}
+        self._open: dict[GroupId, list[GroupEvent]] = {}
 
     def headers(self, groups: Groups, step: Effects) -> dict[int, Headers]:
         """The headers of a step's records, by their place among them. A step that ends a classic
         rebalance is noted to have the causes that were known before.
         """
-        of_group: dict[GroupId, list[Note]] = {}
-        of_member: dict[tuple[GroupId, MemberId | None], list[Note]] = {}
-        for note in step.notes:
-            if note.cause is not None:
-                of_group.setdefault(note.group_id, []).append(note)
-                of_member.setdefault((note.group_id, note.member_id), []).append(note)
+        of_group: dict[GroupId, list[GroupEvent]] = {}
+        of_member: dict[tuple[GroupId, MemberId | None], list[GroupEvent]] = {}
+        for event in step.events:
+            if event.cause is not None:
+                of_group.setdefault(event.group_id, []).append(event)
+                of_member.setdefault((event.group_id, event.member_id), []).append(event)
         found: dict[int, Headers] = {}
         told = set()
         for place, record in enumerate(step.records):
             key = record.key
             kind = type(key)
-            causes: list[Note] = []
+            causes: list[GroupEvent] = []
             if kind is GroupMetadataKey:
                 group_id = GroupId(key.group)
                 before = self._ended(group_id, step, told=record.value is not None)
@@ -59,24 +59,24 @@ class Causes:
                 causes = of_member.get((GroupId(key.group_id), MemberId(key.member_id)), [])
             if causes:
                 found[place] = headers_of(
-                    Because(note.cause or "", note.member_id, note.reason) for note in causes
+                    Because(event.cause or "", event.member_id, event.reason) for event in causes
                 )
-        for group_id, notes in of_group.items():
+        for group_id, events in of_group.items():
             if group_id not in told and groups.classic(group_id) is not None:
-                self._keep(group_id, notes)
+                self._keep(group_id, events)
         return found
 
-    def _keep(self, group_id: GroupId, notes: list[Note]) -> None:
+    def _keep(self, group_id: GroupId, events: list[GroupEvent]) -> None:
         """Keep the causes of a rebalance that has begun. Offsets that expire begin none."""
-        notes = [note for note in notes if note.cause is not Cause.EXPIRY]
-        if notes:
+        events = [event for event in events if event.cause is not Cause.EXPIRY]
+        if events:
             kept = self._open.setdefault(group_id, [])
-            kept += notes[: MOST - len(kept)]
+            kept += events[: MOST - len(kept)]
 
-    def _ended(self, group_id: GroupId, step: Effects, *, told: bool) -> list[Note]:
+    def _ended(self, group_id: GroupId, step: Effects, *, told: bool) -> list[GroupEvent]:
         """The causes of a classic rebalance that this step ends; the broker's log is told them."""
         before = self._open.pop(group_id, [])
         if before and told:
-            texts = dict.fromkeys(note.text for note in before)
-            step.notes.append(Note(group_id, f"because {'; '.join(texts)}"))
+            texts = dict.fromkeys(event.text for event in before)
+            step.events.append(GroupEvent(group_id, f"because {'; '.join(texts)}"))
         return before

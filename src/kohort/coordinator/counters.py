@@ -1,7 +1,7 @@
 """What has happened to groups, in numbers that only grow. Metrics are read from them."""
 
 
-class Tally:
+class GroupCounters:
     """The counts of a whole broker. A shard adds to them as things happen, and they outlast it."""
 
     __slots__ = (

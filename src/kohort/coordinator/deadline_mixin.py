@@ -12,7 +12,7 @@ from kohort.terms import Millis
 AGAIN_MS = 500  # from a deadline that could not be met to the next attempt; upstream waits as long
 
 
-class Timed:
+class DeadlineMixin:
     """A part of `runtime.machine.Machine`. A subclass has the deadlines, and knows what to do."""
 
     deadlines: Deadlines

@@ -58,7 +58,7 @@ class Marker(NamedTuple):
     coordinator_epoch: int
 
 
-class Note(NamedTuple):
+class GroupEvent(NamedTuple):
     """What has happened to a group, in words for the log of the broker, and why."""
 
     group_id: GroupId
@@ -69,17 +69,17 @@ class Note(NamedTuple):
     ends_rebalance: bool = False  # of a classic group: its members get their assignments
 
 
-class Errand:
+class BackgroundTask:
     """Work that would hold up others. It is done beside the machine, and its outcome comes back by
     `Machine.finished`.
 
     `work` makes an iterator that does a part of the work at each step and returns the result. It
-    knows values alone, so any thread may run it. One errand with the same `key` is out at a time;
-    others are dropped. `about` is for whoever takes the outcome. One that is `foreign` runs code of
+    knows values alone, so any thread may run it. One task with the same `key` is out at a time;
+    others are dropped. `about` is for whoever takes the outcome. One that is `plugin` runs code of
     others, named there, which may never end.
     """
 
-    __slots__ = ("about", "foreign", "key", "work")
+    __slots__ = ("about", "key", "plugin", "work")
 
     def __init__(
         self,
@@ -87,12 +87,12 @@ class Errand:
         work: Callable[[], Generator[None, None, Any]],
         about: Any,
         *,
-        foreign: str = "",
+        plugin: str = "",
     ) -> None:
         self.key = key
         self.work = work
         self.about = about
-        self.foreign = foreign
+        self.plugin = plugin
 
 
 class Effects(Struct, eq=False):
@@ -101,10 +101,10 @@ class Effects(Struct, eq=False):
     Records are of the machine's own kind. Replay makes them true before the machine is asked
     anything else. `again` says that the call must be taken once more after that: the records make
     the group which the call wants to join. `follows` is a longer task that the step has begun: its
-    steps come in the next turns. A longer task, and what follows from an errand, may have
+    steps come in the next turns. A longer task, and what follows from a background task, may have
     `warnings`: lines for whoever runs the broker. `producer` is set for records inside a
     transaction. With a `marker` there are no records, and the producer's transaction ends. The
-    `errands` begin once the records are in the log.
+    `tasks` begin once the records are in the log.
 
     A step with `then` makes a group of one kind into one of another. Its records fit into one
     batch, or it is refused: half of them would be another group, or none. `then` is asked once they
@@ -114,21 +114,21 @@ class Effects(Struct, eq=False):
 
     records: list[Any] = []
     replies: list[Reply] = []
-    notes: list[Note] = []
+    events: list[GroupEvent] = []
     again: bool = False
     follows: "Iterator[Effects] | None" = None
     warnings: Sequence[str] = ()
     producer: Producer | None = None
     marker: Marker | None = None
-    errands: list[Errand] = []
+    tasks: list[BackgroundTask] = []
     then: "Callable[[], Effects] | None" = None
 
     def extend(self, other: "Effects") -> None:
         """Take in the effects of another part of the same step."""
         self.records += other.records
         self.replies += other.replies
-        self.notes += other.notes
-        self.errands += other.errands
+        self.events += other.events
+        self.tasks += other.tasks
 
 
 def answered(call: Call[Any], response: Any, records: Iterable[Any] = ()) -> Effects:

@@ -5,9 +5,9 @@ numbers.
 from collections.abc import Iterable
 from typing import Any
 
-from kohort.coordinator.counters import Tally
-from kohort.coordinator.effects import Call, Effects, Note
-from kohort.coordinator.gauges import Census, Standing
+from kohort.coordinator.counters import GroupCounters
+from kohort.coordinator.effects import Call, Effects, GroupEvent
+from kohort.coordinator.gauges import GroupGauges, TypeAndState
 from kohort.coordinator.groups import Groups
 from kohort.records.causes import Cause
 from kohort.records.schemas import ConsumerGroupMetadataKey, OffsetCommitKey
@@ -20,17 +20,17 @@ from kohort.wire.messages.sync_group import SyncGroupRequest
 _MOVING = frozenset((JoinGroupRequest, SyncGroupRequest, LeaveGroupRequest))
 
 
-class Story:
+class GroupEventLog:
     """The states as last told. Only groups that a step may have changed are looked at."""
 
-    def __init__(self, tally: Tally) -> None:
-        self.census = Census()
-        self._tally = tally
+    def __init__(self, counters: GroupCounters) -> None:
+        self.gauges = GroupGauges()
+        self._counters = counters
 
     def begin(self, groups: Groups) -> None:
         """Begin with the groups that a log has brought back, without a line for each."""
         groups.made_by_offsets.clear()
-        self.census.begin(groups)
+        self.gauges.begin(groups)
 
     def lines(
         self, groups: Groups, calls: Iterable[Call[Any]], steps: Iterable[Effects]
@@ -44,56 +44,58 @@ class Story:
         for step in steps:
             expires = False
             raised: GroupId | None = None
-            if step.notes:
-                expires = self._take_notes(step.notes, concerned)
+            if step.events:
+                expires = self._take_events(step.events, concerned)
             for record in step.records:
                 key = record.key
                 if type(key) is not OffsetCommitKey:
                     group_id = _group_of(key)
-                    notes = concerned.setdefault(group_id, [])
+                    events = concerned.setdefault(group_id, [])
                     if type(key) is ConsumerGroupMetadataKey and record.value is not None:
                         if raised == group_id:  # a group that was converted goes on at once
-                            notes.pop()
+                            events.pop()
                         else:
-                            self._tally.group_epochs += 1
+                            self._counters.group_epochs += 1
                         raised = group_id
-                        notes.append(f"epoch {record.value.epoch}")
+                        events.append(f"epoch {record.value.epoch}")
                 elif record.value is not None:
                     commits += 1
                 elif expires:
-                    self._tally.offset_expirations += 1
+                    self._counters.offset_expirations += 1
                 else:
-                    self._tally.offset_deletions += 1
-        self._tally.offset_commits += commits
+                    self._counters.offset_deletions += 1
+        self._counters.offset_commits += commits
         if groups.made_by_offsets:
             for group_id in groups.made_by_offsets:
-                self.census.look(group_id, groups.get(group_id))
+                self.gauges.look(group_id, groups.get(group_id))
             groups.made_by_offsets.clear()
         if not concerned:
             return []
-        lines = (self._line(groups, group_id, notes) for group_id, notes in concerned.items())
+        lines = (self._line(groups, group_id, events) for group_id, events in concerned.items())
         return [line for line in lines if line]
 
-    def _take_notes(self, notes: Iterable[Note], concerned: dict[GroupId, list[str]]) -> bool:
+    def _take_events(
+        self, events: Iterable[GroupEvent], concerned: dict[GroupId, list[str]]
+    ) -> bool:
         """Take what is noted of a step; whether the offsets that it ends have expired."""
         expires = False
-        for note in notes:
-            concerned.setdefault(note.group_id, []).append(note.text)
-            expires = expires or note.cause is Cause.EXPIRY
-            if note.ends_rebalance:
-                self._tally.completed_rebalances += 1
+        for event in events:
+            concerned.setdefault(event.group_id, []).append(event.text)
+            expires = expires or event.cause is Cause.EXPIRY
+            if event.ends_rebalance:
+                self._counters.completed_rebalances += 1
         return expires
 
-    def _line(self, groups: Groups, group_id: GroupId, notes: list[str]) -> str:
+    def _line(self, groups: Groups, group_id: GroupId, events: list[str]) -> str:
         """What to tell about one group, empty when nothing has happened."""
-        before = self.census.seen(group_id)
-        after = self.census.look(group_id, groups.get(group_id))
-        if before == after and not notes:
+        before = self.gauges.last_seen(group_id)
+        after = self.gauges.look(group_id, groups.get(group_id))
+        if before == after and not events:
             return ""
         line = _text_of(before)
         if before != after:
             line = f"{line or 'new'} -> {_text_of(after) or 'deleted'}"
-        return f"group {group_id}: {'; '.join([line, *notes] if line else notes)}"
+        return f"group {group_id}: {'; '.join([line, *events] if line else events)}"
 
 
 def _group_of(key: Any) -> GroupId:
@@ -101,5 +103,5 @@ def _group_of(key: Any) -> GroupId:
     return GroupId(key.group if hasattr(key, "group") else key.group_id)
 
 
-def _text_of(standing: Standing | None) -> str:
-    return "" if standing is None else f"{standing[0]} {standing[1]}"
+def _text_of(type_and_state: TypeAndState | None) -> str:
+    return "" if type_and_state is None else f"{type_and_state[0]} {type_and_state[1]}"

@@ -4,11 +4,11 @@ from kohort.coordinator.group import Group
 from kohort.coordinator.groups import Groups
 from kohort.terms import GroupId, GroupState, GroupType
 
-Standing = tuple[GroupType, GroupState]
+TypeAndState = tuple[GroupType, GroupState]
 """The type of a group, and the state that it was last seen in."""
 
 
-class Census:
+class GroupGauges:
     """The groups as they were when they were last looked at. Whoever changes one has it looked at
     again before the turn is over.
     """
@@ -16,21 +16,21 @@ class Census:
     __slots__ = ("_seen", "counts")
 
     def __init__(self) -> None:
-        self.counts: dict[Standing, int] = {}
-        self._seen: dict[GroupId, Standing] = {}
+        self.counts: dict[TypeAndState, int] = {}
+        self._seen: dict[GroupId, TypeAndState] = {}
 
     def begin(self, groups: Groups) -> None:
         """Begin with the groups that a log has brought back."""
         self.counts.clear()
         self._seen = {group.id: (group.type, group.state) for group in groups}
-        for standing in self._seen.values():
-            self.counts[standing] = self.counts.get(standing, 0) + 1
+        for type_and_state in self._seen.values():
+            self.counts[type_and_state] = self.counts.get(type_and_state, 0) + 1
 
-    def seen(self, group_id: GroupId) -> Standing | None:
+    def last_seen(self, group_id: GroupId) -> TypeAndState | None:
         """The standing of a group as last seen; None for one that was not there."""
         return self._seen.get(group_id)
 
-    def look(self, group_id: GroupId, group: Group | None) -> Standing | None:
+    def look(self, group_id: GroupId, group: Group | None) -> TypeAndState | None:
         """Count a group as it is now, None when it is gone. Its standing now."""
         before = self._seen.get(group_id)
         after = None if group is None else (group.type, group.state)

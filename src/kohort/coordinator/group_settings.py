@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from kohort.config import BrokerConfig, ConfigError
 from kohort.config.group import GROUP_SETTINGS, check_together, checked_group_config
-from kohort.coordinator.effects import Call, Effects, Note, answered
+from kohort.coordinator.effects import Call, Effects, GroupEvent, answered
 from kohort.coordinator.settings import ConsumerSettings
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
@@ -96,7 +96,7 @@ def alter(state: State, call: Call[AlterGroupSettings], _now: Millis) -> Effects
     if request.validate_only or after == before:
         return answered(call, GroupSettings(before))
     effects = answered(call, GroupSettings(after), [_record(group_id, after)])
-    effects.notes.append(Note(group_id, changes_text(before, after)))
+    effects.events.append(GroupEvent(group_id, changes_text(before, after)))
     return effects
 
 

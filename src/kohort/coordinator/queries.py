@@ -5,7 +5,7 @@ is durable.
 """
 
 from kohort.coordinator import group_settings
-from kohort.coordinator.effects import Call, Effects, Note, Reply, answered
+from kohort.coordinator.effects import Call, Effects, GroupEvent, Reply, answered
 from kohort.coordinator.group import Group
 from kohort.coordinator.offsets import delete as offsets
 from kohort.coordinator.state import State
@@ -90,7 +90,7 @@ def delete_groups(state: State, call: Call[DeleteGroupsRequest], _now: Millis) -
     """Delete what is empty, offsets first (KIP-229). A group named twice is answered once."""
     results = []
     records: list[Record] = []
-    notes: list[Note] = []
+    events: list[GroupEvent] = []
     for name in dict.fromkeys(call.request.groups_names):
         code = ErrorCode.NONE
         try:
@@ -101,11 +101,11 @@ def delete_groups(state: State, call: Call[DeleteGroupsRequest], _now: Millis) -
                 *group_settings.ended(state, group.id),
                 *group.tombstones(),
             ]
-            notes.append(Note(group.id, "an administrator deletes it", Cause.DELETED))
+            events.append(GroupEvent(group.id, "an administrator deletes it", Cause.DELETED))
         except ApiError as error:
             code = error.code
         results.append(DeletableGroupResult(group_id=name, error_code=code))
-    return Effects(records, [Reply(call.token, DeleteGroupsResponse(results=results))], notes)
+    return Effects(records, [Reply(call.token, DeleteGroupsResponse(results=results))], events)
 
 
 def _known(state: State, group_id: str) -> Group:

@@ -20,8 +20,8 @@ from kohort.coordinator.consumer import heartbeat as consumer_heartbeat
 from kohort.coordinator.consumer import replay as consumer_replay
 from kohort.coordinator.consumer import timers as consumer_timers
 from kohort.coordinator.consumer.client_side import choosing, install, prepare
-from kohort.coordinator.deadline_mixin import Timed
-from kohort.coordinator.effects import Call, Effects, Errand, Producer, Reply
+from kohort.coordinator.deadline_mixin import DeadlineMixin
+from kohort.coordinator.effects import BackgroundTask, Call, Effects, Producer, Reply
 from kohort.coordinator.migration import downgrade
 from kohort.coordinator.offsets import cleanup, commit, delete, expiry, fetch, transactional
 from kohort.coordinator.offsets import records as offset_records
@@ -53,7 +53,7 @@ from kohort.wire.messages.sync_group import SyncGroupRequest
 from kohort.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 
-class Shard(Timed, State):
+class Shard(DeadlineMixin, State):
     """The groups of one partition, as a machine that a driver runs.
 
     Handlers validate before they touch a deadline, so a refusal changes nothing.
@@ -64,8 +64,8 @@ class Shard(Timed, State):
         try:
             return CALLS[type(call.request)](self, call, now)
         except expressions.ExpressionRefusedError as error:
-            notes = expressions.refused(self, call, error)
-            return Effects([], [Reply(call.token, call.request.refused(error))], notes)
+            events = expressions.refused(self, call, error)
+            return Effects([], [Reply(call.token, call.request.refused(error))], events)
         except ApiError as error:
             return Effects([], [Reply(call.token, call.request.refused(error))])
 
@@ -73,7 +73,7 @@ class Shard(Timed, State):
         """Whether this call changes nothing: it only asks, or repeats what its member has said."""
         request = call.request
         if isinstance(request, ConsumerGroupHeartbeatRequest):
-            return no_op_heartbeats.quiet_or_none(self, request, call.client) is not None
+            return no_op_heartbeats.no_op_heartbeat_or_none(self, request, call.client) is not None
         if isinstance(request, HeartbeatRequest):
             return self.groups.consumer(GroupId(request.group_id)) is None
         return type(request) in READS
@@ -110,10 +110,10 @@ class Shard(Timed, State):
         yield from cleanup.of_deleted_topics(self, ids, now)
         yield from cleanup.of_former_topics(self, changed)
 
-    def finished(self, errand: Errand, outcome: Any, now: Millis) -> Effects:
+    def finished(self, task: BackgroundTask, outcome: Any, now: Millis) -> Effects:
         """Take the outcome of what was done beside this shard."""
-        (kind, *_) = errand.key
-        return ERRANDS[kind](self, errand, outcome, now)
+        (kind, *_) = task.key
+        return TASK_OUTCOMES[kind](self, task, outcome, now)
 
     def start(self, now: Millis) -> Iterator[Effects]:
         """The log has been read: from here on time counts. Its consequences come in slices.
@@ -121,7 +121,7 @@ class Shard(Timed, State):
         Tombstones for topics that were deleted while no broker was running are written now.
         """
         self.loading = False
-        self.story.begin(self.groups)
+        self.event_log.begin(self.groups)
         fencing.start(self, now)
         expiry.await_next(self, now)
         yield from group_settings.start(self)
@@ -147,15 +147,15 @@ class Shard(Timed, State):
     encode = staticmethod(codec.encode)
     decode = staticmethod(codec.decode)
 
-    def told(self, calls: Iterable[Call[Any]], steps: Iterable[Effects]) -> Iterable[str]:
+    def log_lines(self, calls: Iterable[Call[Any]], steps: Iterable[Effects]) -> Iterable[str]:
         """What to tell about a turn, a line for each thing that has happened. It is counted."""
-        return self.story.lines(self.groups, calls, steps)
+        return self.event_log.lines(self.groups, calls, steps)
 
 
 Replay = Callable[[State, Any, Any, int, Producer | None], None]
 
 
-def _plain(replay: Callable[[State, Any, Any], None]) -> Replay:
+def _without_offset(replay: Callable[[State, Any, Any], None]) -> Replay:
     """A record that may not be in a transaction and does not need its offset."""
 
     def outside(state: State, key: Any, value: Any, offset: int, producer: Producer | None) -> None:
@@ -203,18 +203,18 @@ READS = frozenset(
 )
 
 REPLAYS: dict[type, Replay] = {
-    bytes: _plain(share_and_streams.replay),  # the key of a record type that is not ours
+    bytes: _without_offset(share_and_streams.replay),  # the key of a record type that is not ours
     schemas.LegacyOffsetCommitKey: offset_records.replay,
     schemas.OffsetCommitKey: offset_records.replay,
-    schemas.GroupMetadataKey: _plain(classic_replay.replay),
-    schemas.ConsumerGroupMetadataKey: _plain(consumer_replay.epoch),
-    schemas.ConsumerGroupPartitionMetadataKey: _plain(consumer_replay.partition_metadata),
-    schemas.ConsumerGroupMemberMetadataKey: _plain(consumer_replay.member),
-    schemas.ConsumerGroupTargetAssignmentMetadataKey: _plain(consumer_replay.target_epoch),
-    schemas.ConsumerGroupTargetAssignmentMemberKey: _plain(consumer_replay.target),
-    schemas.ConsumerGroupCurrentMemberAssignmentKey: _plain(consumer_replay.current),
-    schemas.ConsumerGroupRegularExpressionKey: _plain(consumer_replay.regular_expression),
-    schemas.GroupSettingsKey: _plain(group_settings.replay),
+    schemas.GroupMetadataKey: _without_offset(classic_replay.replay),
+    schemas.ConsumerGroupMetadataKey: _without_offset(consumer_replay.epoch),
+    schemas.ConsumerGroupPartitionMetadataKey: _without_offset(consumer_replay.partition_metadata),
+    schemas.ConsumerGroupMemberMetadataKey: _without_offset(consumer_replay.member),
+    schemas.ConsumerGroupTargetAssignmentMetadataKey: _without_offset(consumer_replay.target_epoch),
+    schemas.ConsumerGroupTargetAssignmentMemberKey: _without_offset(consumer_replay.target),
+    schemas.ConsumerGroupCurrentMemberAssignmentKey: _without_offset(consumer_replay.current),
+    schemas.ConsumerGroupRegularExpressionKey: _without_offset(consumer_replay.regular_expression),
+    schemas.GroupSettingsKey: _without_offset(group_settings.replay),
 }
 
 DEADLINES: dict[str, Callable[..., Effects]] = {
@@ -231,7 +231,7 @@ DEADLINES: dict[str, Callable[..., Effects]] = {
     expiry.EXPIRY: expiry.begin,
 }
 
-ERRANDS: dict[str, Callable[..., Effects]] = {
+TASK_OUTCOMES: dict[str, Callable[..., Effects]] = {
     expressions.REFRESH: expressions.finished,
     planning.PLAN: planning.finished,
 }

@@ -9,13 +9,17 @@ from kohort.coordinator.group import Group
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, Broken, ErrorCode
 from kohort.records.codec import Record
-from kohort.records.share_and_streams import ForeignRecord, Part, foreign_record_or_none
+from kohort.records.share_and_streams import (
+    RecordPart,
+    ShareOrStreamsRecord,
+    share_or_streams_record_or_none,
+)
 from kohort.terms import GroupId, GroupState, GroupType
 
 _STABLE = 0  # the state of a member, in records of every kind of group
 
 
-class ForeignGroup(Group):
+class ShareOrStreamsGroup(Group):
     """A share or streams group."""
 
     __slots__ = (
@@ -59,26 +63,26 @@ class ForeignGroup(Group):
             return GroupState.STABLE
         return GroupState.RECONCILING
 
-    def put(self, said: ForeignRecord) -> None:
+    def put(self, said: ShareOrStreamsRecord) -> None:
         """Take in what a record says; its tombstone takes that back."""
         value = said.value
         self._readable = self._readable and said.readable
         if not said.readable:
             return
         match said.part:
-            case Part.GROUP:
+            case RecordPart.GROUP:
                 self._epoch = value.epoch
                 self._validated_epoch = value.validated_topology_epoch
-            case Part.TARGET:
+            case RecordPart.TARGET:
                 self._target_epoch = 0 if value is None else value.assignment_epoch
-            case Part.TOPOLOGY:
+            case RecordPart.TOPOLOGY:
                 self._topology_epoch = None if value is None else value.epoch
-            case Part.MEMBER:
+            case RecordPart.MEMBER:
                 if value is None:
                     self._members.pop(said.member_id, None)
                 else:
                     self._members[said.member_id] = None
-            case Part.CURRENT:
+            case RecordPart.CURRENT:
                 if value is None:
                     self._current.pop(said.member_id, None)
                 else:
@@ -103,17 +107,17 @@ class ForeignGroup(Group):
 
 def replay(state: State, key: bytes, value: bytes | None) -> None:
     """A record of a type that is not ours stays in the log; only its group is noted here."""
-    said = foreign_record_or_none(key, value)
+    said = share_or_streams_record_or_none(key, value)
     if said is None:
         return
     group = state.groups.get(said.group_id)
-    known = group if isinstance(group, ForeignGroup) and group.type is said.type else None
+    known = group if isinstance(group, ShareOrStreamsGroup) and group.type is said.type else None
     if said.value is not None:
         if known is None:
-            known = ForeignGroup(said.group_id, said.type)
+            known = ShareOrStreamsGroup(said.group_id, said.type)
             state.groups.add(known)
         known.put(said)
-    elif known is not None and said.part is Part.GROUP:
+    elif known is not None and said.part is RecordPart.GROUP:
         state.groups.remove(known.id)
     elif known is not None:
         known.put(said)

@@ -11,10 +11,10 @@ from kohort.assignors import ASSIGNORS, Assign
 from kohort.config import BrokerConfig
 from kohort.coordinator.causes import Causes
 from kohort.coordinator.consumer.client_side.computation import Computation
-from kohort.coordinator.counters import Tally
+from kohort.coordinator.counters import GroupCounters
 from kohort.coordinator.deadlines import Deadlines
 from kohort.coordinator.effects import Client
-from kohort.coordinator.event_log import Story
+from kohort.coordinator.event_log import GroupEventLog
 from kohort.coordinator.groups import Groups
 from kohort.coordinator.offsets.store import Offsets
 from kohort.coordinator.settings import (
@@ -41,23 +41,23 @@ class State:
         config: BrokerConfig,
         new_uuid: Callable[[], bytes],
         topics: Topics = NO_TOPICS,
-        foreign: Mapping[str, Assign] | None = None,
+        plugin_assignors: Mapping[str, Assign] | None = None,
         *,
         record_limit: Callable[[], int] = lambda: 1 << 20,
         sees: Callable[[Client, str], bool] = lambda _client, _topic: True,
-        tally: Tally | None = None,
+        counters: GroupCounters | None = None,
     ) -> None:
         """`record_limit` returns how many bytes a record may have at the moment; `sees` says
-        whether a client may know of a topic. The assignors in `foreign` were written by others:
-        they never run here. `tally` is that of the broker.
+        whether a client may know of a topic. The assignors in `plugin_assignors` were written by
+        others: they never run here. `counters` is that of the broker.
         """
         self.sees = sees
         self.record_limit = record_limit
         self.broker = config
         self.new_uuid = new_uuid
         self.topics = topics
-        self.foreign = foreign or {}
-        every = {**ASSIGNORS, **self.foreign}
+        self.plugin_assignors = plugin_assignors or {}
+        every = {**ASSIGNORS, **self.plugin_assignors}
         self.assignors = {name: every[name] for name in config.group_consumer_assignors}
         self.consumer_settings = ConsumerSettings.of(config)
         self.classic_settings = ClassicSettings.of(config)
@@ -70,9 +70,9 @@ class State:
         self.deadlines = Deadlines()
         self.computations: dict[GroupId, Computation] = {}  # that members are asked for
         self.loading = True
-        self.errands_out: Container[tuple[Any, ...]] = ()
-        self.tally = tally or Tally()
-        self.story = Story(self.tally)
+        self.running_tasks: Container[tuple[Any, ...]] = ()
+        self.counters = counters or GroupCounters()
+        self.event_log = GroupEventLog(self.counters)
         self.causes = Causes()
         self.refused_expressions: dict[tuple[GroupId, str], None] = {}  # told, the oldest first
 

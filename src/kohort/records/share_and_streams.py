@@ -15,7 +15,7 @@ from kohort.wire import codec
 from kohort.wire.schema import Int8, Int32, Int64, at, record
 
 
-class Part(Enum):
+class RecordPart(Enum):
     """What a record is about. GROUP makes and ends a group."""
 
     GROUP = "group"
@@ -26,7 +26,7 @@ class Part(Enum):
 
 
 @record(flexible="0+")
-class ForeignGroupValue:
+class ShareOrStreamsGroupValue:
     """The tag is of streams groups: the topology that was found to have all of its topics."""
 
     epoch: Int32
@@ -35,60 +35,60 @@ class ForeignGroupValue:
 
 
 @record()
-class ForeignMemberValue:
+class ShareOrStreamsMemberValue:
     """That a member is there is enough."""
 
 
 @record()
-class ForeignTargetValue:
+class ShareOrStreamsTargetValue:
     assignment_epoch: Int32
 
 
 @record()
-class ForeignCurrentValue:
+class ShareOrStreamsCurrentValue:
     member_epoch: Int32
     previous_member_epoch: Int32
     state: Int8
 
 
 @record()
-class ForeignTopologyValue:
+class ShareOrStreamsTopologyValue:
     epoch: Int32
 
 
-class ForeignRecord(NamedTuple):
+class ShareOrStreamsRecord(NamedTuple):
     """`value` is None for a tombstone; `readable` says whether its layout is known."""
 
     type: GroupType
     group_id: GroupId
     member_id: str
-    part: Part
+    part: RecordPart
     value: Any
     readable: bool = True
 
 
-_VALUES: Mapping[Part, type[Any]] = {
-    Part.GROUP: ForeignGroupValue,
-    Part.MEMBER: ForeignMemberValue,
-    Part.TARGET: ForeignTargetValue,
-    Part.CURRENT: ForeignCurrentValue,
-    Part.TOPOLOGY: ForeignTopologyValue,
+_VALUES: Mapping[RecordPart, type[Any]] = {
+    RecordPart.GROUP: ShareOrStreamsGroupValue,
+    RecordPart.MEMBER: ShareOrStreamsMemberValue,
+    RecordPart.TARGET: ShareOrStreamsTargetValue,
+    RecordPart.CURRENT: ShareOrStreamsCurrentValue,
+    RecordPart.TOPOLOGY: ShareOrStreamsTopologyValue,
 }
-_TYPES: Mapping[int, tuple[GroupType, Part]] = {
-    10: (GroupType.SHARE, Part.MEMBER),
-    11: (GroupType.SHARE, Part.GROUP),
-    12: (GroupType.SHARE, Part.TARGET),
-    14: (GroupType.SHARE, Part.CURRENT),
-    17: (GroupType.STREAMS, Part.GROUP),
-    19: (GroupType.STREAMS, Part.MEMBER),
-    20: (GroupType.STREAMS, Part.TARGET),
-    22: (GroupType.STREAMS, Part.CURRENT),
-    23: (GroupType.STREAMS, Part.TOPOLOGY),
+_TYPES: Mapping[int, tuple[GroupType, RecordPart]] = {
+    10: (GroupType.SHARE, RecordPart.MEMBER),
+    11: (GroupType.SHARE, RecordPart.GROUP),
+    12: (GroupType.SHARE, RecordPart.TARGET),
+    14: (GroupType.SHARE, RecordPart.CURRENT),
+    17: (GroupType.STREAMS, RecordPart.GROUP),
+    19: (GroupType.STREAMS, RecordPart.MEMBER),
+    20: (GroupType.STREAMS, RecordPart.TARGET),
+    22: (GroupType.STREAMS, RecordPart.CURRENT),
+    23: (GroupType.STREAMS, RecordPart.TOPOLOGY),
 }
-_OF_MEMBERS = (Part.MEMBER, Part.CURRENT)
+_OF_MEMBERS = (RecordPart.MEMBER, RecordPart.CURRENT)
 
 
-def foreign_record_or_none(key: bytes, value: bytes | None) -> ForeignRecord | None:
+def share_or_streams_record_or_none(key: bytes, value: bytes | None) -> ShareOrStreamsRecord | None:
     """What a record says about a share or streams group; None for every other type, and for those
     that say nothing about its state. Raises WireError for a key that names no group.
     """
@@ -103,11 +103,11 @@ def foreign_record_or_none(key: bytes, value: bytes | None) -> ForeignRecord | N
     else:
         group_id = GroupId(codec.decode(ConsumerGroupMetadataKey, 0, key, 2).group_id)
     if value is None:
-        return ForeignRecord(kind, group_id, member_id, part, None)
+        return ShareOrStreamsRecord(kind, group_id, member_id, part, None)
     told = _read_or_none(_VALUES[part], value)
     if told is None:
-        return ForeignRecord(kind, group_id, member_id, part, value, readable=False)
-    return ForeignRecord(kind, group_id, member_id, part, told)
+        return ShareOrStreamsRecord(kind, group_id, member_id, part, value, readable=False)
+    return ShareOrStreamsRecord(kind, group_id, member_id, part, told)
 
 
 def _read_or_none(cls: type[Any], value: bytes) -> Any:

@@ -19,7 +19,7 @@ from enum import Enum
 from traceback import format_exception
 from typing import Any, Generic, TypeVar
 
-from kohort.coordinator.effects import BROKER, Call, Effects, Errand, Reply
+from kohort.coordinator.effects import BROKER, BackgroundTask, Call, Effects, Reply
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError, WireError
 from kohort.runtime.backlog import Backlog
@@ -82,11 +82,11 @@ class PartitionDriver(Generic[M]):
         self._backlog = Backlog()
         self._parked: deque[tuple[Offset, Reply]] = deque()
         self._unanswered: dict[int, Call[Any]] = {}
-        self._chores: deque[Iterator[Effects]] = deque()
-        self.errands: deque[Errand] = deque()  # to be done by whoever drives this
-        self._out: dict[tuple[Any, ...], Errand] = {}
+        self._long_tasks: deque[Iterator[Effects]] = deque()
+        self.tasks: deque[BackgroundTask] = deque()  # to be done by whoever drives this
+        self._out: dict[tuple[Any, ...], BackgroundTask] = {}
         self.machine = self._made()
-        self._done: deque[tuple[Errand, Any]] = deque()
+        self._done: deque[tuple[BackgroundTask, Any]] = deque()
         self.loading: Iterator[int] | None = None  # the steps that `load_some` goes on with
         self._retry_at: Millis | None = None
         self._room_asked_at: Millis | None = None  # when to see whether the log has room again
@@ -143,7 +143,7 @@ class PartitionDriver(Generic[M]):
         if not self.active:
             return False
         more = self._inbox or self._backlog.size
-        return bool(more or (self._chores and self._room_asked_at is None))
+        return bool(more or (self._long_tasks and self._room_asked_at is None))
 
     def turn(
         self, now: Millis, due: Millis | None = None, over: Callable[[], bool] = _never
@@ -173,8 +173,8 @@ class PartitionDriver(Generic[M]):
                 wake, due = self.machine.wake_at(), now if due is None else due
                 if wake is not None and wake <= due:
                     self._do_due(turn, due, over)
-                if self._chores:
-                    self._do_chore(turn)
+                if self._long_tasks:
+                    self._step_long_task(turn)
                 if self._done:
                     self._take_outcomes(turn, now)
                 if self._held:
@@ -187,14 +187,14 @@ class PartitionDriver(Generic[M]):
         except Exception as error:  # noqa: BLE001  (whatever it is, the state is not to be trusted)
             self._fail(calls, ErrorCode.UNKNOWN_SERVER_ERROR, error, now)
         else:
-            if turn.errands:
-                self._send_out(turn.errands)
+            if turn.tasks:
+                self._send_out(turn.tasks)
             self._tell(calls, turn.steps)
 
     def _tell(self, calls: Iterable[Call[Any]], steps: Iterable[Effects]) -> None:
         """Tell what has happened. The answers do not depend on it."""
         try:
-            for line in self.machine.told(calls, steps):
+            for line in self.machine.log_lines(calls, steps):
                 self._observe.info(line)
         except Exception as error:  # noqa: BLE001  (what has happened is written already)
             self._tell_failure("to tell what has happened", error)
@@ -217,14 +217,14 @@ class PartitionDriver(Generic[M]):
         """Give the machine the next image of the topics; `turn` does what follows from it."""
         follows = self.machine.topics_changed(topics, now)
         if self.active:
-            self._chores.append(follows)
+            self._long_tasks.append(follows)
 
-    def errand_done(self, errand: Errand, outcome: Any) -> None:
-        """An errand has its result, or the exception that has ended it; the next turn takes it. One
-        of a machine that is no longer there is forgotten.
+    def task_done(self, task: BackgroundTask, outcome: Any) -> None:
+        """A background task has its result, or the exception that has ended it; the next turn takes
+        it. One of a machine that is no longer there is forgotten.
         """
-        if self._out.get(errand.key) is errand:
-            self._done.append((errand, outcome))
+        if self._out.get(task.key) is task:
+            self._done.append((task, outcome))
 
     def synced(self, durable: Offset) -> list[Reply]:
         """The replies that are now safe to send, in the order of their calls."""
@@ -252,7 +252,7 @@ class PartitionDriver(Generic[M]):
         takes over calls `start_loading`; until then calls are refused as while the log is read.
         """
         self._refuse_all(self._all_waiting(), ErrorCode.NOT_COORDINATOR, why)
-        self._begin_anew()
+        self._reset()
 
     def start_loading(self) -> None:
         """Begin to load the machine from its log; `load_some` goes on with it. A lost log is not
@@ -260,25 +260,25 @@ class PartitionDriver(Generic[M]):
         """
         if self._lost:
             return
-        self._begin_anew()
+        self._reset()
         self.loading = load(self.log, self.machine)
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         """A machine that knows nothing, unless the log is lost."""
         if self._lost:
             return
         self.machine = self._made()
         self.condition = Condition.LOADING
         self._retry_at = None
-        self._chores.clear()
-        self.errands.clear()
+        self._long_tasks.clear()
+        self.tasks.clear()
         self._out.clear()
         self._done.clear()
         self.loading = None
 
     def _made(self) -> M:
         machine = self._new_machine()
-        machine.errands_out = self._out
+        machine.running_tasks = self._out
         return machine
 
     def load_some(self, now: Millis, records: int = 1 << 62) -> bool:
@@ -323,7 +323,7 @@ class PartitionDriver(Generic[M]):
         if first is not None and not self._half_started:
             turn.take(first, turn.encoded(first))
             self._warn(first)
-            self._chores.append(follows)
+            self._long_tasks.append(follows)
             try:
                 self._write(turn, now)
             except StorageError as error:
@@ -331,7 +331,7 @@ class PartitionDriver(Generic[M]):
                 return
         self.condition = Condition.ACTIVE
         self._started_at = now
-        self._send_out(turn.errands)
+        self._send_out(turn.tasks)
         if turn.steps:
             self._tell((), turn.steps)
 
@@ -355,45 +355,45 @@ class PartitionDriver(Generic[M]):
                 steps = self.machine.tick(due)
             turn.take(effects, entries)
             if effects.follows is not None:
-                self._chores.append(effects.follows)
+                self._long_tasks.append(effects.follows)
             if over():
                 return
 
-    def _do_chore(self, turn: Turn) -> None:
+    def _step_long_task(self, turn: Turn) -> None:
         """Go on with the first of the long tasks, a step in a turn."""
         effects = _NOTHING
         try:
-            effects = next(self._chores[0], _NOTHING)
+            effects = next(self._long_tasks[0], _NOTHING)
             if effects is _NOTHING:
-                self._chores.popleft()
+                self._long_tasks.popleft()
                 return
             entries = turn.encoded(effects)
         except Exception as error:  # noqa: BLE001  (the task ends here; its records are not true)
             effects, entries = self._undone("a task", effects, error), []
-            self._chores.popleft()
+            self._long_tasks.popleft()
         turn.take(effects, entries)
         self._warn(effects)
 
     def _take_outcomes(self, turn: Turn, now: Millis) -> None:
-        """Give the machine what its errands have brought. One that fails here is reported."""
+        """Give the machine what its tasks have brought. One that fails here is reported."""
         while self._done:
-            errand, outcome = self._done.popleft()
-            del self._out[errand.key]
+            task, outcome = self._done.popleft()
+            del self._out[task.key]
             effects = _NOTHING
             try:
-                effects = self.machine.finished(errand, outcome, now)
+                effects = self.machine.finished(task, outcome, now)
                 entries = turn.encoded(effects)
-            except Exception as error:  # noqa: BLE001  (it is this errand's alone)
-                effects, entries = self._undone("an errand", effects, error), []
+            except Exception as error:  # noqa: BLE001  (it is this task's alone)
+                effects, entries = self._undone("a background task", effects, error), []
             turn.take(effects, entries)
             self._warn(effects)
 
-    def _send_out(self, errands: Iterable[Errand]) -> None:
+    def _send_out(self, tasks: Iterable[BackgroundTask]) -> None:
         """Hand out what steps have asked for, unless it is being done already."""
-        for errand in errands:
-            if errand.key not in self._out:
-                self._out[errand.key] = errand
-                self.errands.append(errand)
+        for task in tasks:
+            if task.key not in self._out:
+                self._out[task.key] = task
+                self.tasks.append(task)
 
     def _has_room(self, now: Millis) -> bool:
         """Whether the log, which has refused a write, takes one again; asked once a second."""
@@ -439,7 +439,7 @@ class PartitionDriver(Generic[M]):
                 effects = _NOTHING
                 try:
                     effects = ask(call, now)
-                    entries = encoded(effects) if effects.records or effects.notes else []
+                    entries = encoded(effects) if effects.records or effects.events else []
                 except Exception as error:  # noqa: BLE001  (it is this call's alone)
                     effects, entries = self._refused(call, effects, self._refusal(call, error)), []
                 take(effects, entries)

@@ -7,7 +7,7 @@ this contract has everything that the order of the log decides.
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
-from kohort.coordinator.effects import Call, Effects, Errand, Producer
+from kohort.coordinator.effects import BackgroundTask, Call, Effects, Producer
 from kohort.coordinator.topics import Topics
 from kohort.terms import Millis
 
@@ -22,8 +22,8 @@ class Machine(Protocol):
     the producer whose transaction it belongs to.
     """
 
-    errands_out: Container[tuple[Any, ...]]
-    """The keys of errands that are out already, set by the driver: those need not be asked for."""
+    running_tasks: Container[tuple[Any, ...]]
+    """The keys of tasks that are out already, set by the driver: those need not be asked for."""
 
     def call(self, call: Call[Any], now: Millis) -> Effects:
         """Answer a request or park it. An expected refusal is an answer. Any other error concerns
@@ -54,9 +54,9 @@ class Machine(Protocol):
         other calls may come between two of them. While the log is being read there are none.
         """
 
-    def finished(self, errand: Errand, outcome: Any, now: Millis) -> Effects:
-        """An errand that this machine has asked for is done: its result, or the exception that has
-        ended it. Much may have happened meanwhile.
+    def finished(self, task: BackgroundTask, outcome: Any, now: Millis) -> Effects:
+        """A background task that this machine has asked for is done: its result, or the exception
+        that has ended it. Much may have happened meanwhile.
         """
 
     def start(self, now: Millis) -> Iterator[Effects]:
@@ -81,7 +81,7 @@ class Machine(Protocol):
     def decode(self, key: bytes, value: bytes | None) -> Any:
         """The record. Raises WireError for an unknown version: half a log is worse than none."""
 
-    def told(self, calls: Iterable[Call[Any]], steps: Iterable[Effects]) -> Iterable[str]:
+    def log_lines(self, calls: Iterable[Call[Any]], steps: Iterable[Effects]) -> Iterable[str]:
         """What the log of the broker should say about a turn, a line for each thing. It is called
         once for each turn that was written, so a machine may count here.
         """

@@ -6,7 +6,7 @@ two records; its answer waits for all of them.
 
 from collections.abc import Callable
 
-from kohort.coordinator.effects import Effects, Errand, Marker, Producer
+from kohort.coordinator.effects import BackgroundTask, Effects, Marker, Producer
 from kohort.errors import ApiError, ErrorCode
 from kohort.runtime.machine import Headers, Machine
 from kohort.terms import Millis
@@ -74,7 +74,7 @@ class Turn:
     def __init__(self, machine: Machine, end: int, limit_bytes: Callable[[], int]) -> None:
         self.steps: list[Effects] = []
         self.end = end
-        self.errands: list[Errand] = []  # that the steps have asked for
+        self.tasks: list[BackgroundTask] = []  # that the steps have asked for
         self._machine = machine
         self._limit_bytes = limit_bytes
         self._room = 0  # for the records of a batch, once there are some
@@ -104,7 +104,7 @@ class Turn:
                 self._check(size, "a conversion takes")
             for entry in entries:
                 self._check(_size_of(entry))
-        if effects.notes:
+        if effects.events:
             self._add_headers(effects, entries)
         return entries
 
@@ -130,8 +130,8 @@ class Turn:
     def take(self, effects: Effects, entries: list[Entry]) -> None:
         """Make the last encoded step true, and keep what it writes."""
         self.steps.append(effects)
-        if effects.errands:
-            self.errands += effects.errands
+        if effects.tasks:
+            self.tasks += effects.tasks
         producer = effects.producer
         if entries:
             replay = self._machine.replay
@@ -148,7 +148,7 @@ class Turn:
                 self._left -= self._size
             else:
                 self._split(entries, producer)
-            if effects.notes and any(len(entry) == 3 for entry in entries):
+            if effects.events and any(len(entry) == 3 for entry in entries):
                 self._open.has_headers = True
             if effects.then is not None:
                 after = effects.then()

@@ -1,4 +1,4 @@
-"""What a broker does beside its loop, on threads: it syncs logs, works for the disk, runs errands.
+"""What a broker does beside its loop, on threads: it syncs logs, works for the disk, runs tasks.
 
 The loop hands over after each turn. What comes back is told to the cluster in the loop again, and a
 turn follows.
@@ -11,13 +11,13 @@ from contextlib import suppress
 
 from kohort.errors import Broken
 from kohort.runtime.clocks import perf_counter, perf_counter_ns
-from kohort.server.background_tasks import LIMIT_SECONDS, Outing
+from kohort.server.background_tasks import LIMIT_SECONDS, TaskRun
 from kohort.server.clock import Clock
 from kohort.server.cluster import Cluster
-from kohort.server.disk_work import Work, described
-from kohort.server.durability import Durable
-from kohort.server.environment import Surroundings
-from kohort.server.plugin_threads import ForeignErrands, Strays, call_from_thread
+from kohort.server.disk_work import DiskWork, describe_error
+from kohort.server.durability import SyncListener
+from kohort.server.environment import BrokerEnvironment
+from kohort.server.plugin_threads import AbandonedThreads, PluginTasks, call_from_thread
 from kohort.terms import Offset
 
 SYNC_THREADS = 8  # a file system writes its journal once for all syncs that wait at the same time
@@ -28,9 +28,9 @@ class Background:
 
     Args:
         cluster: has the work, and is told what came of it.
-        surroundings: where the threads come from.
+        environment: where the threads come from.
         clock: the time that the cluster is told.
-        strays: threads of foreign code that have outlived a life.
+        abandoned_threads: threads of plugin code that have outlived a life.
         turn: takes a turn now, because something has come back.
         on_disk: whether logs are files. Without files long work is short, and is done at once.
     """
@@ -38,9 +38,9 @@ class Background:
     def __init__(
         self,
         cluster: Cluster,
-        surroundings: Surroundings,
+        environment: BrokerEnvironment,
         clock: Clock,
-        strays: Strays,
+        abandoned_threads: AbandonedThreads,
         turn: Callable[[], None],
         *,
         on_disk: bool,
@@ -51,11 +51,11 @@ class Background:
         self._on_disk = on_disk
         self._loop = asyncio.get_running_loop()
         self._over = False
-        self._sync_threads = surroundings.threads(SYNC_THREADS, "kohort-sync")
-        self._work_thread = surroundings.threads(1, "kohort-disk")
-        self._errand_thread = surroundings.threads(1, "kohort-errands")
-        self._foreign = ForeignErrands(strays, self._after_errand, surroundings.observe)
-        self._synced: deque[tuple[Durable, Offset | Broken, int]] = deque()
+        self._sync_threads = environment.threads(SYNC_THREADS, "kohort-sync")
+        self._work_thread = environment.threads(1, "kohort-disk")
+        self._task_thread = environment.threads(1, "kohort-tasks")
+        self._plugin_tasks = PluginTasks(abandoned_threads, self._after_task, environment.observe)
+        self._synced: deque[tuple[SyncListener, Offset | Broken, int]] = deque()
 
     def begin(self) -> bool:
         """Hand over what waits for a thread. True if work is done already: the cluster wants a turn
@@ -66,21 +66,21 @@ class Background:
             for durable in cluster.begin_sync():
                 self._sync_threads.submit(self._sync, durable)
         done = cluster.table.has_work and self._begin_work()
-        if cluster.errands:
-            self._begin_errands()
+        if cluster.tasks:
+            self._begin_tasks()
         return done
 
     def give_up(self) -> None:
-        """Nobody is told any more what comes back, and foreign code is ended."""
+        """Nobody is told any more what comes back, and plugin code is ended."""
         self._over = True
-        self._foreign.end()
+        self._plugin_tasks.end()
 
     async def end(self) -> None:
         """Wait until the threads have done what they were given, before a log is closed."""
-        for pool in (self._sync_threads, self._work_thread, self._errand_thread):
+        for pool in (self._sync_threads, self._work_thread, self._task_thread):
             await self._loop.run_in_executor(None, pool.shutdown)
 
-    def _sync(self, durable: Durable) -> None:
+    def _sync(self, durable: SyncListener) -> None:
         """Sync one log, on one of the threads that only wait for the disk."""
         begun = perf_counter_ns()
         try:
@@ -88,7 +88,7 @@ class Background:
         except Broken as error:
             outcome = error
         except Exception as error:  # noqa: BLE001  (whatever it is, answers wait for the end)
-            outcome = Broken(described(error))
+            outcome = Broken(describe_error(error))
         self._synced.append((durable, outcome, perf_counter_ns() - begun))
         call_from_thread(self._loop, self._after_sync)
 
@@ -114,38 +114,38 @@ class Background:
             self._work_thread.submit(self._run_work, work)
         return done
 
-    def _run_work(self, work: Work) -> None:
+    def _run_work(self, work: DiskWork) -> None:
         try:
             work.run()
         finally:
             call_from_thread(self._loop, self._after_work, work)
 
-    def _after_work(self, work: Work) -> None:
+    def _after_work(self, work: DiskWork) -> None:
         if not self._over:
             self._cluster.end_work(work, self._clock())
             self._turn()
 
-    def _begin_errands(self) -> None:
-        while (outing := self._cluster.begin_errand()) is not None:
-            if outing.errand.foreign:
-                self._foreign.begin(outing)
+    def _begin_tasks(self) -> None:
+        while (task_run := self._cluster.begin_task()) is not None:
+            if task_run.task.plugin:
+                self._plugin_tasks.begin(task_run)
             else:
-                self._errand_thread.submit(self._run_errand, outing, 0.0)
+                self._task_thread.submit(self._run_task, task_run, 0.0)
 
-    def _run_errand(self, outing: Outing, spent_seconds: float) -> None:
-        """Do a part of an errand; the rest waits behind the others."""
+    def _run_task(self, task_run: TaskRun, spent_seconds: float) -> None:
+        """Do a part of a background task; the rest waits behind the others."""
         began = perf_counter()
-        more = outing.step()
+        more = task_run.step()
         spent_seconds += perf_counter() - began
         if more and spent_seconds <= LIMIT_SECONDS:
             with suppress(RuntimeError):  # the broker stops, and nobody waits any more
-                self._errand_thread.submit(self._run_errand, outing, spent_seconds)
+                self._task_thread.submit(self._run_task, task_run, spent_seconds)
             return
         if more:
-            outing.give_up(LIMIT_SECONDS)
-        call_from_thread(self._loop, self._after_errand, outing)
+            task_run.give_up(LIMIT_SECONDS)
+        call_from_thread(self._loop, self._after_task, task_run)
 
-    def _after_errand(self, outing: Outing) -> None:
+    def _after_task(self, task_run: TaskRun) -> None:
         if not self._over:
-            self._cluster.end_errand(outing)
+            self._cluster.end_task(task_run)
             self._turn()

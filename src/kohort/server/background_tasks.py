@@ -1,6 +1,6 @@
 """Work that machines ask for and that would hold up others: done on a thread, a part at a time.
 
-A part is short, and behind it the errand stands at the end of the queue again. So a long one does
+A part is short, and behind it the task stands at the end of the queue again. So a long one does
 not keep short ones waiting, and the loop gets its turn between two parts.
 """
 
@@ -8,19 +8,19 @@ from collections.abc import Generator
 from traceback import format_exception
 from typing import Any
 
-from kohort.coordinator.effects import Errand
+from kohort.coordinator.effects import BackgroundTask
 from kohort.errors import KohortError
 from kohort.runtime.driver import PartitionDriver
 
 LIMIT_SECONDS = 5.0  # of work, without the waiting in between
 
 
-class Outing:
-    """An errand on its way. `step` may be called on any thread, by one at a time."""
+class TaskRun:
+    """A background task on its way. `step` may be called on any thread, by one at a time."""
 
-    def __init__(self, driver: PartitionDriver[Any], errand: Errand) -> None:
+    def __init__(self, driver: PartitionDriver[Any], task: BackgroundTask) -> None:
         self.driver = driver
-        self.errand = errand
+        self.task = task
         self.outcome: Any = None
         self._work: Generator[None, None, Any] | None = None
 
@@ -28,7 +28,7 @@ class Outing:
         """Do a part; true while there is more. Raises nothing: what goes wrong is the outcome."""
         try:
             if self._work is None:
-                self._work = self.errand.work()
+                self._work = self.task.work()
             next(self._work)
         except StopIteration as end:
             self.outcome = end.value
@@ -48,7 +48,7 @@ class Outing:
         error = self.outcome
         if not isinstance(error, Exception) or isinstance(error, KohortError):
             return None
-        kind_and_name = self.errand.key[:2]
+        kind_and_name = self.task.key[:2]
         return (
             f"{' '.join(map(str, kind_and_name))} has failed:\n{''.join(format_exception(error))}"
         )

@@ -13,8 +13,8 @@ here knows a clock or a socket.
 from collections.abc import Iterable
 from typing import Protocol
 
-from kohort.server.memory_pool import RequestMemory
-from kohort.server.request_buffer import Intake, no_room
+from kohort.server.memory_pool import RequestMemoryPool
+from kohort.server.request_buffer import RequestBuffer, memory_exhausted_text
 
 READ_BYTES = 1 << 18  # what one read of a socket may bring
 TURN_SECONDS = 0.002  # a loop reads what is in a socket before it looks at this timer again
@@ -25,7 +25,7 @@ LARGE_BYTES = 1 << 16  # who holds less than this, and than most, gives way last
 SETTING = "queued.max.request.bytes"
 
 
-class Sender(Protocol):
+class RequestingConnection(Protocol):
     """A connection."""
 
     heard: float  # when it sent something last, or was let read on
@@ -33,7 +33,7 @@ class Sender(Protocol):
     slow_at: int  # how many of its requests were handled then
 
     @property
-    def intake(self) -> Intake | None:
+    def request_buffer(self) -> RequestBuffer | None:
         """None once it is closed."""
 
     @property
@@ -48,12 +48,12 @@ class Sender(Protocol):
 class Backpressure:
     """`waiting` has those whose reading pauses, in order. Times are seconds of one clock."""
 
-    def __init__(self, memory: RequestMemory, senders: Iterable[Sender]) -> None:
+    def __init__(self, memory: RequestMemoryPool, senders: Iterable[RequestingConnection]) -> None:
         """`senders` has all connections, whenever it is looked at."""
-        self.waiting: dict[Sender, None] = {}
+        self.waiting: dict[RequestingConnection, None] = {}
         self._memory = memory
         self._senders = senders
-        self._passing: Sender | None = None
+        self._passing: RequestingConnection | None = None
         self._since: float | None = None  # when somebody had to wait first
         self._waited = False  # whether somebody had to since the last look
         self._look_at = 0.0
@@ -77,9 +77,11 @@ class Backpressure:
             self._passing = memory.passing = None
         while waiting and memory.passing is None:
             self._passing = first = next(iter(waiting))
-            intake = first.intake
-            if intake is not None and intake.starved:  # else its requests were handled meanwhile
-                memory.passing = intake
+            request_buffer = first.request_buffer
+            if (
+                request_buffer is not None and request_buffer.starved
+            ):  # else its requests were handled meanwhile
+                memory.passing = request_buffer
             self._read_on(now)
 
     def _relieve(self, now: float) -> None:
@@ -92,16 +94,16 @@ class Backpressure:
             for number, sender in enumerate(self._senders)
             if _holds(sender)
             and sender not in self.waiting
-            and sender.intake is not memory.passing
+            and sender.request_buffer is not memory.passing
             and now > sender.heard
         ]
         order = [sender for _, _, sender in sorted(silent)] + [*reversed(self.waiting)]
         for sender in order:
             if memory.used <= memory.ceiling:
                 return
-            self._close(sender, no_room(memory))
+            self._close(sender, memory_exhausted_text(memory))
 
-    def _close(self, sender: Sender, why: str) -> None:
+    def _close(self, sender: RequestingConnection, why: str) -> None:
         self.waiting.pop(sender, None)
         sender.give_way(why)
 
@@ -133,27 +135,29 @@ class Backpressure:
         self.turn(now)
         return True
 
-    def _let_give_way(self, late: list[tuple[Sender, str]]) -> None:
+    def _let_give_way(self, late: list[tuple[RequestingConnection, str]]) -> None:
         for sender, why in late:
             if self._memory.used < self._memory.limit:
                 return
             self._close(sender, f"{why}, and others wait for its room ({SETTING})")
 
-    def _late(self, held: list[Sender], since: float, now: float) -> list[tuple[Sender, str]]:
+    def _late(
+        self, held: list[RequestingConnection], since: float, now: float
+    ) -> list[tuple[RequestingConnection, str]]:
         """Those that have to give way if there is no room, and why; first who is late longest."""
-        late: list[tuple[float, int, Sender, str]] = []
+        late: list[tuple[float, int, RequestingConnection, str]] = []
         for number, sender in enumerate(held):
-            intake = sender.intake
-            assert intake is not None
-            if sender.slow_since is None or sender.slow_at != intake.handled:
-                sender.slow_since, sender.slow_at = now, intake.handled
+            request_buffer = sender.request_buffer
+            assert request_buffer is not None
+            if sender.slow_since is None or sender.slow_at != request_buffer.handled:
+                sender.slow_since, sender.slow_at = now, request_buffer.handled
             if sender in self.waiting:
                 continue
             if now - sender.slow_since > SLOW_REQUEST_SECONDS:
                 why = f"a request is not finished after {SLOW_REQUEST_SECONDS:g} s"
                 late.append((sender.slow_since, number, sender, why))
             elif (
-                intake.unfinished
+                request_buffer.unfinished
                 and sender.readable
                 and now - max(sender.heard, since) >= STALLED_SECONDS
             ):
@@ -162,13 +166,13 @@ class Backpressure:
         return [(sender, why) for _, _, sender, why in sorted(late)]
 
 
-def _size(sender: Sender) -> int:
-    return 0 if sender.intake is None else sender.intake.held
+def _size(sender: RequestingConnection) -> int:
+    return 0 if sender.request_buffer is None else sender.request_buffer.held
 
 
-def _holds(sender: Sender) -> bool:
-    intake = sender.intake
-    if intake is None or not intake.held:
+def _holds(sender: RequestingConnection) -> bool:
+    request_buffer = sender.request_buffer
+    if request_buffer is None or not request_buffer.held:
         sender.slow_since = None
         return False
     return True

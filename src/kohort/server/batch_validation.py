@@ -35,7 +35,7 @@ _ZSTD_SINCE = 7  # version of Produce
 _NEWEST_COMPRESSION = max(Compression)
 
 
-class RefusedRecords(ApiError):  # noqa: N818  (what it is about, as ApiError)
+class RefusedRecordsError(ApiError):
     """A batch that is refused because of some of its records: their places, and why (KIP-467)."""
 
     def __init__(self, code: ErrorCode, message: str, records: Sequence[tuple[int, str]]) -> None:
@@ -202,7 +202,7 @@ def _check_faults(faults: RecordFaults, where: object, times: Times | None) -> N
         raise _refused(ErrorCode.INVALID_TIMESTAMP, where, bad)
 
 
-def _refused(code: ErrorCode, where: object, bad: Sequence[tuple[int, str]]) -> RefusedRecords:
+def _refused(code: ErrorCode, where: object, bad: Sequence[tuple[int, str]]) -> RefusedRecordsError:
     more = " or more" if len(bad) >= FAULTS_MAX else ""
     text = f"{len(bad)}{more} records for {where} are refused: {bad[0][1]}"
-    return RefusedRecords(code, text, bad)
+    return RefusedRecordsError(code, text, bad)

@@ -20,13 +20,13 @@ from kohort.runtime import clocks
 from kohort.server.background import Background
 from kohort.server.bounded_lines import BoundedLines
 from kohort.server.cluster import Cluster
-from kohort.server.dispatcher import Door
-from kohort.server.environment import Surroundings
+from kohort.server.dispatcher import RequestDispatcher
+from kohort.server.environment import BrokerEnvironment
 from kohort.server.meters import Traffic
 from kohort.server.node import Node
 from kohort.server.opening import open_cluster
 from kohort.server.placement import Endpoint
-from kohort.server.plugin_threads import Strays
+from kohort.server.plugin_threads import AbandonedThreads
 from kohort.server.sockets import ClientProtocol, Sockets
 from kohort.terms import Millis
 
@@ -50,7 +50,7 @@ class Broker:
         ports behind it.
         data_dir: where logs are kept; None keeps everything in memory.
         nodes: how many nodes. Their ids follow `node.id`.
-        surroundings: the clock, the disk and the threads, where they are not the real ones.
+        environment: the clock, the disk and the threads, where they are not the real ones.
 
     Raises ConfigError for a setting that is wrong, or names more racks than there are nodes.
     After `start` the addresses are in `addresses`. You must call `stop`; then it may be started
@@ -64,7 +64,7 @@ class Broker:
         listen: tuple[str, int] = ("127.0.0.1", 0),
         data_dir: Path | None = None,
         nodes: int = 1,
-        surroundings: Surroundings | None = None,
+        environment: BrokerEnvironment | None = None,
     ) -> None:
         self.config = config if isinstance(config, BrokerConfig) else BrokerConfig.of(config or {})
         self.listen = listen
@@ -74,15 +74,15 @@ class Broker:
         self.addresses: list[tuple[str, int]] = []
         self.cluster: Cluster | None = None
         self.stopped = asyncio.Event()
-        self._doors: list[Door] = []
+        self._doors: list[RequestDispatcher] = []
         self._servers: list[asyncio.Server] = []
-        around = surroundings or Surroundings()
+        around = environment or BrokerEnvironment()
         self._lines = BoundedLines(around.observe, clocks.monotonic)
-        self.surroundings = replace(around, observe=self._lines) if around.bounded else around
-        self.sockets = Sockets(self.config, self.surroundings.observe)
-        self._clock = self.surroundings.clock()
+        self.environment = replace(around, observe=self._lines) if around.bounded else around
+        self.sockets = Sockets(self.config, self.environment.observe)
+        self._clock = self.environment.clock()
         self._background: Background | None = None
-        self._strays = Strays()
+        self._abandoned_threads = AbandonedThreads()
         self.ready: list[ClientProtocol] = []  # with answers that leave after the turn
         self._turn_wanted: Millis | None = None
         self._turn_queued = False  # for the end of this iteration of the loop
@@ -115,7 +115,7 @@ class Broker:
         try:
             await self._bind_all(host, port)  # first: a port that is taken leaves no directory
             path = None if self.data_dir is None else str(self.data_dir)
-            around = self.surroundings
+            around = self.environment
             self.cluster = open_cluster(
                 self._in_force(),
                 around.observe,
@@ -129,14 +129,14 @@ class Broker:
                 self.cluster,
                 around,
                 self._clock,
-                self._strays,
+                self._abandoned_threads,
                 self._turn,
                 on_disk=self.data_dir is not None,
             )
             brokers = self._advertised()
             self.cluster.unsent = self.sockets.memory.answers
             self.cluster.start(brokers, self._clock())
-            self._doors = [Door(Node(self.cluster, broker.id)) for broker in brokers]
+            self._doors = [RequestDispatcher(Node(self.cluster, broker.id)) for broker in brokers]
         except BaseException:
             await self.stop()
             raise
@@ -267,7 +267,7 @@ class Broker:
         """What passes through the sockets."""
         return self.sockets.traffic
 
-    def door(self, node: int) -> Door:
+    def dispatcher(self, node: int) -> RequestDispatcher:
         """The way in to the node with this number, counted from 0."""
         return self._doors[node]
 
@@ -384,7 +384,7 @@ class Broker:
         if self.cluster is not None:
             jump_ms = self._clock.look()
             if jump_ms:
-                self.surroundings.observe.warning(
+                self.environment.observe.warning(
                     f"the clock of this machine has jumped by {jump_ms} ms"
                 )
                 self.clock_jumped(jump_ms)

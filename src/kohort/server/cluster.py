@@ -2,7 +2,7 @@
 
 No sockets and no clock: `turn(now)` takes what has arrived as one batch, and `wake` says when to
 come again. `begin_sync` hands out logs that must be synced, and `end_sync` takes them back;
-`begin_work` and `end_work` do this for longer work on the disk, `begin_errand` and `end_errand` for
+`begin_work` and `end_work` do this for longer work on the disk, `begin_task` and `end_task` for
 what machines want to know. `broker.py` is the asyncio side;
 tests with a clock of their own drive this class directly.
 """
@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from kohort.assignors import Assign
-from kohort.config import BrokerConfig, LeftAside, with_dynamic
+from kohort.config import BrokerConfig, IneffectiveSetting, with_dynamic
 from kohort.coordinator.effects import Call
 from kohort.coordinator.topics import Topics
 from kohort.errors import Broken, ErrorCode, KohortError, StorageError
@@ -21,36 +21,36 @@ from kohort.runtime.clocks import perf_counter_ns
 from kohort.runtime.driver import Condition, PartitionDriver
 from kohort.runtime.observers import Observer
 from kohort.server.access import May, everyone_may
-from kohort.server.background_tasks import Outing
+from kohort.server.background_tasks import TaskRun
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Catalog, Draft, Topic
 from kohort.server.coordinator_partitions import (
-    HOSTED,
+    MACHINE_FACTORIES,
     AnyDriver,
+    CoordinatorPartition,
     Driver,
-    Given,
-    Hosted,
+    MachineContext,
     NewMachine,
     TransactionDriver,
 )
 from kohort.server.descriptors import Limit, Shares, coordinator_logs, share_out
-from kohort.server.disk_work import OPEN_SLICE_LOGS, Finish, Work
-from kohort.server.durability import Durability, Durable
-from kohort.server.fetch_purgatory import Answer, Parked, Waiting, Watched
+from kohort.server.disk_work import OPEN_SLICE_LOGS, DiskWork, Finish
+from kohort.server.durability import Durability, SyncListener
+from kohort.server.fetch_purgatory import Answer, DelayedFetch, FetchPurgatory, WatchKey
 from kohort.server.fetch_sessions import FetchSession, FetchSessions
 from kohort.server.housekeeping import Housekeeping
 from kohort.server.loader import Loader
-from kohort.server.log_reads import Readings
+from kohort.server.log_reads import LogReadQueue
 from kohort.server.logs import Logs
-from kohort.server.marker_sender import ANYTHING, Outbox
-from kohort.server.memory_pool import Budget
+from kohort.server.marker_sender import ANYTHING, MarkerSender
+from kohort.server.memory_pool import MemoryPool
 from kohort.server.meters import Meters
 from kohort.server.partition_table import PartitionTable
 from kohort.server.partitions import Partition
 from kohort.server.placement import NOBODY, Endpoint, Placement
 from kohort.server.producer_expiration import ProducerExpiration
-from kohort.server.reply_tokens import Token
+from kohort.server.reply_tokens import ReplyToken
 from kohort.server.scheduler import Over, Scheduler
-from kohort.server.topic_creation_failures import NotMade
+from kohort.server.topic_creation_failures import TopicCreationFailures
 from kohort.terms import Millis, Offset, PartitionIndex
 from kohort.wire.messages.fetch import FetchResponse
 
@@ -68,7 +68,7 @@ class Cluster:
         new_uuid: Callable[[], bytes],
         observe: Observer,
         may: May = everyone_may,
-        foreign: Mapping[str, Assign] | None = None,
+        plugin_assignors: Mapping[str, Assign] | None = None,
         stopwatch: Callable[[], int] = perf_counter_ns,
         limit: Limit = Limit(),  # noqa: B008  (a constant)
     ) -> None:
@@ -77,24 +77,26 @@ class Cluster:
         self.dynamic = with_dynamic(config, catalog.broker_configs)
         self.config = config = self.dynamic.config
         self.may = may
-        self.foreign = foreign or {}  # assignors of others
+        self.plugin_assignors = plugin_assignors or {}  # assignors of others
         self.catalog = catalog
         self.logs = logs
         self.new_uuid = new_uuid
         self.observe = observe
         self.meters = Meters()
         self.placement = Placement(catalog)
-        self.unsent = Budget(1 << 62)  # answers that clients have not read yet, in bytes
+        self.unsent = MemoryPool(1 << 62)  # answers that clients have not read yet, in bytes
         self.table = PartitionTable(config, catalog, logs, observe, self)
-        self._drivers: dict[str, dict[PartitionIndex, AnyDriver]] = {name: {} for name in HOSTED}
+        self._drivers: dict[str, dict[PartitionIndex, AnyDriver]] = {
+            name: {} for name in MACHINE_FACTORIES
+        }
         self.drivers: dict[PartitionIndex, Driver] = self._drivers[OFFSETS_TOPIC]  # of groups
-        self.transactors: dict[PartitionIndex, TransactionDriver] = self._drivers[
+        self.transaction_coordinators: dict[PartitionIndex, TransactionDriver] = self._drivers[
             TRANSACTIONS_TOPIC
         ]
-        self._hosted: dict[AnyDriver, Hosted] = {}
-        self.waiting = Waiting()
+        self._coordinator_partitions: dict[AnyDriver, CoordinatorPartition] = {}
+        self.waiting = FetchPurgatory()
         self.scheduler = Scheduler(stopwatch)
-        self.readings = Readings(self.scheduler)
+        self.log_reads = LogReadQueue(self.scheduler)
         self.producers = ProducerExpiration(observe)
         self._housekeeping = Housekeeping(
             config, logs, observe, self.scheduler, self.table.starts, self._may_touch
@@ -107,10 +109,10 @@ class Cluster:
         self._due = Millis(0)  # of the last turn
         self.wake: Millis | None = None  # when `turn` must be called at the latest
         self._loader = Loader(self.scheduler, self.meters.loads, lambda: self.now, self._turn_next)
-        self.errands: deque[Outing] = deque()  # that `begin_errand` has to give
-        self._errands_out = 0
+        self.tasks: deque[TaskRun] = deque()  # that `begin_task` has to give
+        self._running_tasks = 0
         self._note_synced_at = Millis(0)
-        self.not_made = NotMade()
+        self.topic_creation_failures = TopicCreationFailures()
         self._told: set[str] = set()  # of damage that somebody has come across
         self._limit = limit
         self.shares = self.shares_with(0)
@@ -130,7 +132,7 @@ class Cluster:
                 f"credentials of users are kept ({len(self.catalog.credentials)}), and nobody is "
                 "asked for one: no listener speaks SASL yet"
             )
-        self._tell_left_aside(())
+        self._report_ineffective(())
         self.table.open_missing()
         for _ in range(START_LOGS // OPEN_SLICE_LOGS):
             work = self.begin_work()
@@ -191,7 +193,7 @@ class Cluster:
     @property
     def busy(self) -> bool:
         """Whether something is under way that ends by itself, without time and without requests."""
-        under_way = self.scheduler.waiting or self.errands or self._errands_out
+        under_way = self.scheduler.waiting or self.tasks or self._running_tasks
         return bool(under_way or self.durability.busy or self.table.busy)
 
     @property
@@ -206,14 +208,14 @@ class Cluster:
         """A partition is there."""
         partition.on_damage = self._tell_of_damage
         partition.on_loss = self._tell_of_loss
-        new_machine = HOSTED.get(partition.topic.name)
+        new_machine = MACHINE_FACTORIES.get(partition.topic.name)
         if new_machine is not None:
             self._host(partition, new_machine, now)
 
     def dropped(self, partition: Partition) -> None:
         """A partition is gone, with its topic."""
         self._housekeeping.forget(partition)
-        self.readings.forget(partition)
+        self.log_reads.forget(partition)
         self.durability.forget(partition, partition.log.close)
         for parked in self.waiting.changed((partition.topic.name, partition.index)):
             self.scheduler.enter(parked)
@@ -226,12 +228,12 @@ class Cluster:
         """The catalog has changed: tell every machine."""
         if self._configured != self.catalog.broker_configs:
             self._configured = self.catalog.broker_configs
-            before = (*self.dynamic.left_aside, *self.dynamic.unread)
+            before = (*self.dynamic.ineffective, *self.dynamic.unread)
             self.dynamic = with_dynamic(self.base_config, self._configured)
-            self._tell_left_aside(before)
+            self._report_ineffective(before)
             self._reconfigure(self.dynamic.config)
         self._adopt_shares()
-        for driver in self._hosted:
+        for driver in self._coordinator_partitions:
             driver.topics_changed(self.topics, now)
             self._turn_next(driver)
 
@@ -246,8 +248,8 @@ class Cluster:
         if self.logs.open_files is not None:
             self.logs.open_files.share = self.shares.log_files
 
-    def _tell_left_aside(self, told: Collection[LeftAside]) -> None:
-        for setting in (*self.dynamic.left_aside, *self.dynamic.unread):
+    def _report_ineffective(self, told: Collection[IneffectiveSetting]) -> None:
+        for setting in (*self.dynamic.ineffective, *self.dynamic.unread):
             if setting not in told:
                 self.observe.warning(str(setting))
 
@@ -267,21 +269,21 @@ class Cluster:
 
         def machine() -> Any:
             return new_machine(
-                Given(
+                MachineContext(
                     self.config,
                     self.new_uuid,
                     self.new_producer_id,
                     self.topics,
                     limit_bytes,
                     self.may,
-                    self.foreign,
-                    self.meters.tally,
-                    outbox,
+                    self.plugin_assignors,
+                    self.meters.counters,
+                    marker_sender,
                     self.catalog.note_producer_id,
                 )
             )
 
-        outbox = Outbox(self, lambda: driver)
+        marker_sender = MarkerSender(self, lambda: driver)
         driver: AnyDriver = PartitionDriver(
             partition.log,
             machine,
@@ -290,7 +292,7 @@ class Cluster:
             limit_bytes=limit_bytes,
         )
         self._drivers[partition.topic.name][partition.index] = driver
-        self._hosted[driver] = Hosted(
+        self._coordinator_partitions[driver] = CoordinatorPartition(
             driver, partition, self._take_turn, self.scheduler, self.meters
         )
         if self.placement.leader(partition.topic, partition.index) == NOBODY:
@@ -330,8 +332,10 @@ class Cluster:
             partition: self.placement.leader(partition.topic, partition.index)
             for partition in self.table.open.values()
         }
-        hosted = [(driver, hosted.partition) for driver, hosted in self._hosted.items()]
-        before = [self.placement.leader(place.topic, place.index) for _, place in hosted]
+        coordinated = [
+            (driver, place.partition) for driver, place in self._coordinator_partitions.items()
+        ]
+        before = [self.placement.leader(place.topic, place.index) for _, place in coordinated]
         watched = [
             (key, topic, self.placement.leader(topic, key[1]))
             for key in self.waiting.places()
@@ -341,7 +345,7 @@ class Cluster:
         for partition, former in led.items():
             if self.placement.leader(partition.topic, partition.index) != former:
                 self._raise_epoch(partition)
-        for (driver, partition), former in zip(hosted, before, strict=True):
+        for (driver, partition), former in zip(coordinated, before, strict=True):
             leader = self.placement.leader(partition.topic, partition.index)
             if leader != former:
                 driver.resign(f"node {former} does not coordinate {driver.name} any more")
@@ -373,10 +377,10 @@ class Cluster:
     def submit(self, driver: AnyDriver, call: Call[Any]) -> None:
         """Give a call to a machine; it is answered in this turn or a later one."""
         driver.submit(call)
-        self.scheduler.enter(self._hosted[driver])
+        self.scheduler.enter(self._coordinator_partitions[driver])
 
     def _turn_next(self, driver: AnyDriver) -> None:
-        self.scheduler.enter(self._hosted[driver])
+        self.scheduler.enter(self._coordinator_partitions[driver])
 
     def wrote(self, partition: Partition, now: Millis, size_bytes: int) -> None:
         """A partition has grown. Readers wait until that is durable, and so does its answer."""
@@ -386,7 +390,9 @@ class Cluster:
         if partition.high_watermark == partition.log.end:
             self._readable(partition)
 
-    def answer_behind(self, token: Token, response: Any, partitions: Iterable[Partition]) -> None:
+    def answer_behind(
+        self, token: ReplyToken, response: Any, partitions: Iterable[Partition]
+    ) -> None:
         """Answer once all that these partitions hold now is durable."""
         self.durability.answer(token, response, partitions)
 
@@ -395,21 +401,21 @@ class Cluster:
         size_bytes = partition.take_unread()
         if self.waiting.fetches:
             key = partition.topic.name, partition.index
-            if partition.topic.name in HOSTED:
+            if partition.topic.name in MACHINE_FACTORIES:
                 size_bytes = ANYTHING  # what a machine writes is not counted
             for parked in self.waiting.arrived(key, size_bytes):
                 self.scheduler.enter(parked)
 
     def park(
         self,
-        token: Token,
+        token: ReplyToken,
         answer: Answer,
-        keys: Iterable[Watched],
+        keys: Iterable[WatchKey],
         *,
         missing_bytes: int,
         deadline: Millis,
-    ) -> Parked:
-        """Have a fetch wait until so much has arrived; see `Waiting.park`."""
+    ) -> DelayedFetch:
+        """Have a fetch wait until so much has arrived; see `FetchPurgatory.park`."""
         self._wake_by(deadline)
         return self.waiting.park(
             token, answer, keys, missing_bytes=missing_bytes, deadline=deadline
@@ -430,7 +436,7 @@ class Cluster:
         silent_since = Millis(now - self.config.producer_id_expiration_ms)
         self.producers.look(self.table.open.values(), silent_since)
         self._tell_of_refused_writes()
-        self.not_made.tell(self.observe)
+        self.topic_creation_failures.tell(self.observe)
         if now >= self._note_synced_at:
             self._note_synced_at = Millis(now + self.config.log_flush_offset_checkpoint_interval_ms)
             self.table.note_synced()
@@ -479,24 +485,24 @@ class Cluster:
         else:
             self.scheduler.arrived = 0
 
-    def _take_turn(self, hosted: Hosted, over: Over) -> bool:
+    def _take_turn(self, coordinator_partition: CoordinatorPartition, over: Over) -> bool:
         """Have a machine handle what has arrived for it; true while there is more."""
-        driver, partition = hosted.driver, hosted.partition
+        driver, partition = coordinator_partition.driver, coordinator_partition.partition
         readable = partition.high_watermark
         driver.turn(self.now, self._due, over)
         end = driver.log.end
         if driver.durable < end:
             if self.durability.synced:
-                hosted.await_sync()
-            self.durability.wrote(hosted)
+                coordinator_partition.await_sync()
+            self.durability.wrote(coordinator_partition)
         else:
-            hosted.durable(end)
+            coordinator_partition.durable(end)
         if partition.high_watermark != readable:
             self._readable(partition)
         if driver.loading is not None:
             self._loader.load(driver)
-        while driver.errands:
-            self.errands.append(Outing(driver, driver.errands.popleft()))
+        while driver.tasks:
+            self.tasks.append(TaskRun(driver, driver.tasks.popleft()))
         wake = driver.wake_at()
         if wake is not None and (self.wake is None or wake < self.wake):
             self.wake = wake
@@ -509,7 +515,7 @@ class Cluster:
 
     def clock_jumped(self, by_ms: int) -> None:
         """The wall clock has jumped while time went on as ever: the deadlines move with it."""
-        for driver in self._hosted:
+        for driver in self._coordinator_partitions:
             driver.clock_jumped(by_ms)
         self.waiting.clock_jumped(by_ms)
         self._housekeeping.clock_jumped(by_ms)
@@ -521,7 +527,7 @@ class Cluster:
             self.scheduler.enter(parked)
         self.wake = None
         self._wake_by(self.waiting.wake_at())
-        for driver in self._hosted:
+        for driver in self._coordinator_partitions:
             wake = driver.wake_at()
             if wake is not None and wake <= due:
                 self._turn_next(driver)
@@ -532,44 +538,44 @@ class Cluster:
         if at is not None and (self.wake is None or at < self.wake):
             self.wake = at
 
-    def begin_sync(self) -> list[Durable]:
+    def begin_sync(self) -> list[SyncListener]:
         """Hand out those whose logs must be synced now. Sync each of them, on any thread, and give
         the result to `end_sync`.
         """
         return self.durability.begin()
 
-    def end_sync(self, durable: Durable, outcome: Offset | Broken) -> None:
+    def end_sync(self, durable: SyncListener, outcome: Offset | Broken) -> None:
         """One log is durable up to an end, or its sync has failed: release what waited for it."""
         if isinstance(outcome, Broken) and not durable.partition.failed:
             self._tell_of_loss(durable.partition, outcome)
         self.durability.end(durable, outcome)
         self._readable(durable.partition)
 
-    def begin_work(self) -> Work | None:
+    def begin_work(self) -> DiskWork | None:
         """Long work for the disk, for another thread to `run`; None when there is none, or a piece
         is out already. Give it back to `end_work`.
         """
         return self.table.begin()
 
-    def end_work(self, work: Work, now: Millis) -> None:
+    def end_work(self, work: DiskWork, now: Millis) -> None:
         """Adopt the result, and answer the requests that wait for it."""
         self.now = now
         self.table.end(work, now)
 
-    def begin_errand(self) -> Outing | None:
+    def begin_task(self) -> TaskRun | None:
         """What a machine wants done beside the loop, for a thread to `step` until there is no more
-        of it; None when there is nothing. Give it back to `end_errand`.
+        of it; None when there is nothing. Give it back to `end_task`.
         """
-        if not self.errands:
+        if not self.tasks:
             return None
-        self._errands_out += 1
-        return self.errands.popleft()
+        self._running_tasks += 1
+        return self.tasks.popleft()
 
-    def end_errand(self, outing: Outing) -> None:
+    def end_task(self, task_run: TaskRun) -> None:
         """Its machine takes the outcome in the next turn."""
-        self._errands_out -= 1
-        if outing.failure is not None:
-            self.observe.error(outing.failure)
-        outing.driver.errand_done(outing.errand, outing.outcome)
-        if outing.driver in self._hosted:
-            self._turn_next(outing.driver)
+        self._running_tasks -= 1
+        if task_run.failure is not None:
+            self.observe.error(task_run.failure)
+        task_run.driver.task_done(task_run.task, task_run.outcome)
+        if task_run.driver in self._coordinator_partitions:
+            self._turn_next(task_run.driver)

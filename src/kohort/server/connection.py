@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from kohort.coordinator.effects import Client
 from kohort.errors import WireError
-from kohort.server.memory_pool import Memory
-from kohort.server.request_buffer import Intake
+from kohort.server.memory_pool import MemoryPools
+from kohort.server.request_buffer import RequestBuffer
 from kohort.server.scheduler import Over, never
 from kohort.terms import Millis
 from kohort.wire.frames import encode_response, response_head
@@ -26,10 +26,10 @@ they are answered: after a few of them the clock is asked, after a longer one at
 """
 LARGE_ANSWER_BYTES = 1 << 16  # not worth a copy to put a header in front of
 
-UNBOUNDED = Memory(1 << 62, 1 << 62, 0)
+UNBOUNDED = MemoryPools(1 << 62, 1 << 62, 0)
 
 
-class Encoded(tuple[bytes, ...]):
+class EncodedResponse(tuple[bytes, ...]):
     """An answer that its maker has encoded, in pieces. Its errors are counted."""
 
     __slots__ = ()
@@ -48,7 +48,7 @@ class Slot(Struct, eq=False):
     size: int = 0
 
     def answer(self, response: Any) -> None:
-        if type(response) is Encoded:
+        if type(response) is EncodedResponse:
             self._answer_encoded(response)
             return
         encode = self.encode
@@ -65,7 +65,7 @@ class Slot(Struct, eq=False):
             self.parts = head, body
         self.connection.answered(self)
 
-    def _answer_encoded(self, pieces: Encoded) -> None:
+    def _answer_encoded(self, pieces: EncodedResponse) -> None:
         self.size = sum(map(len, pieces))
         self.parts = response_head(self.correlation_id, self.size, flexible=self.flexible), *pieces
         self.connection.answered(self)
@@ -88,7 +88,7 @@ class Slot(Struct, eq=False):
         self.connection.answered(self)
 
 
-class FrameTaker(Protocol):
+class FrameHandler(Protocol):
     """What takes the frames of a connection: a node of the cluster."""
 
     def take(self, connection: "Connection", frame: bytes, now: Millis) -> bool:
@@ -100,11 +100,11 @@ class Connection:
 
     def __init__(
         self,
-        node: FrameTaker,
+        node: FrameHandler,
         host: str,
         limit_bytes: int,
         ready: Callable[[], None],
-        memory: Memory = UNBOUNDED,
+        memory: MemoryPools = UNBOUNDED,
     ) -> None:
         """`ready` is called once when there is something for `output` to fetch."""
         self.node = node
@@ -120,7 +120,7 @@ class Connection:
         self.unread = False  # the client does not read its answers: it gets no more of them
         self.busy = False  # the last request waits for another client
         self.slots: deque[Slot] = deque()
-        self.intake = Intake(limit_bytes, memory.requests)
+        self.request_buffer = RequestBuffer(limit_bytes, memory.requests)
         self.error: Exception | None = None  # why this connection ends
         self._answers = memory.answers
         self._done: list[bytes] = []
@@ -131,18 +131,20 @@ class Connection:
     @property
     def idle(self) -> bool:
         """Whether nothing is under way: such a connection may be closed after a long silence."""
-        return not self.slots and not self.intake.frames
+        return not self.slots and not self.request_buffer.frames
 
     @property
     def finished(self) -> bool:
         """Whether it must be closed: it has failed, and all that can be answered is answered."""
-        return self.error is not None and not self.slots and not self.intake.frames
+        return self.error is not None and not self.slots and not self.request_buffer.frames
 
     def receive(self, data: bytes) -> None:
-        """Take bytes as they came; `go_on` handles them. Look at `intake.crowded` afterwards."""
+        """Take bytes as they came; `go_on` handles them. Look at `request_buffer.crowded`
+        afterwards.
+        """
         if self.error is None:
             try:
-                self.intake.feed(data)
+                self.request_buffer.feed(data)
             except WireError as error:
                 self.error = error
 
@@ -150,7 +152,7 @@ class Connection:
         """Hand over the frames that may be handled now, until a slice is over; then true. Look at
         `finished` afterwards.
         """
-        frames = self.intake.frames
+        frames = self.request_buffer.frames
         handled = 0
         try:
             while frames and not (self.busy or self.unread or self.closed):
@@ -159,13 +161,13 @@ class Connection:
                 if not self.node.take(self, frames[0], now):
                     return False
                 if frames:  # a request that fails also ends all requests behind it
-                    size = self.intake.pop(self.busy)
+                    size = self.request_buffer.pop(self.busy)
                     handled += 1
                     if frames and (size > SMALL_FRAME_BYTES or not handled % 8) and over():
                         return True
         except WireError as error:
             self.error = error
-            self.intake.clear()
+            self.request_buffer.clear()
         except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
             self.fail(error)
         return False
@@ -195,8 +197,8 @@ class Connection:
             out += parts
         if not slots:
             self.busy = False
-            if self.intake.parked:
-                self.intake.answered()
+            if self.request_buffer.parked:
+                self.request_buffer.answered()
         return out
 
     def fail(self, error: Exception) -> None:
@@ -216,4 +218,4 @@ class Connection:
     def _forget(self) -> None:
         self._answers.used -= sum(slot.size for slot in self.slots)
         self.slots.clear()
-        self.intake.clear()
+        self.request_buffer.clear()

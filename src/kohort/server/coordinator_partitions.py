@@ -1,6 +1,7 @@
 """Topics whose partitions belong to a machine: it alone writes their logs, and answers from them.
 
-HOSTED is the list. The cluster gives each partition of these topics a driver when it is opened.
+MACHINE_FACTORIES is the list. The cluster gives each partition of these topics a driver when it is
+opened.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 
 from kohort.assignors import Assign
 from kohort.config import BrokerConfig
-from kohort.coordinator.counters import Tally
+from kohort.coordinator.counters import GroupCounters
 from kohort.coordinator.effects import Client
 from kohort.coordinator.shard import Shard
 from kohort.coordinator.topics import Topics
@@ -20,17 +21,17 @@ from kohort.server.access import DESCRIBE, TOPIC, May
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kohort.server.meters import Meters
 from kohort.server.partitions import Partition
-from kohort.server.reply_tokens import Token
+from kohort.server.reply_tokens import ReplyToken
 from kohort.server.scheduler import MACHINES, NEW, Over, Scheduler
 from kohort.terms import Offset
-from kohort.transactions.machine import Transactor
+from kohort.transactions.machine import TransactionCoordinator
 
 Driver = PartitionDriver[Shard]
-TransactionDriver = PartitionDriver[Transactor]
+TransactionDriver = PartitionDriver[TransactionCoordinator]
 AnyDriver = PartitionDriver[Any]
 
 
-class Given(NamedTuple):
+class MachineContext(NamedTuple):
     """What a new machine is given: the settings, a source of ids, one of producer ids (None while
     more are being reserved), the topics of now, what says how large a record may be at the time,
     who may do what, the assignors of others, where it counts, the token of those who carry its
@@ -43,42 +44,44 @@ class Given(NamedTuple):
     topics: Topics
     limit_bytes: Callable[[], int]
     may: May
-    foreign: Mapping[str, Assign]
-    tally: Tally
-    outbox: Token
+    plugin_assignors: Mapping[str, Assign]
+    counters: GroupCounters
+    marker_sender: ReplyToken
     note_producer_id: Callable[[int], None]
 
 
-NewMachine = Callable[[Given], Any]
+NewMachine = Callable[[MachineContext], Any]
 """Makes a `runtime.machine.Machine` that knows nothing yet."""
 
 
-def _new_shard(given: Given) -> Shard:
+def _new_shard(context: MachineContext) -> Shard:
     def sees(client: Client, topic: str) -> bool:
-        return given.may(client, DESCRIBE, TOPIC, topic)
+        return context.may(client, DESCRIBE, TOPIC, topic)
 
     return Shard(
-        given.config,
-        given.new_uuid,
-        given.topics,
-        given.foreign,
-        record_limit=given.limit_bytes,
+        context.config,
+        context.new_uuid,
+        context.topics,
+        context.plugin_assignors,
+        record_limit=context.limit_bytes,
         sees=sees,
-        tally=given.tally,
+        counters=context.counters,
     )
 
 
-def _new_transactor(given: Given) -> Transactor:
-    return Transactor(given.config, given.new_producer_id, given.outbox, given.note_producer_id)
+def _new_transaction_coordinator(context: MachineContext) -> TransactionCoordinator:
+    return TransactionCoordinator(
+        context.config, context.new_producer_id, context.marker_sender, context.note_producer_id
+    )
 
 
-HOSTED: Mapping[str, NewMachine] = {
+MACHINE_FACTORIES: Mapping[str, NewMachine] = {
     OFFSETS_TOPIC: _new_shard,
-    TRANSACTIONS_TOPIC: _new_transactor,
+    TRANSACTIONS_TOPIC: _new_transaction_coordinator,
 }
 
 
-class Hosted:
+class CoordinatorPartition:
     """A partition and its driver. Once a part of the log is durable, the driver's replies are
     released and consumers may read it; to them it is an ordinary partition.
     """
@@ -89,7 +92,7 @@ class Hosted:
         self,
         driver: AnyDriver,
         partition: Partition,
-        turn: "Callable[[Hosted, Over], bool]",
+        turn: "Callable[[CoordinatorPartition, Over], bool]",
         scheduler: Scheduler,
         meters: Meters,
     ) -> None:

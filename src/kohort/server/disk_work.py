@@ -22,7 +22,7 @@ from kohort.terms import Offset, PartitionIndex
 OPEN_SLICE_LOGS = 16
 DELETE_SLICE_LOGS = 64  # removing syncs one directory for all of them
 
-Place = tuple[str, PartitionIndex]
+PartitionKey = tuple[str, PartitionIndex]
 """A partition: the name of its topic, and its index."""
 
 Finish = Callable[[StorageError | None], None]
@@ -32,14 +32,14 @@ Change = Callable[[Draft], Finish]
 """Judges a change against a draft, and makes as much of it there as is accepted."""
 
 
-class Leaving(NamedTuple):
+class TopicDeletion(NamedTuple):
     """A deleted topic, and some of its partitions whose folders may still be there."""
 
     topic: Topic
     indexes: list[PartitionIndex]
 
 
-class Opened:
+class OpenedLog:
     """The result of opening the log of a partition."""
 
     def __init__(
@@ -50,11 +50,11 @@ class Opened:
         self.outcome = outcome
 
     @property
-    def place(self) -> Place:
+    def place(self) -> PartitionKey:
         return self.topic.name, self.index
 
 
-class Work:
+class DiskWork:
     """One piece. `run` may take long and touches nothing that the loop uses; it never raises.
 
     `saved` says whether the draft is durable, `error` why it is not written, `unsettled` why it is
@@ -69,11 +69,11 @@ class Work:
         *,
         draft: Draft | None,
         finishes: list[Finish],
-        to_open: list[Place],
-        leaving: list[Leaving],
+        to_open: list[PartitionKey],
+        leaving: list[TopicDeletion],
         moves: list[StartMove],
         closing: list[LogFile],
-        synced: dict[Place, Offset] | None,
+        synced: dict[PartitionKey, Offset] | None,
     ) -> None:
         self.draft = draft
         self.finishes = finishes
@@ -84,8 +84,10 @@ class Work:
         self.saved = False
         self.failed = ""
         self.not_noted: StorageError | None = None
-        self.opened: list[Opened] = []
-        self.removed: list[tuple[Leaving, dict[PartitionIndex, str]]] = []  # and what is left, why
+        self.opened: list[OpenedLog] = []
+        self.removed: list[
+            tuple[TopicDeletion, dict[PartitionIndex, str]]
+        ] = []  # and what is left, why
         self._catalog = catalog
         self._logs = logs
         self._config = config
@@ -100,7 +102,7 @@ class Work:
             self._closing.clear()
             self._run()
         except Exception as error:  # noqa: BLE001  (whatever it is, requests wait for the end)
-            self.failed = described(error)
+            self.failed = describe_error(error)
             if self.draft is not None and not self.saved:
                 self.error = StorageError(self.failed)
 
@@ -123,23 +125,27 @@ class Work:
             except StorageError as error:
                 self.not_noted = error
 
-    def _open_all(self) -> list[Opened]:
-        opened = [Opened(topic, index, self._open(topic, index)) for topic, index in self._to_open]
+    def _open_all(self) -> list[OpenedLog]:
+        opened = [
+            OpenedLog(topic, index, self._open(topic, index)) for topic, index in self._to_open
+        ]
         try:
             self._logs.sync_names()
         except StorageError as error:
             return [self._closed(durable, error) for durable in opened]
         except Exception as error:  # noqa: BLE001  (it must not leave logs open)
-            return [self._closed(durable, StorageError(described(error))) for durable in opened]
+            return [
+                self._closed(durable, StorageError(describe_error(error))) for durable in opened
+            ]
         return opened
 
     @staticmethod
-    def _closed(opened: Opened, error: StorageError) -> Opened:
+    def _closed(opened: OpenedLog, error: StorageError) -> OpenedLog:
         """A log whose folder a loss of power could take away must not be written to."""
         if isinstance(opened.outcome, StorageError | Broken):
             return opened
         opened.outcome.close()
-        return Opened(opened.topic, opened.index, error)
+        return OpenedLog(opened.topic, opened.index, error)
 
     def _open(self, topic: Topic, index: PartitionIndex) -> Log | StorageError | Broken:
         try:
@@ -147,17 +153,17 @@ class Work:
         except (StorageError, Broken) as error:
             return error
         except Exception as error:  # noqa: BLE001  (it is this partition's alone)
-            return Broken(described(error))
+            return Broken(describe_error(error))
 
     def _delete(self) -> None:
         for leaving in self.leaving:
             try:
                 left = self._logs.delete(leaving.topic, leaving.indexes)
             except Exception as error:  # noqa: BLE001  (it is this topic's alone)
-                left = dict.fromkeys(leaving.indexes, described(error))
+                left = dict.fromkeys(leaving.indexes, describe_error(error))
             self.removed.append((leaving, left))
 
 
-def described(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """An error that nobody has thought of, for those who have to be told."""
     return f"{type(error).__name__}: {error}"

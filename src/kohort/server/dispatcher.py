@@ -13,7 +13,7 @@ from msgspec import Struct
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.server.connection import Connection, Slot
-from kohort.server.heartbeat_cache import Heartbeats
+from kohort.server.heartbeat_cache import HeartbeatCache
 from kohort.server.meters import UNSUPPORTED, Meters, RequestMeter, metered
 from kohort.server.node import Node
 from kohort.server.request_limits import (
@@ -39,14 +39,14 @@ LONGEST_KEPT_HEAD = 1024  # of a connection, in bytes: a client id, and nearly n
 
 BEFORE_AUTHENTICATION = frozenset({API_VERSIONS})  # SASL's own requests join it with SASL
 
-Go = Callable[[Call[Any], Millis], None]
+HandleCall = Callable[[Call[Any], Millis], None]
 """Handles a request as if nothing had been in its way."""
 
 
 class Gate(Protocol):
     """Is asked about each request before it is handled: a test may want it to fail."""
 
-    def take(self, node: Node, connection: Connection, call: Call[Any], go: Go) -> None:
+    def take(self, node: Node, connection: Connection, call: Call[Any], go: HandleCall) -> None:
         """Call `go` with the call, now or later, or answer or fail the call's token, or leave it.
         Raises what `go` raises.
         """
@@ -92,14 +92,14 @@ def _entry(
     )
 
 
-class Door:
+class RequestDispatcher:
     """Takes the frames of every connection of a node."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
         self.gate: Gate | None = None
         self._entries: dict[tuple[int, int], _Entry | None] = {}
-        self._heartbeats = Heartbeats(node)
+        self._heartbeat_cache = HeartbeatCache(node)
         self._limit = ElementLimit(node.cluster.config.request_max_elements)
 
     def take(self, connection: Connection, frame: bytes, now: Millis) -> bool:
@@ -113,7 +113,7 @@ class Door:
             key == HEARTBEAT
             and self.gate is None
             and not connection.slots
-            and self._heartbeats.answer(connection, frame, version, correlation_id, now)
+            and self._heartbeat_cache.answer(connection, frame, version, correlation_id, now)
         ):
             return True
         entry = self._entries.get((key, version)) or self._new_entry(key, version)
@@ -137,7 +137,7 @@ class Door:
             return True
         connection.busy = route.waits
         if key == HEARTBEAT:
-            self._heartbeats.remember(connection, frame, version, request, entry.meter)
+            self._heartbeat_cache.remember(connection, frame, version, request, entry.meter)
         call = Call(slot, request, version, connection.client)
         try:
             handle = route.handle

@@ -14,12 +14,12 @@ from typing import Any, Protocol
 
 from kohort.errors import Broken
 from kohort.server.partitions import Partition
-from kohort.server.reply_tokens import Token
+from kohort.server.reply_tokens import ReplyToken
 from kohort.storage.log import Log
 from kohort.terms import Offset
 
 
-class Durable(Protocol):
+class SyncListener(Protocol):
     """A log that syncs make durable, and who must know how much of it is."""
 
     log: Log
@@ -38,12 +38,12 @@ class Durable(Protocol):
         """A sync has ended, well or not, and its result is known to all. Must not raise."""
 
 
-class _Held:
+class _PendingReply:
     """An answer, and how many logs it still waits for."""
 
     __slots__ = ("missing", "response", "token")
 
-    def __init__(self, token: Token, response: Any) -> None:
+    def __init__(self, token: ReplyToken, response: Any) -> None:
         self.token = token
         self.response = response
         self.missing = 0
@@ -56,26 +56,26 @@ class Durability:
 
     def __init__(self, *, synced: bool) -> None:
         self.synced = synced
-        self.dirty: dict[Durable, None] = {}  # these hold more than is durable
-        self._in_sync: dict[Durable, None] = {}
-        self._held: dict[Durable, deque[tuple[Offset, _Held]]] = {}
-        self._leaving: dict[Durable, Callable[[], None]] = {}
+        self.dirty: dict[SyncListener, None] = {}  # these hold more than is durable
+        self._in_sync: dict[SyncListener, None] = {}
+        self._held: dict[SyncListener, deque[tuple[Offset, _PendingReply]]] = {}
+        self._leaving: dict[SyncListener, Callable[[], None]] = {}
 
     @property
     def busy(self) -> bool:
         """Whether a sync is under way, or must be begun."""
         return bool(self.dirty or self._in_sync)
 
-    def wrote(self, durable: Durable) -> None:
+    def wrote(self, durable: SyncListener) -> None:
         """Its log holds more than is durable."""
         if self.synced:
             self.dirty[durable] = None
         else:
             self._reached(durable, durable.log.end)
 
-    def answer(self, token: Token, response: Any, behind: Iterable[Durable]) -> None:
+    def answer(self, token: ReplyToken, response: Any, behind: Iterable[SyncListener]) -> None:
         """Answer when what the logs of these hold now is durable."""
-        held = _Held(token, response)
+        held = _PendingReply(token, response)
         for durable in behind:
             if durable in self.dirty or durable in self._in_sync:
                 held.missing += 1
@@ -83,7 +83,7 @@ class Durability:
         if not held.missing:
             token.answer(response)
 
-    def forget(self, durable: Durable, leave: Callable[[], None]) -> None:
+    def forget(self, durable: SyncListener, leave: Callable[[], None]) -> None:
         """Nothing waits for its log any longer. `leave` is called once no sync uses that."""
         self.dirty.pop(durable, None)
         self._release(durable, None)
@@ -92,7 +92,7 @@ class Durability:
         else:
             leave()
 
-    def begin(self) -> list[Durable]:
+    def begin(self) -> list[SyncListener]:
         """Those whose logs must be synced now, in the order in which they were written to. None of
         them is handed out again before its `end`.
         """
@@ -104,7 +104,7 @@ class Durability:
             self._in_sync[durable] = None
         return ready
 
-    def end(self, durable: Durable, outcome: Offset | Broken) -> None:
+    def end(self, durable: SyncListener, outcome: Offset | Broken) -> None:
         """A log that `begin` has handed out is durable up to an end, or its sync has failed."""
         del self._in_sync[durable]
         leave = self._leaving.pop(durable, None)
@@ -119,11 +119,11 @@ class Durability:
             self._reached(durable, outcome)
         durable.after_sync()
 
-    def _reached(self, durable: Durable, end: Offset) -> None:
+    def _reached(self, durable: SyncListener, end: Offset) -> None:
         durable.durable(end)
         self._release(durable, end)
 
-    def _release(self, durable: Durable, end: Offset | None) -> None:
+    def _release(self, durable: SyncListener, end: Offset | None) -> None:
         """Answer what has waited for a log up to `end`, or all of it when that is None."""
         waiting = self._held.get(durable)
         if waiting is None:

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable
 
 from kohort.runtime.clocks import perf_counter_ns
 
-KEPT = 4096
+SAMPLES_MAX = 4096
 WINDOW_NS = 60_000_000_000  # for how long the longest is told, at least, and at most for twice this
 PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 MS = 1_000_000
 
 
-class Longest:
-    """The longest of late. Two windows are kept, so that whoever reads once in each misses none."""
+class RecentMax:
+    """The longest of late. Two windows are kept: whoever reads once in each misses none."""
 
     __slots__ = ("_before", "_clock", "_since", "now_ns")
 
@@ -36,22 +36,22 @@ class Longest:
 class Durations:
     """One thread adds; another one may read meanwhile."""
 
-    __slots__ = ("count", "kept", "longest")
+    __slots__ = ("count", "longest", "samples")
 
     def __init__(self, clock: Callable[[], int] = perf_counter_ns) -> None:
         self.count = 0
-        self.kept: deque[int] = deque(maxlen=KEPT)
-        self.longest = Longest(clock)
+        self.samples: deque[int] = deque(maxlen=SAMPLES_MAX)
+        self.longest = RecentMax(clock)
 
     def add(self, taken_ns: int) -> None:
         """It has taken this long, in nanoseconds."""
         self.count += 1
-        self.kept.append(taken_ns)
+        self.samples.append(taken_ns)
         if taken_ns > self.longest.now_ns:  # noqa: PLR1730  (max() would be one more call)
             self.longest.now_ns = taken_ns
 
     def read(self) -> dict[str, float]:
-        return figures(self.kept.copy(), self.longest)
+        return figures(self.samples.copy(), self.longest)
 
 
 class Turns:
@@ -59,15 +59,15 @@ class Turns:
     its begin and its end, in nanoseconds. One append for each turn, since a turn may be short.
     """
 
-    __slots__ = ("kept", "queued", "taken")
+    __slots__ = ("queued", "samples", "taken")
 
     def __init__(self, clock: Callable[[], int] = perf_counter_ns) -> None:
-        self.kept: deque[tuple[int, int, int]] = deque(maxlen=KEPT)
-        self.queued = Longest(clock)
-        self.taken = Longest(clock)
+        self.samples: deque[tuple[int, int, int]] = deque(maxlen=SAMPLES_MAX)
+        self.queued = RecentMax(clock)
+        self.taken = RecentMax(clock)
 
     def add(self, first: int, begun: int, ended: int) -> None:
-        self.kept.append((first, begun, ended))
+        self.samples.append((first, begun, ended))
         if ended - begun > self.taken.now_ns:  # noqa: PLR1730  (max() would be one more call)
             self.taken.now_ns = ended - begun
         if begun - first > self.queued.now_ns:  # noqa: PLR1730
@@ -75,22 +75,22 @@ class Turns:
 
     def read_queued(self) -> dict[str, float]:
         """How long the first call of a turn has waited for it."""
-        return figures((begun - first for first, begun, _ in self.kept.copy()), self.queued)
+        return figures((begun - first for first, begun, _ in self.samples.copy()), self.queued)
 
     def read_taken(self) -> dict[str, float]:
         """How long a turn has taken."""
-        return figures((ended - begun for _, begun, ended in self.kept.copy()), self.taken)
+        return figures((ended - begun for _, begun, ended in self.samples.copy()), self.taken)
 
     def idle_ratio(self, now_ns: int) -> float:
         """The part of the time in which no turn was taken, since the oldest turn that is known."""
-        kept = self.kept.copy()
-        if not kept:
+        samples = self.samples.copy()
+        if not samples:
             return 1.0
-        busy = sum(ended - begun for _, begun, ended in kept)
-        return max(0.0, 1 - busy / max(now_ns - kept[0][1], 1))
+        busy = sum(ended - begun for _, begun, ended in samples)
+        return max(0.0, 1 - busy / max(now_ns - samples[0][1], 1))
 
 
-def figures(taken_ns: Iterable[int], longest: Longest) -> dict[str, float]:
+def figures(taken_ns: Iterable[int], longest: RecentMax) -> dict[str, float]:
     """`max` and the percentiles, by name; 0 where nothing has been measured."""
     ordered = sorted(taken_ns)
     last = len(ordered) - 1

@@ -21,7 +21,7 @@ def _threads(count: int, name: str) -> Executor:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class BrokerEnvironment:
     """`clock` makes the clock of one broker, `threads` a pool of so many threads with this name.
     `files` is the disk that a data directory is on; None is the real one. `stopwatch` counts the
     nanoseconds that work on the loop takes. Lines for `observe` are bounded in length and number

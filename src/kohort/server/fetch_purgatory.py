@@ -8,20 +8,20 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-from kohort.server.reply_tokens import Token
+from kohort.server.reply_tokens import ReplyToken
 from kohort.server.scheduler import CLIENTS, NEW, Over
 from kohort.terms import Millis
 
 Answer = Callable[[], Any]
 """Makes what a fetch is answered with, from what can be read when it is asked."""
 
-Watched = tuple[str, int]
+WatchKey = tuple[str, int]
 """A topic and the number of a partition."""
 
 _STALE_MAX = 256  # deadlines of answered fetches that may be left before they are removed
 
 
-class Parked:
+class DelayedFetch:
     """One fetch that waits. It is worth an answer once `missing_bytes` more have arrived. Then it
     waits for a slice: a record may be waited for by thousands, of many partitions each.
     """
@@ -31,13 +31,15 @@ class Parked:
 
     def __init__(
         self,
-        token: Token,
+        token: ReplyToken,
         answer: Answer,
-        keys: list[Watched],
+        keys: list[WatchKey],
         missing_bytes: int,
         deadline: Millis,
     ) -> None:
-        self.token: Token | None = token  # both None once it is answered or cancelled: its place
+        self.token: ReplyToken | None = (
+            token  # both None once it is answered or cancelled: its place
+        )
         self.answer: Answer | None = answer  # among the deadlines may stay for long
         self.had_ns = NEW
         self.keys = keys
@@ -63,32 +65,32 @@ class Parked:
         self.token = self.answer = None
 
 
-class Waiting:
+class FetchPurgatory:
     """The parked fetches of a cluster, by the partitions they watch and by their deadlines."""
 
     def __init__(self) -> None:
-        self._watching: dict[Watched, dict[Parked, None]] = {}
-        self.fetches: dict[Token, Parked] = {}  # all of them, by their tokens
-        self._deadlines: list[tuple[Millis, int, Parked]] = []
+        self._watching: dict[WatchKey, dict[DelayedFetch, None]] = {}
+        self.fetches: dict[ReplyToken, DelayedFetch] = {}  # all of them, by their tokens
+        self._deadlines: list[tuple[Millis, int, DelayedFetch]] = []
         self._parked = 0
 
     def __len__(self) -> int:
         return len(self.fetches)
 
-    def __iter__(self) -> Iterator[Parked]:
+    def __iter__(self) -> Iterator[DelayedFetch]:
         return iter(self.fetches.values())
 
     def park(
         self,
-        token: Token,
+        token: ReplyToken,
         answer: Answer,
-        keys: Iterable[Watched],
+        keys: Iterable[WatchKey],
         *,
         missing_bytes: int,
         deadline: Millis,
-    ) -> Parked:
+    ) -> DelayedFetch:
         """Keep an answer until `missing_bytes` have arrived under `keys`, at most to `deadline`."""
-        parked = Parked(token, answer, list(dict.fromkeys(keys)), missing_bytes, deadline)
+        parked = DelayedFetch(token, answer, list(dict.fromkeys(keys)), missing_bytes, deadline)
         self.fetches[token] = parked
         for key in parked.keys:
             self._watching.setdefault(key, {})[parked] = None
@@ -96,7 +98,7 @@ class Waiting:
         heappush(self._deadlines, (deadline, self._parked, parked))
         return parked
 
-    def arrived(self, key: Watched, size_bytes: int) -> list[Parked]:
+    def arrived(self, key: WatchKey, size_bytes: int) -> list[DelayedFetch]:
         """The fetches that have now got enough, because a partition has grown."""
         watching = self._watching.get(key)
         if not watching:
@@ -110,18 +112,18 @@ class Waiting:
             self._forget(parked)
         return enough
 
-    def places(self) -> list[Watched]:
+    def places(self) -> list[WatchKey]:
         """The partitions that fetches watch."""
         return list(self._watching)
 
-    def changed(self, key: Watched) -> list[Parked]:
+    def changed(self, key: WatchKey) -> list[DelayedFetch]:
         """The fetches that watch a partition that was deleted or has another leader."""
         found = list(self._watching.get(key, ()))
         for parked in found:
             self._forget(parked)
         return found
 
-    def due(self, now: Millis) -> list[Parked]:
+    def due(self, now: Millis) -> list[DelayedFetch]:
         """The fetches whose time is over, the earliest first."""
         over = []
         while self._deadlines and self._deadlines[0][0] <= now:
@@ -143,19 +145,19 @@ class Waiting:
             heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
 
-    def cancel(self, token: Token) -> None:
+    def cancel(self, token: ReplyToken) -> None:
         """Forget a fetch whose client has gone."""
         parked = self.fetches.get(token)
         if parked is not None:
             self._forget(parked)
             parked.drop()
 
-    def take(self, parked: Parked) -> None:
+    def take(self, parked: DelayedFetch) -> None:
         """A fetch waits no longer."""
         if not parked.done:
             self._forget(parked)
 
-    def _forget(self, parked: Parked) -> None:
+    def _forget(self, parked: DelayedFetch) -> None:
         parked.done = True
         if parked.token is not None:
             del self.fetches[parked.token]

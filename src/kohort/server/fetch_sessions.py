@@ -7,7 +7,7 @@ sessions together have a bound in bytes, and those that were used least recently
 from collections.abc import Callable, Iterator
 
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.fetch_purgatory import Parked
+from kohort.server.fetch_purgatory import DelayedFetch
 from kohort.terms import TopicId
 from kohort.wire.messages.fetch import (
     FetchableTopicResponse,
@@ -28,7 +28,7 @@ PARTITION_BYTES = 300  # measured, with its place in the dict
 TopicKey = tuple[str, TopicId]
 
 
-class _Watched:
+class _CachedPartition:
     """One partition of a session: what the client wants, and what it was told last."""
 
     __slots__ = ("high_watermark", "log_start_offset", "wanted")
@@ -47,10 +47,10 @@ class FetchSession:
     def __init__(self, session_id: int, *, uses_ids: bool) -> None:
         self.session_id = session_id
         self.epoch = 1
-        self.parked: Parked | None = None  # the last fetch that has waited
+        self.parked: DelayedFetch | None = None  # the last fetch that has waited
         self.uses_ids = uses_ids
         self.size_bytes = 0  # about what it takes
-        self.partitions: dict[TopicKey, dict[int, _Watched]] = {}
+        self.partitions: dict[TopicKey, dict[int, _CachedPartition]] = {}
 
     def update(self, request: FetchRequest) -> None:
         """Take what the client now reads, and drop what it no longer does."""
@@ -66,7 +66,7 @@ class FetchSession:
             for wanted in topic.partitions:
                 known = watched.get(wanted.partition)
                 if known is None:
-                    watched[wanted.partition] = _Watched(wanted)
+                    watched[wanted.partition] = _CachedPartition(wanted)
                 else:
                     known.wanted = wanted
             self.size_bytes += PARTITION_BYTES * (len(watched) - before)
@@ -119,7 +119,7 @@ class FetchSession:
             if watch is not None:
                 watched[data.partition_index] = watch
 
-    def _has_changed(self, watched: _Watched | None, data: PartitionData) -> bool:
+    def _has_changed(self, watched: _CachedPartition | None, data: PartitionData) -> bool:
         if watched is None:
             return True
         changed = (

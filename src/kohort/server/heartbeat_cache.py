@@ -1,4 +1,4 @@
-"""Heartbeats that repeat the last one but for the correlation id, answered from memory.
+"""HeartbeatCache that repeat the last one but for the correlation id, answered from memory.
 
 The memory is bounded and stands in front of the normal path. It applies only while the coordinator
 holds the very state that it was taken from (`coordinator/consumer/no_op_heartbeats.py`).
@@ -7,7 +7,7 @@ holds the very state that it was taken from (`coordinator/consumer/no_op_heartbe
 from struct import Struct
 from typing import NamedTuple
 
-from kohort.coordinator.consumer.no_op_heartbeats import Quiet, quiet_or_none
+from kohort.coordinator.consumer.no_op_heartbeats import NoOpHeartbeat, no_op_heartbeat_or_none
 from kohort.errors import ApiError
 from kohort.server.access import READ
 from kohort.server.connection import Connection
@@ -26,25 +26,25 @@ BODY = 8  # where a request's bytes begin to repeat: behind key, version and cor
 _HEAD = Struct(">iiB")
 
 
-class _Remembered(NamedTuple):
+class _CachedHeartbeat(NamedTuple):
     version: int
     host: str
     principal: str
     driver: Driver
-    quiet: Quiet
+    no_op: NoOpHeartbeat
     size: int
     body: bytes
     meter: RequestMeter
 
 
-class Heartbeats:
+class HeartbeatCache:
     """The memory of one node. Nobody is asked again who may do what: rules that can change while a
     cluster runs must have all of it forgotten at each change, as any other answer is judged anew.
     """
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._known: dict[bytes, _Remembered] = {}
+        self._known: dict[bytes, _CachedHeartbeat] = {}
         self._bytes = 0  # of the requests that are known
         self._sweep_at = LEAST_SWEPT
 
@@ -60,13 +60,13 @@ class Heartbeats:
         known = self._known.get(frame[BODY:])
         if known is None:
             return False
-        of_version, host, principal, driver, quiet, size, body, meter = known
+        of_version, host, principal, driver, no_op, size, body, meter = known
         if (
             of_version != version
             or host != connection.host
             or principal != connection.client.principal
             or not driver.active
-            or not quiet.renew(driver.machine, now)
+            or not no_op.renew(driver.machine, now)
         ):
             return False
         meter.count += 1
@@ -88,24 +88,28 @@ class Heartbeats:
             driver = self._node.driver_for(connection.client, READ, GroupId(request.group_id))
         except ApiError:
             return
-        quiet = quiet_or_none(driver.machine, request, connection.client) if driver.active else None
-        if quiet is None:
+        no_op = (
+            no_op_heartbeat_or_none(driver.machine, request, connection.client)
+            if driver.active
+            else None
+        )
+        if no_op is None:
             return
         if len(self._known) >= self._sweep_at:
             self._sweep()
         if len(self._known) >= REMEMBERED_MAX or self._bytes >= REMEMBERED_BYTES_MAX:
             self._known.clear()
             self._bytes = 0
-        body = encode(quiet.answer, version)
+        body = encode(no_op.answer, version)
         key = frame[BODY:]
         if key not in self._known:
             self._bytes += len(key)
-        self._known[key] = _Remembered(
+        self._known[key] = _CachedHeartbeat(
             version,
             connection.host,
             connection.client.principal,
             driver,
-            quiet,
+            no_op,
             len(body) + 5,
             body,
             meter,
@@ -116,7 +120,7 @@ class Heartbeats:
         group, which may be gone. After as many new ones as are left it is done again.
         """
         entries = self._known.items()
-        gone = [key for key, known in entries if not known.quiet.holds(known.driver.machine)]
+        gone = [key for key, known in entries if not known.no_op.holds(known.driver.machine)]
         for key in gone:
             del self._known[key]
             self._bytes -= len(key)

@@ -19,7 +19,7 @@ def one_line(text: str) -> str:
     return f"\n{_INDENT}".join(visible(line) for line in [message, *lines])
 
 
-class OneLine(logging.Formatter):
+class OneLineFormatter(logging.Formatter):
     """Formats a record by `one_line`."""
 
     def __init__(self) -> None:

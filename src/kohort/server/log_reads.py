@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from kohort.errors import ApiError
 from kohort.server.partitions import Partition
-from kohort.server.pending_reads import Unread, UnreadError
-from kohort.server.reply_tokens import Token
+from kohort.server.pending_reads import PendingRead, PendingReadError
+from kohort.server.reply_tokens import ReplyToken
 from kohort.server.scheduler import BACKGROUND, NEW, Over, Scheduler
 from kohort.terms import Offset
 
@@ -31,11 +31,11 @@ class _Writer(NamedTuple):
     """Who waits to write, and for what to be read; None if only for those in front."""
 
     act: Callable[[], None]
-    token: Token
-    unread: Unread | None
+    token: ReplyToken
+    unread: PendingRead | None
 
 
-class Readings:
+class LogReadQueue:
     """Who waits for what. They take turns: a long one does not keep short ones waiting."""
 
     line = BACKGROUND
@@ -43,13 +43,13 @@ class Readings:
     def __init__(self, scheduler: Scheduler) -> None:
         self.had_ns = NEW
         self._scheduler = scheduler
-        self._waiting: dict[Unread, list[Callable[[], None]]] = {}
+        self._waiting: dict[PendingRead, list[Callable[[], None]]] = {}
         self._writers: dict[Partition, deque[_Writer]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._waiting or self._writers)
 
-    def when_read(self, unread: Sequence[Unread], go_on: Callable[[], None]) -> None:
+    def when_read(self, unread: Sequence[PendingRead], go_on: Callable[[], None]) -> None:
         """Call `go_on`, which must not raise, once all of it is read. A log that cannot be read
         is done, too: whoever asks it again is told why.
         """
@@ -66,18 +66,20 @@ class Readings:
         if self._waiting:
             self._scheduler.enter(self)
 
-    def attempt(self, act: Callable[[], None], token: Token) -> None:
-        """Call `act`, which may raise UnreadError: then again when it is its turn. What else it
-        raises, its token is told.
+    def attempt(self, act: Callable[[], None], token: ReplyToken) -> None:
+        """Call `act`, which may raise PendingReadError: then again when it is its turn. What else
+        it raises, its token is told.
         """
         try:
             act()
-        except UnreadError as error:
+        except PendingReadError as error:
             self.wait_to_write(error, act, token)
         except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
             token.fail(error)
 
-    def wait_to_write(self, error: UnreadError, act: Callable[[], None], token: Token) -> None:
+    def wait_to_write(
+        self, error: PendingReadError, act: Callable[[], None], token: ReplyToken
+    ) -> None:
         """Have `act` called when what it needs is read, behind all who wait to write to the same
         partition. Until then nobody else writes there whose order counts: a marker would come
         before a batch of its transaction.
@@ -117,7 +119,7 @@ class Readings:
         partition.held = False
         try:
             first.act()
-        except UnreadError as error:
+        except PendingReadError as error:
             writers[0] = first._replace(unread=error.unread)
         except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
             first.token.fail(error)
@@ -141,7 +143,7 @@ class Readings:
                 writer.token.fail(error)
 
 
-def _is_more(unread: Unread) -> bool:
+def _is_more(unread: PendingRead) -> bool:
     """Read on, and say whether there is more. A log that cannot be read is done."""
     try:
         return unread.read_on(STEP_BATCHES)

@@ -50,13 +50,13 @@ class LostConnections:
 
 def _go_on(connection: Connection, cluster: Cluster, over: Over) -> bool:
     """Handle its requests. An answer that is there goes nowhere, and lets in what is behind it."""
-    intake = connection.intake
+    request_buffer = connection.request_buffer
     while True:
-        handled = intake.handled
+        handled = request_buffer.handled
         if connection.go_on(cluster.now, over):
             return True
         connection.output()
-        if not intake.frames or intake.handled == handled:
+        if not request_buffer.frames or request_buffer.handled == handled:
             return False
 
 

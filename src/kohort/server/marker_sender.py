@@ -16,10 +16,10 @@ from kohort.errors import ApiError, ErrorCode
 from kohort.runtime.driver import PartitionDriver
 from kohort.runtime.observers import Observer
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Catalog
-from kohort.server.log_reads import Readings
+from kohort.server.log_reads import LogReadQueue
 from kohort.server.partitions import Partition
 from kohort.server.placement import NOBODY, Placement
-from kohort.server.reply_tokens import Token
+from kohort.server.reply_tokens import ReplyToken
 from kohort.server.scheduler import MACHINES, NEW, Over, Scheduler
 from kohort.terms import Millis, PartitionIndex, TopicPartition
 from kohort.transactions.messages import Markers, MarkersWritten
@@ -28,14 +28,14 @@ AT_ONCE = 64  # markers of a transaction: nearly every one has fewer
 ANYTHING = 1 << 62  # bytes: with a marker readers may have all that waited for it
 
 
-class World(Protocol):
-    """What the outbox needs of the cluster."""
+class ClusterAccess(Protocol):
+    """What the marker_sender needs of the cluster."""
 
     catalog: Catalog
     placement: Placement
     observe: Observer
     drivers: dict[PartitionIndex, Any]
-    readings: Readings
+    log_reads: LogReadQueue
     scheduler: Scheduler
 
     @property
@@ -43,33 +43,37 @@ class World(Protocol):
     def partition(self, name: str, index: int) -> Partition | None: ...
     def submit(self, driver: PartitionDriver[Any], call: Call[Any]) -> None: ...
     def wrote(self, partition: Partition, now: Millis, size_bytes: int) -> None: ...
-    def answer_behind(self, token: Token, response: Any, partitions: list[Partition]) -> None: ...
+    def answer_behind(
+        self, token: ReplyToken, response: Any, partitions: list[Partition]
+    ) -> None: ...
 
 
-class Nobody:
+class DiscardToken:
     """A token for which nobody waits."""
 
     def answer(self, response: Any) -> None: ...
     def fail(self, error: Exception) -> None: ...
 
 
-class Outbox:
+class MarkerSender:
     """The token of one machine of transactions: what it answers to it are `Markers`."""
 
-    def __init__(self, world: World, driver: Callable[[], PartitionDriver[Any]]) -> None:
+    def __init__(self, world: ClusterAccess, driver: Callable[[], PartitionDriver[Any]]) -> None:
         self._world = world
         self._driver = driver
-        self._told: dict[tuple[str, TopicPartition], str] = {}  # why a marker is not written
+        self._reported_failures: dict[
+            tuple[str, TopicPartition], str
+        ] = {}  # why a marker is not written
 
     def answer(self, response: Markers) -> None:
         """Carry markers out. They are durably decided."""
         driver = self._driver()
         marker = Marker(response.commit, driver.log.leader_epoch)
 
-        def carry(place: TopicPartition, part: _Part) -> None:
+        def carry(place: TopicPartition, part: _MarkerToken) -> None:
             self._carry(place, part, response, marker)
 
-        round_ = _Round(self._world, driver, response, self._told, carry)
+        round_ = _MarkerBatch(self._world, driver, response, self._reported_failures, carry)
         if round_.go_on(AT_ONCE):
             self._world.scheduler.enter(round_)
 
@@ -77,9 +81,9 @@ class Outbox:
         """The decision may not be durable: the machine is read anew and asks again if it is."""
 
     def _carry(
-        self, place: TopicPartition, part: "_Part", markers: Markers, marker: Marker
+        self, place: TopicPartition, part: "_MarkerToken", markers: Markers, marker: Marker
     ) -> None:
-        """Have one marker written. Raises ApiError or UnreadError."""
+        """Have one marker written. Raises ApiError or PendingReadError."""
         world = self._world
         topic = world.catalog.by_name.get(place.topic)
         if topic is None or not 0 <= place.partition < topic.partitions:
@@ -103,8 +107,10 @@ class Outbox:
         else:
             self._write(partition, part, markers, marker)
 
-    def _write(self, partition: Partition, part: "_Part", markers: Markers, marker: Marker) -> None:
-        """Write one marker into a log. Raises ApiError or UnreadError."""
+    def _write(
+        self, partition: Partition, part: "_MarkerToken", markers: Markers, marker: Marker
+    ) -> None:
+        """Write one marker into a log. Raises ApiError or PendingReadError."""
         world = self._world
         partition.end_transaction(
             markers.producer,
@@ -116,7 +122,7 @@ class Outbox:
         world.answer_behind(part, None, [partition])
 
 
-class _Round:
+class _MarkerBatch:
     """One message, until every partition has said what became of its marker. A transaction may have
     tens of thousands of them: those that are not sent at once are, in slices.
     """
@@ -125,33 +131,33 @@ class _Round:
 
     def __init__(
         self,
-        world: World,
+        world: ClusterAccess,
         driver: PartitionDriver[Any],
         markers: Markers,
         told: dict[tuple[str, TopicPartition], str],
-        carry: "Callable[[TopicPartition, _Part], None]",
+        carry: "Callable[[TopicPartition, _MarkerToken], None]",
     ) -> None:
         self.had_ns = NEW
         self._carry = carry
         self._left = iter(markers.partitions)
         self._world = world
-        self._told = told
+        self._reported_failures = told
         self._driver = driver
         self._markers = markers
         self._written: list[TopicPartition] = []
         self._failed: list[TopicPartition] = []
         self._sent = False
 
-    def told(self, place: TopicPartition, error: Exception | None) -> None:
+    def marker_done(self, place: TopicPartition, error: Exception | None) -> None:
         """A marker is durable, or why it is not. It is tried often, and told of once."""
         about = self._markers.transactional_id, place
         if error is None:
             self._written.append(place)
-            self._told.pop(about, None)
+            self._reported_failures.pop(about, None)
         else:
             self._failed.append(place)
-            if self._told.get(about) != str(error):
-                self._told[about] = str(error)
+            if self._reported_failures.get(about) != str(error):
+                self._reported_failures[about] = str(error)
                 self._world.observe.warning(
                     f"the transaction of {about[0]!r} cannot be ended in {place} yet: {error}"
                 )
@@ -166,8 +172,8 @@ class _Round:
     def go_on(self, count: int) -> bool:
         """Send so many more; true while there may be others."""
         for place in islice(self._left, count):
-            part = _Part(self, place)
-            self._world.readings.attempt(partial(self._carry, place, part), part)
+            part = _MarkerToken(self, place)
+            self._world.log_reads.attempt(partial(self._carry, place, part), part)
             count -= 1
         if count:
             self._sent = True
@@ -182,20 +188,20 @@ class _Round:
                 tuple(self._written),
                 tuple(self._failed),
             )
-            self._world.submit(self._driver, Call(Nobody(), told, 0, BROKER))
+            self._world.submit(self._driver, Call(DiscardToken(), told, 0, BROKER))
 
 
-class _Part:
+class _MarkerToken:
     """The token of one marker. It is answered with None, or with why it is not written."""
 
     __slots__ = ("_place", "_round")
 
-    def __init__(self, round_: _Round, place: TopicPartition) -> None:
+    def __init__(self, round_: _MarkerBatch, place: TopicPartition) -> None:
         self._round = round_
         self._place = place
 
     def answer(self, response: ApiError | None) -> None:
-        self._round.told(self._place, response)
+        self._round.marker_done(self._place, response)
 
     def fail(self, error: Exception) -> None:
-        self._round.told(self._place, error)
+        self._round.marker_done(self._place, error)

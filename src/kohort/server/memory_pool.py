@@ -1,7 +1,7 @@
 """Bytes that all connections of a broker share, however many clients there are."""
 
 
-class Budget:
+class MemoryPool:
     """What is counted in `used` must be given back. Nothing here stops who passes the limit."""
 
     __slots__ = ("limit", "used")
@@ -16,7 +16,7 @@ class Budget:
         return self.limit - self.used
 
 
-class RequestMemory(Budget):
+class RequestMemoryPool(MemoryPool):
     """The bytes of requests that have come and are not answered yet, whole or not.
 
     While the room is used up only one connection reads on, `passing`: so one can always finish its
@@ -31,14 +31,14 @@ class RequestMemory(Budget):
         super().__init__(limit)
         self.ceiling = limit + largest
         self.most = self.ceiling + largest
-        self.passing: object = None  # the intake that may pass the limit
+        self.passing: object = None  # the request_buffer that may pass the limit
 
 
-class Memory:
+class MemoryPools:
     """The two budgets of a broker: for requests coming in, and for answers going out."""
 
     __slots__ = ("answers", "requests")
 
     def __init__(self, requests: int, answers: int, largest_request: int) -> None:
-        self.requests = RequestMemory(requests, largest_request)
-        self.answers = Budget(answers)
+        self.requests = RequestMemoryPool(requests, largest_request)
+        self.answers = MemoryPool(answers)

@@ -10,7 +10,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any
 
-from kohort.coordinator.counters import Tally
+from kohort.coordinator.counters import GroupCounters
 from kohort.runtime.clocks import perf_counter_ns
 from kohort.server.durations import Durations, Turns
 from kohort.wire.codegen import Encoder
@@ -74,7 +74,7 @@ class Meters:
     """What a cluster counts and measures."""
 
     def __init__(self) -> None:
-        self.tally = Tally()
+        self.counters = GroupCounters()
         self.loads = Loads()
         self.requests: dict[tuple[int, int], RequestMeter] = {}  # by key and version
         self.turns = Turns()

@@ -33,7 +33,7 @@ _STATES = (
 )
 
 
-class Reading:
+class MetricsSnapshot:
     """A broker, and what several metrics are read from. Made anew for each reading, on any thread:
     nothing here changes anything, and nothing is walked but the shards.
     """
@@ -54,8 +54,8 @@ class Reading:
         for driver in self.shards:
             if driver.active:
                 machine = driver.machine
-                for standing, count in machine.story.census.counts.copy().items():
-                    self.groups[standing] = self.groups.get(standing, 0) + count
+                for type_and_state, count in machine.event_log.gauges.counts.copy().items():
+                    self.groups[type_and_state] = self.groups.get(type_and_state, 0) + count
                 self.offsets += machine.offsets.count.number
 
     def count(self, kind: GroupType, *states: GroupState) -> int:
@@ -81,12 +81,12 @@ class Metric:
     name: str
     kind: str
     text: str
-    read: Callable[[Reading], Iterable[Sample]]
+    read: Callable[[MetricsSnapshot], Iterable[Sample]]
     kafka: str = ""
     labels: tuple[str, ...] = ()
 
 
-def _one(read: Callable[[Reading], float]) -> Callable[[Reading], Iterable[Sample]]:
+def _one(read: Callable[[MetricsSnapshot], float]) -> Callable[[MetricsSnapshot], Iterable[Sample]]:
     return lambda reading: [((), read(reading))]
 
 
@@ -100,14 +100,14 @@ def _old(name: str, text: str, *states: GroupState) -> Metric:
     )
 
 
-def _computations(reading: Reading) -> Iterable[Sample]:
-    tally = reading.meters.tally
+def _computations(reading: MetricsSnapshot) -> Iterable[Sample]:
+    counters = reading.meters.counters
     return [
-        (("asked",), tally.computations),
-        (("installed",), tally.computations_installed),
-        (("failed",), tally.computations_failed),
-        (("invalid",), tally.computations_invalid),
-        (("late",), tally.computations_late),
+        (("asked",), counters.computations),
+        (("installed",), counters.computations_installed),
+        (("failed",), counters.computations_failed),
+        (("invalid",), counters.computations_invalid),
+        (("late",), counters.computations_late),
     ]
 
 
@@ -119,17 +119,19 @@ def _coordinator(
     name: str,
     kind: str,
     text: str,
-    read: Callable[[Reading], Iterable[Sample]],
+    read: Callable[[MetricsSnapshot], Iterable[Sample]],
     *labels: str,
 ) -> Metric:
     prometheus = _COORDINATOR + name.replace("-", "_")
     return Metric(prometheus, kind, text, read, _kafka_name(name), labels)
 
 
-def _times(name: str, text: str, figures: Callable[[Reading], dict[str, float]]) -> list[Metric]:
+def _times(
+    name: str, text: str, figures: Callable[[MetricsSnapshot], dict[str, float]]
+) -> list[Metric]:
     """A metric for the longest and for each percentile, as upstream has them."""
 
-    def of(figure: str) -> Callable[[Reading], Iterable[Sample]]:
+    def of(figure: str) -> Callable[[MetricsSnapshot], Iterable[Sample]]:
         return _one(lambda reading: figures(reading)[figure])
 
     told = {"max": "the longest of the last minute or two"}
@@ -140,13 +142,13 @@ def _times(name: str, text: str, figures: Callable[[Reading], dict[str, float]])
     ]
 
 
-def _requests(reading: Reading) -> Iterable[Sample]:
+def _requests(reading: MetricsSnapshot) -> Iterable[Sample]:
     for (key, version), meter in reading.meters.requests.copy().items():
         shown = "unsupported" if version == UNSUPPORTED else str(version)
         yield (APIS[key].name, shown), meter.count
 
 
-def _errors(reading: Reading) -> Iterable[Sample]:
+def _errors(reading: MetricsSnapshot) -> Iterable[Sample]:
     found: dict[tuple[str, str], int] = {}
     for (key, _), meter in reading.meters.requests.copy().items():
         for code, count in meter.errors.copy().items():
@@ -204,31 +206,31 @@ METRICS: tuple[Metric, ...] = (
         "offset-commit-count",
         COUNTER,
         "offsets committed, one for each partition of a request",
-        _one(lambda reading: reading.meters.tally.offset_commits),
+        _one(lambda reading: reading.meters.counters.offset_commits),
     ),
     _coordinator(
         "offset-expiration-count",
         COUNTER,
         "offsets ended because nobody had needed them for long",
-        _one(lambda reading: reading.meters.tally.offset_expirations),
+        _one(lambda reading: reading.meters.counters.offset_expirations),
     ),
     _coordinator(
         "offset-deletion-count",
         COUNTER,
         "offsets deleted by request, with their group or with their topic",
-        _one(lambda reading: reading.meters.tally.offset_deletions),
+        _one(lambda reading: reading.meters.counters.offset_deletions),
     ),
     _coordinator(
         "group-completed-rebalance-count",
         COUNTER,
         "rebalances of classic groups that ended with assignments for all",
-        _one(lambda reading: reading.meters.tally.completed_rebalances),
+        _one(lambda reading: reading.meters.counters.completed_rebalances),
     ),
     _coordinator(
         "consumer-group-rebalance-count",
         COUNTER,
         "new epochs of consumer groups: each asks for a new target. Changes of state do not count",
-        _one(lambda reading: reading.meters.tally.group_epochs),
+        _one(lambda reading: reading.meters.counters.group_epochs),
     ),
     _coordinator(
         "num-partitions",
@@ -426,7 +428,7 @@ def missing(cluster: Cluster | None) -> list[str]:
         return [f"{OFFSETS_TOPIC} does not exist"]
     return [
         *_without_machine(cluster, OFFSETS_TOPIC, cluster.drivers.copy()),
-        *_without_machine(cluster, TRANSACTIONS_TOPIC, cluster.transactors.copy()),
+        *_without_machine(cluster, TRANSACTIONS_TOPIC, cluster.transaction_coordinators.copy()),
     ]
 
 

@@ -20,7 +20,7 @@ from kohort.runtime.clocks import monotonic
 from kohort.runtime.driver import INTERNAL
 from kohort.server.cluster import Cluster
 from kohort.server.meters import Traffic
-from kohort.server.metrics import COUNTER, METRICS, Reading, missing
+from kohort.server.metrics import COUNTER, METRICS, MetricsSnapshot, missing
 
 CONNECTIONS_MAX = 32  # that have asked nothing yet, and again that take a page
 AT_ONCE_MAX = 16  # connections in one go: they can speak before they are the oldest
@@ -36,7 +36,7 @@ REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not All
 REASONS[503] = "Service Unavailable"
 
 
-class Observed(Protocol):
+class MetricsSource(Protocol):
     """The broker, as its metrics need it."""
 
     @property
@@ -45,10 +45,10 @@ class Observed(Protocol):
     def traffic(self) -> Traffic: ...
 
 
-class Families:
+class MetricFamilies:
     """The numbers of a broker, for the library that writes them."""
 
-    def __init__(self, broker: Observed) -> None:
+    def __init__(self, broker: MetricsSource) -> None:
         self._broker = broker
         self._told: set[str] = set()
 
@@ -56,7 +56,7 @@ class Families:
         cluster = self._broker.cluster
         if cluster is None:
             return
-        reading = Reading(cluster, self._broker.traffic)
+        reading = MetricsSnapshot(cluster, self._broker.traffic)
         for metric in METRICS:
             make = CounterMetricFamily if metric.kind == COUNTER else GaugeMetricFamily
             family = make(metric.name, metric.text, labels=metric.labels)
@@ -82,11 +82,11 @@ class MetricsEndpoint:
     run: it is not ready then.
     """
 
-    def __init__(self, broker: Observed, host: str, port: int) -> None:
+    def __init__(self, broker: MetricsSource, host: str, port: int) -> None:
         self.host, self.port = host, port
         self._broker = broker
         self._registry = CollectorRegistry()
-        families: Any = Families(broker)
+        families: Any = MetricFamilies(broker)
         self._registry.register(families)
         ProcessCollector(registry=self._registry)
         self._loop: asyncio.AbstractEventLoop | None = None

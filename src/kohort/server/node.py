@@ -81,10 +81,10 @@ class Node:
             f"the log of group {group_id!r} is partition {shard}, which is not open",
         )
 
-    def transactor_of(self, transactional_id: str) -> TransactionDriver:
+    def transaction_coordinator_of(self, transactional_id: str) -> TransactionDriver:
         """The machine of a transactional id. Raises ApiError where it is elsewhere or not open."""
         cluster = self.cluster
-        found = cluster.placement.transactor_of(transactional_id)
+        found = cluster.placement.transaction_coordinator_of(transactional_id)
         if found is None:
             create_transactions_topic(cluster, lambda _error: None)
             raise ApiError(
@@ -96,23 +96,25 @@ class Node:
                 ErrorCode.NOT_COORDINATOR,
                 f"this broker does not coordinate the transactional id {transactional_id!r}",
             )
-        return self._transactor(index, transactional_id)
+        return self._transaction_coordinator(index, transactional_id)
 
-    def transactor_anywhere(self, transactional_id: str) -> TransactionDriver:
+    def transaction_coordinator_anywhere(self, transactional_id: str) -> TransactionDriver:
         """The machine of a transactional id, whichever node it belongs to: the nodes share a
         process. Raises ApiError where it is not open.
         """
-        found = self.cluster.placement.transactor_of(transactional_id)
+        found = self.cluster.placement.transaction_coordinator_of(transactional_id)
         if found is None:
             raise ApiError(
                 ErrorCode.INVALID_PRODUCER_ID_MAPPING,
                 f"no producer has the transactional id {transactional_id!r}",
             )
-        return self._transactor(found[0], transactional_id)
+        return self._transaction_coordinator(found[0], transactional_id)
 
-    def _transactor(self, index: PartitionIndex, transactional_id: str) -> TransactionDriver:
+    def _transaction_coordinator(
+        self, index: PartitionIndex, transactional_id: str
+    ) -> TransactionDriver:
         """The machine of a partition of transactions. Raises ApiError while it is not open."""
-        driver = self.cluster.transactors.get(index)
+        driver = self.cluster.transaction_coordinators.get(index)
         if driver is None:
             raise ApiError(
                 ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -121,13 +123,13 @@ class Node:
             )
         return driver
 
-    def transactors(self) -> list[TransactionDriver]:
+    def transaction_coordinators(self) -> list[TransactionDriver]:
         """The machines of all transactions that this node coordinates."""
         cluster = self.cluster
         topic = cluster.catalog.by_name.get(TRANSACTIONS_TOPIC)
         return [
             driver
-            for index, driver in sorted(cluster.transactors.items())
+            for index, driver in sorted(cluster.transaction_coordinators.items())
             if topic is not None and cluster.placement.leader(topic, index) == self.id
         ]
 

@@ -25,7 +25,7 @@ from kohort.server.cluster import Cluster
 from kohort.server.descriptors import Limit
 from kohort.server.internal_topics import internal_configs
 from kohort.server.logs import CATALOG_FILE, DirectoryLogs, DirectoryStore, MemoryLogs
-from kohort.server.plugin_assignors import foreign_assignors
+from kohort.server.plugin_assignors import load_plugin_assignors
 from kohort.storage.directory import LogDirectory
 from kohort.storage.files import DiskFiles, Files
 from kohort.terms import TopicId, uuid_text
@@ -47,7 +47,7 @@ def open_cluster(
     files: Files | None = None,
     new_id: Callable[[], bytes] = new_uuid,
     may: May = everyone_may,
-    assignors: Callable[[Iterable[str]], Mapping[str, Assign]] = foreign_assignors,
+    assignors: Callable[[Iterable[str]], Mapping[str, Assign]] = load_plugin_assignors,
     stopwatch: Callable[[], int] = perf_counter_ns,
     limit: Limit = Limit(),  # noqa: B008  (a constant)
 ) -> Cluster:
@@ -59,13 +59,15 @@ def open_cluster(
     Raises StorageError when the directory cannot be used, KohortError when an assignor is missing
     or there are too few descriptors.
     """
-    foreign = assignors(config.group_consumer_assignors)
+    plugin_assignors = assignors(config.group_consumer_assignors)
     if data_dir is None:
         catalog = Catalog(MemoryStore(), lambda: uuid_text(new_id()), observe)
         create_offsets_topic(catalog, config, new_id)
         memory = MemoryLogs()
-        return _enough(
-            Cluster(config, catalog, memory, new_id, observe, may, foreign, stopwatch, limit)
+        return _check_descriptors(
+            Cluster(
+                config, catalog, memory, new_id, observe, may, plugin_assignors, stopwatch, limit
+            )
         )
     files = files or DiskFiles()
     directory = LogDirectory(data_dir, files, node_id=config.node_id, new_uuid=new_id)
@@ -78,15 +80,15 @@ def open_cluster(
             observe.warning(notice)
         create_offsets_topic(catalog, config, new_id)
         logs = DirectoryLogs(directory, files, observe, catalog.producer_ids_below)
-        return _enough(
-            Cluster(config, catalog, logs, new_id, observe, may, foreign, stopwatch, limit)
+        return _check_descriptors(
+            Cluster(config, catalog, logs, new_id, observe, may, plugin_assignors, stopwatch, limit)
         )
     except BaseException:
         directory.close()
         raise
 
 
-def _enough(cluster: Cluster) -> Cluster:
+def _check_descriptors(cluster: Cluster) -> Cluster:
     """Raises KohortError for one that could serve nobody for want of descriptors."""
     if cluster.shares.missing:
         raise KohortError(str(cluster.shares))

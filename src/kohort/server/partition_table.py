@@ -17,11 +17,11 @@ from kohort.server.disk_work import (
     DELETE_SLICE_LOGS,
     OPEN_SLICE_LOGS,
     Change,
+    DiskWork,
     Finish,
-    Leaving,
-    Opened,
-    Place,
-    Work,
+    OpenedLog,
+    PartitionKey,
+    TopicDeletion,
 )
 from kohort.server.log_starts import LogStarts
 from kohort.server.logs import Logs
@@ -29,7 +29,7 @@ from kohort.server.partitions import Partition
 from kohort.terms import Millis, Offset, PartitionIndex, TopicId
 
 
-class Listener(Protocol):
+class PartitionListener(Protocol):
     """What is told about partitions and topics, in the turns of the loop."""
 
     def opened(self, partition: Partition, now: Millis) -> None: ...
@@ -38,7 +38,7 @@ class Listener(Protocol):
     def start_moved(self, partition: Partition) -> None: ...
 
 
-class Unsettled:
+class UnsettledDraft:
     """A draft that is written and may not be durable. It counts, since a restart finds it. Nobody
     is answered and nothing is built on it until it is durable: it is written again with the next
     change, or when housekeeping comes.
@@ -51,8 +51,8 @@ class Unsettled:
 
 
 class PartitionTable:
-    """The partitions of one cluster by topic and index. Work for the disk is handed out by `begin`,
-    one piece at a time, and taken back by `end`.
+    """The partitions of one cluster by topic and index. DiskWork for the disk is handed out by
+    `begin`, one piece at a time, and taken back by `end`.
     """
 
     def __init__(
@@ -61,20 +61,22 @@ class PartitionTable:
         catalog: Catalog,
         logs: Logs,
         observe: Observer,
-        listener: Listener,
+        listener: PartitionListener,
     ) -> None:
-        self.open: dict[Place, Partition] = {}
+        self.open: dict[PartitionKey, Partition] = {}
         self.starts = LogStarts(listener.start_moved)
-        self.damaged: dict[Place, str] = {}  # out of service until somebody has repaired it
+        self.damaged: dict[PartitionKey, str] = {}  # out of service until somebody has repaired it
         self._config = config
         self._catalog = catalog
         self._logs = logs
         self._observe = observe
         self._listener = listener
-        self._to_open: dict[Place, None] = {}
-        self._opening: list[Place] = []  # by the work that is out: a second log would write over it
-        self._wanted: dict[Place, None] = {}  # those of them that somebody has asked for
-        self._refused: dict[Place, str] = {}  # by the disk: they are tried again and again
+        self._to_open: dict[PartitionKey, None] = {}
+        self._opening: list[
+            PartitionKey
+        ] = []  # by the work that is out: a second log would write over it
+        self._wanted: dict[PartitionKey, None] = {}  # those of them that somebody has asked for
+        self._refused: dict[PartitionKey, str] = {}  # by the disk: they are tried again and again
         self._to_delete: dict[TopicId, list[PartitionIndex]] = {}  # not tried yet, of some topics
         self._undeleted: dict[TopicId, dict[PartitionIndex, str]] = {}  # of those that are tried
         self._left: dict[TopicId, dict[PartitionIndex, str]] = {}  # not deleted, and why
@@ -83,8 +85,8 @@ class PartitionTable:
         self._not_noted = ""
         self._not_forgotten = ""
         self._changes: list[Change] = []
-        self._unsettled: Unsettled | None = None
-        self._work: Work | None = None
+        self._unsettled: UnsettledDraft | None = None
+        self._work: DiskWork | None = None
 
     def get(self, name: str, index: int) -> Partition | None:
         return self.open.get((name, PartitionIndex(index)))
@@ -149,14 +151,14 @@ class PartitionTable:
         open_files = self._logs.open_files
         return bool(self.starts.waiting or (open_files is not None and open_files.nameless))
 
-    def _synced(self) -> dict[Place, Offset]:
+    def _synced(self) -> dict[PartitionKey, Offset]:
         return {place: partition.log.synced for place, partition in self.open.items()}
 
-    def begin(self) -> Work | None:
+    def begin(self) -> DiskWork | None:
         """The next piece; None when there is nothing to do, or a piece is out already."""
         if self._work is not None:
             return None
-        draft, finishes = self._judged()
+        draft, finishes = self._apply_changes()
         to_open, leaving = [], []
         waits = self._catalog.deleting or self._to_open  # nearly always nothing does
         if draft is not None or (waits and self._unsettled is None):
@@ -169,7 +171,7 @@ class PartitionTable:
             for finish in finishes:
                 finish(None)
             return None
-        self._work = Work(
+        self._work = DiskWork(
             self._catalog,
             self._logs,
             self._config,
@@ -184,7 +186,7 @@ class PartitionTable:
         self._note_synced = False
         return self._work
 
-    def end(self, work: Work, now: Millis) -> None:
+    def end(self, work: DiskWork, now: Millis) -> None:
         """Adopt the result, then answer the requests that wait for it."""
         self._work = None
         self._opening = []
@@ -213,21 +215,21 @@ class PartitionTable:
         for finish in finishes:
             finish(work.error)
 
-    def _settled_by(self, work: Work, draft: Draft) -> list[Finish]:
+    def _settled_by(self, work: DiskWork, draft: Draft) -> list[Finish]:
         """Those that may be answered now: none while the draft is not durable."""
         before = self._unsettled
         finishes = work.finishes if before is None else before.finishes + work.finishes
         if work.unsettled is not None:
             if before is None:
                 self._observe.warning(f"{work.unsettled}; it is written again until it is")
-            self._unsettled = Unsettled(draft, finishes)
+            self._unsettled = UnsettledDraft(draft, finishes)
             return []
         if before is not None:
             self._observe.warning("the catalog of topics is durable again")
             self._unsettled = None
         return finishes
 
-    def _judged(self) -> tuple[Draft | None, list[Finish]]:
+    def _apply_changes(self) -> tuple[Draft | None, list[Finish]]:
         """All changes that wait, made in one draft; None when none of them changes anything."""
         before = self._unsettled
         if not self._changes and not (before and before.due):
@@ -239,7 +241,7 @@ class PartitionTable:
         finishes = [change(draft) for change in changes]
         return (draft if draft.changed or before else None), finishes
 
-    def _next_to_delete(self, draft: Draft | None) -> list[Leaving]:
+    def _next_to_delete(self, draft: Draft | None) -> list[TopicDeletion]:
         """A slice of the topics that are deleted durably and whose folders may be there, small ones
         first.
         """
@@ -253,11 +255,13 @@ class PartitionTable:
         slices = []
         for topic, indexes in sorted(going, key=lambda item: len(item[1])):
             if room > 0:
-                slices.append(Leaving(topic, indexes[:room]))
+                slices.append(TopicDeletion(topic, indexes[:room]))
                 room -= len(indexes)
         return slices
 
-    def _next_to_open(self, draft: Draft | None, leaving: list[Leaving]) -> list[Place]:
+    def _next_to_open(
+        self, draft: Draft | None, leaving: list[TopicDeletion]
+    ) -> list[PartitionKey]:
         """A slice of what is not open; the first partitions of new topics come first. Then what
         somebody has asked for and all the rest take turns: a tool asks for everything, and small
         topics shall not wait for that. Where the folder of a deleted topic of that name is yet to
@@ -265,7 +269,7 @@ class PartitionTable:
         """
         new = [] if draft is None else self._places_without(draft.by_name.values())
         taken = self._still_taken(leaving)
-        found: dict[Place, None] = {}
+        found: dict[PartitionKey, None] = {}
         in_turns = chain.from_iterable(zip_longest(self._wanted, self._to_open))
         for place in chain(new, in_turns):
             if len(found) == OPEN_SLICE_LOGS:
@@ -279,7 +283,7 @@ class PartitionTable:
         self._opening = places
         return places
 
-    def _still_taken(self, leaving: list[Leaving]) -> set[Place]:
+    def _still_taken(self, leaving: list[TopicDeletion]) -> set[PartitionKey]:
         """The places of deleted topics that are not removed yet, nor by this piece."""
         removed = {(topic.topic_id, index) for topic, indexes in leaving for index in indexes}
         return {
@@ -289,7 +293,7 @@ class PartitionTable:
             if (topic.topic_id, index) not in removed
         }
 
-    def _places_without(self, topics: Iterable[Topic]) -> list[Place]:
+    def _places_without(self, topics: Iterable[Topic]) -> list[PartitionKey]:
         """The partitions of these topics that are neither open nor damaged nor being opened: those
         that have not failed before come first, then those of coordinators. The first partitions of
         all topics come before the second ones, so that small topics do not wait for large ones.
@@ -304,7 +308,7 @@ class PartitionTable:
             and place not in opening
         ]
 
-        def rank(place: Place) -> tuple[bool, bool, int]:
+        def rank(place: PartitionKey) -> tuple[bool, bool, int]:
             return place in self._refused, place[0] not in INTERNAL_TOPICS, place[1]
 
         return sorted(places, key=rank)
@@ -330,7 +334,7 @@ class PartitionTable:
             return list(left)
         return [PartitionIndex(index) for index in range(topic.partitions)]
 
-    def _all_gone(self, leaving: Leaving, left: dict[PartitionIndex, str]) -> bool:
+    def _all_gone(self, leaving: TopicDeletion, left: dict[PartitionIndex, str]) -> bool:
         """Take what has become of a slice of a deleted topic: whether nothing of that is left."""
         topic = leaving.topic
         tried = set(leaving.indexes)
@@ -359,7 +363,7 @@ class PartitionTable:
         self._left[topic.topic_id] = left
         self._left_alone.add(topic.topic_id)
 
-    def _take(self, opened: Opened, now: Millis) -> None:
+    def _take(self, opened: OpenedLog, now: Millis) -> None:
         place, outcome = opened.place, opened.outcome
         name = f"{opened.topic.name}-{opened.index}"
         topic = self._catalog.by_id.get(opened.topic.topic_id)

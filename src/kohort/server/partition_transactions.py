@@ -15,7 +15,7 @@ from kohort.wire import batch as batches
 from kohort.wire.batch import BatchHeader
 
 
-class Aborted(NamedTuple):
+class AbortedTxn(NamedTuple):
     """An aborted transaction: its first record, its marker, and what was stable at that."""
 
     producer_id: int
@@ -33,7 +33,7 @@ class PartitionTransactions(LogReader):
         super().__init__(seen)
         self._open: dict[int, Offset] = {}  # the first record by producer, in the order of the log
         self._ended: list[tuple[Offset, Offset]] = []  # first record and marker, not yet durable
-        self._aborted: list[Aborted] = []  # in the order of their markers
+        self._aborted: list[AbortedTxn] = []  # in the order of their markers
 
     @classmethod
     def of(cls, log: Log) -> "PartitionTransactions":
@@ -74,7 +74,7 @@ class PartitionTransactions(LogReader):
         self._ended.append((first, marker))
         if not commit:
             stable = next(iter(self._open.values()), Offset(marker + 1))
-            self._aborted.append(Aborted(producer_id, first, marker, stable))
+            self._aborted.append(AbortedTxn(producer_id, first, marker, stable))
 
     def stable(self, high_watermark: Offset) -> Offset:
         """Everything before is decided, durably: the last stable offset."""
@@ -85,7 +85,7 @@ class PartitionTransactions(LogReader):
             firsts.append(next(iter(self._open.values())))
         return min(high_watermark, *firsts) if firsts else high_watermark
 
-    def aborted(self, start: Offset, end: Offset) -> list[Aborted]:
+    def aborted(self, start: Offset, end: Offset) -> list[AbortedTxn]:
         """The aborted transactions that may have records at `start` or behind it, before `end`."""
         found = []
         at = bisect_left(self._aborted, start, key=lambda aborted: aborted.last)

@@ -13,9 +13,9 @@ from kohort.errors import ApiError, Broken, ErrorCode, StorageError, UnsettledEr
 from kohort.server import batch_validation
 from kohort.server.catalog import Topic
 from kohort.server.partition_producers import PartitionProducers
-from kohort.server.partition_transactions import Aborted, PartitionTransactions
-from kohort.server.pending_reads import AT_ONCE_BATCHES, UnreadError
-from kohort.server.producers import Active, Producers, nobody
+from kohort.server.partition_transactions import AbortedTxn, PartitionTransactions
+from kohort.server.pending_reads import AT_ONCE_BATCHES, PendingReadError
+from kohort.server.producers import ActiveProducer, Producers, ignore_producer_id
 from kohort.storage.log import EVERY_BATCH, Log
 from kohort.terms import Millis, Offset, PartitionIndex
 from kohort.wire import batch as batches
@@ -34,7 +34,7 @@ READ_UNCOMMITTED, READ_COMMITTED = 0, 1  # isolation levels
 _NO_TIMESTAMP = -1
 
 
-class Appended(NamedTuple):
+class AppendResult(NamedTuple):
     """Where a batch was written. `size_bytes` is 0 for one that was there already."""
 
     base_offset: Offset
@@ -42,7 +42,7 @@ class Appended(NamedTuple):
     size_bytes: int
 
 
-class Found(NamedTuple):
+class TimestampAndOffset(NamedTuple):
     """An answer of ListOffsets. -1 stands for nothing."""
 
     offset: int
@@ -50,7 +50,7 @@ class Found(NamedTuple):
     leader_epoch: int
 
 
-class ProducersOf(NamedTuple):
+class ProducerRead(NamedTuple):
     """What must be read of a partition before an idempotent producer may write to it."""
 
     partition: "Partition"
@@ -60,7 +60,7 @@ class ProducersOf(NamedTuple):
         return self.partition.read_producers(most)
 
 
-def _unheard(_partition: "Partition", _damage: str) -> None:
+def _ignore_damage(_partition: "Partition", _damage: str) -> None:
     """Nobody listens."""
 
 
@@ -92,7 +92,7 @@ class Partition:
         index: PartitionIndex,
         log: Log,
         broker: BrokerConfig,
-        note_producer_id: Callable[[int], None] = nobody,
+        note_producer_id: Callable[[int], None] = ignore_producer_id,
     ) -> None:
         self.topic = topic
         self.index = index
@@ -103,8 +103,8 @@ class Partition:
         self.failed = False
         self.held = False  # some wait to write until it is read, and nobody overtakes them
         # Called with what a reader has come across, and with the failed sync that a write has.
-        self.on_damage: Callable[[Partition, str], None] = _unheard
-        self.on_loss: Callable[[Partition, str], None] = _unheard
+        self.on_damage: Callable[[Partition, str], None] = _ignore_damage
+        self.on_loss: Callable[[Partition, str], None] = _ignore_damage
         self.refused_writes = 0  # since that was last told
         self.refusal = ""  # of the last of them
         self._producers: PartitionProducers | None = None
@@ -173,7 +173,7 @@ class Partition:
         """The first record of an open transaction may have been deleted."""
         return max(known.stable(self.high_watermark), self.log.start)
 
-    def aborted(self, start: Offset, end: Offset) -> list[Aborted]:
+    def aborted(self, start: Offset, end: Offset) -> list[AbortedTxn]:
         """The aborted transactions that a reader of these offsets must know of. Call `stable_end`
         before it.
         """
@@ -221,9 +221,9 @@ class Partition:
         if self.failed:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self} could not be synced")
 
-    def append(self, records: bytes, now: Millis, *, begins: bool = False) -> Appended:
+    def append(self, records: bytes, now: Millis, *, begins: bool = False) -> AppendResult:
         """Check a batch as it came and write it; `begins` where a producer that is not known must
-        be at its first batch. Raises ApiError or UnreadError, and then writes nothing.
+        be at its first batch. Raises ApiError or PendingReadError, and then writes nothing.
         """
         self.check_sound()
         header = batch_validation.check(records, self.config, self, now)
@@ -231,7 +231,7 @@ class Partition:
         producers = None
         if header.producer_id >= 0:
             if self.held:
-                raise UnreadError(self)
+                raise PendingReadError(self)
             if header.is_transactional:
                 self._transactions_at_hand()
             producers = self._known_producers(now)
@@ -239,7 +239,7 @@ class Partition:
                 producers.refused(header, now)  # until it is written
             before = producers.admit(header, begins=begins)
             if before is not None:
-                return Appended(before.base_offset, before.timestamp, 0)
+                return AppendResult(before.base_offset, before.timestamp, 0)
         if append_time != _NO_TIMESTAMP:
             records = batches.with_append_time(records, append_time)
         base_offset = self._write(records, header.last_offset_delta + 1)
@@ -253,25 +253,25 @@ class Partition:
             known.seen = end
             if header.is_transactional:
                 known.wrote(header.producer_id, base_offset)
-        return Appended(base_offset, append_time, len(records))
+        return AppendResult(base_offset, append_time, len(records))
 
     def refused_in_transaction(self, records: bytes, now: Millis) -> None:
         """A batch was turned away because its transaction has not let it in, perhaps only yet.
-        Raises UnreadError, or ApiError where the log cannot be read.
+        Raises PendingReadError, or ApiError where the log cannot be read.
         """
         if self.held:
-            raise UnreadError(self)
+            raise PendingReadError(self)
         self._known_producers(now).refused(batches.header_at(records), now)
 
     def end_transaction(
         self, producer: Producer, now: Millis, *, commit: bool, coordinator_epoch: int
     ) -> None:
-        """Write the marker that ends a producer's transaction. Raises ApiError or UnreadError, and
-        then writes nothing.
+        """Write the marker that ends a producer's transaction. Raises ApiError or PendingReadError,
+        and then writes nothing.
         """
         self.check_sound()
         if self.held:
-            raise UnreadError(self)
+            raise PendingReadError(self)
         known, producers = self._transactions_at_hand(), self._known_producers(now)
         marker = batches.build_marker(
             commit=commit,
@@ -289,15 +289,15 @@ class Partition:
 
     def check_marker(self, producer: Producer, coordinator_epoch: int, now: Millis) -> None:
         """Raises ApiError for a marker whose producer, or whose coordinator, has a newer epoch
-        here. Raises UnreadError.
+        here. Raises PendingReadError.
         """
         known = self._known_producers(now)
         known.check_epoch(producer)
         known.check_coordinator(producer.id, coordinator_epoch)
 
-    def active_producers(self, now: Millis) -> Iterator[tuple[Active, Offset | None]]:
+    def active_producers(self, now: Millis) -> Iterator[tuple[ActiveProducer, Offset | None]]:
         """The producers that have written here not too long ago, each with the first record of its
-        open transaction. Raises UnreadError, or ApiError where the log cannot be read.
+        open transaction. Raises PendingReadError, or ApiError where the log cannot be read.
         """
         begun = self._transactions_at_hand().producers
         active = self._known_producers(now).active()
@@ -352,31 +352,31 @@ class Partition:
         self.on_damage(self, str(error))
         return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
 
-    def find(self, timestamp: int, end: Offset) -> Found:
+    def find(self, timestamp: int, end: Offset) -> TimestampAndOffset:
         """The offset of a special point or of the first record at or after a time, up to `end`.
 
         Raises ApiError when the records do not match their header, or cannot be read.
         """
         if timestamp == LATEST:
-            return Found(end, _NO_TIMESTAMP, self.log.leader_epoch)
+            return TimestampAndOffset(end, _NO_TIMESTAMP, self.log.leader_epoch)
         if timestamp in (EARLIEST, EARLIEST_LOCAL):
             start = self.log.start
-            return Found(start, _NO_TIMESTAMP, self.log.epochs.at(start))
+            return TimestampAndOffset(start, _NO_TIMESTAMP, self.log.epochs.at(start))
         if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):  # nothing is tiered here
-            return Found(-1, _NO_TIMESTAMP, -1)
+            return TimestampAndOffset(-1, _NO_TIMESTAMP, -1)
         try:
             if timestamp == MAX_TIMESTAMP:
                 timestamp = self.log.max_timestamp
                 if timestamp < 0:
-                    return Found(-1, _NO_TIMESTAMP, -1)
+                    return TimestampAndOffset(-1, _NO_TIMESTAMP, -1)
             found = self.log.find_timestamp(timestamp)
         except WireError as error:  # records are not looked at when they are written
             raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{self}: {error}") from error
         except Broken as error:
             raise self._unreadable(error) from error
         if found is None or found[1] >= end:
-            return Found(-1, _NO_TIMESTAMP, -1)
-        return Found(found[1], found[0], self.log.epochs.at(found[1]))
+            return TimestampAndOffset(-1, _NO_TIMESTAMP, -1)
+        return TimestampAndOffset(found[1], found[0], self.log.epochs.at(found[1]))
 
     def epoch_end(self, epoch: int) -> tuple[int, Offset] | None:
         """The largest leader epoch up to this one and where its durable records ended; None when
@@ -428,15 +428,17 @@ class Partition:
         return self._transactions
 
     def _transactions_at_hand(self) -> PartitionTransactions:
-        """The same, for those who can wait: raises UnreadError where much must be read for them."""
+        """The same, for those who can wait: raises PendingReadError where much must be read for
+        them.
+        """
         if self.read_on(AT_ONCE_BATCHES):
-            raise UnreadError(self, self)
+            raise PendingReadError(self, self)
         assert self._transactions is not None
         return self._transactions
 
     def _known_producers(self, now: Millis) -> Producers:
         """The producers, also those of what a machine has written to its own log. Raises
-        UnreadError where much must be read for them.
+        PendingReadError where much must be read for them.
         """
         known = self._producers
         if known is None:
@@ -446,7 +448,7 @@ class Partition:
         if known.seen != self.log.end:
             known.now = now
             if self.read_producers(AT_ONCE_BATCHES):
-                raise UnreadError(self, ProducersOf(self))
+                raise PendingReadError(self, ProducerRead(self))
         return known.producers
 
 

@@ -8,7 +8,7 @@ logs. Whoever needs more of them waits for `reading.py`.
 """
 
 
-class Unread(Protocol):
+class PendingRead(Protocol):
     """A part of a log. Two that are equal are the same part: it is read once for all who wait."""
 
     @property
@@ -21,12 +21,12 @@ class Unread(Protocol):
     def __hash__(self) -> int: ...
 
 
-class UnreadError(Exception):
+class PendingReadError(Exception):
     """Nothing has been done: something must be read first, or nothing but that others wait to write
     there already. Try again when it is your turn (`Readings.wait_to_write`).
     """
 
-    def __init__(self, partition: Any, unread: Unread | None = None) -> None:
+    def __init__(self, partition: Any, unread: PendingRead | None = None) -> None:
         super().__init__(f"{partition} must be read first")
         self.partition = partition
         self.unread = unread

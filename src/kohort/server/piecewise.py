@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kohort.coordinator.effects import Call
-from kohort.server.connection import Encoded
+from kohort.server.connection import EncodedResponse
 from kohort.server.meters import count_errors
 from kohort.server.node import Node
-from kohort.server.step_budget import STEP_ELEMENTS, Pace
-from kohort.server.steps import Steps, go_on_in_steps
+from kohort.server.step_budget import STEP_ELEMENTS, StepBudget
+from kohort.server.steps import Steps, continue_in_steps
 from kohort.wire.apis import APIS
 from kohort.wire.codec import PiecewiseEncoder, piecewise_encoder
 
@@ -67,7 +67,7 @@ class PiecewiseAnswer:
         rest = rest or self._response()
         self._count_errors(rest)
         before, behind = self._encoder().around(rest, self._count)
-        return Encoded((before, *self._pieces, behind))
+        return EncodedResponse((before, *self._pieces, behind))
 
     def _encode(self) -> None:
         piece = self._response()
@@ -92,14 +92,14 @@ class PiecewiseAnswer:
 
 def answer_in_pieces(node: Node, call: Call[Any], array: str, elements: Iterator[Any]) -> None:
     """Answer a call that was parked. Each of the elements is made when it is its turn."""
-    go_on_in_steps(node, call, _made(node, call, array, elements))
+    continue_in_steps(node, call, _made(node, call, array, elements))
 
 
 def _made(node: Node, call: Call[Any], array: str, elements: Iterator[Any]) -> Steps[Any]:
     answer = PiecewiseAnswer(node, call, array)
-    pace = Pace()
+    step_budget = StepBudget()
     for element in elements:
         answer.add(element)
-        if pace.is_over():
+        if step_budget.is_over():
             yield
     return answer.whole()

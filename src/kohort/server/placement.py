@@ -127,7 +127,9 @@ class Placement:
         """The id of the node that coordinates a group, or NOBODY."""
         return self.leader(self._catalog.by_name[OFFSETS_TOPIC], self.shard_of(group_id))
 
-    def transactor_of(self, transactional_id: str) -> tuple[PartitionIndex, int] | None:
+    def transaction_coordinator_of(
+        self, transactional_id: str
+    ) -> tuple[PartitionIndex, int] | None:
         """The partition of __transaction_state that an id lives in, and the node that coordinates
         its transactions, or NOBODY. None while there is no such topic.
         """

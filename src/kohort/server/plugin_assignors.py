@@ -9,7 +9,7 @@ from kohort.errors import KohortError
 GROUP = "kohort.assignors"
 
 
-def foreign_assignors(names: Iterable[str]) -> Mapping[str, Assign]:
+def load_plugin_assignors(names: Iterable[str]) -> Mapping[str, Assign]:
     """Those of the named assignors that are not of this house, loaded.
 
     Raises KohortError for one that is not installed or cannot be loaded.

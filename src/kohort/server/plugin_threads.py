@@ -1,11 +1,12 @@
-"""Foreign code on a thread of its own, which is given up when it takes too long.
+"""PluginThread code on a thread of its own, which is given up when it takes too long.
 
 All threads share one lock with the loop. If there were one for each group that waits, none would
-end in its time, and nobody would be served: a few run at once, and the others stand in a `Line`.
+end in its time, and nobody would be served: a few run at once, and the others stand in a
+`PluginQueue`.
 
 Python cannot end a thread. An exception is thrown into it, which ends any loop of Python; one in C
-goes on, without anybody waiting for it. So that such threads do not pile up, `Strays` says how many
-may do so.
+goes on, without anybody waiting for it. So that such threads do not pile up, `AbandonedThreads`
+says how many may do so.
 """
 
 import asyncio
@@ -14,10 +15,10 @@ from collections import deque
 from collections.abc import Callable
 from threading import Thread
 
-from kohort.coordinator.effects import Errand
+from kohort.coordinator.effects import BackgroundTask
 from kohort.errors import KohortError
 from kohort.runtime.observers import Observer
-from kohort.server.background_tasks import Outing
+from kohort.server.background_tasks import TaskRun
 
 LIMIT_SECONDS = 10.0
 END_SECONDS = 1.0  # in which a thread that was given up ends, if it does
@@ -25,27 +26,27 @@ AT_ONCE = 2  # threads of one assignor that run at the same time: one may be stu
 STRAYS_MAX = 4  # threads that one assignor may leave behind, one for each group at most
 
 
-class _Overdue(BaseException):
+class _PluginTimeout(BaseException):
     """Thrown into a thread; nothing but its first frame is meant to catch it."""
 
 
-class Foreign:
-    """One errand on its thread. `done` is called there when it has ended by itself."""
+class PluginThread:
+    """One task on its thread. `done` is called there when it has ended by itself."""
 
-    def __init__(self, outing: Outing, done: Callable[["Foreign"], None]) -> None:
-        self.outing = outing
+    def __init__(self, task_run: TaskRun, done: Callable[["PluginThread"], None]) -> None:
+        self.task_run = task_run
         self._done = done
-        self._thread = Thread(target=self._run, name="kohort-foreign", daemon=True)
+        self._thread = Thread(target=self._run, name="kohort-plugin", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def _run(self) -> None:
         try:
-            while self.outing.step():
+            while self.task_run.step():
                 pass
             self._done(self)
-        except _Overdue:
+        except _PluginTimeout:
             pass
 
     @property
@@ -57,29 +58,29 @@ class Foreign:
         ident = self._thread.ident
         if ident is not None and self._thread.is_alive():
             ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(ident), ctypes.py_object(_Overdue)
+                ctypes.c_ulong(ident), ctypes.py_object(_PluginTimeout)
             )
 
 
-class Line:
+class PluginQueue:
     """Outings that wait for others of the same code to come back, the first of them in front."""
 
     def __init__(self) -> None:
         self._running: dict[str, int] = {}
-        self._waiting: dict[str, deque[Outing]] = {}
+        self._waiting: dict[str, deque[TaskRun]] = {}
 
-    def enter(self, outing: Outing) -> bool:
-        """Whether an outing may begin. Else `leave` gives it back when it may."""
-        code = outing.errand.foreign
+    def enter(self, task_run: TaskRun) -> bool:
+        """Whether a task run may begin. Else `leave` gives it back when it may."""
+        code = task_run.task.plugin
         if self._running.get(code, 0) >= AT_ONCE:
-            self._waiting.setdefault(code, deque()).append(outing)
+            self._waiting.setdefault(code, deque()).append(task_run)
             return False
         self._running[code] = self._running.get(code, 0) + 1
         return True
 
-    def leave(self, outing: Outing) -> Outing | None:
-        """An outing that had begun is over. The next one, which begins in its place."""
-        code = outing.errand.foreign
+    def leave(self, task_run: TaskRun) -> TaskRun | None:
+        """A task run that had begun is over. The next one, which begins in its place."""
+        code = task_run.task.plugin
         waiting = self._waiting.get(code)
         if waiting:
             return waiting.popleft()
@@ -88,25 +89,25 @@ class Line:
         return None
 
 
-class Strays:
+class AbandonedThreads:
     """Threads that were given up and have not ended."""
 
     def __init__(self) -> None:
-        self._those: list[Foreign] = []
+        self._those: list[PluginThread] = []
 
-    def add(self, foreign: Foreign) -> None:
-        self._those.append(foreign)
+    def add(self, plugin: PluginThread) -> None:
+        self._those.append(plugin)
 
-    def check(self, errand: Errand) -> None:
-        """Raises KohortError while an errand may not begin: it has a thread that has not ended, or
-        other errands have, with the same code of others.
+    def check(self, task: BackgroundTask) -> None:
+        """Raises KohortError while a background task may not begin: it has a thread that has not
+        ended, or other tasks have, with the same code of others.
         """
-        self._those = [foreign for foreign in self._those if foreign.alive]
-        others = [foreign.outing.errand for foreign in self._those]
-        of_code = [other for other in others if other.foreign == errand.foreign]
-        if any(other.key == errand.key for other in of_code) or len(of_code) >= STRAYS_MAX:
+        self._those = [plugin for plugin in self._those if plugin.alive]
+        others = [plugin.task_run.task for plugin in self._those]
+        of_code = [other for other in others if other.plugin == task.plugin]
+        if any(other.key == task.key for other in of_code) or len(of_code) >= STRAYS_MAX:
             raise KohortError(
-                f"threads of {errand.foreign} that were given up and have not ended:"
+                f"threads of {task.plugin} that were given up and have not ended:"
                 f" {len(of_code)}; it is not called again before they have"
             )
 
@@ -119,26 +120,31 @@ def call_from_thread(
         loop.call_soon_threadsafe(function, *arguments)
 
 
-class ForeignErrands:
-    """The errands of foreign code that are under way, each with its limit.
+class PluginTasks:
+    """The tasks of plugin code that are under way, each with its limit.
 
-    `over` is told in the loop of each that has come back, or was given up. `strays` are threads
-    that may have begun before.
+    `over` is told in the loop of each that has come back, or was given up. `abandoned_threads` are
+    threads that may have begun before.
     """
 
-    def __init__(self, strays: Strays, over: Callable[[Outing], None], observe: Observer) -> None:
-        self._strays = strays
+    def __init__(
+        self,
+        abandoned_threads: AbandonedThreads,
+        over: Callable[[TaskRun], None],
+        observe: Observer,
+    ) -> None:
+        self._abandoned_threads = abandoned_threads
         self._over = over
         self._observe = observe
         self._loop = asyncio.get_running_loop()
-        self._line = Line()
-        self._running: dict[Foreign, asyncio.TimerHandle] = {}
+        self._line = PluginQueue()
+        self._running: dict[PluginThread, asyncio.TimerHandle] = {}
         self._ended = False
 
-    def begin(self, outing: Outing) -> None:
-        """Start a thread for an errand, at once or when it is its turn."""
-        if self._line.enter(outing):
-            self._start(outing)
+    def begin(self, task_run: TaskRun) -> None:
+        """Start a thread for a background task, at once or when it is its turn."""
+        if self._line.enter(task_run):
+            self._start(task_run)
 
     def end(self) -> None:
         """Nobody waits for any of them any more."""
@@ -148,47 +154,47 @@ class ForeignErrands:
         self._running.clear()
         self._ended = True
 
-    def _start(self, outing: Outing) -> None:
+    def _start(self, task_run: TaskRun) -> None:
         try:
-            self._strays.check(outing.errand)
+            self._abandoned_threads.check(task_run.task)
         except KohortError as error:
-            outing.outcome = error
-            self._loop.call_soon(self._leave, outing)
+            task_run.outcome = error
+            self._loop.call_soon(self._leave, task_run)
             return
 
-        def done(running: Foreign) -> None:
+        def done(running: PluginThread) -> None:
             call_from_thread(self._loop, self._after, running)
 
-        running = Foreign(outing, done)
+        running = PluginThread(task_run, done)
         self._running[running] = self._loop.call_later(
             LIMIT_SECONDS, self._is_late, running, LIMIT_SECONDS
         )
         running.start()
 
-    def _is_late(self, running: Foreign, limit_seconds: float) -> None:
+    def _is_late(self, running: PluginThread, limit_seconds: float) -> None:
         running.end()
-        self._strays.add(running)
-        self._loop.call_later(END_SECONDS, self._tell_of_stray, running)
-        running.outing.give_up(limit_seconds)
+        self._abandoned_threads.add(running)
+        self._loop.call_later(END_SECONDS, self._report_abandoned, running)
+        running.task_run.give_up(limit_seconds)
         self._after(running)
 
-    def _tell_of_stray(self, running: Foreign) -> None:
+    def _report_abandoned(self, running: PluginThread) -> None:
         if running.alive:
             self._observe.warning(
-                f"assignor {running.outing.errand.foreign} was given up and has not ended: its"
+                f"assignor {running.task_run.task.plugin} was given up and has not ended: its"
                 " thread runs on, and may cost a core until the broker ends"
             )
 
-    def _after(self, running: Foreign) -> None:
+    def _after(self, running: PluginThread) -> None:
         timer = self._running.pop(running, None)
         if timer is not None:
             timer.cancel()
-            self._leave(running.outing)
+            self._leave(running.task_run)
 
-    def _leave(self, outing: Outing) -> None:
+    def _leave(self, task_run: TaskRun) -> None:
         if self._ended:
             return
-        following = self._line.leave(outing)
+        following = self._line.leave(task_run)
         if following is not None:
             self._start(following)
-        self._over(outing)
+        self._over(task_run)

@@ -18,7 +18,7 @@ _REFUSED_MAX = 1000  # producers of batches that were turned away: anybody can n
 _EXPIRED_AT_ONCE = 10_000
 
 
-class Written(NamedTuple):
+class WrittenBatch(NamedTuple):
     """A batch that is in the log."""
 
     first_sequence: int
@@ -27,7 +27,7 @@ class Written(NamedTuple):
     timestamp: int
 
 
-class Active(NamedTuple):
+class ActiveProducer(NamedTuple):
     """What is known of a producer: -1 stands for nothing."""
 
     producer_id: int
@@ -37,7 +37,7 @@ class Active(NamedTuple):
     coordinator_epoch: int  # of its last marker
 
 
-class _Refused(NamedTuple):
+class _RefusedBatch(NamedTuple):
     """The first of the batches that were turned away and may come again."""
 
     epoch: int
@@ -53,11 +53,11 @@ class _Producer:
         self.coordinator_epoch = -1
         self.timestamp = -1
         self.begins_anew = begins_anew  # its first batch must have sequence 0
-        self.batches: list[Written] = []
+        self.batches: list[WrittenBatch] = []
         self.used_at = Millis(0)
 
 
-def nobody(_producer_id: int) -> None:
+def ignore_producer_id(_producer_id: int) -> None:
     """The note of a producer id that nobody takes."""
 
 
@@ -69,11 +69,13 @@ class Producers:
     comes up: nobody else may be given it.
     """
 
-    def __init__(self, *, whole: bool = True, note: Callable[[int], None] = nobody) -> None:
+    def __init__(
+        self, *, whole: bool = True, note: Callable[[int], None] = ignore_producer_id
+    ) -> None:
         self._whole = whole
         self._note = note
         self._producers: dict[int, _Producer] = {}  # the one that wrote last stands last
-        self._refused: dict[int, _Refused] = {}
+        self._refused: dict[int, _RefusedBatch] = {}
 
     def __len__(self) -> int:
         return len(self._producers)
@@ -81,7 +83,7 @@ class Producers:
     def __contains__(self, producer_id: int) -> bool:
         return producer_id in self._producers
 
-    def admit(self, header: BatchHeader, *, begins: bool = False) -> Written | None:
+    def admit(self, header: BatchHeader, *, begins: bool = False) -> WrittenBatch | None:
         """The batch as it was written before, or None when it must be appended now.
 
         An unknown producer may start at any sequence: it may have been silent for long. With
@@ -117,7 +119,7 @@ class Producers:
         must not find one behind it that was sent together with it (KIP-890).
         """
         first = self._refused.get(header.producer_id)
-        mine = _Refused(header.producer_epoch, header.base_sequence, now)
+        mine = _RefusedBatch(header.producer_epoch, header.base_sequence, now)
         if first is None or first.epoch < mine.epoch:
             self._refused[header.producer_id] = mine
         elif first.epoch == mine.epoch:
@@ -146,12 +148,12 @@ class Producers:
                 f"{known.coordinator_epoch}, this one of {coordinator_epoch}",
             )
 
-    def active(self) -> Iterator[Active]:
+    def active(self) -> Iterator[ActiveProducer]:
         """All that are remembered now. One that is forgotten before its turn is left out."""
         for producer_id in list(self._producers):
             producer = self._producers.get(producer_id)
             if producer is not None:
-                yield Active(
+                yield ActiveProducer(
                     producer_id,
                     producer.epoch,
                     producer.batches[-1].last_sequence if producer.batches else -1,
@@ -179,7 +181,9 @@ class Producers:
             known.coordinator_epoch = coordinator_epoch
             return
         known.batches.append(
-            Written(header.base_sequence, header.last_sequence, base_offset, header.max_timestamp)
+            WrittenBatch(
+                header.base_sequence, header.last_sequence, base_offset, header.max_timestamp
+            )
         )
         if len(known.batches) > _REMEMBERED:
             del known.batches[0]

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from kohort.server.scheduler import CLIENTS, NEW, Over, Scheduler, never
 
 
-class Token(Protocol):
+class ReplyToken(Protocol):
     """A request that waits for its answer."""
 
     def answer(self, response: Any) -> None: ...
@@ -18,12 +18,12 @@ class Token(Protocol):
         """There will be no answer. This should not happen, and ends the connection."""
 
 
-class Mapped:
+class MappingToken:
     """A token that changes the answer on its way: its shape, or a part that is put back."""
 
     __slots__ = ("_change", "_token")
 
-    def __init__(self, token: Token, change: Callable[[Any], Any]) -> None:
+    def __init__(self, token: ReplyToken, change: Callable[[Any], Any]) -> None:
         self._token = token
         self._change = change
 
@@ -39,14 +39,14 @@ class Mapped:
         self._token.fail(error)
 
 
-class Then:
+class ContinuationToken:
     """A token that goes on with a request once the answer of another part of the broker is there.
     What goes on answers the request by itself.
     """
 
     __slots__ = ("_go_on", "_token")
 
-    def __init__(self, token: Token, go_on: Callable[[Any], None]) -> None:
+    def __init__(self, token: ReplyToken, go_on: Callable[[Any], None]) -> None:
         self._token = token
         self._go_on = go_on
 
@@ -60,36 +60,36 @@ class Then:
         self._token.fail(error)
 
 
-class Gather:
+class GatherToken:
     """A request that several shards answer: the last part releases the whole."""
 
     __slots__ = ("_merge", "_missing", "_parts", "_token")
 
-    def __init__(self, token: Token, parts: int, merge: Callable[[list[Any]], Any]) -> None:
+    def __init__(self, token: ReplyToken, parts: int, merge: Callable[[list[Any]], Any]) -> None:
         self._token = token
         self._merge = merge
         self._missing = parts
         self._parts: list[Any] = [None] * parts
 
-    def part(self, index: int) -> "Part":
-        return Part(self, index)
+    def part(self, index: int) -> "GatherPart":
+        return GatherPart(self, index)
 
     def put(self, index: int, response: Any) -> None:
         self._parts[index] = response
         self._missing -= 1
         if self._missing == 0:
-            Mapped(self._token, self._merge).answer(self._parts)
+            MappingToken(self._token, self._merge).answer(self._parts)
 
     def fail(self, error: Exception) -> None:
         self._token.fail(error)
 
 
-class Part:
+class GatherPart:
     """One part of a gathered answer."""
 
     __slots__ = ("_gather", "_index")
 
-    def __init__(self, gather: Gather, index: int) -> None:
+    def __init__(self, gather: GatherToken, index: int) -> None:
         self._gather = gather
         self._index = index
 
@@ -100,7 +100,7 @@ class Part:
         self._gather.fail(error)
 
 
-class _InTurn:
+class _SequentialParts:
     """Parts of an answer, of which each is asked for when the one before is there. It is the token
     of each part. Nothing that it holds leads back to it for long: an answer that nobody needs any
     more would stay until Python looks for cycles.
@@ -123,9 +123,9 @@ class _InTurn:
     def __init__(
         self,
         scheduler: Scheduler,
-        token: Token,
+        token: ReplyToken,
         count: int,
-        ask: Callable[[Token, int], None],
+        ask: Callable[[ReplyToken, int], None],
         merge: Callable[[list[Any]], Any],
         gone: Callable[[], bool],
     ) -> None:
@@ -178,11 +178,11 @@ class _InTurn:
         return self._asked == len(self._parts)
 
 
-def one_after_the_other(
+def ask_in_sequence(
     scheduler: Scheduler,
-    token: Token,
+    token: ReplyToken,
     count: int,
-    ask: Callable[[Token, int], None],
+    ask: Callable[[ReplyToken, int], None],
     merge: Callable[[list[Any]], Any],
     gone: Callable[[], bool] = never,
 ) -> None:
@@ -190,6 +190,6 @@ def one_after_the_other(
     answered and in a slice of the request's own, so that others come in between. A request that
     only reads ends where its client has `gone`.
     """
-    parts = _InTurn(scheduler, token, count, ask, merge, gone)
+    parts = _SequentialParts(scheduler, token, count, ask, merge, gone)
     if parts.go_on(scheduler.over):
         scheduler.enter(parts)

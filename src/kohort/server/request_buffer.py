@@ -9,7 +9,7 @@ announced. Once that is used up, who brings a part of a request waits for its tu
 from collections import deque
 
 from kohort.errors import WireError
-from kohort.server.memory_pool import RequestMemory
+from kohort.server.memory_pool import RequestMemoryPool
 from kohort.wire.apis import APIS
 from kohort.wire.frames import FrameReader, FrameSizeError, peek
 
@@ -22,13 +22,13 @@ CARRY_RECORDS = frozenset({0})  # Produce: as long as socket.request.max.bytes a
 _API_KEY = slice(4, 6)
 
 
-class Intake:
+class RequestBuffer:
     """`frames` are whole and in order. After `feed`, look at `crowded`: reading should pause.
 
     `held` is what is counted of it. `handled` grows with every request that is handled.
     """
 
-    def __init__(self, limit_bytes: int, memory: RequestMemory) -> None:
+    def __init__(self, limit_bytes: int, memory: RequestMemoryPool) -> None:
         self.frames: deque[bytes] = deque()
         self.crowded = False
         self.starved = False  # a request is on its way, and there is no room for more of it
@@ -71,7 +71,7 @@ class Intake:
         if self.held and memory.used >= memory.limit and memory.passing is not self:
             self.starved = self.crowded = True
             if memory.used > memory.most and (rest or len(self.frames) > new):
-                why = no_room(memory)
+                why = memory_exhausted_text(memory)
                 rest.clear()
                 self._count()
                 raise WireError(why)
@@ -131,7 +131,7 @@ class Intake:
             self._memory.passing = None
 
 
-def no_room(memory: RequestMemory) -> str:
+def memory_exhausted_text(memory: RequestMemoryPool) -> str:
     return (
         f"there is no room for a part of its request: requests hold {memory.used} bytes, expected"
         f" at most {memory.ceiling} (queued.max.request.bytes, and one request)"

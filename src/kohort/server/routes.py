@@ -46,7 +46,7 @@ from kohort.server.apis import (
     write_txn_markers,
 )
 from kohort.server.node import Node
-from kohort.server.steps import Steps, Stepwise
+from kohort.server.steps import Steps, StepwiseRequest
 from kohort.terms import Millis
 from kohort.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kohort.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
@@ -165,7 +165,7 @@ def in_steps(
 
     def handle(node: Node, call: Call[Any], now: Millis) -> None:
         scheduler = node.cluster.scheduler
-        stepwise = Stepwise(call, handler(node, call, now))
+        stepwise = StepwiseRequest(call, handler(node, call, now))
         if stepwise.run(scheduler.over):
             scheduler.enter(stepwise)
 

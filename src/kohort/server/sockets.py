@@ -14,11 +14,11 @@ from kohort.server.backpressure import TURN_SECONDS, Backpressure
 from kohort.server.cluster import Cluster
 from kohort.server.connection import LARGE_ANSWER_BYTES, Connection
 from kohort.server.descriptors import Shares
-from kohort.server.dispatcher import Door
+from kohort.server.dispatcher import RequestDispatcher
 from kohort.server.lost_connections import LostConnections, close
-from kohort.server.memory_pool import Memory
+from kohort.server.memory_pool import MemoryPools
 from kohort.server.meters import Traffic
-from kohort.server.request_buffer import Intake
+from kohort.server.request_buffer import RequestBuffer
 from kohort.server.scheduler import CLIENTS, NEW, Over, Scheduler
 from kohort.terms import Millis
 
@@ -34,7 +34,7 @@ class Host(Protocol):
 
     @property
     def cluster(self) -> Cluster | None: ...
-    def door(self, node: int) -> Door: ...
+    def dispatcher(self, node: int) -> RequestDispatcher: ...
     def schedule_turn(self) -> Millis: ...
 
 
@@ -46,7 +46,7 @@ class Sockets:
         self._config = config
         self._protocols: dict[ClientProtocol, str] = {}  # the host that each is from
         self._hosts: Counter[str] = Counter()
-        self.memory = Memory(
+        self.memory = MemoryPools(
             _limit(config.queued_max_request_bytes),
             _limit(config.queued_max_response_bytes),
             config.socket_request_max_bytes,
@@ -166,7 +166,7 @@ class ClientProtocol(asyncio.Protocol):
         self.heard = self._loop.time()
         self._scheduler = cluster.scheduler
         self._connection = Connection(
-            self._host.door(self.node),
+            self._host.dispatcher(self.node),
             host,
             cluster.config.socket_request_max_bytes,
             partial(self._host.ready.append, self),
@@ -185,9 +185,9 @@ class ClientProtocol(asyncio.Protocol):
             scheduler.enter(self)
         if connection.error is not None and connection.finished:
             self.end()
-        if connection.intake.crowded and self._transport is not None:
+        if connection.request_buffer.crowded and self._transport is not None:
             self._transport.pause_reading()
-            if connection.intake.starved:
+            if connection.request_buffer.starved:
                 self._host.sockets.starved[self] = None
 
     def run(self, over: Over) -> bool:
@@ -198,7 +198,7 @@ class ClientProtocol(asyncio.Protocol):
         if connection is None or cluster is None or connection.closed:
             return False
         more = connection.go_on(cluster.now, over)
-        while not more and self._send(connection) and connection.intake.frames:
+        while not more and self._send(connection) and connection.request_buffer.frames:
             more = over() or connection.go_on(cluster.now, over)
         if connection.error is not None and connection.finished:
             self.end()
@@ -211,7 +211,7 @@ class ClientProtocol(asyncio.Protocol):
         if connection is None or scheduler is None or connection.closed:
             return
         self._send(connection)
-        if connection.intake.frames:
+        if connection.request_buffer.frames:
             scheduler.enter(self)
         elif connection.error is not None and connection.finished:
             self.end()
@@ -246,21 +246,23 @@ class ClientProtocol(asyncio.Protocol):
         self._unsent = size
 
     @property
-    def intake(self) -> Intake | None:
-        return None if self._connection is None else self._connection.intake
+    def request_buffer(self) -> RequestBuffer | None:
+        return None if self._connection is None else self._connection.request_buffer
 
     @property
     def readable(self) -> bool:
         """Whether nothing but its client keeps it from sending more."""
         connection = self._connection
-        return connection is not None and not (connection.intake.crowded or connection.unread)
+        return connection is not None and not (
+            connection.request_buffer.crowded or connection.unread
+        )
 
     def read_on(self, now: float) -> None:
         """There is room for what this connection waits to send."""
         connection = self._connection
         if connection is not None and not connection.closed:
             self.heard = now
-            connection.intake.read_on()
+            connection.request_buffer.read_on()
             self._read_on(connection)
 
     def give_way(self, why: str) -> None:
@@ -268,14 +270,14 @@ class ClientProtocol(asyncio.Protocol):
         connection = self._connection
         if connection is not None:
             self._host.sockets.observe.warning(f"connection from {connection.host} closed: {why}")
-            connection.intake.clear()
+            connection.request_buffer.clear()
         self.drop()
 
     def _read_on(self, connection: Connection) -> None:
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        if not (connection.intake.crowded or connection.unread):
+        if not (connection.request_buffer.crowded or connection.unread):
             transport.resume_reading()
 
     def pause_writing(self) -> None:

@@ -16,7 +16,7 @@ STEP_ELEMENTS = 128
 LONG_NAME = 256  # characters: nobody names a group so
 
 
-class Pace:
+class StepBudget:
     """Says where a step of a request ends."""
 
     __slots__ = ("_left",)

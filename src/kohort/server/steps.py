@@ -20,7 +20,7 @@ ApiError to refuse the request.
 """
 
 
-class ClientToken(Protocol):
+class ClientReplyToken(Protocol):
     """The token of a client's own request."""
 
     @property
@@ -31,7 +31,7 @@ class ClientToken(Protocol):
     def fail(self, error: Exception) -> None: ...
 
 
-class Stepwise:
+class StepwiseRequest:
     """One such request, as the scheduler runs it."""
 
     __slots__ = (
@@ -55,7 +55,7 @@ class Stepwise:
         self.had_ns = NEW
         self._outlives_client = outlives_client
         self._call = call
-        self._token: ClientToken = call.token
+        self._token: ClientReplyToken = call.token
         self._steps = steps
         self._yielded = False
         self._ended = False
@@ -90,12 +90,12 @@ def has_gone(call: Call[Any]) -> Callable[[], bool]:
     """What tells whether the client of a request has gone: one that only reads need not go on. Its
     token is still the client's own.
     """
-    token: ClientToken = call.token
+    token: ClientReplyToken = call.token
     return lambda: token.gone
 
 
-def go_on_in_steps(
+def continue_in_steps(
     node: Node, call: Call[Any], steps: Steps[Any], *, outlives_client: bool = False
 ) -> None:
     """Answer a call that was parked: its steps begin in a slice to come."""
-    node.cluster.scheduler.enter(Stepwise(call, steps, outlives_client=outlives_client))
+    node.cluster.scheduler.enter(StepwiseRequest(call, steps, outlives_client=outlives_client))

@@ -6,7 +6,7 @@ Consumers ask again every second or so, and one request may name thousands.
 from kohort.runtime.observers import Observer
 
 
-class NotMade:
+class TopicCreationFailures:
     """What is to be told. A disk that does not take them is a warning."""
 
     def __init__(self) -> None:

@@ -10,10 +10,10 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from kohort.coordinator.shard import Shard
-from kohort.server.dispatcher import Door
+from kohort.server.dispatcher import RequestDispatcher
 from kohort.sim.events import VirtualLoop
 from kohort.sim.injected_bugs.replace_attribute import instead
-from kohort.transactions.machine import Transactor
+from kohort.transactions.machine import TransactionCoordinator
 
 PER_PIECE_US = 50  # that arrives or leaves
 BYTES_PER_US = 20  # read or written
@@ -21,11 +21,11 @@ PER_STEP_US = 10  # of what the scheduler runs
 SYNC_US = 1000  # on the loop, not on a thread
 
 PER_CALL_US: dict[tuple[type[Any], str], int] = {
-    (Door, "take"): 500,
+    (RequestDispatcher, "take"): 500,
     (Shard, "call"): 250,
     (Shard, "replay"): 5,
-    (Transactor, "call"): 250,
-    (Transactor, "replay"): 5,
+    (TransactionCoordinator, "call"): 250,
+    (TransactionCoordinator, "replay"): 5,
 }
 
 

@@ -9,7 +9,7 @@ from kohort.runtime.driver import INTERNAL, LOADED_AGAIN
 from kohort.server.broker import Broker
 from kohort.server.clock import Clock
 from kohort.server.descriptors import Limit
-from kohort.server.environment import Surroundings
+from kohort.server.environment import BrokerEnvironment
 from kohort.sim import costs
 from kohort.sim.disk import MemoryFiles
 from kohort.sim.events import EPOCH_SECONDS, MICROS, Events, virtual_loop
@@ -82,7 +82,7 @@ class Process:
             listen=(HOST, PORT),
             data_dir=Path(DATA),
             nodes=nodes,
-            surroundings=Surroundings(
+            environment=BrokerEnvironment(
                 clock=lambda: Clock(lambda: EPOCH_SECONDS + loop.time() + skew(), loop.time),
                 files=disk,
                 limit=Limit,

@@ -25,7 +25,7 @@ from kohort.storage.files import (
 from kohort.storage.holes import survey
 from kohort.storage.log import LogConfig
 from kohort.storage.open_files import OpenFiles
-from kohort.storage.recovery import Promise
+from kohort.storage.recovery import RecoveryPoint
 from kohort.storage.segment import segment_bases
 from kohort.storage.segments import SegmentLog
 from kohort.terms import Offset, PartitionIndex, TopicId, uuid_text
@@ -90,8 +90,8 @@ class LogDirectory:
         try:
             self._read_meta(node_id)
             self._tidy()
-            self._starts, self._unread_starts = self._noted(checkpoints.start_offsets)
-            self._points, self._unread = self._noted(checkpoints.recovery_points)
+            self._starts, self._unread_starts = self._read_checkpoint(checkpoints.start_offsets)
+            self._points, self._unread = self._read_checkpoint(checkpoints.recovery_points)
         except OSError as error:
             self.close()
             raise StorageError(_unusable(self.path, error)) from error
@@ -156,7 +156,7 @@ class LogDirectory:
                 except OSError as error:
                     self.notices.append(f"{self.path}/{name} is not removed: {error}")
 
-    def _noted(self, read: Callable[[Files, str], Places]) -> tuple[Places, str]:
+    def _read_checkpoint(self, read: Callable[[Files, str], Places]) -> tuple[Places, str]:
         """What a checkpoint of the directory says, and what is wrong with it. One that is damaged
         says nothing, and is told: it must not stop partitions that it has nothing to do with.
         """
@@ -249,7 +249,7 @@ class LogDirectory:
             raise StorageError(f"{folder} cannot be opened: {error}") from error
         known_start = self._starts.get((topic, index), Offset(0))
         made = folder in self._made  # now, or by an attempt that has failed
-        promise = Promise(
+        recovery_point = RecoveryPoint(
             self._points.get((topic, index)),
             clean=self._clean and not made,
             unread="" if made else self._unread,
@@ -259,7 +259,7 @@ class LogDirectory:
             self._files,
             config,
             known_start=known_start,
-            promise=promise,
+            recovery_point=recovery_point,
             open_files=self.open_files,
         )
 

@@ -14,7 +14,7 @@ from kohort.storage import checkpoints
 from kohort.storage.directory import KAFKA_METADATA, Places
 from kohort.storage.files import Files
 from kohort.storage.open_files import OpenFiles
-from kohort.storage.recovery import NOTHING, Promise, never_begun, whole_batches
+from kohort.storage.recovery import NOTHING, RecoveryPoint, never_begun, whole_batches
 from kohort.storage.segment import Holes, Segment, file_stem, segment_bases
 from kohort.storage.swaps import SWAP_SUFFIX, look_at_swap
 from kohort.terms import Offset, TopicId, uuid_text
@@ -42,7 +42,7 @@ class Damage(NamedTuple):
 
 
 @dataclass(slots=True)
-class Inspected:
+class LogInspection:
     """One partition's folder. `kept` has the stretches of bytes that a repair leaves of a segment,
     `aside` the files that it moves away. `error` says why the folder cannot be looked at.
     """
@@ -68,15 +68,18 @@ class Inspected:
 def inspect_log(
     files: Files,
     folder: str,
-    promise: Promise,
+    recovery_point: RecoveryPoint,
     known_start: Offset,
     topic_id: TopicId | None = None,
-) -> Inspected:
+) -> LogInspection:
     """Look at the folder of a partition, of the topic of that id where one is given. May raise
     OSError.
     """
-    found = Inspected(
-        folder.rpartition("/")[2], synced=promise.synced, start=known_start, clean=promise.clean
+    found = LogInspection(
+        folder.rpartition("/")[2],
+        synced=recovery_point.synced,
+        start=known_start,
+        clean=recovery_point.clean,
     )
     names = files.names(folder)
     holes = _small_files(files, folder, found)
@@ -90,7 +93,11 @@ def inspect_log(
     end: Offset | None = found.start
     if not bases:
         end = found.start  # a log without segments would begin there
-    elif promise.synced is None or promise.synced <= found.start or bases[0] <= found.start:
+    elif (
+        recovery_point.synced is None
+        or recovery_point.synced <= found.start
+        or bases[0] <= found.start
+    ):
         end = None  # nobody has noted where the log should begin, or it begins before that
     for base, behind in zip(bases, [*bases[1:], None], strict=False):
         if end is not None and end != base and (end, base) not in holes:
@@ -98,15 +105,15 @@ def inspect_log(
             found.damages.append(Damage(f"{file_stem(base)}.log", 0, 0, end, base, 0, reason))
         segment = Segment(OpenFiles(files), folder, base, interval=1 << 30)
         segment.behind = behind
-        strict = holes if behind is None and promise != NOTHING else None
-        end = _look_at(segment, found, strict, promise if behind is None else _ALL)
+        strict = holes if behind is None and recovery_point != NOTHING else None
+        end = _look_at(segment, found, strict, recovery_point if behind is None else _ALL)
         segment.file.close()
     found.end = (end or Offset(0)) if bases else Offset(0)
-    if promise.forbids_start(found.start, found.end):
+    if recovery_point.forbids_start(found.start, found.end):
         _note_wrong_start(files, folder, known_start, found)
     found.expected_start = found.start
     found.start = max(found.start, bases[0]) if bases else found.start
-    _look_at_end(found, promise)
+    _look_at_end(found, recovery_point)
     if bases and not found.damages:
         _look_at_point(found)
     return found
@@ -118,39 +125,43 @@ def inspect_all(
     folders: list[str],
     topics: Container[str],
     ids: Mapping[str, TopicId] = MappingProxyType({}),
-) -> Iterator[Inspected]:
+) -> Iterator[LogInspection]:
     """Look at the folders of partitions, one after the other, and at those of `topics` that should
     be there: a copy of a part of Kafka's directory speaks of others as well. `ids` are those of
     topics, as far as they are known. One that cannot be read does not stop the others. May raise
     OSError for the directory itself.
     """
-    points, unread = _noted(checkpoints.recovery_points, files, path)
+    points, unread = _read_checkpoint(checkpoints.recovery_points, files, path)
     clean = checkpoints.CLEAN_SHUTDOWN in files.names(path)
-    starts, _ = _noted(checkpoints.start_offsets, files, path)
+    starts, _ = _read_checkpoint(checkpoints.start_offsets, files, path)
     for name in folders:
         place = checkpoints.split_name(name)
         topic_id = ids.get(place[0]) if place else None
-        promise = Promise(points.get(place) if place else None, clean=clean, unread=unread)
+        recovery_point = RecoveryPoint(
+            points.get(place) if place else None, clean=clean, unread=unread
+        )
         start = starts.get(place, Offset(0)) if place else Offset(0)
         try:
-            found = inspect_log(files, f"{path}/{name}", promise, start, topic_id)
+            found = inspect_log(files, f"{path}/{name}", recovery_point, start, topic_id)
         except OSError as error:
-            found = Inspected(name, synced=promise.synced, error=f"cannot be read: {error}")
+            found = LogInspection(
+                name, synced=recovery_point.synced, error=f"cannot be read: {error}"
+            )
         yield found
     for (topic, index), synced in points.items():
         name = f"{topic}-{index}"
         if synced and name not in folders and topic in topics and topic != KAFKA_METADATA:
             reason = f"the folder is missing, offsets before {synced} have been synced"
             damage = Damage(name, 0, 0, Offset(0), synced, 0, reason)
-            yield Inspected(name, synced=synced, damages=[damage], missing=True)
+            yield LogInspection(name, synced=synced, damages=[damage], missing=True)
 
 
 def noted_points(files: Files, path: str) -> dict[tuple[str, int], Offset]:
     """Up to which offset logs have been synced; empty when that cannot be read."""
-    return _noted(checkpoints.recovery_points, files, path)[0]
+    return _read_checkpoint(checkpoints.recovery_points, files, path)[0]
 
 
-def _noted(
+def _read_checkpoint(
     read: Callable[[Files, str], Places], files: Files, path: str
 ) -> tuple[dict[tuple[str, int], Offset], str]:
     """What a checkpoint says, and why it says nothing: `inspect_directory` tells that too."""
@@ -160,11 +171,11 @@ def _noted(
         return {}, str(error)
 
 
-def inspect_directory(files: Files, path: str) -> Inspected:
+def inspect_directory(files: Files, path: str) -> LogInspection:
     """Look at the checkpoint files that a data directory has once. A broker does not use one that
     is damaged.
     """
-    found = Inspected(HERE)
+    found = LogInspection(HERE)
     readers: list[tuple[str, Callable[[Files, str], Places]]] = [
         (checkpoints.RECOVERY_POINTS, checkpoints.recovery_points),
         (checkpoints.START_OFFSETS, checkpoints.start_offsets),
@@ -179,7 +190,7 @@ def inspect_directory(files: Files, path: str) -> Inspected:
     return found
 
 
-_ALL = Promise(clean=True)  # of a closed segment: it was synced when the next was begun
+_ALL = RecoveryPoint(clean=True)  # of a closed segment: it was synced when the next was begun
 
 
 def _last_was_never_begun(files: Files, folder: str, bases: list[Offset]) -> bool:
@@ -192,7 +203,7 @@ def _last_was_never_begun(files: Files, folder: str, bases: list[Offset]) -> boo
         last.file.close()
 
 
-def _small_files(files: Files, folder: str, found: Inspected) -> Holes:
+def _small_files(files: Files, folder: str, found: LogInspection) -> Holes:
     """Look at what stands beside the segments: the holes that are known."""
     holes: Holes = {}
     try:
@@ -213,7 +224,7 @@ def _small_files(files: Files, folder: str, found: Inspected) -> Holes:
 
 
 def _look_at_topic_id(
-    files: Files, folder: str, found: Inspected, expected: TopicId | None
+    files: Files, folder: str, found: LogInspection, expected: TopicId | None
 ) -> None:
     try:
         named = checkpoints.topic_id(files, folder)
@@ -228,19 +239,21 @@ def _look_at_topic_id(
         _set_aside(found, checkpoints.PARTITION_METADATA, reason)
 
 
-def _set_aside(found: Inspected, name: str, reason: str) -> None:
+def _set_aside(found: LogInspection, name: str, reason: str) -> None:
     found.aside.append(name)
     found.damages.append(Damage(name, 0, 0, Offset(0), Offset(0), 0, reason))
 
 
-def _look_at_swap(files: Files, folder: str, name: str, found: Inspected) -> None:
+def _look_at_swap(files: Files, folder: str, name: str, found: LogInspection) -> None:
     base = segment_bases([name.removesuffix(".swap")])[0]
     _, reason = look_at_swap(files, folder, base)
     if reason:
         _set_aside(found, name, f"a finished cleaning cannot be put in place: {reason}")
 
 
-def _look_at(segment: Segment, found: Inspected, strict: Holes | None, promise: Promise) -> Offset:
+def _look_at(
+    segment: Segment, found: LogInspection, strict: Holes | None, recovery_point: RecoveryPoint
+) -> Offset:
     """Look at one segment; where it ends for the next one: damage at its end reaches up to that."""
     found.segments += 1
     found.size_bytes += segment.size
@@ -249,7 +262,7 @@ def _look_at(segment: Segment, found: Inspected, strict: Holes | None, promise: 
             found.batches += 1
             found.records += header.count
         return segment.end
-    walk = _Walk(segment, strict, promise)
+    walk = _DamageScan(segment, strict, recovery_point)
     walk.run()
     found.kept[segment.base_offset] = walk.kept()
     found.batches += len(walk.good)
@@ -261,7 +274,7 @@ def _look_at(segment: Segment, found: Inspected, strict: Holes | None, promise: 
     return last.behind if last.position + last.size_bytes == segment.size else walk.end
 
 
-def _note_wrong_start(files: Files, folder: str, known_start: Offset, found: Inspected) -> None:
+def _note_wrong_start(files: Files, folder: str, known_start: Offset, found: LogInspection) -> None:
     """The log begins behind its end, though something of it was synced: where, is not known."""
     reason = (
         f"the log begins at offset {found.start}, and ends at {found.end}; "
@@ -274,15 +287,15 @@ def _note_wrong_start(files: Files, folder: str, known_start: Offset, found: Ins
     found.start = Offset(0)
 
 
-def _look_at_end(found: Inspected, promise: Promise) -> None:
-    synced = promise.synced
+def _look_at_end(found: LogInspection, recovery_point: RecoveryPoint) -> None:
+    synced = recovery_point.synced
     if synced is None or found.end >= synced or found.start >= synced:
         return
     reason = f"the log ends at offset {found.end}, offsets before {synced} have been synced"
     found.damages.append(Damage(found.name, 0, 0, found.end, synced, 0, reason))
 
 
-def _look_at_point(found: Inspected) -> None:
+def _look_at_point(found: LogInspection) -> None:
     """A log that was closed in order ends where its line says, and nowhere else."""
     if not found.clean or found.synced in (None, found.end):
         return
@@ -294,10 +307,12 @@ def _look_at_point(found: Inspected) -> None:
     found.damages.append(Damage(name, 0, 0, found.end, max(found.end, found.synced), 0, reason))
 
 
-class _Walk:
+class _DamageScan:
     """Goes through a damaged segment and tells the batches that are right from the rest."""
 
-    def __init__(self, segment: Segment, strict: Holes | None, promise: Promise) -> None:
+    def __init__(
+        self, segment: Segment, strict: Holes | None, recovery_point: RecoveryPoint
+    ) -> None:
         self.good: list[tuple[int, BatchHeader, Offset]] = []  # each with the end before it
         self.damages: list[Damage] = []
         self.end = segment.base_offset
@@ -306,7 +321,7 @@ class _Walk:
         self._data = segment.file.read(0, segment.size)
         self._behind = segment.behind
         self._strict = strict
-        self._promise = promise
+        self._recovery_point = recovery_point
 
     def run(self) -> None:
         at = 0
@@ -327,7 +342,7 @@ class _Walk:
     def _cut(self) -> None:
         """What nobody was promised goes from its first bad byte to the end of the file."""
         for number, damage in enumerate(self.damages):
-            if self._promise.covers(damage.first):
+            if self._recovery_point.covers(damage.first):
                 continue
             more = self.damages[number:]
             after = [header for at, header, _ in self.good if at > damage.position]
@@ -374,7 +389,7 @@ class _Walk:
             behind = self._next(at)
         apart = 1 + len([*whole_batches(self._data[position + 1 : behind], 0, self.end)])
         if behind == len(self._data):
-            apart = max(apart, self._told(position)[1])
+            apart = max(apart, self._claimed_end(position)[1])
         self.damages.append(
             Damage(
                 file=self._name,
@@ -419,11 +434,11 @@ class _Walk:
             return Offset(batches.peek(self._data, behind).base_offset)
         if self._behind is not None:
             return self._behind
-        if self._promise.synced is not None and self._promise.synced > self.end:
-            return self._promise.synced
-        return self._told(position)[0]
+        if self._recovery_point.synced is not None and self._recovery_point.synced > self.end:
+            return self._recovery_point.synced
+        return self._claimed_end(position)[0]
 
-    def _told(self, position: int) -> tuple[Offset, int]:
+    def _claimed_end(self, position: int) -> tuple[Offset, int]:
         """Where bad batches end by what their headers say, as long as one follows the other from
         `position` on, and how many do.
         """

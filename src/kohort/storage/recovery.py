@@ -1,9 +1,9 @@
 """What a log may lose when it is opened, and what it may not.
 
-What has been synced is a promise: it must be whole, and damage there is told and never cut. What
-stands behind it may be torn, in any of its pages, since they reach a disk in any order. It is cut
-from the first bad byte on, also where something that looks like a batch follows: that may be a page
-that came before its neighbour, or a batch in the value of a record.
+What has been synced is a recovery_point: it must be whole, and damage there is told and never cut.
+What stands behind it may be torn, in any of its pages, since they reach a disk in any order. It is
+cut from the first bad byte on, also where something that looks like a batch follows: that may be a
+page that came before its neighbour, or a batch in the value of a record.
 """
 
 import re
@@ -21,7 +21,7 @@ _LOOKED_AT = 64 * 1024 * 1024  # bytes of a torn tail: enough to say what was in
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class RecoveryPoint:
     """What is known of a log before it is opened.
 
     Everything before `synced` is on the disk. It is None where no checkpoint has a line for the
@@ -52,25 +52,25 @@ class Promise:
         return "the log was closed in order" if self.clean and end else ""
 
 
-NOTHING = Promise()
+NOTHING = RecoveryPoint()
 
 
-def recover(last: Segment, promise: Promise, holes: Holes) -> str:
+def recover(last: Segment, recovery_point: RecoveryPoint, holes: Holes) -> str:
     """Let the last segment of a log end with a whole batch: what was cut for that, or "".
 
     Raises Broken for damage to what was promised: then nothing is cut. May raise OSError.
     """
-    # Without a promise nobody has noted either which holes there are.
-    bad = last.scan(check=True, holes=None if promise == NOTHING else holes)
+    # Without a recovery_point nobody has noted either which holes there are.
+    bad = last.scan(check=True, holes=None if recovery_point == NOTHING else holes)
     if bad is None:
-        if promise.clean and promise.synced not in (None, last.end):
+        if recovery_point.clean and recovery_point.synced not in (None, last.end):
             raise Broken(
-                f"{last.path} ends at offset {last.end}, expected {promise.synced}: "
+                f"{last.path} ends at offset {last.end}, expected {recovery_point.synced}: "
                 "the log was closed in order"
             )
         return ""
     position, reason = bad
-    why = promise.covers(last.end)
+    why = recovery_point.covers(last.end)
     if why:
         raise Broken(
             f"{last.path} is damaged at byte {position}, offset {last.end}: {reason}; "
@@ -90,20 +90,22 @@ class Bounds(NamedTuple):
     first: Offset
 
 
-def check_ends(directory: str, bounds: Bounds, noted: str, promise: Promise, holes: Holes) -> None:
+def check_ends(
+    directory: str, bounds: Bounds, noted: str, recovery_point: RecoveryPoint, holes: Holes
+) -> None:
     """Raises Broken when the first segments are missing, or the last, or when the file `noted` lets
     the log begin where it cannot: a start is noted only when all before it is synced.
     """
     start, end, first = bounds
-    why = promise.forbids_start(start, end)
+    why = recovery_point.forbids_start(start, end)
     if why:
         raise Broken(f"{noted}: {directory} begins at offset {start}, it ends at {end}: {why}")
-    if promise.synced is None or promise.synced <= start:
+    if recovery_point.synced is None or recovery_point.synced <= start:
         return
-    if end < promise.synced:
+    if end < recovery_point.synced:
         raise Broken(
             f"{directory} ends at offset {end}, "
-            f"expected {promise.synced} at least: offsets before it have been synced"
+            f"expected {recovery_point.synced} at least: offsets before it have been synced"
         )
     if first > start and (start, first) not in holes:
         raise Broken(f"{directory} begins at offset {first}, expected {start}")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from kohort.storage import checkpoints
 from kohort.storage.files import File, Files, free_name, set_aside
 from kohort.storage.holes import survey
-from kohort.storage.inspection import Inspected, noted_points
+from kohort.storage.inspection import LogInspection, noted_points
 from kohort.storage.log import NO_TIMESTAMP
 from kohort.storage.segment import INDEX_SUFFIXES, LOG_SUFFIX, file_stem, segment_bases
 from kohort.terms import Offset
@@ -19,7 +19,7 @@ _COPY_BYTES = 1 << 20
 _LONGEST_BATCH = (1 << 31) - 1  # the largest delta of its last offset
 
 
-def repair(files: Files, path: str, found: Inspected) -> None:
+def repair(files: Files, path: str, found: LogInspection) -> None:
     """Give up what is damaged of one partition. May raise OSError: then it can be done again."""
     if found.missing:
         place = checkpoints.split_name(found.name)
@@ -50,7 +50,7 @@ def repair(files: Files, path: str, found: Inspected) -> None:
 
 
 def repair_directory(
-    files: Files, path: str, found: Inspected, partitions: Iterable[Inspected]
+    files: Files, path: str, found: LogInspection, partitions: Iterable[LogInspection]
 ) -> None:
     """Give up checkpoint files of the directory. What they said is written anew of `partitions`,
     which are whole by now. May raise OSError: then it can be done again.

@@ -22,7 +22,7 @@ from kohort.storage.epochs import UNKNOWN_EPOCH, LeaderEpochs
 from kohort.storage.files import Files, UnsyncedError, set_aside, sync_change
 from kohort.storage.log import EVERY_BATCH, NO_TIMESTAMP, LogConfig
 from kohort.storage.open_files import OpenFiles
-from kohort.storage.recovery import NOTHING, Bounds, Promise, check_ends, never_begun, recover
+from kohort.storage.recovery import NOTHING, Bounds, RecoveryPoint, check_ends, never_begun, recover
 from kohort.storage.segment import (
     INDEX_SUFFIXES,
     LOG_SUFFIX,
@@ -57,7 +57,7 @@ class SegmentLog:
         config: LogConfig | None = None,
         *,
         known_start: Offset = Offset(0),  # noqa: B008
-        promise: Promise = NOTHING,
+        recovery_point: RecoveryPoint = NOTHING,
         check_all: bool = False,
         open_files: OpenFiles | None = None,
     ) -> None:
@@ -85,8 +85,8 @@ class SegmentLog:
             files.make_directory(directory)
             self._finish_cleaning()
             self._holes = checkpoints.holes(files, directory)
-            self._load(promise, check_all=check_all)
-            self._load_start(known_start, promise)
+            self._load(recovery_point, check_all=check_all)
+            self._load_start(known_start, recovery_point)
             self._load_epoch()
             self.synced = self.end
             if self.config.stays_open:
@@ -131,7 +131,7 @@ class SegmentLog:
         self._files.rename(stem + SWAP_SUFFIX, stem + LOG_SUFFIX)
         sync_change(self._files, self.directory)
 
-    def _load(self, promise: Promise, *, check_all: bool) -> None:
+    def _load(self, recovery_point: RecoveryPoint, *, check_all: bool) -> None:
         for base in segment_bases(self._files.names(self.directory)):
             self._add(self.opened(base))
         for segment in self._segments[:-1]:
@@ -147,19 +147,19 @@ class SegmentLog:
             self._bases.pop()
             self._segments[-1].behind = None
         last = self._segments[-1]
-        cut = recover(last, promise, self._holes)
+        cut = recover(last, recovery_point, self._holes)
         if cut:
             self._unlink_indexes(last.base_offset)
             self.notices.append(cut)
-        elif not promise.clean and last.size and last.end != promise.synced:
+        elif not recovery_point.clean and last.size and last.end != recovery_point.synced:
             last.file.sync()  # a crash may have left it to the system to write what it has
-        if not promise.clean:
+        if not recovery_point.clean:
             # Nor may the disk know of a name, or of a removal: a segment that a cleaning has
             # replaced would come back beside what replaces it.
             self._files.sync_directory(self.directory)
         self.end = last.end
 
-    def _load_start(self, known_start: Offset, promise: Promise) -> None:
+    def _load_start(self, known_start: Offset, recovery_point: RecoveryPoint) -> None:
         folder = checkpoints.split_name(self.directory.rpartition("/")[2])
         starts = checkpoints.start_offsets(self._files, self.directory)
         own = starts.get(folder, Offset(0)) if folder else Offset(0)
@@ -167,16 +167,15 @@ class SegmentLog:
         self._noted_start = own
         noted = self.directory if own == start else self.directory.rpartition("/")[0]
         bounds = Bounds(start, self.end, self._bases[0] if self._bases else start)
-        check_ends(
-            self.directory, bounds, f"{noted}/{checkpoints.START_OFFSETS}", promise, self._holes
-        )
+        name = f"{noted}/{checkpoints.START_OFFSETS}"
+        check_ends(self.directory, bounds, name, recovery_point, self._holes)
         if not self._segments:
-            self._start_anew(start)
+            self._start_over(start)
         self.start = max(start, self._segments[0].base_offset)
         if self.start > self.end:
             # What stood before the start was lost unsynced; offsets must not be given out twice.
             self._set_aside(len(self._segments))
-            self._start_anew(self.start)
+            self._start_over(self.start)
         self._set_aside(self._count_before(self.start))
 
     def _set_aside(self, count: int) -> None:
@@ -201,7 +200,7 @@ class SegmentLog:
         del self._segments[:count]
         del self._bases[:count]
 
-    def _start_anew(self, base: Offset) -> None:
+    def _start_over(self, base: Offset) -> None:
         self._add(self.opened(base))
         self._files.sync_directory(self.directory)
         self.end = base

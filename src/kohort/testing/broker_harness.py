@@ -16,8 +16,8 @@ from kohort.errors import KohortError
 from kohort.runtime.observers import Observer
 from kohort.server.broker import Broker
 from kohort.server.catalog import OFFSETS_TOPIC
-from kohort.server.environment import Surroundings
-from kohort.server.fetch_purgatory import Parked
+from kohort.server.environment import BrokerEnvironment
+from kohort.server.fetch_purgatory import DelayedFetch
 from kohort.server.placement import NOBODY, Placement
 from kohort.terms import GroupId
 from kohort.testing.clock import Kind, MovableClock
@@ -57,7 +57,7 @@ class Stage:
             listen=("127.0.0.1", plan.port),
             data_dir=None if plan.data_dir is None else Path(plan.data_dir),
             nodes=plan.nodes,
-            surroundings=Surroundings(
+            environment=BrokerEnvironment(
                 clock=lambda: self._clock,
                 files=self._disk,
                 threads=lambda count, name: Threads(count, name).start(),
@@ -130,14 +130,14 @@ class Stage:
         """Let requests fail from now on; the number is the caller's."""
         self._gate.add(number, fault)
         for index in range(self._plan.nodes):
-            self._broker.door(index).gate = self._gate
+            self._broker.dispatcher(index).gate = self._gate
 
     async def clear_fault(self, number: int) -> None:
         """Let them pass again. Without any fault nobody is asked any more."""
         self._gate.faults.pop(number, None)
         if not self._gate.faults:
             for index in range(self._plan.nodes):
-                self._broker.door(index).gate = None
+                self._broker.dispatcher(index).gate = None
 
     async def hits(self, number: int) -> int:
         """How often a fault has struck."""
@@ -279,7 +279,7 @@ class Stage:
     async def _end_waits(self) -> None:
         """While the clock stands, a fetch waits for as long as its client says, in real time."""
         real = asyncio.get_running_loop().time
-        ends: dict[Parked, float] = {}  # in real time
+        ends: dict[DelayedFetch, float] = {}  # in real time
         while True:
             cluster = self._broker.cluster
             if cluster is not None and (ends or cluster.waiting):

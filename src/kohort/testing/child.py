@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from kohort.errors import KohortError
-from kohort.server.lines import OneLine
+from kohort.server.lines import OneLineFormatter
 from kohort.testing.broker_harness import Plan, Stage
 from kohort.testing.disk import RealDisk
 
@@ -84,7 +84,7 @@ def portable(error: Exception) -> Exception:
 def main() -> None:
     """The last argument is the number of the pipe's descriptor."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(OneLine())
+    handler.setFormatter(OneLineFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     with Connection(int(sys.argv[-1])) as pipe:
         asyncio.run(serve(pipe))

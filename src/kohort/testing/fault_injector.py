@@ -1,4 +1,5 @@
-"""Faults inside the broker: the gate that the door asks about each request once there is a fault.
+"""Faults inside the broker: the gate that the dispatcher asks about each request once there is a
+fault.
 
 A fault matches a request by its API, and by client id, group, topic and node where these are given.
 The first fault that matches decides. Requests of `kohort.testing` itself always pass.
@@ -13,7 +14,7 @@ from typing import Any, Literal
 from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.server.connection import Connection
-from kohort.server.dispatcher import Go
+from kohort.server.dispatcher import HandleCall
 from kohort.server.node import Node
 from kohort.terms import NO_TOPIC_ID, Millis, TopicId
 from kohort.wire.messages.fetch import FetchRequest
@@ -106,7 +107,7 @@ class FaultGate:
         self.faults[number] = fault
         self.hits.setdefault(number, 0)
 
-    def take(self, node: Node, connection: Connection, call: Call[Any], go: Go) -> None:
+    def take(self, node: Node, connection: Connection, call: Call[Any], go: HandleCall) -> None:
         fault = self._strike(node, call)
         if fault is None:
             go(call, self._now())
@@ -135,7 +136,9 @@ class FaultGate:
                 return fault
         return None
 
-    def _late(self, connection: Connection, call: Call[Any], go: Go, *, waits: bool) -> None:
+    def _late(
+        self, connection: Connection, call: Call[Any], go: HandleCall, *, waits: bool
+    ) -> None:
         """Handle it at last. What was held back behind it is handled once its answer has left."""
         if connection.closed:
             return

@@ -1,6 +1,6 @@
 """Faults on demand, as a test writes them: `broker.faults.drop("Heartbeat")`.
 
-`gate.py` is the side of the broker.
+`fault_injector.py` is the side of the broker.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -12,7 +12,7 @@ from kohort.coordinator.effects import Call, Effects, Producer, Reply, answered
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import Millis
 from kohort.transactions.messages import Markers, MarkersWritten
-from kohort.transactions.state import MARKERS, Ending, State, concurrent, fenced
+from kohort.transactions.state import MARKERS, PendingMarkers, State, concurrent, fenced
 from kohort.transactions.transaction import (
     EPOCHS_IN_RESPONSE,
     HIGHEST_EPOCH,
@@ -31,12 +31,12 @@ def end(state: State, call: Call[EndTxnRequest], now: Millis) -> Effects:
     if call.version >= _SECOND_VERSION:
         return _end_and_raise(state, call, now)
     request = call.request
-    known = state.known(request.transactional_id, request.producer_id)
+    known = state.transaction_of(request.transactional_id, request.producer_id)
     if known.epoch != request.producer_epoch:
         raise fenced(known, request.producer_epoch)
     if known.state is TransactionState.ONGOING:
-        after = _decided(known, now, commit=request.committed)
-        return _answered(state, call, after, now)
+        after = _prepared(known, now, commit=request.committed)
+        return _decide_and_answer(state, call, after, now)
     _check_repeated(known, commit=request.committed)
     return answered(call, EndTxnResponse())
 
@@ -48,8 +48,8 @@ def _end_and_raise(state: State, call: Call[EndTxnRequest], now: Millis) -> Effe
     known = state.transactions.get(request.transactional_id)
     if known is not None and _was_raised(known, request.producer_id, epoch):
         _check_repeated(known, commit=commit)
-        return answered(call, _raised(known))
-    known = state.known(request.transactional_id, request.producer_id)
+        return answered(call, _end_response(known))
+    known = state.transaction_of(request.transactional_id, request.producer_id)
     if known.epoch != epoch:
         raise fenced(known, epoch)
     if known.state.decided:  # it goes on already, as it was told with the decision
@@ -57,7 +57,7 @@ def _end_and_raise(state: State, call: Call[EndTxnRequest], now: Millis) -> Effe
     ongoing = known.state is TransactionState.ONGOING
     if commit and not ongoing:
         raise _nothing_to_end(known)
-    after = _decided(known, now, commit=commit)._replace(
+    after = _prepared(known, now, commit=commit)._replace(
         epoch=min(epoch + 1, HIGHEST_EPOCH),
         next_producer_id=state.new_producer_id() if known.exhausted else NO_PRODUCER,
         client_version=EPOCHS_IN_RESPONSE,
@@ -66,7 +66,7 @@ def _end_and_raise(state: State, call: Call[EndTxnRequest], now: Millis) -> Effe
         partitions=known.partitions if ongoing else {},
     )
     state.last_epochs[known.id] = epoch
-    return _answered(state, call, after, now)
+    return _decide_and_answer(state, call, after, now)
 
 
 def _was_raised(known: Transaction, producer_id: int, epoch: int) -> bool:
@@ -96,17 +96,21 @@ def _nothing_to_end(known: Transaction) -> ApiError:
     )
 
 
-def _raised(after: Transaction) -> EndTxnResponse:
+def _end_response(after: Transaction) -> EndTxnResponse:
     """What the producer goes on with."""
     if after.next_producer_id != NO_PRODUCER:
         return EndTxnResponse(producer_id=after.next_producer_id, producer_epoch=0)
     return EndTxnResponse(producer_id=after.producer_id, producer_epoch=after.epoch)
 
 
-def _answered(state: State, call: Call[EndTxnRequest], after: Transaction, now: Millis) -> Effects:
+def _decide_and_answer(
+    state: State, call: Call[EndTxnRequest], after: Transaction, now: Millis
+) -> Effects:
     raised = call.version >= _SECOND_VERSION
     effects = _decide(state, after, now)
-    effects.replies.insert(0, Reply(call.token, _raised(after) if raised else EndTxnResponse()))
+    effects.replies.insert(
+        0, Reply(call.token, _end_response(after) if raised else EndTxnResponse())
+    )
     return effects
 
 
@@ -122,11 +126,11 @@ def give_up(state: State, known: Transaction, now: Millis, why: str) -> Effects:
     """Abort an open transaction without its producer, whom the next epoch fences."""
     state.lines.append(f"transaction of {known.id!r}, producer {known.producer_id}: {why}")
     state.last_epochs[known.id] = known.epoch
-    after = _decided(known, now, commit=False)
+    after = _prepared(known, now, commit=False)
     return _decide(state, after._replace(epoch=min(known.epoch + 1, HIGHEST_EPOCH)), now)
 
 
-def _decided(known: Transaction, now: Millis, *, commit: bool) -> Transaction:
+def _prepared(known: Transaction, now: Millis, *, commit: bool) -> Transaction:
     return known._replace(
         state=TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT,
         updated_at=now,
@@ -137,13 +141,13 @@ def _decided(known: Transaction, now: Millis, *, commit: bool) -> Transaction:
 def _decide(state: State, after: Transaction, now: Millis) -> Effects:
     """Write the decision; the markers follow it. Without partitions it is over at once."""
     if not after.partitions:
-        state.rests(after.id, now)
-        return Effects([after.record(), _over(after, now).record()])
-    state.ends(after.id)
-    return Effects([after.record()], [_asked(state, after)])
+        state.schedule_expiry(after.id, now)
+        return Effects([after.record(), _completed(after, now).record()])
+    state.cancel_deadlines(after.id)
+    return Effects([after.record()], [_ask_for_markers(state, after)])
 
 
-def _over(known: Transaction, now: Millis) -> Transaction:
+def _completed(known: Transaction, now: Millis) -> Transaction:
     after = known._replace(
         state=(
             TransactionState.COMPLETE_COMMIT
@@ -159,13 +163,13 @@ def _over(known: Transaction, now: Millis) -> Transaction:
     return after._replace(producer_id=known.next_producer_id, epoch=0, next_producer_id=NO_PRODUCER)
 
 
-def _asked(state: State, known: Transaction) -> Reply:
+def _ask_for_markers(state: State, known: Transaction) -> Reply:
     """Ask for the markers of a decided transaction, under a ticket of their own."""
-    state.endings[known.id] = ending = Ending(known.partitions)
+    state.pending_markers[known.id] = ending = PendingMarkers(known.partitions)
     return _message(state, known, ending)
 
 
-def _message(state: State, known: Transaction, ending: Ending) -> Reply:
+def _message(state: State, known: Transaction, ending: PendingMarkers) -> Reply:
     markers = Markers(
         known.id,
         ending.ticket,
@@ -173,13 +177,13 @@ def _message(state: State, known: Transaction, ending: Ending) -> Reply:
         known.state.commits,
         tuple(ending.left),
     )
-    return Reply(state.outbox, markers)
+    return Reply(state.marker_sender, markers)
 
 
 def written(state: State, call: Call[MarkersWritten], now: Millis) -> Effects:
     """Some markers are durable. With the last of them the transaction is over."""
     told = call.request
-    ending = state.endings.get(told.transactional_id)
+    ending = state.pending_markers.get(told.transactional_id)
     if ending is None or ending.ticket is not told.ticket:
         return Effects([], [Reply(call.token, None)])  # of an earlier attempt
     for partition in told.written:
@@ -189,15 +193,15 @@ def written(state: State, call: Call[MarkersWritten], now: Millis) -> Effects:
         state.deadlines.set((MARKERS, known.id), Millis(now + AGAIN_MS))
     if ending.left:
         return Effects([], [Reply(call.token, None)])
-    del state.endings[known.id]
+    del state.pending_markers[known.id]
     state.deadlines.cancel((MARKERS, known.id))
-    state.rests(known.id, now)
-    return answered(call, None, [_over(known, now).record()])
+    state.schedule_expiry(known.id, now)
+    return answered(call, None, [_completed(known, now).record()])
 
 
 def ask_again(state: State, _now: Millis, transactional_id: str) -> Effects:
     """Ask again for the markers that could not be written."""
-    ending = state.endings.get(transactional_id)
+    ending = state.pending_markers.get(transactional_id)
     known = state.transactions.get(transactional_id)
     if ending is None or known is None:
         return Effects()
@@ -207,6 +211,6 @@ def ask_again(state: State, _now: Millis, transactional_id: str) -> Effects:
 def begin_again(state: State, known: Transaction, now: Millis) -> Effects:
     """After a start: go on with what was decided before."""
     if not known.partitions:
-        state.rests(known.id, now)
-        return Effects([_over(known, now).record()])
-    return Effects([], [_asked(state, known)])
+        state.schedule_expiry(known.id, now)
+        return Effects([_completed(known, now).record()])
+    return Effects([], [_ask_for_markers(state, known)])

@@ -7,7 +7,7 @@ would wait for ever.
 from kohort.coordinator.effects import Call, Effects, answered
 from kohort.errors import ErrorCode
 from kohort.terms import Millis
-from kohort.transactions.messages import Enrol, Enrolled
+from kohort.transactions.messages import Enrol, EnrolResult
 from kohort.transactions.state import State, concurrent, fenced
 from kohort.transactions.transaction import NO_PRODUCER, TransactionState
 
@@ -15,7 +15,7 @@ from kohort.transactions.transaction import NO_PRODUCER, TransactionState
 def enrol(state: State, call: Call[Enrol], now: Millis) -> Effects:
     """Add partitions, beginning a transaction with the first; or say which are not in it."""
     request = call.request
-    known = state.known(request.transactional_id, request.producer.id)
+    known = state.transaction_of(request.transactional_id, request.producer.id)
     if known.epoch != request.producer.epoch:
         raise fenced(known, request.producer.epoch)
     if known.state.decided:
@@ -26,9 +26,9 @@ def enrol(state: State, call: Call[Enrol], now: Millis) -> Effects:
         partition for partition in dict.fromkeys(request.partitions) if partition not in there
     ]
     if request.verify_only:
-        return answered(call, Enrolled(ErrorCode.NONE, missing=frozenset(missing)))
+        return answered(call, EnrolResult(ErrorCode.NONE, missing=frozenset(missing)))
     if ongoing and not missing:
-        return answered(call, Enrolled(ErrorCode.NONE))
+        return answered(call, EnrolResult(ErrorCode.NONE))
     started_at = known.started_at if ongoing else now
     after = known._replace(
         state=TransactionState.ONGOING,
@@ -39,5 +39,5 @@ def enrol(state: State, call: Call[Enrol], now: Millis) -> Effects:
         next_producer_id=NO_PRODUCER,
         client_version=request.client_version,
     )
-    state.works(known.id, Millis(started_at + known.timeout_ms))
-    return answered(call, Enrolled(ErrorCode.NONE), [after.record()])
+    state.schedule_timeout(known.id, Millis(started_at + known.timeout_ms))
+    return answered(call, EnrolResult(ErrorCode.NONE), [after.record()])

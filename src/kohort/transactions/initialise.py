@@ -36,8 +36,8 @@ def init_producer_id(state: State, call: Call[InitProducerIdRequest], now: Milli
         )
     known = state.transactions.get(transactional_id)
     if known is None:
-        fresh = _fresh(state, transactional_id, timeout_ms, now)
-        return _given(state, call, fresh, NO_EPOCH, now)
+        fresh = _new_transaction(state, transactional_id, timeout_ms, now)
+        return _answer_with_epoch(state, call, fresh, NO_EPOCH, now)
     expected = None if request.producer_id == NO_PRODUCER else request.producer_epoch
     last = state.last_epochs.get(transactional_id, NO_EPOCH)
     if expected is not None and not _may_ask(known, request.producer_id, expected, last):
@@ -61,12 +61,14 @@ def init_producer_id(state: State, call: Call[InitProducerIdRequest], now: Milli
     if expected is not None and (known.epoch, known.producer_id) != (expected, request.producer_id):
         # The answer that it did not get. It may miss it again: it is known by the id that it names.
         repeated = empty._replace(previous_producer_id=known.previous_producer_id)
-        return _given(state, call, repeated, last, now)
+        return _answer_with_epoch(state, call, repeated, last, now)
     if known.exhausted:
         empty = empty._replace(producer_id=state.new_producer_id(), epoch=0)
     else:
         empty = empty._replace(epoch=known.epoch + 1)
-    return _given(state, call, empty, NO_EPOCH if expected is None else known.epoch, now)
+    return _answer_with_epoch(
+        state, call, empty, NO_EPOCH if expected is None else known.epoch, now
+    )
 
 
 def _may_ask(known: Transaction, producer_id: int, epoch: int, last: int) -> bool:
@@ -81,7 +83,9 @@ def _may_ask(known: Transaction, producer_id: int, epoch: int, last: int) -> boo
     )
 
 
-def _fresh(state: State, transactional_id: str, timeout_ms: int, now: Millis) -> Transaction:
+def _new_transaction(
+    state: State, transactional_id: str, timeout_ms: int, now: Millis
+) -> Transaction:
     producer_id = state.new_producer_id()
     return Transaction(
         transactional_id,
@@ -95,10 +99,10 @@ def _fresh(state: State, transactional_id: str, timeout_ms: int, now: Millis) ->
     )
 
 
-def _given(
+def _answer_with_epoch(
     state: State, call: Call[InitProducerIdRequest], after: Transaction, last: int, now: Millis
 ) -> Effects:
     state.last_epochs[after.id] = last
-    state.rests(after.id, now)
+    state.schedule_expiry(after.id, now)
     response = InitProducerIdResponse(producer_id=after.producer_id, producer_epoch=after.epoch)
     return answered(call, response, [after.record()])

@@ -7,8 +7,8 @@ groups is: see `coordinator/shard.py`.
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any
 
-from kohort.coordinator.deadline_mixin import Timed
-from kohort.coordinator.effects import Call, Effects, Errand, Producer, Reply
+from kohort.coordinator.deadline_mixin import DeadlineMixin
+from kohort.coordinator.effects import BackgroundTask, Call, Effects, Producer, Reply
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode
 from kohort.records import transactions as records
@@ -25,10 +25,10 @@ from kohort.wire.messages.init_producer_id import InitProducerIdRequest
 from kohort.wire.messages.list_transactions import ListTransactionsRequest
 
 
-class Transactor(Timed, State):
+class TransactionCoordinator(DeadlineMixin, State):
     """The transactional ids of one partition, as a machine that a driver runs."""
 
-    errands_out: Container[tuple[Any, ...]] = ()
+    running_tasks: Container[tuple[Any, ...]] = ()
 
     def call(self, call: Call[Any], now: Millis) -> Effects:
         """Answer a request. A refusal is an answer like any other."""
@@ -56,15 +56,15 @@ class Transactor(Timed, State):
             if known.state.decided:
                 decided.append(known)  # nothing else changes it until its markers are written
             elif known.state is TransactionState.ONGOING:
-                self.works(known.id, Millis(known.started_at + known.timeout_ms))
+                self.schedule_timeout(known.id, Millis(known.started_at + known.timeout_ms))
             else:
-                self.rests(known.id, known.updated_at)
+                self.schedule_expiry(known.id, known.updated_at)
         for known in decided:
             yield ending.begin_again(self, known, now)
-        if self.strays:
+        if self.unexpected_markers:
             text = (
-                f"{self.strays} markers in a log of transactional ids end nothing and are passed "
-                f"over, the last one of {self.last_stray}"
+                f"{self.unexpected_markers} markers in a log of transactional ids end nothing and"
+                f" are passed over, the last one of {self.last_unexpected_marker}"
             )
             yield Effects(warnings=[text])
 
@@ -86,8 +86,8 @@ class Transactor(Timed, State):
         """Nothing here is in a transaction, so a marker ends nothing; `start` tells of it. An older
         broker has let transactions into this very log.
         """
-        self.strays += 1
-        self.last_stray = f"producer {producer.id} (commit: {commit})"
+        self.unexpected_markers += 1
+        self.last_unexpected_marker = f"producer {producer.id} (commit: {commit})"
 
     encode = staticmethod(records.encode)
 
@@ -102,11 +102,11 @@ class Transactor(Timed, State):
         """Its records have none."""
         return {}
 
-    def finished(self, errand: Errand, _outcome: Any, _now: Millis) -> Effects:
-        """It sends nobody on errands. Raises Broken."""
-        raise Broken(f"{errand} has come back, expected none")
+    def finished(self, task: BackgroundTask, _outcome: Any, _now: Millis) -> Effects:
+        """It sends nobody on tasks. Raises Broken."""
+        raise Broken(f"{task} has come back, expected none")
 
-    def told(self, _calls: Iterable[Call[Any]], _steps: Iterable[Effects]) -> Iterator[str]:
+    def log_lines(self, _calls: Iterable[Call[Any]], _steps: Iterable[Effects]) -> Iterator[str]:
         """What to tell about a turn: transactions that were aborted without their producer."""
         lines, self.lines = self.lines, []
         yield from lines

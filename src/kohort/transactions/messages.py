@@ -41,7 +41,7 @@ class MarkersWritten(NamedTuple):
         """Nobody waits for an answer: a machine that is read anew asks for the markers anew."""
 
 
-class Enrolled(NamedTuple):
+class EnrolResult(NamedTuple):
     """Whether partitions are in a transaction now. `missing` has those that are not, where nothing
     was to be added.
     """
@@ -62,5 +62,5 @@ class Enrol(NamedTuple):
     client_version: int = 0
     verify_only: bool = False
 
-    def refused(self, error: ApiError) -> Enrolled:
-        return Enrolled(error.code, error.message)
+    def refused(self, error: ApiError) -> EnrolResult:
+        return EnrolResult(error.code, error.message)

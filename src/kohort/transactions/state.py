@@ -30,7 +30,7 @@ class TransactionSettings:
         return cls(config.transaction_max_timeout_ms, config.transactional_id_expiration_ms)
 
 
-class Ending:
+class PendingMarkers:
     """The markers of one transaction that are not known to be durable yet."""
 
     __slots__ = ("left", "ticket")
@@ -44,25 +44,25 @@ class State:
     """The transactional ids of one partition of the log.
 
     `new_producer_id` gives an id that nobody has had, or None when more must be reserved first.
-    `outbox` is the token of those who write markers. `note_producer_id` is told each id that the
-    log has: it must not be given out again.
+    `marker_sender` is the token of those who write markers. `note_producer_id` is told each id that
+    the log has: it must not be given out again.
     """
 
     def __init__(
         self,
         config: BrokerConfig,
         new_producer_id: Callable[[], int | None],
-        outbox: object,
+        marker_sender: object,
         note_producer_id: Callable[[int], None],
     ) -> None:
         self.settings = TransactionSettings.of(config)
-        self.outbox = outbox
+        self.marker_sender = marker_sender
         self.transactions: dict[str, Transaction] = {}
-        self.endings: dict[str, Ending] = {}
+        self.pending_markers: dict[str, PendingMarkers] = {}
         self.last_epochs: dict[str, int] = {}  # of those that a client has asked to raise
         self.deadlines = Deadlines()
-        self.strays = 0  # markers in the log, which nothing here waits for
-        self.last_stray = ""
+        self.unexpected_markers = 0  # markers in the log, which nothing here waits for
+        self.last_unexpected_marker = ""
         self.lines: list[str] = []  # for the log of the broker
         self._new_producer_id = new_producer_id
         self.note_producer_id = note_producer_id
@@ -76,7 +76,7 @@ class State:
             )
         return producer_id
 
-    def known(self, transactional_id: str, producer_id: int) -> Transaction:
+    def transaction_of(self, transactional_id: str, producer_id: int) -> Transaction:
         """The transactional id as the log has it. Raises ApiError where this producer has no such
         id.
         """
@@ -88,9 +88,9 @@ class State:
                 ErrorCode.INVALID_PRODUCER_ID_MAPPING,
                 f"no producer has the transactional id {transactional_id!r}",
             )
-        return self.mapped(known, producer_id)
+        return self.check_producer_id(known, producer_id)
 
-    def mapped(self, known: Transaction, producer_id: int) -> Transaction:
+    def check_producer_id(self, known: Transaction, producer_id: int) -> Transaction:
         """The same, if it is the producer's. Raises ApiError.
 
         A producer without further epochs is told its next id with the decision, and may use it
@@ -106,17 +106,17 @@ class State:
             )
         return known
 
-    def rests(self, transactional_id: str, now: Millis) -> None:
+    def schedule_expiry(self, transactional_id: str, now: Millis) -> None:
         """The id has no transaction: it expires when nobody uses it for long."""
         self.deadlines.cancel((TIMEOUT, transactional_id))
         self.deadlines.set((EXPIRY, transactional_id), Millis(now + self.settings.expiration_ms))
 
-    def works(self, transactional_id: str, ends_at: Millis) -> None:
+    def schedule_timeout(self, transactional_id: str, ends_at: Millis) -> None:
         """The id has a transaction, which must have ended by then."""
         self.deadlines.cancel((EXPIRY, transactional_id))
         self.deadlines.set((TIMEOUT, transactional_id), ends_at)
 
-    def ends(self, transactional_id: str) -> None:
+    def cancel_deadlines(self, transactional_id: str) -> None:
         """The end of its transaction is decided, and no time limits what follows."""
         self.deadlines.cancel((TIMEOUT, transactional_id))
         self.deadlines.cancel((EXPIRY, transactional_id))

@@ -76,7 +76,7 @@ NEVER = Versions(1, 0)
 _REQUIRED: Any = object()
 
 
-class At(NamedTuple):
+class FieldSpec(NamedTuple):
     """What `at` says about a field."""
 
     versions: Versions
@@ -112,7 +112,7 @@ def at(
     """
     spans = Versions.of(versions)
     tagged_spans = NEVER if tag is None else Versions.of(tagged) if tagged else spans
-    return At(
+    return FieldSpec(
         spans,
         Versions.of(nullable) if nullable else None,
         tag,
@@ -149,7 +149,7 @@ def fields_of(message: type[Any]) -> tuple[Field, ...]:
 
 def _resolve(name: str, annotation: Any, given: Any) -> Field:
     nullable = NEVER
-    spec = given if isinstance(given, At) else at(default=given)
+    spec = given if isinstance(given, FieldSpec) else at(default=given)
     if get_origin(annotation) in (Union, UnionType):
         nullable = spec.nullable or ALWAYS
         (annotation,) = (kind for kind in get_args(annotation) if kind is not NoneType)

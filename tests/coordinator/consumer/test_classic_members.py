@@ -216,7 +216,7 @@ def test_a_member_that_nobody_computes_for_asks_by_a_join(monkeypatch):
         desk.wait(1000)
         classic.beat()
     assert len(joins) == 1
-    assert len(desk.driver.errands) == 1
+    assert len(desk.driver.tasks) == 1
     desk.errands_held = False
     desk.wait(0)
     together(desk, classic, consumer)
@@ -251,7 +251,7 @@ def test_a_thread_whose_assignor_nobody_names_any_more_is_not_waited_for():
     desk.shard.consumer_settings = default
     (classic,), consumer = mixed_group(desk, 1)
     beat(desk, "newer", 0, server_assignor="theirs")
-    assert len(desk.driver.errands) == 1
+    assert len(desk.driver.tasks) == 1
     generation = classic.generation
     assert heartbeat(desk, classic.id, generation) == ErrorCode.NONE
     beat(desk, "newer", -1)

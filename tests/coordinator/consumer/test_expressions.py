@@ -59,12 +59,12 @@ def test_the_group_is_resolved_beside_the_heartbeats(desk: Desk) -> None:
     for member in ("a", "b", "c"):
         assert beat(desk, member, 0, **by("order.*")).error_code == 0
     beat(desk, "a", 1)
-    assert len(desk.driver.errands) == 1
+    assert len(desk.driver.tasks) == 1
     assert group_of(desk).resolved == {}
 
     desk.run_errands()
     assert group_of(desk).resolved == {"order.*": ("order_items", "orders")}
-    assert not desk.driver.errands
+    assert not desk.driver.tasks
 
 
 def test_an_expression_that_cannot_be_read_is_refused(desk: Desk) -> None:
@@ -136,7 +136,7 @@ def test_an_empty_text_subscribes_to_nothing(desk: Desk) -> None:
     answer = beat(desk, "a", 0, **by(""))
     assert (answer.member_epoch, given(answer)) == (1, {})
     desk.wait(30_000)
-    assert not desk.driver.errands
+    assert not desk.driver.tasks
     assert "regex" not in kinds(desk.log)
 
 
@@ -232,7 +232,7 @@ def test_the_last_one_to_leave_takes_the_topics_along(desk: Desk) -> None:
     ]
     assert group_of(desk).resolved == {}
     desk.wait(700_000)
-    assert not desk.driver.errands
+    assert not desk.driver.tasks
 
 
 def test_what_nobody_wants_any_more_is_not_written(desk: Desk) -> None:
@@ -247,9 +247,9 @@ def test_what_nobody_wants_any_more_is_not_written(desk: Desk) -> None:
 def test_a_group_that_is_gone_wants_nothing(desk: Desk) -> None:
     desk.errands_held = True
     beat(desk, "a", 0, **by("order.*"))
-    errand = desk.driver.errands[0]
+    task = desk.driver.tasks[0]
     desk.shard.groups.remove("g")
-    assert finished(desk.shard, errand, {"order.*": ("orders",)}, desk.now).records == []
+    assert finished(desk.shard, task, {"order.*": ("orders",)}, desk.now).records == []
 
 
 def test_an_expression_without_topics_raises_nothing(desk: Desk) -> None:
@@ -283,7 +283,7 @@ def test_the_topics_survive_a_restart_and_are_looked_at_again(desk: Desk) -> Non
     assert state_of(desk) == live
 
     desk.topics_changed(topics(orders=2, orders_eu=1))  # nobody has asked since the start
-    assert not desk.driver.errands
+    assert not desk.driver.tasks
     a.beat()
     assert set(a.beat().owned) == {"orders", "orders_eu"}
 
@@ -308,11 +308,11 @@ def test_a_restart_at_any_step_loses_nothing(desk: Desk, step: int) -> None:
 def test_an_errand_of_the_last_life_is_forgotten(desk: Desk) -> None:
     desk.errands_held = True
     beat(desk, "a", 0, **by("order.*"))
-    driver, errand = desk.driver, desk.driver.errands[0]
+    driver, task = desk.driver, desk.driver.tasks[0]
     driver.resign("its node is gone")
     driver.start_loading()
     driver.load_some(desk.now)
-    driver.errand_done(errand, {"order.*": ("orders",)})
+    driver.task_done(task, {"order.*": ("orders",)})
     driver.turn(desk.now)
     assert group_of(desk).resolved == {}
 
@@ -322,14 +322,14 @@ def test_everything_is_looked_at_again_now_and_then(desk: Desk) -> None:
     settled(desk, "a", **by("order.*"))
     desk.errands_held = True
     desk.wait(600_000)
-    assert [one.key for one in desk.driver.errands] == []  # the member was silent, and is gone
+    assert [one.key for one in desk.driver.tasks] == []  # the member was silent, and is gone
 
     a = Consumer(desk, "a", **by("order.*")).join()
     desk.run_errands()
     for _ in range(15):
         desk.wait(40_000)
         a.beat()
-    assert len(desk.driver.errands) == 1
+    assert len(desk.driver.tasks) == 1
 
 
 def test_topics_that_the_one_who_asks_may_not_see_are_left_out(desk: Desk) -> None:
@@ -344,8 +344,8 @@ def test_topics_that_the_one_who_asks_may_not_see_are_left_out(desk: Desk) -> No
 def test_a_failure_is_told_and_the_group_goes_on(desk: Desk) -> None:
     desk.errands_held = True
     a = Consumer(desk, "a", **by("order.*")).join()
-    errand = desk.driver.errands.popleft()
-    desk.driver.errand_done(errand, TimeoutError("too long"))
+    task = desk.driver.tasks.popleft()
+    desk.driver.task_done(task, TimeoutError("too long"))
     a.beat()
     (line,) = desk.told_lines.warnings
     assert line == "group g: its regular expressions cannot be resolved: too long"
@@ -356,10 +356,10 @@ def test_a_failure_keeps_nobody_without_topics_for_long(desk: Desk) -> None:
     """The members are at rest without any, and their heartbeats ask for nothing."""
     desk.errands_held = True
     a = Consumer(desk, "a", **by("order.*")).join()
-    desk.driver.errand_done(desk.driver.errands.popleft(), TimeoutError("too long"))
+    desk.driver.task_done(desk.driver.tasks.popleft(), TimeoutError("too long"))
     desk.wait(0)
     a.beat()
-    assert not desk.driver.errands, "it would fail again, at each heartbeat"
+    assert not desk.driver.tasks, "it would fail again, at each heartbeat"
     desk.wait(30_000)
     desk.run_errands()
     assert a.beat().owned

@@ -173,9 +173,9 @@ def all_to_the_last(members: Any, partitions: Any) -> Any:
 
 
 def foreign_desk(assign: Any, **settings: Any) -> Desk:
-    """A broker with an assignor that somebody else has written; its errands are held back."""
+    """A broker with an assignor that somebody else has written; its tasks are held back."""
     desk = Desk(**settings)
-    desk.shard.foreign = {"theirs": assign}
+    desk.shard.plugin_assignors = {"theirs": assign}
     desk.shard.assignors["theirs"] = assign
     desk.shard.consumer_settings = replace(
         desk.shard.consumer_settings, assignors=("theirs", "uniform")
@@ -190,7 +190,7 @@ def test_a_foreign_assignor_runs_beside_the_heartbeats() -> None:
     a, b = Consumer(desk, "a").join(), Consumer(desk, "b").join()
     assert (a.owned, b.owned) == ({}, {})
     assert desk.shard.groups.consumer("g").state == "Assigning"
-    assert len(desk.driver.errands) == 1
+    assert len(desk.driver.tasks) == 1
 
     desk.run_errands()
     for one in (a, b, a):
@@ -220,13 +220,13 @@ def test_a_foreign_plan_leaves_out_who_has_gone() -> None:
 def test_a_foreign_plan_of_an_epoch_that_is_served_changes_nothing() -> None:
     desk = foreign_desk(all_to_the_last)
     a = Consumer(desk, "a").join()
-    errand = desk.driver.errands[0]
+    task = desk.driver.tasks[0]
     desk.run_errands()
     a.beat()
     desk.written()
-    assert planning.finished(desk.shard, errand, {"a": {}}, desk.now).records == []
+    assert planning.finished(desk.shard, task, {"a": {}}, desk.now).records == []
     desk.shard.groups.remove("g")
-    assert planning.finished(desk.shard, errand, {"a": {}}, desk.now).records == []
+    assert planning.finished(desk.shard, task, {"a": {}}, desk.now).records == []
 
 
 def spread(members: Any, partitions: Any) -> Any:
@@ -258,7 +258,7 @@ def test_a_static_successor_gets_what_a_foreign_plan_meant_for_the_one_before(jo
         until_stable(desk, a, b)
         beat(desk, "b", -1)
         a.beat(instance_id="i")
-    assert len(desk.driver.errands) == 1
+    assert len(desk.driver.tasks) == 1
     beat(desk, "a", -2, instance_id="i")
     successor = Consumer(desk, "a2", instance_id="i").join()
     remaining = [successor, b] if joined else [successor]
@@ -287,13 +287,13 @@ def test_what_was_meant_for_a_member_with_another_ones_instance_id_goes_to_nobod
 def test_a_foreign_plan_of_a_group_made_anew_is_its_own() -> None:
     desk = foreign_desk(spread)
     beat(desk, "a", 0)
-    (old,) = desk.driver.errands
+    (old,) = desk.driver.tasks
     beat(desk, "a", -1)
     assert desk.told(DeleteGroupsRequest(groups_names=["g"]), 2).results[0].error_code == 0
     c = Consumer(desk, "c").join()
     group = desk.shard.groups.consumer("g")
     assert group.group_epoch == old.about.epoch
-    assert len(desk.driver.errands) == 2, "that of the old group is no reason not to ask"
+    assert len(desk.driver.tasks) == 2, "that of the old group is no reason not to ask"
     assert planning.finished(desk.shard, old, {"a": {}}, desk.now).records == []
     desk.run_errands()
     assert c.beat().owned == {"orders": [0, 1, 2, 3]}
@@ -321,9 +321,9 @@ def test_while_a_foreign_plan_is_out_heartbeats_do_not_walk_over_the_group(
 def test_a_foreign_plan_that_lacks_a_member_is_asked_for_again() -> None:
     desk = foreign_desk(spread)
     a = Consumer(desk, "a").join()
-    (errand,) = desk.driver.errands
-    assert planning.finished(desk.shard, errand, {}, desk.now).records == []
-    desk.driver.errand_done(desk.driver.errands.popleft(), {})
+    (task,) = desk.driver.tasks
+    assert planning.finished(desk.shard, task, {}, desk.now).records == []
+    desk.driver.task_done(desk.driver.tasks.popleft(), {})
     a.beat()
     a.beat()
     until_stable(desk, a)
@@ -341,7 +341,7 @@ def test_a_foreign_assignor_that_fails_takes_down_its_groups_rebalance_alone(ass
     a = Consumer(desk, "a").join()
     desk.run_errands()
     a.beat()
-    desk.shard.foreign = {"theirs": assign}
+    desk.shard.plugin_assignors = {"theirs": assign}
 
     answer = beat(desk, "b", 0)
     assert (answer.error_code, answer.member_epoch) == (0, 2)
@@ -355,7 +355,7 @@ def test_a_foreign_assignor_that_fails_takes_down_its_groups_rebalance_alone(ass
     other = Consumer(desk, "x", group_id="other", server_assignor="uniform").join()
     assert other.owned == {"orders": [0, 1, 2, 3]}
 
-    desk.shard.foreign = {"theirs": all_to_the_last}
+    desk.shard.plugin_assignors = {"theirs": all_to_the_last}
     desk.wait(planning.AGAIN_MS)
     b = Consumer(desk, "b")
     b.epoch = 2
@@ -369,11 +369,11 @@ def test_a_foreign_assignor_that_fails_takes_down_its_groups_rebalance_alone(ass
 def test_a_restart_forgets_the_foreign_plan_and_asks_again() -> None:
     desk = foreign_desk(all_to_the_last)
     a = Consumer(desk, "a").join()
-    foreign, settings = desk.shard.foreign, desk.shard.consumer_settings
+    plugin_assignors, settings = desk.shard.plugin_assignors, desk.shard.consumer_settings
     desk.restart()
-    desk.shard.foreign, desk.shard.consumer_settings = foreign, settings
+    desk.shard.plugin_assignors, desk.shard.consumer_settings = plugin_assignors, settings
     desk.shard.groups.consumer("g").settings = settings
-    assert not desk.driver.errands
+    assert not desk.driver.tasks
     a.beat()
     desk.run_errands()
     assert a.beat().owned == {"orders": [0, 1, 2, 3]}

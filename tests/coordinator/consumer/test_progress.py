@@ -21,7 +21,7 @@ def test_a_member_that_says_nothing_new_writes_nothing():
     effects, moved, _ = progress.step(
         desk.shard, group, member, member, owned=None, client=CLIENT, now=desk.now, joins=False
     )
-    assert (effects.records, effects.notes, moved) == ([], [], member)
+    assert (effects.records, effects.events, moved) == ([], [], member)
 
 
 def test_records_come_in_the_order_of_replay():
@@ -38,7 +38,7 @@ def test_topics_that_have_changed_raise_the_epoch_and_say_so():
     desk.topics_changed(topics(orders=5, payments=2))
     effects = progress.look_at_topics(desk.shard, group)
     assert kinds(effects.records) == ["epoch"]
-    assert [note.cause for note in effects.notes] == [Cause.TOPICS]
+    assert [event.cause for event in effects.events] == [Cause.TOPICS]
 
 
 def test_topics_that_only_seem_to_have_changed_do_not():

@@ -398,4 +398,4 @@ def test_other_groups_go_on():
 
 def test_a_conversion_that_goes_on_at_once_is_one_rebalance():
     desk, _, _ = upgraded()
-    assert desk.shard.tally.group_epochs == 1
+    assert desk.shard.counters.group_epochs == 1

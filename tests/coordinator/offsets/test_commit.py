@@ -15,7 +15,7 @@ from tests.coordinator.committed import FIRST, NOTHING, G, delete, fetched
 from tests.coordinator.consumers import beat, given
 from tests.coordinator.desk import Desk, topic_id
 
-from kohort.coordinator.share_and_streams import ForeignGroup
+from kohort.coordinator.share_and_streams import ShareOrStreamsGroup
 from kohort.errors import ErrorCode
 from kohort.terms import NO_TOPIC_ID, GroupType
 from kohort.wire.messages.offset_commit import (
@@ -154,8 +154,8 @@ def test_metadata_that_is_too_long_is_found_before_an_older_epoch():
 
 def test_a_share_group_has_no_committed_offsets():
     desk = Desk()
-    desk.shard.groups.add(ForeignGroup(G, GroupType.SHARE))
-    desk.shard.story.begin(desk.shard.groups)
+    desk.shard.groups.add(ShareOrStreamsGroup(G, GroupType.SHARE))
+    desk.shard.event_log.begin(desk.shard.groups)
     assert commit(desk, {FIRST: 5}) == {FIRST: ErrorCode.GROUP_ID_NOT_FOUND}
     assert delete(desk, FIRST) == ErrorCode.GROUP_ID_NOT_FOUND
     assert fetched(desk, wanted=[FIRST]) == {FIRST: NOTHING}

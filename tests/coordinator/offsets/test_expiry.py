@@ -21,7 +21,7 @@ from tests.coordinator.desk import START, Desk, topic_id
 
 from kohort.coordinator.effects import Producer
 from kohort.coordinator.offsets import expiry
-from kohort.coordinator.share_and_streams import ForeignGroup
+from kohort.coordinator.share_and_streams import ShareOrStreamsGroup
 from kohort.errors import ErrorCode
 from kohort.records.codec import Record
 from kohort.records.schemas import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
@@ -325,8 +325,8 @@ def test_after_a_crash_at_any_record_the_rest_expires():
 def test_an_empty_group_of_another_kind_is_left_to_its_own_coordinator():
     """Its end is not ours to write, and the groups behind it are looked at all the same."""
     desk = desk_of()
-    desk.shard.groups.add(ForeignGroup(GroupId("share"), GroupType.SHARE))
-    desk.shard.story.begin(desk.shard.groups)
+    desk.shard.groups.add(ShareOrStreamsGroup(GroupId("share"), GroupType.SHARE))
+    desk.shard.event_log.begin(desk.shard.groups)
     stored(desk)
     desk.wait(MINUTE + CHECK)
     assert [group.id for group in desk.shard.groups] == ["share"]

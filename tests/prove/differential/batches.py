@@ -158,7 +158,7 @@ def transactional(
     memory: Memory, actor: str, topic: str, index: int, count: int, ahead: int = 0
 ) -> bytes:
     """The next records of a transactional producer in a partition, at the epoch that it has."""
-    producer_id, epoch = memory.transactors.get(actor, (-1, -1))
+    producer_id, epoch = memory.transaction_coordinators.get(actor, (-1, -1))
     if producer_id < 0:  # Kafka takes a transaction of nobody, and it is none
         return plain(memory, count)
     place = producer_id, epoch, topic, index

@@ -27,7 +27,7 @@ class HeldBy(Ref):
     plus: int = 0
 
     def on(self, memory: Memory) -> int:
-        return memory.transactors.get(self.actor, (-1, -1))[self.epoch] + self.plus
+        return memory.transaction_coordinators.get(self.actor, (-1, -1))[self.epoch] + self.plus
 
 
 class DrawTransactions(Draw):

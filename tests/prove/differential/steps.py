@@ -48,7 +48,7 @@ class Memory:
     sessions: dict[str, int] = field(default_factory=dict)
     labels: dict[Any, str] = field(default_factory=dict)
     started_ms: int = 0
-    transactors: dict[str, tuple[int, int]] = field(default_factory=dict)
+    transaction_coordinators: dict[str, tuple[int, int]] = field(default_factory=dict)
     sequences: dict[Any, int] = field(default_factory=dict)
 
     def of(self, actor: str) -> Membership:
@@ -326,9 +326,12 @@ def learn(memory: Memory, step: Step, request: dict[str, Any], answer: dict[str,
     elif step.api == "InitProducerId" and answer["producer_id"] >= 0:
         memory.labels.setdefault(("producer", answer["producer_id"]), _next(memory, "producer"))
         memory.producers.append((answer["producer_id"], answer["producer_epoch"]))
-        memory.transactors[step.actor] = memory.producers[-1]
+        memory.transaction_coordinators[step.actor] = memory.producers[-1]
     elif step.api == "EndTxn" and answer.get("producer_id", -1) >= 0:
-        memory.transactors[step.actor] = (answer["producer_id"], answer["producer_epoch"])
+        memory.transaction_coordinators[step.actor] = (
+            answer["producer_id"],
+            answer["producer_epoch"],
+        )
     elif step.api == "Fetch" and answer.get("session_id"):
         memory.sessions[step.actor] = answer["session_id"]
         memory.labels.setdefault(("session", answer["session_id"]), _next(memory, "session"))

@@ -14,7 +14,7 @@ from tests.world import Client
 
 from kohort.errors import WireError
 from kohort.server.connection import Connection
-from kohort.server.dispatcher import Door
+from kohort.server.dispatcher import RequestDispatcher
 from kohort.sim.disk import MemoryFiles
 from kohort.terms import Millis
 
@@ -47,10 +47,10 @@ def frames() -> tuple[bytes, ...]:
 
 
 class Counting:
-    """The door, with the number of frames that have arrived at it."""
+    """The dispatcher, with the number of frames that have arrived at it."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, dispatcher: RequestDispatcher) -> None:
+        self._door = dispatcher
         self.frames = 0
 
     def take(self, connection: Connection, frame: bytes, now: Millis) -> bool:
@@ -73,7 +73,7 @@ class Round:
         self._disk = MemoryFiles() if self.on_disk else None
         self.desk = Desk(files=self._disk, seed=number, **self._settings)
         self.honest = Honest(self.desk)
-        self._door = self.desk.doors[0] = Counting(self.desk.doors[0])
+        self._door = self.desk.dispatchers[0] = Counting(self.desk.dispatchers[0])
         self._open: list[Client] = []
         self._texts = [*TEXTS, "g", "group", "m", "first", "range", "uniform", "consumer"]
         self._own_texts = len(self._texts)
@@ -81,7 +81,7 @@ class Round:
         self.most_groups = 0
 
     def play(self, count: int = FRAMES) -> int:
-        """Send streams until so many foreign frames have arrived at the door; how many have."""
+        """Send streams until so many foreign frames have arrived; how many have."""
         number = arrived = 0
         while arrived < count:
             before = self._door.frames

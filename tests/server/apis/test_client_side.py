@@ -7,7 +7,7 @@ from tests.server.desk import Desk
 from kohort.errors import ErrorCode
 from kohort.server.access import Kind
 from kohort.server.meters import Traffic
-from kohort.server.metrics import METRICS, Reading
+from kohort.server.metrics import METRICS, MetricsSnapshot
 from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.consumer_group_install_assignment import (
@@ -129,6 +129,7 @@ def test_what_happens_is_counted():
     desk.wait(10_000)
     [metric] = [one for one in METRICS if one.name == "kohort_client_side_assignments"]
     counted = {
-        outcome: value for (outcome,), value in metric.read(Reading(desk.cluster, Traffic()))
+        outcome: value
+        for (outcome,), value in metric.read(MetricsSnapshot(desk.cluster, Traffic()))
     }
     assert counted == {"asked": 3, "installed": 1, "failed": 1, "invalid": 1, "late": 1}

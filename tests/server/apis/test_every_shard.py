@@ -94,7 +94,7 @@ def test_while_a_disk_refuses_writes_no_listing_leaves_anything_out(desk, write,
 @LISTINGS
 def test_while_a_log_is_read_no_listing_leaves_anything_out(desk, write, listed):
     written(desk, write)
-    drivers = [*desk.cluster.drivers.values(), *desk.cluster.transactors.values()]
+    drivers = [*desk.cluster.drivers.values(), *desk.cluster.transaction_coordinators.values()]
     for driver in drivers:
         driver.start_loading()
     assert listed(desk) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, set())

@@ -19,7 +19,7 @@ from kohort.coordinator.effects import Call, Client, Producer
 from kohort.errors import Broken, ErrorCode
 from kohort.server.access import TOPIC, WRITE
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from kohort.server.marker_sender import Nobody
+from kohort.server.marker_sender import DiscardToken
 from kohort.server.metrics import missing
 from kohort.sim.disk import Crashed, MemoryFiles
 from kohort.terms import TopicPartition
@@ -387,8 +387,10 @@ def test_a_transaction_that_a_broker_has_let_into_its_own_log_ends(desk):
     one.write(b"x")
     places = (TopicPartition(TRANSACTIONS_TOPIC, 0), TopicPartition("orders", 1))
     enrol = Enrol(one.name, Producer(one.id, one.epoch), places, client_version=2)
-    driver = desk.cluster.transactors[desk.cluster.placement.transactor_of(one.name)[0]]
-    desk.cluster.submit(driver, Call(Nobody(), enrol, 0, Client("", "")))
+    driver = desk.cluster.transaction_coordinators[
+        desk.cluster.placement.transaction_coordinator_of(one.name)[0]
+    ]
+    desk.cluster.submit(driver, Call(DiscardToken(), enrol, 0, Client("", "")))
     desk.settle()
     log = desk.cluster.partition(*places[0]).log
     assert one.end() == 0

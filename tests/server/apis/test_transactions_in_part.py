@@ -152,7 +152,7 @@ def test_one_log_of_transactions_that_is_lost():
     mine = [Producing(desk, f"t{number}") for number in range(8)]
     for one in mine:
         one.write(one.name.encode())
-    log = {one.name: desk.cluster.placement.transactor_of(one.name)[0] for one in mine}
+    log = {one.name: desk.cluster.placement.transaction_coordinator_of(one.name)[0] for one in mine}
     lost = log["t0"]
     files.faults["sync", f"/data/__transaction_state-{lost}/"] = 5
     ended = set()

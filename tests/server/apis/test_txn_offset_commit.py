@@ -60,7 +60,7 @@ def test_a_missing_group_has_no_generation(desk):
 @pytest.mark.parametrize(("version", "code"), [(1, 15), (2, 14)])
 def test_a_coordinator_that_is_loading_is_told_as_older_clients_know_it(desk, version, code):
     one = Producing(desk)
-    for driver in desk.cluster.transactors.values():
+    for driver in desk.cluster.transaction_coordinators.values():
         driver.resign("another node takes over")  # and has not begun to read
 
     assert one.commit_offsets(5, version=version) == code

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.wire.batch import GrowingBatch, Record, build_records, records, seal
+from kohort.wire.batch import BatchBuilder, Record, build_records, records, seal
 
 FAR = 1 << 40
 blobs = st.none() | st.binary(max_size=200) | st.just(bytes(3000))
@@ -13,7 +13,7 @@ headers = st.lists(st.tuples(st.text(max_size=10), blobs), max_size=3)
 entries = st.lists(st.tuples(st.integers(-1, 2**45), blobs, blobs, headers), min_size=1, max_size=8)
 
 
-def sealed(grown: GrowingBatch) -> bytes:
+def sealed(grown: BatchBuilder) -> bytes:
     return seal(
         bytes(grown.body),
         grown.count,
@@ -28,7 +28,7 @@ def sealed(grown: GrowingBatch) -> bytes:
 
 @given(entries)
 def test_it_is_the_batch_of_all_records(some: list[tuple[int, Any, Any, Any]]) -> None:
-    grown = GrowingBatch()
+    grown = BatchBuilder()
     for entry in some:
         assert grown.add(*entry, FAR)
     whole = [Record(at, *entry) for at, entry in enumerate(some)]
@@ -39,7 +39,7 @@ def test_it_is_the_batch_of_all_records(some: list[tuple[int, Any, Any, Any]]) -
 def test_what_does_not_fit_changes_nothing(
     some: list[tuple[int, Any, Any, Any]], limit: int
 ) -> None:
-    grown = GrowingBatch()
+    grown = BatchBuilder()
     taken = []
     for entry in some:
         before = bytes(grown.body)
@@ -54,7 +54,7 @@ def test_what_does_not_fit_changes_nothing(
 
 def test_a_record_that_just_fits() -> None:
     one = (0, b"k", b"v", ())
-    alone = GrowingBatch()
+    alone = BatchBuilder()
     alone.add(*one, FAR)
     size = len(alone.body)
     assert alone.add(*one, 2 * size)
@@ -63,7 +63,7 @@ def test_a_record_that_just_fits() -> None:
 
 
 def test_more_records_than_the_table_of_varints_has() -> None:
-    grown = GrowingBatch()
+    grown = BatchBuilder()
     for number in range(3000):
         grown.add(number * 10, None, b"", (), FAR)
     assert [one.offset for one in records(sealed(grown), 0)] == list(range(3000))

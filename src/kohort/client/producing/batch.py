@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from kohort.errors import ApiError
 from kohort.terms import TopicPartition
-from kohort.wire.batch import HEADER_SIZE, TRANSACTIONAL, GrowingBatch, records, seal
+from kohort.wire.batch import HEADER_SIZE, TRANSACTIONAL, BatchBuilder, records, seal
 from kohort.wire.batch.reading import Record
 from kohort.wire.compression import compress
 
@@ -24,7 +24,7 @@ class ProducerId(NamedTuple):
 NOBODY = ProducerId(-1, -1)
 
 
-class Batch(GrowingBatch):
+class Batch(BatchBuilder):
     """`deliveries` are what the caller gave with each record, in their order.
 
     `producer` and `sequence` are set when it is first sent. `maybe_written` says that the log may

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kohort.coordinator.classic import rebalance
 from kohort.coordinator.classic.group import ClassicGroup
-from kohort.coordinator.effects import Call, Effects, Note, Reply
+from kohort.coordinator.effects import Call, Effects, GroupEvent, Reply
 from kohort.coordinator.state import State
 from kohort.errors import ErrorCode
 from kohort.records.causes import Cause
@@ -35,5 +35,5 @@ def start(state: State, now: Millis) -> Iterator[Effects]:
         if len(group.members) > limit:
             effects = rebalance.prepare(state, group, now)
             text = f"it has {len(group.members)} members, expected at most {limit}"
-            effects.notes.append(Note(group.id, text, Cause.SIZE))
+            effects.events.append(GroupEvent(group.id, text, Cause.SIZE))
             yield effects

@@ -5,7 +5,7 @@ from uuid import UUID
 from kohort.coordinator.classic import rebalance, static, timers
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.member import ClassicMember, longest
-from kohort.coordinator.effects import Call, Effects, Note, answered
+from kohort.coordinator.effects import Call, Effects, GroupEvent, answered
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
 from kohort.records.causes import Cause
@@ -123,26 +123,26 @@ def _join_as_known(
         return answered(call, rebalance.joined(group, member))
     if group.state is GroupState.STABLE and unchanged and member_id != group.leader:
         return answered(call, rebalance.joined(group, member))
-    notes = []
+    events = []
     if group.state is not GroupState.PREPARING_REBALANCE:
-        notes.append(_rejoined(group, member_id, call.request.reason, unchanged=unchanged))
+        events.append(_rejoined(group, member_id, call.request.reason, unchanged=unchanged))
     group.change_protocols(member, protocols)
     member.session_timeout_ms = call.request.session_timeout_ms
     member.rebalance_timeout_ms = _rebalance_timeout_ms(call)
     effects = rebalance.park_join(group, member, call)
-    effects.notes += notes
+    effects.events += events
     effects.extend(rebalance.advance(state, group, now))
     return effects
 
 
 def _rejoined(
     group: ClassicGroup, member_id: MemberId, reason: str | None, *, unchanged: bool
-) -> Note:
+) -> GroupEvent:
     """What to tell of a member at rest that makes its group rebalance."""
     text = f"member {member_id} joins again" if unchanged else f"member {member_id} has changed"
     text += f": {reason}" if reason else ""
     cause = Cause.REJOIN if unchanged else Cause.SUBSCRIPTION
-    return Note(group.id, text, cause, member_id, reason)
+    return GroupEvent(group.id, text, cause, member_id, reason)
 
 
 def _let_in(
@@ -165,7 +165,7 @@ def _let_in(
     timers.renew(state.deadlines, group.id, member_id, now, NEW_MEMBER_TIMEOUT_MS)
     reason = call.request.reason
     text = f"member {member_id} joins" + (f": {reason}" if reason else "")
-    effects.notes.append(Note(group.id, text, Cause.JOIN, member_id, reason))
+    effects.events.append(GroupEvent(group.id, text, Cause.JOIN, member_id, reason))
     effects.extend(rebalance.advance(state, group, now))
     return effects
 

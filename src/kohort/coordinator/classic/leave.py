@@ -2,7 +2,7 @@
 
 from kohort.coordinator.classic import rebalance
 from kohort.coordinator.classic.group import ClassicGroup
-from kohort.coordinator.effects import Effects, Note
+from kohort.coordinator.effects import Effects, GroupEvent
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
 from kohort.records.causes import Cause
@@ -39,11 +39,11 @@ def _take_out(
         except ApiError as error:
             return error.code
     effects.replies += rebalance.drop(state, group, member_id)
-    effects.notes.append(left(group.id, member_id, identity.reason))
+    effects.events.append(left(group.id, member_id, identity.reason))
     return ErrorCode.NONE
 
 
-def left(group_id: GroupId, member_id: MemberId, reason: str | None) -> Note:
+def left(group_id: GroupId, member_id: MemberId, reason: str | None) -> GroupEvent:
     """What to tell of a member that leaves, with the reason that it gave (KIP-800)."""
     text = f"member {member_id} leaves" + (f": {reason}" if reason else "")
-    return Note(group_id, text, Cause.LEAVE, member_id, reason)
+    return GroupEvent(group_id, text, Cause.LEAVE, member_id, reason)

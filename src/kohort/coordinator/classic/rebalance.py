@@ -8,7 +8,7 @@ member's session ends.
 from kohort.coordinator.classic import timers
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.member import ClassicMember
-from kohort.coordinator.effects import Call, Effects, Note, Reply
+from kohort.coordinator.effects import Call, Effects, GroupEvent, Reply
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
 from kohort.records.causes import Cause
@@ -91,7 +91,7 @@ def complete(state: State, group: ClassicGroup, now: Millis) -> Effects:
     effects = Effects()
     for member in late:
         drop(state, group, member.id)
-        effects.notes.append(_late(group, member.id, "joined again"))
+        effects.events.append(_late(group, member.id, "joined again"))
     if not group.members:
         effects.records.append(group.emptied(now))
         return effects
@@ -100,7 +100,7 @@ def complete(state: State, group: ClassicGroup, now: Millis) -> Effects:
         return effects
     group.become_completing(now)
     text = f"generation {group.generation} begins"
-    effects.notes.append(Note(group.id, text))
+    effects.events.append(GroupEvent(group.id, text))
     for member in group.members.values():
         if member.join is not None:
             reply = Reply(member.join.token, joined(group, member))
@@ -210,7 +210,7 @@ def syncs_overdue(state: State, now: Millis, group_id: GroupId, generation: int)
     effects = Effects()
     for member_id in list(group.pending_sync):
         effects.replies += drop(state, group, member_id)
-        effects.notes.append(_late(group, member_id, "synced"))
+        effects.events.append(_late(group, member_id, "synced"))
     effects.extend(prepare(state, group, now))
     return effects
 
@@ -230,15 +230,15 @@ def session_over(state: State, now: Millis, group_id: GroupId, member_id: Member
         return Effects()
     text = f"the session of member {member_id} is over after {member.session_timeout_ms} ms"
     effects = Effects(
-        [], drop(state, group, member_id), [Note(group_id, text, Cause.SESSION, member_id)]
+        [], drop(state, group, member_id), [GroupEvent(group_id, text, Cause.SESSION, member_id)]
     )
     effects.extend(advance_without(state, group, now))
     return effects
 
 
-def _late(group: ClassicGroup, member_id: MemberId, what: str) -> Note:
+def _late(group: ClassicGroup, member_id: MemberId, what: str) -> GroupEvent:
     text = f"member {member_id} has not {what} in time"
-    return Note(group.id, text, Cause.REBALANCE, member_id)
+    return GroupEvent(group.id, text, Cause.REBALANCE, member_id)
 
 
 def _await_joins(state: State, group: ClassicGroup, now: Millis, *, at_least_ms: int = 0) -> None:

@@ -8,7 +8,7 @@ from kohort.coordinator.classic import rebalance, timers
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.member import ClassicMember, subscribed_topics
 from kohort.coordinator.classic.records import size_of
-from kohort.coordinator.effects import Call, Effects, Note, Reply
+from kohort.coordinator.effects import Call, Effects, GroupEvent, Reply
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
 from kohort.records.causes import Cause
@@ -35,7 +35,7 @@ def replace(
     former = group.replace(successor)
     effects = Effects([], _fenced(former))
     text = f"member {successor.id} takes the place of {former.id}, instance {former.instance_id}"
-    effects.notes.append(Note(group.id, text, Cause.REPLACED, former.id))
+    effects.events.append(GroupEvent(group.id, text, Cause.REPLACED, former.id))
     timers.end_session(state.deadlines, group.id, former.id)
     rebalance.renew(state, group, successor, now)
     if group.state is GroupState.STABLE and group.vote() == group.protocol:

@@ -4,7 +4,7 @@ from kohort.coordinator.classic import rebalance, timers
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.member import ClassicMember
 from kohort.coordinator.classic.records import size_of
-from kohort.coordinator.effects import Call, Effects, Note, Reply, answered
+from kohort.coordinator.effects import Call, Effects, GroupEvent, Reply, answered
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
 from kohort.records.codec import Record
@@ -83,7 +83,7 @@ def _hand_out(
     effects = _park(leader, call)
     effects.records.append(outcome)
     text = f"generation {group.generation} has {len(group.members)} members"
-    effects.notes.append(Note(group.id, text, ends_rebalance=True))
+    effects.events.append(GroupEvent(group.id, text, ends_rebalance=True))
     for member in group.members.values():
         if member.sync is not None:
             response = _assigned(group, assignments.get(member.id, b""))

@@ -12,7 +12,7 @@ from kohort.coordinator.consumer import embedded, progress, static, timers
 from kohort.coordinator.consumer.client_side.selection import classic_offers
 from kohort.coordinator.consumer.group import ConsumerGroup, protocols_of
 from kohort.coordinator.consumer.member import AWAY, JOINING, Member, in_order
-from kohort.coordinator.effects import Call, Effects, Note, Reply, answered
+from kohort.coordinator.effects import Call, Effects, GroupEvent, Reply, answered
 from kohort.coordinator.migration import downgrade
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode, WireError
@@ -61,7 +61,9 @@ def _join(state: State, group: ConsumerGroup, call: Call[JoinGroupRequest], now:
         step.replies.append(Reply(call.token, answer))
         return step
     if former is not None:
-        progress.recorded(state, group, member)  # or it would be refused in the place of the other
+        progress.checked_member_record(
+            state, group, member
+        )  # or it would be refused in the place of the other
         request.member_id = member_id  # it comes again as the member that it now is
         return static.replaced(state, group, former, member_id, now)
     effects, moved, _ = progress.step(
@@ -76,7 +78,7 @@ def _join(state: State, group: ConsumerGroup, call: Call[JoinGroupRequest], now:
     )
     if before.classic is None and before.id in group.members:
         text = f"member {member_id} goes over to the classic protocol"
-        effects.notes.append(Note(group.id, text, Cause.MIGRATION, member_id))
+        effects.events.append(GroupEvent(group.id, text, Cause.MIGRATION, member_id))
     timers.await_sync(state, group, moved, now)
     first = classic.supported_protocols[0].name
     effects.replies.append(Reply(call.token, _answer(member_id, moved.epoch, first)))

@@ -1,9 +1,9 @@
 """Subscriptions by regular expression: when they are resolved, and what follows (KIP-848).
 
-Resolving is an errand: it is done beside the shard, for all expressions of a group at once. A group
-asks for it when an expression is new, when the cluster has a new topic, when its log has been read,
-and now and then. What comes back is written, and a group that reads other topics than before gets a
-new epoch. Until then an expression names what it named before, or nothing.
+Resolving is a background task: it is done beside the shard, for all expressions of a group at once.
+A group asks for it when an expression is new, when the cluster has a new topic, when its log has
+been read, and now and then. What comes back is written, and a group that reads other topics than
+before gets a new epoch. Until then an expression names what it named before, or nothing.
 
 Unlike Kafka, which lets ten seconds pass after a resolution, the next one may begin at once.
 """
@@ -17,7 +17,7 @@ from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import Member
 from kohort.coordinator.consumer.records import epoch_record, regex_record
 from kohort.coordinator.consumer.target import NOTHING
-from kohort.coordinator.effects import Call, Client, Effects, Errand, Note
+from kohort.coordinator.effects import BackgroundTask, Call, Client, Effects, GroupEvent
 from kohort.coordinator.state import State
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode
@@ -26,7 +26,7 @@ from kohort.terms import GroupId, Millis
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 REFRESH = "consumer expressions"
-GROUPS_AT_ONCE = 100  # that ask for an errand in one step
+GROUPS_AT_ONCE = 100  # that ask for a background task in one step
 AGAIN_MS = 30_000  # from a resolution that has failed to the next one, at most
 REFUSED_MOST = 1000  # refused expressions that are remembered, so that each is told once
 _SHOWN = 100  # characters of an expression, in a line of the log
@@ -38,7 +38,7 @@ Resolved = dict[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What an errand is about: it looks at `topics`, for what `client` may see of them."""
+    """What a background task is about: it looks at `topics`, for what `client` may see of them."""
 
     group_id: GroupId
     topics: Topics
@@ -74,7 +74,7 @@ def check(group: ConsumerGroup, expression: str | None) -> None:
 
 def refused(
     state: State, call: Call[ConsumerGroupHeartbeatRequest], error: ExpressionRefusedError
-) -> list[Note]:
+) -> list[GroupEvent]:
     """What to tell of a refusal, for clients may keep the reason to themselves: once for each group
     and expression, as far as these are remembered.
     """
@@ -87,12 +87,12 @@ def refused(
         del told[next(iter(told))]
     told[group_id, expression] = None
     text = f"client {call.client.id} subscribes by the pattern '{expression}', which is refused"
-    return [Note(group_id, f"{text}: {error.why}")]
+    return [GroupEvent(group_id, f"{text}: {error.why}")]
 
 
 def asked(
     state: State, group: ConsumerGroup, before: Member, member: Member, client: Client
-) -> list[Errand]:
+) -> list[BackgroundTask]:
     """What a heartbeat asks for, with `member` as it leaves it.
 
     One that replaces an expression asks for nothing: the next one does. As with Kafka, the member
@@ -105,7 +105,7 @@ def asked(
     if not new and not group.expressions_stale:
         return []
     group.asked_by = client
-    return _errands(state, group, (expression,) if new else ())
+    return _tasks(state, group, (expression,) if new else ())
 
 
 def topics_changed(state: State, before: Topics, changed: Iterable[str]) -> Iterator[Effects]:
@@ -113,16 +113,16 @@ def topics_changed(state: State, before: Topics, changed: Iterable[str]) -> Iter
     after = state.topics.by_name
     if not any(name in after and name not in before.by_name for name in changed):
         return
-    errands: list[Errand] = []
+    tasks: list[BackgroundTask] = []
     for group in state.groups.all_consumer():
         if group.expressions:
             group.expressions_stale = True
-            errands += _errands(state, group)
-            if len(errands) >= GROUPS_AT_ONCE:
-                yield Effects(errands=errands)
-                errands = []
-    if errands:
-        yield Effects(errands=errands)
+            tasks += _tasks(state, group)
+            if len(tasks) >= GROUPS_AT_ONCE:
+                yield Effects(tasks=tasks)
+                tasks = []
+    if tasks:
+        yield Effects(tasks=tasks)
 
 
 def refresh(state: State, _now: Millis, group_id: GroupId) -> Effects:
@@ -132,7 +132,7 @@ def refresh(state: State, _now: Millis, group_id: GroupId) -> Effects:
         return Effects()
     group.looked_at = None
     group.expressions_stale = True
-    return Effects(errands=_errands(state, group))
+    return Effects(tasks=_tasks(state, group))
 
 
 def start(group: ConsumerGroup) -> None:
@@ -141,9 +141,11 @@ def start(group: ConsumerGroup) -> None:
     group.expressions_stale = bool(group.expressions)
 
 
-def finished(state: State, errand: Errand, outcome: Resolved | Exception, now: Millis) -> Effects:
+def finished(
+    state: State, task: BackgroundTask, outcome: Resolved | Exception, now: Millis
+) -> Effects:
     """Write what was found, and raise the epoch of a group that reads other topics by it."""
-    about: Resolution = errand.about
+    about: Resolution = task.about
     group = state.groups.consumer(about.group_id)
     if group is None or not group.expressions:
         return Effects()
@@ -165,7 +167,7 @@ def finished(state: State, errand: Errand, outcome: Resolved | Exception, now: M
     )
     effects, resolved = _written(state, group, outcome, about.client, now)
     if group.expressions_stale:  # the records are not true yet, and `looked_at` counts on them
-        effects.errands = _errands(state, group, known=resolved)
+        effects.tasks = _tasks(state, group, known=resolved)
     return effects
 
 
@@ -202,7 +204,7 @@ def _written(
         text = "its regular expressions name other topics"
         # One that is resolved for the first time came with a member that joined, or has changed its
         # subscription: which of them the records tell.
-        effects.notes.append(Note(group.id, text, Cause.TOPICS if names_others else None))
+        effects.events.append(GroupEvent(group.id, text, Cause.TOPICS if names_others else None))
     return effects, resolved
 
 
@@ -229,12 +231,12 @@ def _size(*texts: str | Iterable[str]) -> int:
     return size
 
 
-def _errands(
+def _tasks(
     state: State,
     group: ConsumerGroup,
     more: Iterable[str] = (),
     known: Resolved | None = None,
-) -> list[Errand]:
+) -> list[BackgroundTask]:
     """One that resolves every expression of a group. None where nobody has asked since the log was
     read, as it is the one who asks whose rights count, and none where RE2 is missing.
     """
@@ -244,7 +246,7 @@ def _errands(
     wanted = tuple(dict.fromkeys((*group.expressions, *more)))
     before = dict(group.resolved) if known is None else known
     work = _resolving(wanted, before, state.topics, group.looked_at)
-    return [Errand((REFRESH, group.id), work, Resolution(group.id, state.topics, client))]
+    return [BackgroundTask((REFRESH, group.id), work, Resolution(group.id, state.topics, client))]
 
 
 def _resolving(

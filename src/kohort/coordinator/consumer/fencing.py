@@ -16,7 +16,7 @@ from kohort.coordinator.consumer.records import (
     regex_tombstone,
     target_epoch_record,
 )
-from kohort.coordinator.effects import Call, Effects, Note, Reply
+from kohort.coordinator.effects import Call, Effects, GroupEvent, Reply
 from kohort.coordinator.migration import downgrade
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
@@ -47,10 +47,10 @@ def leave(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: Millis) 
         gone = static.away(member)
         records = [] if gone is member else [current_record(group_id, gone)]
         text = f"member {member_id} leaves for a while, instance {member.instance_id}"
-        notes = [Note(group_id, text)] if records else []
-        return Effects(records, [Reply(call.token, response)], notes)
-    note = Note(group_id, f"member {member_id} leaves", Cause.LEAVE, member_id)
-    effects = remove(state, group, [member], [note], now)
+        events = [GroupEvent(group_id, text)] if records else []
+        return Effects(records, [Reply(call.token, response)], events)
+    event = GroupEvent(group_id, f"member {member_id} leaves", Cause.LEAVE, member_id)
+    effects = remove(state, group, [member], [event], now)
     effects.replies.append(Reply(call.token, response))
     return effects
 
@@ -59,13 +59,13 @@ def remove(
     state: State,
     group: ConsumerGroup,
     members: Collection[Member],
-    notes: Iterable[Note],
+    events: Iterable[GroupEvent],
     now: Millis,
 ) -> Effects:
     """Take members out, for the reasons that are noted."""
     converted = downgrade.without(state, group, members, now)
     effects = converted or Effects(records_without(state, group, members))
-    effects.notes.extend(notes)
+    effects.events.extend(events)
     return effects
 
 
@@ -102,7 +102,9 @@ def session_over(state: State, now: Millis, group_id: GroupId, member_id: Member
         return Effects()
     timeout_ms = timers.session_timeout_ms(group, member)
     text = f"the session of member {member_id} is over after {timeout_ms} ms"
-    return remove(state, group, [member], [Note(group_id, text, Cause.SESSION, member_id)], now)
+    return remove(
+        state, group, [member], [GroupEvent(group_id, text, Cause.SESSION, member_id)], now
+    )
 
 
 def revocation_overdue(
@@ -146,7 +148,9 @@ def _overdue(state: State, group: ConsumerGroup, member: Member, what: str, now:
         f"member {member.id} {what} for longer than its rebalance timeout of "
         f"{member.rebalance_timeout_ms} ms"
     )
-    return remove(state, group, [member], [Note(group.id, text, Cause.REBALANCE, member.id)], now)
+    return remove(
+        state, group, [member], [GroupEvent(group.id, text, Cause.REBALANCE, member.id)], now
+    )
 
 
 def start(state: State, now: Millis) -> None:

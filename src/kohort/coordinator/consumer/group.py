@@ -32,7 +32,7 @@ FIRST_VERSION_OF_MEMBERS = 9  # version of OffsetCommit
 
 
 class FailedPlan(NamedTuple):
-    """What a foreign assignor has failed with, and when."""
+    """What a plugin assignor has failed with, and when."""
 
     epoch: int
     at: Millis
@@ -150,7 +150,7 @@ class ConsumerGroup(Group):
         for member in leaving:
             members.pop(member.id, None)
         members.update((member.id, member) for member in joining)
-        return selection.selected(members.values(), name)
+        return selection.select_assignor(members.values(), name)
 
     def _vote_with(self, leaving: Iterable[Member], joining: Iterable[Member]) -> tuple[str, bool]:
         """The broker's assignor with most votes, and whether there is any vote. A tie, or no vote

@@ -11,7 +11,7 @@ from kohort.coordinator.consumer import expressions, fencing, progress, static, 
 from kohort.coordinator.consumer.client_side import offers, selection
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import AWAY, JOINING, Member, in_order
-from kohort.coordinator.consumer.no_op_heartbeats import quiet_answer, quiet_member
+from kohort.coordinator.consumer.no_op_heartbeats import member_of_no_op, no_op_response
 from kohort.coordinator.consumer.reconcile import Owned
 from kohort.coordinator.consumer.requests import check
 from kohort.coordinator.effects import Call, Client, Effects, Reply
@@ -33,10 +33,10 @@ def heartbeat(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: Mill
     request = call.request
     group = state.groups.get(GroupId(request.group_id))
     if type(group) is ConsumerGroup:
-        member = quiet_member(group, request, call.client)
+        member = member_of_no_op(group, request, call.client)
         if member is not None:
             timers.renew(state, group, member, now)
-            return Effects([], [Reply(call.token, quiet_answer(group, member))])
+            return Effects([], [Reply(call.token, no_op_response(group, member))])
     check(request, call.version, state.assignors)
     if request.member_epoch < JOINING:
         return fencing.leave(state, call, now)
@@ -148,7 +148,7 @@ def _check_successor(
     expressions.check(group, request.subscribed_topic_regex)
     member_id = MemberId(request.member_id)
     member = _described(replace(former, id=member_id), request, call.client)
-    progress.recorded(state, group, member)
+    progress.checked_member_record(state, group, member)
     if member.client_assignors != former.client_assignors:
         _check_offers(state, group, member, former.id)
 

@@ -9,7 +9,7 @@ no longer applies.
 from kohort.coordinator.consumer import timers
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import Member
-from kohort.coordinator.consumer.requests import says_nothing
+from kohort.coordinator.consumer.requests import changes_nothing
 from kohort.coordinator.effects import Client
 from kohort.coordinator.state import State
 from kohort.terms import GroupId, MemberId, Millis
@@ -19,7 +19,7 @@ from kohort.wire.messages.consumer_group_heartbeat import (
 )
 
 
-def quiet_member(
+def member_of_no_op(
     group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, client: Client
 ) -> Member | None:
     """The member whose heartbeat this is, when it changes nothing."""
@@ -28,14 +28,14 @@ def quiet_member(
         member is not None
         and member.epoch == request.member_epoch
         and request.instance_id in (None, member.instance_id)
-        and says_nothing(request, member, client)
+        and changes_nothing(request, member, client)
         and group.at_rest(member)
     ):
         return member
     return None
 
 
-def quiet_answer(group: ConsumerGroup, member: Member) -> ConsumerGroupHeartbeatResponse:
+def no_op_response(group: ConsumerGroup, member: Member) -> ConsumerGroupHeartbeatResponse:
     """The answer that tells the member to go on as before."""
     return ConsumerGroupHeartbeatResponse(
         member_id=member.id,
@@ -44,13 +44,13 @@ def quiet_answer(group: ConsumerGroup, member: Member) -> ConsumerGroupHeartbeat
     )
 
 
-class Quiet:
+class NoOpHeartbeat:
     """What a quiet heartbeat rests on."""
 
     __slots__ = ("_group", "_member", "_session", "_settings", "_state", "answer")
 
     def __init__(self, state: State, group: ConsumerGroup, member: Member) -> None:
-        self.answer = quiet_answer(group, member)
+        self.answer = no_op_response(group, member)
         self._state = state
         self._group = group
         self._member = member
@@ -76,12 +76,12 @@ class Quiet:
         return True
 
 
-def quiet_or_none(
+def no_op_heartbeat_or_none(
     state: State, request: ConsumerGroupHeartbeatRequest, client: Client
-) -> Quiet | None:
+) -> NoOpHeartbeat | None:
     """What to remember of a heartbeat, when it is one that changes nothing."""
     group = state.groups.consumer(GroupId(request.group_id))
-    member = None if group is None else quiet_member(group, request, client)
+    member = None if group is None else member_of_no_op(group, request, client)
     if group is None or member is None:
         return None
-    return Quiet(state, group, member)
+    return NoOpHeartbeat(state, group, member)

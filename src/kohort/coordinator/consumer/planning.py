@@ -1,7 +1,7 @@
 """What every member of a group should have: computed for all, written where it has changed.
 
 The assignors of this house compute it in the heartbeat that needs it. Those of others are an
-errand: heartbeats go on meanwhile with the target that there is.
+task: heartbeats go on meanwhile with the target that there is.
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -14,7 +14,7 @@ from kohort.coordinator.consumer.group import ConsumerGroup, FailedPlan
 from kohort.coordinator.consumer.member import Member
 from kohort.coordinator.consumer.records import target_epoch_record, target_record
 from kohort.coordinator.consumer.target import NOTHING, Target
-from kohort.coordinator.effects import Effects, Errand
+from kohort.coordinator.effects import BackgroundTask, Effects
 from kohort.coordinator.state import State
 from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode
@@ -26,12 +26,12 @@ from kohort.terms import GroupId, MemberId, Millis, TopicId
 Each = TypeVar("Each")
 
 PLAN = "consumer plan"
-AGAIN_MS = 5000  # from the failure of a foreign assignor to its next attempt at the same epoch
+AGAIN_MS = 5000  # from the failure of a plugin assignor to its next attempt at the same epoch
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What an errand is about: a group by its id and number, the instance ids of its static
+class PlanRequest:
+    """What a background task is about: a group by its id and number, the instance ids of its static
     members, and `why` the broker computes although members offer assignors.
     """
 
@@ -44,7 +44,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
+class NewTargets:
     """The targets of an epoch: the target of the member that asked, and the records that publish
     all of them.
     """
@@ -56,7 +56,7 @@ class Computed:
 
 def plan(
     state: State, group: ConsumerGroup, member: Member, epoch: int, now: Millis, why: str = ""
-) -> Computed | None:
+) -> NewTargets | None:
     """The targets of an epoch, with `member` as this heartbeat leaves it. None when the present
     targets stand: they are of that epoch, or were computed a moment ago (KIP-1263). `why`
     says why no member computes, where that follows from more than what they offer.
@@ -66,28 +66,28 @@ def plan(
     if not is_due(group, epoch, now):
         return None
     name, _, why_so = _choice(group, member)
-    if name in state.foreign:
+    if name in state.plugin_assignors:
         return None
-    given = given_of(state, group, member)
+    given = assignor_input(state, group, member)
     try:
         assigned = state.assignors[name](given.members, given.partitions)
     except AssignorError as error:
         raise _no_plan(group, name, error) from error
     records, targets = _changes(group, assigned, epoch, now, _by_broker(name, why or why_so))
-    return Computed(epoch, targets[member.id], tuple(records))
+    return NewTargets(epoch, targets[member.id], tuple(records))
 
 
 def asked(
     state: State, group: ConsumerGroup, member: Member, epoch: int, now: Millis, why: str = ""
-) -> list[Errand]:
-    """What a heartbeat asks for that leaves the group at `epoch`: the plan of a foreign assignor.
+) -> list[BackgroundTask]:
+    """What a heartbeat asks for that leaves the group at `epoch`: the plan of a plugin assignor.
 
     Raises ApiError for a member without a target, if the assignor has failed a moment ago.
     """
-    if not state.foreign or not is_due(group, epoch, now):
+    if not state.plugin_assignors or not is_due(group, epoch, now):
         return []
     name, _, why_so = _choice(group, member)
-    if name not in state.foreign:
+    if name not in state.plugin_assignors:
         return []
     failed = _failed(group, epoch, now)
     if failed is not None:
@@ -96,24 +96,24 @@ def asked(
         return []
     number = group.number or state.groups.made + 1  # of the group that this heartbeat makes
     key = (PLAN, group.id, number)
-    if key in state.errands_out:  # known before anybody walks over the group
+    if key in state.running_tasks:  # known before anybody walks over the group
         return []
-    given = given_of(state, group, member)
+    given = assignor_input(state, group, member)
     instances = instances_of(given)
-    work = _working(state.foreign[name], given)
-    about = Wanted(group.id, number, name, epoch, instances, why or why_so)
-    return [Errand(key, work, about, foreign=name)]
+    work = _working(state.plugin_assignors[name], given)
+    about = PlanRequest(group.id, number, name, epoch, instances, why or why_so)
+    return [BackgroundTask(key, work, about, plugin=name)]
 
 
-def finished(state: State, errand: Errand, outcome: Plan | Exception, now: Millis) -> Effects:
-    """Write the plan of a foreign assignor, if it is for this very group and fits its members.
+def finished(state: State, task: BackgroundTask, outcome: Plan | Exception, now: Millis) -> Effects:
+    """Write the plan of a plugin assignor, if it is for this very group and fits its members.
 
     Who has left meanwhile is left out of it, and the successor of a static member gets what was
     meant for that. Who has joined since then gets something by the next plan, since a join raises
     the epoch. A plan of the present epoch without one of the members would be the last one: it is
     dropped, and the next heartbeat asks again.
     """
-    wanted: Wanted = errand.about
+    wanted: PlanRequest = task.about
     group = state.groups.consumer(wanted.group_id)
     if group is None or group.number != wanted.number or wanted.epoch <= group.target_epoch:
         return Effects()
@@ -157,17 +157,17 @@ def is_due(group: ConsumerGroup, epoch: int, now: Millis) -> bool:
 
 
 def is_awaited(state: State, group: ConsumerGroup, now: Millis) -> bool:
-    """Whether a foreign assignor has been asked and has not answered yet, or has failed a moment
+    """Whether a plugin assignor has been asked and has not answered yet, or has failed a moment
     ago, so that no heartbeat and no join brings a newer target now. Client-side assignors aside.
     """
-    if not state.foreign or _of_broker(group, group.choice) not in state.foreign:
+    if not state.plugin_assignors or _of_broker(group, group.choice) not in state.plugin_assignors:
         return False
     key = (PLAN, group.id, group.number)
-    return key in state.errands_out or _failed(group, group.group_epoch, now) is not None
+    return key in state.running_tasks or _failed(group, group.group_epoch, now) is not None
 
 
 def _failed(group: ConsumerGroup, epoch: int, now: Millis) -> FailedPlan | None:
-    """The failure of a foreign assignor that is too recent to ask it again about this epoch."""
+    """The failure of a plugin assignor that is too recent to ask it again about this epoch."""
     failed = group.failed_plan
     if failed is not None and failed.epoch == epoch and 0 <= now - failed.at < AGAIN_MS:
         return failed
@@ -194,7 +194,7 @@ def _by_broker(assignor: str, why: str) -> Computation | None:
     return Computation(assignor=assignor, member_id=None, reason=0, error=0, took_ms=0, why=why)
 
 
-def instances_of(given: "Situation") -> dict[MemberId, str]:
+def instances_of(given: "AssignorInput") -> dict[MemberId, str]:
     """The instance ids of static members."""
     return {
         member_id: member.instance_id
@@ -210,7 +210,7 @@ def _no_plan(group: ConsumerGroup, name: str, error: Exception) -> ApiError:
     )
 
 
-def _working(assign: Assign, given: "Situation") -> Callable[[], Generator[None, None, Plan]]:
+def _working(assign: Assign, given: "AssignorInput") -> Callable[[], Generator[None, None, Plan]]:
     def work() -> Generator[None, None, Plan]:
         yield from ()
         return assign_by(assign, given.members, given.partitions)
@@ -227,10 +227,10 @@ def _changes(
         known = group.targets.get(member_id)
         same = known is not None and _is_as(known, assignment)
         targets[member_id] = known if known is not None and same else Target(assignment)
-    return published(group, targets, epoch, now, by), targets
+    return target_records(group, targets, epoch, now, by), targets
 
 
-def published(
+def target_records(
     group: ConsumerGroup,
     targets: Mapping[MemberId, Target],
     epoch: int,
@@ -256,14 +256,14 @@ def _is_as(known: Target, assignment: Assignment) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class AssignorInput:
     """What an assignor is given."""
 
     members: dict[MemberId, Subscription]
     partitions: dict[TopicId, int]
 
 
-def given_of(state: State, group: ConsumerGroup, member: Member) -> Situation:
+def assignor_input(state: State, group: ConsumerGroup, member: Member) -> AssignorInput:
     """What an assignor is given, with `member` as a heartbeat leaves it."""
     topics_of: dict[tuple[str, ...], tuple[TopicId, ...]] = {}
     subscriptions = {}
@@ -286,7 +286,7 @@ def given_of(state: State, group: ConsumerGroup, member: Member) -> Situation:
     partitions = {
         topic: by_id[topic].partitions for topics in topics_of.values() for topic in topics
     }
-    return Situation(subscriptions, partitions)
+    return AssignorInput(subscriptions, partitions)
 
 
 def _are_alike(subscriptions: Iterable[tuple[str, ...]]) -> bool:

@@ -19,7 +19,7 @@ from kohort.coordinator.consumer.records import (
     regex_tombstone,
 )
 from kohort.coordinator.consumer.target import NOTHING
-from kohort.coordinator.effects import Client, Effects, Note
+from kohort.coordinator.effects import Client, Effects, GroupEvent
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
 from kohort.records.causes import Cause
@@ -57,7 +57,7 @@ def step(
     effects = Effects()
     records = effects.records
     if known is None or member != before:
-        records.append(recorded(state, group, member))
+        records.append(checked_member_record(state, group, member))
     records += _dropped_expression(group, before, member)
     epoch, metadata_hash = _epoch(state, group, known, before, member)
     if epoch > group.group_epoch:
@@ -65,11 +65,11 @@ def step(
 
     computation, planned = None, None
     if (group.offering or member.client_assignors) and planning.is_due(group, epoch, now):
-        computation = choosing.judged(state, group, before, member, epoch, joins=joins)
+        computation = choosing.due_computation(state, group, before, member, epoch, joins=joins)
     if computation is None or computation.member_id is None:  # no member computes
         why = "" if computation is None else computation.why
         planned = planning.plan(state, group, member, epoch, now, why)
-        effects.errands += planning.asked(state, group, member, epoch, now, why)
+        effects.tasks += planning.asked(state, group, member, epoch, now, why)
     if planned is None:
         target_epoch, target = group.target_epoch, group.targets.get(member.id, NOTHING)
     else:
@@ -91,10 +91,11 @@ def step(
     if moved is not member or before.classic is not None:
         timers.watch_revocation(state, group, moved, now)
     if known is None:
-        effects.notes.append(Note(group.id, f"member {moved.id} joins", Cause.JOIN, moved.id))
+        text = f"member {moved.id} joins"
+        effects.events.append(GroupEvent(group.id, text, Cause.JOIN, moved.id))
     elif epoch > group.group_epoch:
-        effects.notes.append(_why(group, before, member))
-    effects.errands += expressions.asked(state, group, before, member, client)
+        effects.events.append(_why(group, before, member))
+    effects.tasks += expressions.asked(state, group, before, member, client)
     return Step(effects, moved, computes)
 
 
@@ -109,10 +110,10 @@ def look_at_topics(state: State, group: ConsumerGroup) -> Effects:
         group.metadata_stale = False
         return Effects()
     record = epoch_record(group.id, group.group_epoch + 1, metadata_hash)
-    return Effects([record], notes=[_topics_changed(group)])
+    return Effects([record], events=[_topics_changed(group)])
 
 
-def recorded(state: State, group: ConsumerGroup, member: Member) -> Record:
+def checked_member_record(state: State, group: ConsumerGroup, member: Member) -> Record:
     """What a member has said, for the log. Raises ApiError MESSAGE_TOO_LARGE where no record has
     room for it: later, a computation or a place would have changed hands already.
     """
@@ -176,7 +177,7 @@ def _may_change_choice(
     return bool(group.offering) and (known is None or before.classic != member.classic)
 
 
-def _why(group: ConsumerGroup, before: Member, member: Member) -> Note:
+def _why(group: ConsumerGroup, before: Member, member: Member) -> GroupEvent:
     """Why the heartbeat of a member that was there raises the epoch."""
     if _reads_other_topics(group, before, member):
         text, cause = f"member {member.id} reads other topics", Cause.SUBSCRIPTION
@@ -188,7 +189,7 @@ def _why(group: ConsumerGroup, before: Member, member: Member) -> Note:
         cause = Cause.ASSIGNOR
     else:
         return _topics_changed(group)
-    return Note(group.id, text, cause, member.id)
+    return GroupEvent(group.id, text, cause, member.id)
 
 
 def _reasons(member: Member) -> str:
@@ -211,5 +212,5 @@ def _reads_other_topics(group: ConsumerGroup, before: Member, member: Member) ->
     )
 
 
-def _topics_changed(group: ConsumerGroup) -> Note:
-    return Note(group.id, "its topics have changed", Cause.TOPICS)
+def _topics_changed(group: ConsumerGroup) -> GroupEvent:
+    return GroupEvent(group.id, "its topics have changed", Cause.TOPICS)

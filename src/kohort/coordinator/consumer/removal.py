@@ -5,7 +5,7 @@ either protocol.
 from kohort.coordinator.consumer import fencing
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import Member
-from kohort.coordinator.effects import Effects, Note
+from kohort.coordinator.effects import Effects, GroupEvent
 from kohort.coordinator.state import State
 from kohort.errors import ErrorCode
 from kohort.records.causes import Cause
@@ -19,26 +19,28 @@ def remove(
     """Judge each member by itself, with a code for each; then the group takes one step for all."""
     gone: dict[MemberId, Member] = {}
     codes = []
-    notes = []
+    events = []
     for identity in leaving:
         member, code = _member_of(group, identity)
         codes.append(code)
         if member is not None:
             gone[member.id] = member
-            notes.append(_note(group, member, identity))
+            events.append(_leave_event(group, member, identity))
     if not gone:
         return Effects(), codes
-    return fencing.remove(state, group, list(gone.values()), notes, now), codes
+    return fencing.remove(state, group, list(gone.values()), events, now), codes
 
 
-def _note(group: ConsumerGroup, member: Member, leaving: MemberIdentity) -> Note:
+def _leave_event(group: ConsumerGroup, member: Member, leaving: MemberIdentity) -> GroupEvent:
     """A classic member that leaves names itself. So does an administrator who removes all of them,
     and nothing tells the two apart, as in a classic group.
     """
     itself = member.classic is not None and leaving.member_id
     what, cause = ("leaves", Cause.LEAVE) if itself else ("is taken out", Cause.KICKED)
     reason = f": {leaving.reason}" if leaving.reason else ""
-    return Note(group.id, f"member {member.id} {what}{reason}", cause, member.id, leaving.reason)
+    return GroupEvent(
+        group.id, f"member {member.id} {what}{reason}", cause, member.id, leaving.reason
+    )
 
 
 def _member_of(group: ConsumerGroup, identity: MemberIdentity) -> tuple[Member | None, ErrorCode]:

@@ -14,7 +14,7 @@ from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeat
 CLIENT_CHOOSES_ID = 1  # the first version in which it does (KIP-1082)
 
 
-def says_nothing(request: ConsumerGroupHeartbeatRequest, member: Member, client: Client) -> bool:
+def changes_nothing(request: ConsumerGroupHeartbeatRequest, member: Member, client: Client) -> bool:
     """Whether a member says only that it goes on as before, whatever instance id it names."""
     return (
         request.subscribed_topic_names is None

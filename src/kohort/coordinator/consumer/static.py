@@ -17,7 +17,7 @@ from kohort.coordinator.consumer.records import (
     target_record,
 )
 from kohort.coordinator.consumer.target import NOTHING
-from kohort.coordinator.effects import Effects, Note
+from kohort.coordinator.effects import Effects, GroupEvent
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
 from kohort.records.causes import Cause
@@ -61,7 +61,9 @@ def replaced(
     ]
     timers.renew(state, group, successor, now)
     text = f"member {member_id} takes the place of {former.id}, instance {former.instance_id}"
-    return Effects(records, notes=[Note(group.id, text, Cause.REPLACED, former.id)], again=True)
+    return Effects(
+        records, events=[GroupEvent(group.id, text, Cause.REPLACED, former.id)], again=True
+    )
 
 
 def away(member: Member) -> Member:

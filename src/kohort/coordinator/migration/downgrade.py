@@ -22,7 +22,7 @@ from kohort.coordinator.consumer.client_side.offers import classic_data
 from kohort.coordinator.consumer.group import ConsumerGroup, protocols_of
 from kohort.coordinator.consumer.member import Member, MemberState
 from kohort.coordinator.consumer.target import NOTHING
-from kohort.coordinator.effects import Client, Effects, Note
+from kohort.coordinator.effects import Client, Effects, GroupEvent
 from kohort.coordinator.state import State
 from kohort.records.causes import Cause
 from kohort.terms import GroupState, MemberId, Millis, TopicId
@@ -155,7 +155,7 @@ def _step_or_none(
     text = f"epoch {group.group_epoch} goes on as a classic group"
     return Effects(
         records,
-        notes=[Note(group.id, text, Cause.MIGRATION)],
+        events=[GroupEvent(group.id, text, Cause.MIGRATION)],
         then=lambda: _go_on(state, made, now, rebalances=not at_rest),
     )
 
@@ -185,5 +185,5 @@ def _go_on(state: State, made: ClassicGroup, now: Millis, *, rebalances: bool) -
 def _begin_again(state: State, group: ClassicGroup, now: Millis) -> Effects:
     effects = rebalance.prepare(state, group, now)
     text = "its members are to assign by themselves"
-    effects.notes.append(Note(group.id, text, Cause.MIGRATION))
+    effects.events.append(GroupEvent(group.id, text, Cause.MIGRATION))
     return effects

@@ -28,7 +28,7 @@ from kohort.coordinator.consumer.records import (
     target_record,
 )
 from kohort.coordinator.consumer.target import Attachment, Target
-from kohort.coordinator.effects import Effects, Note, Reply
+from kohort.coordinator.effects import Effects, GroupEvent, Reply
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.records.causes import Cause
@@ -80,9 +80,9 @@ def to_consumer(
         group.metadata_hash = ~group.metadata_hash
         group.metadata_stale = True
     text = f"generation {classic.generation} goes on as a consumer group"
-    note = Note(classic.id, text, Cause.MIGRATION)
+    event = GroupEvent(classic.id, text, Cause.MIGRATION)
     records = [*classic.tombstones(), *_records(group)]
-    return group, Effects(records, notes=[note], then=lambda: _go_on(state, classic, now))
+    return group, Effects(records, events=[event], then=lambda: _go_on(state, classic, now))
 
 
 def _check(state: State, classic: ClassicGroup) -> None:

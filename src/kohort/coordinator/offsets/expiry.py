@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from kohort.coordinator import group_settings
-from kohort.coordinator.effects import Effects, Note
+from kohort.coordinator.effects import Effects, GroupEvent
 from kohort.coordinator.group import Group
 from kohort.coordinator.offsets.records import tombstone
 from kohort.coordinator.offsets.store import NamedPartition
@@ -51,7 +51,7 @@ def _pass(state: State, now: Millis, *, ends_bare_groups: bool) -> Iterator[Effe
     ends in one step, behind its last offset.
     """
     records: list[Record] = []
-    notes: list[Note] = []
+    events: list[GroupEvent] = []
     looked_at = 0
     for group_id in dict.fromkeys([*state.groups.by_id, *state.offsets.committed]):
         more = _worth_looking(state, group_id, now)
@@ -63,15 +63,15 @@ def _pass(state: State, now: Millis, *, ends_bare_groups: bool) -> Iterator[Effe
                 table.count for table in state.offsets.of(group_id).values()
             )
             if ended:
-                notes.append(_told(group_id, ended))
+                events.append(_expiry_event(group_id, ended))
             if more:
-                yield Effects(records, notes=notes)
-                records, notes, looked_at = [], [], 0
+                yield Effects(records, events=events)
+                records, events, looked_at = [], [], 0
         if len(records) >= SLICE_RECORDS or looked_at >= SLICE_OFFSETS:
-            yield Effects(records, notes=notes)
-            records, notes, looked_at = [], [], 0
+            yield Effects(records, events=events)
+            records, events, looked_at = [], [], 0
     if records:
-        yield Effects(records, notes=notes)
+        yield Effects(records, events=events)
 
 
 def _worth_looking(state: State, group_id: GroupId, now: Millis) -> bool:
@@ -135,6 +135,6 @@ def _expired(
                     yield topic, partition
 
 
-def _told(group_id: GroupId, ended: list[Record]) -> Note:
+def _expiry_event(group_id: GroupId, ended: list[Record]) -> GroupEvent:
     offsets = sum(isinstance(record.key, OffsetCommitKey) for record in ended)
-    return Note(group_id, f"expired offsets: {offsets}", Cause.EXPIRY)
+    return GroupEvent(group_id, f"expired offsets: {offsets}", Cause.EXPIRY)

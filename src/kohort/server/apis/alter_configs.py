@@ -21,7 +21,7 @@ from kohort.config import (
     checked_dynamic_config,
     checked_topic_config,
     is_unknown,
-    is_unread,
+    is_unused,
     text_of,
     with_dynamic,
 )
@@ -40,8 +40,8 @@ from kohort.server.apis.topic_changes import change_in_parts
 from kohort.server.catalog import Draft, Topic, check_topic_name
 from kohort.server.node import Node
 from kohort.server.piecewise import answer_in_pieces
-from kohort.server.reply_tokens import Gather, Then, Token, one_after_the_other
-from kohort.server.step_budget import Pace, slices
+from kohort.server.reply_tokens import ContinuationToken, GatherToken, ReplyToken, ask_in_sequence
+from kohort.server.step_budget import StepBudget, slices
 from kohort.server.steps import Steps
 from kohort.terms import NO_TOPIC_ID, GroupId, Millis
 from kohort.wire.messages import alter_configs as replacing
@@ -108,7 +108,7 @@ def _changes(
     looked at once.
     """
     changes: dict[ResourceKey, _Change] = {}
-    pace = Pace()
+    step_budget = StepBudget()
     for resource in resources:
         named = resource.resource_type, resource.resource_name
         known = changes.get(named)
@@ -118,7 +118,7 @@ def _changes(
             changes[named] = _Change(*named, configs, replaces, times=1)
         else:
             changes[named] = known._replace(times=known.times + 1)
-        if pace.is_over(1 + len(resource.configs)):
+        if step_budget.is_over(1 + len(resource.configs)):
             yield
     return changes
 
@@ -151,7 +151,7 @@ def _change(
     if not changes:
         answer({})
         return
-    gather = Gather(Then(call.token, answer), bool(groups) + bool(others), merge)
+    gather = GatherToken(ContinuationToken(call.token, answer), bool(groups) + bool(others), merge)
     if groups:
         part = Call(gather.part(0), call.request, call.version, call.client)
         _change_groups(node, part, groups)
@@ -175,8 +175,8 @@ def _change_groups(node: Node, call: Call[Any], changes: dict[ResourceKey, _Chan
     parts = slices([*changes.items()], GROUPS_AT_ONCE)
     request, version, client = call.request, call.version, call.client
 
-    def ask(token: Token, number: int) -> None:
-        gather = Gather(token, len(parts[number]), list)
+    def ask(token: ReplyToken, number: int) -> None:
+        gather = GatherToken(token, len(parts[number]), list)
         for index, (_, change) in enumerate(parts[number]):
             own = Call(gather.part(index), request, version, client)
             try:
@@ -188,7 +188,7 @@ def _change_groups(node: Node, call: Call[Any], changes: dict[ResourceKey, _Chan
         errors = (settings.error for settings in chain.from_iterable(told))
         return dict(zip(changes, errors, strict=True))
 
-    one_after_the_other(node.cluster.scheduler, call.token, len(parts), ask, merge)
+    ask_in_sequence(node.cluster.scheduler, call.token, len(parts), ask, merge)
 
 
 def _change_group(node: Node, call: Call[Any], change: _Change) -> None:
@@ -274,13 +274,13 @@ def _alter_broker(node: Node, draft: Draft, change: _Change) -> str:
     first, *further = map(str, node.cluster.placement.node_ids)
     names = [config.name for config in change.configs]
     if change.name not in ("", first) and not (
-        change.name in further and all(map(is_unread, names))
+        change.name in further and all(map(is_unused, names))
     ):
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
             f"broker is {change.name!r}, expected {first}, or an empty name for all",
         )
-    fixed = [name for name in names if name not in DYNAMIC_NAMES and not is_unread(name)]
+    fixed = [name for name in names if name not in DYNAMIC_NAMES and not is_unused(name)]
     if fixed:
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
@@ -307,11 +307,11 @@ def _alter_broker(node: Node, draft: Draft, change: _Change) -> str:
     if after != before:
         draft.configure_broker(change.name, after)
     whose = f"broker {change.name}" if change.name else "all brokers"
-    return _told(whose, before, after, is_unknown)
+    return _describe_changes(whose, before, after, is_unknown)
 
 
 def _of_file(node: Node, name: str) -> str | None:
-    return None if is_unread(name) else text_of(node.cluster.base_config.value(name))
+    return None if is_unused(name) else text_of(node.cluster.base_config.value(name))
 
 
 def _check_in_force(node: Node, draft: Draft, change: _Change, after: dict[str, str]) -> None:
@@ -319,9 +319,9 @@ def _check_in_force(node: Node, draft: Draft, change: _Change, after: dict[str, 
     is no reason to refuse a change of something else.
     """
     file = node.cluster.base_config
-    known = with_dynamic(file, draft.broker_configs).left_aside
+    known = with_dynamic(file, draft.broker_configs).ineffective
     named = {config.name for config in change.configs}
-    for name in with_dynamic(file, {**draft.broker_configs, change.name: after}).left_aside:
+    for name in with_dynamic(file, {**draft.broker_configs, change.name: after}).ineffective:
         if name not in known or (name.broker == change.name and name.name in named):
             raise ApiError(ErrorCode.INVALID_CONFIG, name.why)
 
@@ -329,7 +329,7 @@ def _check_in_force(node: Node, draft: Draft, change: _Change, after: dict[str, 
 def _check_unread(before: Mapping[str, str], after: Mapping[str, str]) -> None:
     """Raises ApiError for more than there is room for of what nothing reads."""
     size, kept = (
-        sum(len(f"{name}{text}".encode()) for name, text in texts.items() if is_unread(name))
+        sum(len(f"{name}{text}".encode()) for name, text in texts.items() if is_unused(name))
         for texts in (after, before)
     )
     if size > max(UNREAD_AT_MOST, kept):  # a catalog may have more of an older version
@@ -359,10 +359,10 @@ def _alter_topic(node: Node, draft: Draft, change: _Change) -> str:
             assignments=topic.assignments,
         )
     )
-    return _told(f"topic {topic.name}", topic.configs, configs)
+    return _describe_changes(f"topic {topic.name}", topic.configs, configs)
 
 
-def _told(
+def _describe_changes(
     what: str,
     before: Mapping[str, str],
     after: Mapping[str, str],

@@ -39,12 +39,12 @@ def create_partitions(node: Node, call: Call[CreatePartitionsRequest], _now: Mil
         return judged_topics(node, draft, asked, counts, check_allowed, _grown)
 
     def answer(judged: dict[str, Topic | ApiError]) -> None:
-        answer_in_pieces(node, call, "results", starmap(_told, judged.items()))
+        answer_in_pieces(node, call, "results", starmap(_topic_result, judged.items()))
 
     change_in_parts(node, call, request.topics, judge, answer, validate_only=request.validate_only)
 
 
-def _told(name: str, outcome: Topic | ApiError) -> CreatePartitionsTopicResult:
+def _topic_result(name: str, outcome: Topic | ApiError) -> CreatePartitionsTopicResult:
     if isinstance(outcome, ApiError):
         return CreatePartitionsTopicResult(
             name=name, error_code=outcome.code, error_message=outcome.message or None

@@ -49,7 +49,7 @@ def create_by_default(node: Node, name: str) -> None:
             )
         except ApiError as refused:
             why = refused.message
-            return lambda _error: node.cluster.not_made.note(name, why)
+            return lambda _error: node.cluster.topic_creation_failures.note(name, why)
         return lambda error: _note(node, name, error)
 
     node.cluster.table.change(change)
@@ -57,7 +57,7 @@ def create_by_default(node: Node, name: str) -> None:
 
 def _note(node: Node, name: str, error: StorageError | None) -> None:
     if error is not None:
-        node.cluster.not_made.note(name, error, failed=True)
+        node.cluster.topic_creation_failures.note(name, error, failed=True)
 
 
 def create_topics(node: Node, call: Call[CreateTopicsRequest], _now: Millis) -> None:

@@ -8,7 +8,7 @@ from kohort.server.catalog import Topic
 from kohort.server.log_starts import StartMove
 from kohort.server.node import Node
 from kohort.server.partitions import Partition
-from kohort.server.step_budget import Pace
+from kohort.server.step_budget import StepBudget
 from kohort.server.steps import Steps
 from kohort.terms import Millis
 from kohort.wire.messages.delete_records import (
@@ -27,7 +27,7 @@ def delete_records(
 
     The answer waits until the disk has noted where the logs begin now, all of them at once.
     """
-    pace = Pace()
+    step_budget = StepBudget()
     deletion = _Deletion(call)
     by_topic: dict[str, list[DeleteRecordsPartitionResult]] = {}
     for wanted in call.request.topics:
@@ -42,7 +42,7 @@ def delete_records(
                 deletion.judge(node, topic, partition, result)
             except ApiError as error:
                 result.error_code = error.code
-            if pace.is_over():
+            if step_budget.is_over():
                 yield
                 topic = topic_named(node, call.client, DELETE, wanted.name)
     response = DeleteRecordsResponse(

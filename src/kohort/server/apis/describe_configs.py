@@ -34,8 +34,8 @@ from kohort.server.apis.resources import (
 from kohort.server.catalog import Topic, check_topic_name
 from kohort.server.node import Node
 from kohort.server.piecewise import PiecewiseAnswer
-from kohort.server.reply_tokens import Gather, Token, one_after_the_other
-from kohort.server.step_budget import Pace
+from kohort.server.reply_tokens import GatherToken, ReplyToken, ask_in_sequence
+from kohort.server.step_budget import StepBudget
 from kohort.server.steps import Steps, has_gone
 from kohort.terms import GroupId, Millis
 from kohort.wire.messages.create_topics import CreatableTopicConfigs
@@ -81,7 +81,7 @@ def created_configs(node: Node, topic: Topic) -> list[CreatableTopicConfigs]:
     ]
 
 
-class _Asked(NamedTuple):
+class _ConfigQuery(NamedTuple):
     """A resource, and the settings of it that are wanted. None means all of them."""
 
     resource: DescribeConfigsResource
@@ -97,10 +97,10 @@ def describe_configs(node: Node, call: Call[DescribeConfigsRequest], _now: Milli
     """
     parts = yield from _parts(call.request.resources)
     topics = _Topics(node, call.request)
-    groups = group_configs.Described(node.cluster, call.request)
+    groups = group_configs.DescribedGroupConfigs(node.cluster, call.request)
     answer = PiecewiseAnswer(node, call, "results")
 
-    def ask(token: Token, number: int) -> None:
+    def ask(token: ReplyToken, number: int) -> None:
         part, parts[number] = parts[number], []  # what has been described is not kept
         own = Call(token, call.request, call.version, call.client)
         _describe(node, own, part, topics, groups, answer)
@@ -108,22 +108,22 @@ def describe_configs(node: Node, call: Call[DescribeConfigsRequest], _now: Milli
     def whole(_parts: list[None]) -> Any:
         return answer.whole()
 
-    one_after_the_other(node.cluster.scheduler, call.token, len(parts), ask, whole, has_gone(call))
+    ask_in_sequence(node.cluster.scheduler, call.token, len(parts), ask, whole, has_gone(call))
 
 
-def _parts(asked: Iterable[DescribeConfigsResource]) -> Steps[list[list[_Asked]]]:
+def _parts(asked: Iterable[DescribeConfigsResource]) -> Steps[list[list[_ConfigQuery]]]:
     """What is asked in parts that are short steps, without those that ask the same again: an answer
     is hundreds of times as large as a question, and upstream gives as many.
     """
     seen: set[object] = set()
-    parts: list[list[_Asked]] = [[]]
-    step, part = Pace(), Pace()
+    parts: list[list[_ConfigQuery]] = [[]]
+    step, part = StepBudget(), StepBudget()
     for resource in asked:
         keys = frozenset(resource.configuration_keys or ())
         place = resource.resource_type, resource.resource_name, keys
         if place not in seen:
             seen.add(place)
-            parts[-1].append(_Asked(resource, keys))
+            parts[-1].append(_ConfigQuery(resource, keys))
             if part.is_over(FEWEST_SETTINGS + len(keys)):
                 parts.append([])
         if step.is_over(1 + len(keys)):
@@ -134,9 +134,9 @@ def _parts(asked: Iterable[DescribeConfigsResource]) -> Steps[list[list[_Asked]]
 def _describe(
     node: Node,
     call: Call[DescribeConfigsRequest],
-    part: Sequence[_Asked],
+    part: Sequence[_ConfigQuery],
     topics: "_Topics",
-    groups: group_configs.Described,
+    groups: group_configs.DescribedGroupConfigs,
     answer: PiecewiseAnswer,
 ) -> None:
     """Add the results of a part to the answer, and answer the token of the call by None."""
@@ -176,7 +176,7 @@ def _ask_groups(
     merge: Callable[[list[GroupSettings]], None],
 ) -> None:
     """Ask the shards of groups for their settings."""
-    gather = Gather(call.token, len(names), merge)
+    gather = GatherToken(call.token, len(names), merge)
     for index, name in enumerate(names):
         question = DescribeGroupSettings(GroupId(name))
         part = gather.part(index)
@@ -216,7 +216,7 @@ class _Topics:
         self._request = request
         self._described: dict[object, list[DescribeConfigsResourceResult]] = {}
 
-    def of(self, topic: Topic, asked: _Asked) -> list[DescribeConfigsResourceResult]:
+    def of(self, topic: Topic, asked: _ConfigQuery) -> list[DescribeConfigsResourceResult]:
         alike = tuple(topic.configs.items()), asked.keys
         described = self._described.get(alike)
         if described is None:
@@ -230,7 +230,7 @@ class _Topics:
 
 
 def _described(
-    node: Node, call: Call[DescribeConfigsRequest], asked: _Asked, topics: _Topics
+    node: Node, call: Call[DescribeConfigsRequest], asked: _ConfigQuery, topics: _Topics
 ) -> list[DescribeConfigsResourceResult]:
     request, resource = call.request, asked.resource
     name = resource.resource_name
@@ -381,7 +381,7 @@ def _broker_config(
 def _unread_configs(
     node: Node,
     brokers: Sequence[str],
-    asked: _Asked,
+    asked: _ConfigQuery,
     request: DescribeConfigsRequest,
 ) -> list[DescribeConfigsResourceResult]:
     """Changed settings that nothing here reads: they are kept, so they are shown. Of one that is

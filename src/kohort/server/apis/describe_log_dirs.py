@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from kohort.coordinator.effects import Call
 from kohort.server.access import CLUSTER, CLUSTER_NAME, DESCRIBE, check
 from kohort.server.node import Node
-from kohort.server.step_budget import Pace
+from kohort.server.step_budget import StepBudget
 from kohort.server.steps import Steps
 from kohort.terms import Millis
 from kohort.wire.messages.describe_log_dirs import (
@@ -26,7 +26,7 @@ def describe_log_dirs(
     cluster = node.cluster
     check(cluster.may, call.client, DESCRIBE, CLUSTER, CLUSTER_NAME)
     wanted: dict[str, Iterable[int]] = {}
-    pace = Pace()
+    step_budget = StepBudget()
     if call.request.topics is None:
         for topic in cluster.catalog.by_name.values():
             wanted[topic.name] = range(topic.partitions)
@@ -34,7 +34,7 @@ def describe_log_dirs(
         different: dict[str, dict[int, None]] = {}
         for asked in call.request.topics:
             different.setdefault(asked.topic, {}).update(dict.fromkeys(asked.partitions))
-            if pace.is_over(1 + len(asked.partitions)):
+            if step_budget.is_over(1 + len(asked.partitions)):
                 yield
         wanted |= different
     topics = []
@@ -44,7 +44,7 @@ def describe_log_dirs(
             found = _size(node, name, index)
             if found is not None:
                 partitions.append(found)
-            if pace.is_over():
+            if step_budget.is_over():
                 yield
         if partitions:
             topics.append(DescribeLogDirsTopic(name=name, partitions=partitions))

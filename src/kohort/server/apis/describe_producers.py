@@ -12,9 +12,9 @@ from kohort.server.access import READ
 from kohort.server.apis.leaders import led_partition, topic_named
 from kohort.server.log_reads import STEP_BATCHES
 from kohort.server.node import Node
-from kohort.server.pending_reads import UnreadError
+from kohort.server.pending_reads import PendingReadError
 from kohort.server.piecewise import PiecewiseAnswer
-from kohort.server.step_budget import STEP_ELEMENTS, Pace
+from kohort.server.step_budget import STEP_ELEMENTS, StepBudget
 from kohort.server.steps import Steps
 from kohort.terms import Millis
 from kohort.wire.codec import piecewise_encoder
@@ -37,9 +37,9 @@ def describe_producers(node: Node, call: Call[DescribeProducersRequest], now: Mi
     """
     told: set[tuple[str, int]] = set()  # a partition that is named again is answered once
     answer = PiecewiseAnswer(node, call, "topics")
-    pace = Pace()
+    step_budget = StepBudget()
     for wanted in call.request.topics:
-        if pace.is_over():
+        if step_budget.is_over():
             yield
         answers: list[PartitionResponse] = []
         for index in wanted.partition_indexes:
@@ -54,7 +54,7 @@ def describe_producers(node: Node, call: Call[DescribeProducersRequest], now: Mi
             found.active_producers = list(islice(states, STEP_ELEMENTS))
             if len(found.active_producers) < STEP_ELEMENTS:
                 answers.append(found)
-                if pace.is_over(1 + len(found.active_producers)):
+                if step_budget.is_over(1 + len(found.active_producers)):
                     yield
             else:
                 answer.add_encoded((yield from _encoded(wanted.name, found, states, call.version)))
@@ -72,7 +72,7 @@ def _states(
         try:
             producers = partition.active_producers(now)
             break
-        except UnreadError as error:
+        except PendingReadError as error:
             if error.unread is not None:
                 error.unread.read_on(STEP_BATCHES)
         yield

@@ -15,7 +15,7 @@ from kohort.errors import ApiError, ErrorCode
 from kohort.runtime.driver import Condition
 from kohort.server.coordinator_partitions import Driver, TransactionDriver
 from kohort.server.node import Node
-from kohort.server.reply_tokens import Gather
+from kohort.server.reply_tokens import GatherToken
 
 
 def ask_every_shard(
@@ -39,7 +39,7 @@ def ask_every_shard(
     if not asked:
         call.token.answer(merge([]))
         return
-    gather = Gather(call.token, len(asked), merged)
+    gather = GatherToken(call.token, len(asked), merged)
     for index, shard in enumerate(asked):
         part = Call(gather.part(index), question, call.version, call.client)
         node.cluster.submit(shard, part)

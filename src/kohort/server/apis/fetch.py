@@ -20,12 +20,12 @@ from kohort.server.apis.leaders import (
     whereabouts,
 )
 from kohort.server.catalog import Topic
-from kohort.server.fetch_purgatory import Parked
+from kohort.server.fetch_purgatory import DelayedFetch
 from kohort.server.fetch_sessions import FetchSession, TopicKey
 from kohort.server.log_reads import FileHeaders
 from kohort.server.node import Node
 from kohort.server.partitions import READ_COMMITTED, Partition
-from kohort.server.pending_reads import AT_ONCE_BATCHES, Unread
+from kohort.server.pending_reads import AT_ONCE_BATCHES, PendingRead
 from kohort.terms import Millis, Offset, TopicId
 from kohort.wire.batch import walk
 from kohort.wire.messages.fetch import (
@@ -60,12 +60,12 @@ def fetch(node: Node, call: Call[FetchRequest], now: Millis) -> FetchResponse | 
         )
     except ApiError as error:
         return FetchResponse(error_code=error.code, responses=[])
-    reading = _Reading(node, call.client, request, session, call.version)
+    reading = _FetchPass(node, call.client, request, session, call.version)
     response = reading.read()
     if reading.unread:
-        late = Parked(call.token, reading.answer_now, [], 0, now)
+        late = DelayedFetch(call.token, reading.answer_now, [], 0, now)
         scheduler = node.cluster.scheduler  # thousands may wait for one log
-        node.cluster.readings.when_read(reading.unread, lambda: scheduler.enter(late))
+        node.cluster.log_reads.when_read(reading.unread, lambda: scheduler.enter(late))
         return None
     if (
         request.max_wait_ms <= 0
@@ -86,7 +86,7 @@ def fetch(node: Node, call: Call[FetchRequest], now: Millis) -> FetchResponse | 
     return None
 
 
-class _Reading:
+class _FetchPass:
     """One fetch: what it wants, and what one pass over the partitions has found."""
 
     __slots__ = (
@@ -119,7 +119,9 @@ class _Reading:
         self.committed = request.isolation_level == READ_COMMITTED
         self.found_bytes = 0
         self.failed = False
-        self.unread: list[Unread] | None = []  # these first; None once it is the time to answer
+        self.unread: (
+            list[PendingRead] | None
+        ) = []  # these first; None once it is the time to answer
         self.watched: list[tuple[str, int]] = []
         self.wanted: Sequence[tuple[TopicKey, Sequence[FetchPartition]]] = (
             _named_once(request.topics) if session is None else [*session.wanted()]

@@ -11,8 +11,8 @@ from kohort.server.internal_topics import create_transactions_topic
 from kohort.server.node import Node
 from kohort.server.piecewise import PiecewiseAnswer
 from kohort.server.placement import NOBODY, Endpoint
-from kohort.server.step_budget import Pace
-from kohort.server.steps import Steps, go_on_in_steps
+from kohort.server.step_budget import StepBudget
+from kohort.server.steps import Steps, continue_in_steps
 from kohort.terms import GroupId, Millis
 from kohort.wire.messages.find_coordinator import (
     Coordinator,
@@ -35,7 +35,7 @@ def find_coordinator(node: Node, call: Call[FindCoordinatorRequest], _now: Milli
             if node.cluster.may(call.client, DESCRIBE, TRANSACTIONAL_ID, key):
                 create_transactions_topic(
                     node.cluster,
-                    lambda _error: go_on_in_steps(node, call, _answer(node, call)),
+                    lambda _error: continue_in_steps(node, call, _answer(node, call)),
                 )
                 return None
     return (yield from _answer(node, call))
@@ -45,10 +45,10 @@ def _answer(node: Node, call: Call[FindCoordinatorRequest]) -> Steps[Any]:
     request = call.request
     if call.version >= 4:
         answer = PiecewiseAnswer(node, call, "coordinators")
-        pace = Pace()
+        step_budget = StepBudget()
         for key in dict.fromkeys(request.coordinator_keys):
             answer.add(_coordinator(node, call.client, request.key_type, key, fine=""))
-            if pace.is_over(1 + len(key) // HASHED_WITH_AN_ELEMENT):
+            if step_budget.is_over(1 + len(key) // HASHED_WITH_AN_ELEMENT):
                 yield
         return answer.whole()
     found = _coordinator(node, call.client, request.key_type, request.key, fine="NONE")
@@ -92,7 +92,7 @@ def _found(node: Node, client: Client, key_type: int, key: str) -> Endpoint:
         return _leader(node, node.cluster.offsets_topic(), shard)
     if key_type == _TRANSACTION:
         check(may, client, DESCRIBE, TRANSACTIONAL_ID, key)
-        transactor = node.cluster.placement.transactor_of(key)
+        transactor = node.cluster.placement.transaction_coordinator_of(key)
         if transactor is None:
             raise ApiError(
                 ErrorCode.COORDINATOR_NOT_AVAILABLE, "the topic of transactions cannot be made"

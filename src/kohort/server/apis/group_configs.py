@@ -19,7 +19,7 @@ from kohort.server.apis.resources import Source, changed_layers
 from kohort.server.cluster import Cluster
 from kohort.server.node import Node
 from kohort.server.placement import NOBODY
-from kohort.server.reply_tokens import Token
+from kohort.server.reply_tokens import ReplyToken
 from kohort.terms import GroupId
 from kohort.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -34,7 +34,7 @@ def ask(
     node: Node,
     call: Call[Any],
     message: AlterGroupSettings | DescribeGroupSettings,
-    token: Token,
+    token: ReplyToken,
 ) -> None:
     """Pass a question on; the token gets GroupSettings. Raises ApiError where the shard of the
     group is not open, or rests until somebody leads its partition.
@@ -50,7 +50,7 @@ def ask(
     cluster.submit(driver, Call(token, message, call.version, call.client))
 
 
-class Described:
+class DescribedGroupConfigs:
     """The settings of groups in one answer, in upstream's order. Groups that have set the same
     share them: most have set nothing.
     """

@@ -26,7 +26,7 @@ from kohort.server.apis.every_shard import ask_every_shard
 from kohort.server.coordinator_partitions import Driver
 from kohort.server.node import Node
 from kohort.server.piecewise import PiecewiseAnswer
-from kohort.server.reply_tokens import Gather, Mapped, Token, one_after_the_other
+from kohort.server.reply_tokens import GatherToken, MappingToken, ReplyToken, ask_in_sequence
 from kohort.server.scheduler import never
 from kohort.server.step_budget import slices_of_names
 from kohort.server.steps import has_gone
@@ -183,7 +183,7 @@ def _split(
     if len(ids) == 1:
         with suppress(ApiError):  # it is refused below
             driver = node.driver_for(client, operation, GroupId(ids[0]))
-            token = call.token if shown is None else Mapped(call.token, shown)
+            token = call.token if shown is None else MappingToken(call.token, shown)
             cluster.submit(driver, Call(token, narrowed(ids), version, client))
             return
     parts = slices_of_names(ids, at_once)
@@ -197,7 +197,7 @@ def _split(
     def whole(_parts: list[None]) -> Any:
         return answer.whole()
 
-    def ask(token: Token, number: int) -> None:
+    def ask(token: ReplyToken, number: int) -> None:
         by_driver: dict[Driver, list[str]] = {}
         refused: list[tuple[str, ApiError]] = []
         for group_id in parts[number]:
@@ -207,11 +207,11 @@ def _split(
                 refused.append((group_id, error.without_frames()))
             else:
                 by_driver.setdefault(driver, []).append(group_id)
-        gather = Gather(token, len(by_driver) + len(refused), add)
+        gather = GatherToken(token, len(by_driver) + len(refused), add)
         for index, (driver, own) in enumerate(by_driver.items()):
-            part: Token = gather.part(index)
+            part: ReplyToken = gather.part(index)
             if shown is not None:
-                part = Mapped(part, shown)
+                part = MappingToken(part, shown)
             cluster.submit(driver, Call(part, narrowed(own), version, client))
         for index, (group_id, reason) in enumerate(refused, len(by_driver)):
             gather.part(index).answer(narrowed([group_id]).refused(reason))
@@ -220,4 +220,4 @@ def _split(
         ask(call.token, 0)
         return
     gone = has_gone(call) if operation is DESCRIBE else never
-    one_after_the_other(cluster.scheduler, call.token, len(parts), ask, whole, gone)
+    ask_in_sequence(cluster.scheduler, call.token, len(parts), ask, whole, gone)

@@ -9,7 +9,7 @@ from kohort.server.apis.leaders import check_leader_epoch, led_partition, topic_
 from kohort.server.catalog import Topic
 from kohort.server.node import Node
 from kohort.server.piecewise import PiecewiseAnswer
-from kohort.server.step_budget import Pace
+from kohort.server.step_budget import StepBudget
 from kohort.server.steps import Steps
 from kohort.terms import Millis
 from kohort.wire.messages.offset_for_leader_epoch import (
@@ -27,14 +27,14 @@ def offset_for_leader_epoch(
 ) -> Steps[Any]:
     """Where the records of an epoch ended: where those of the next one begin (KIP-320)."""
     answer = PiecewiseAnswer(node, call, "topics")
-    pace = Pace()
+    step_budget = StepBudget()
     for wanted in call.request.topics:
-        if pace.is_over():
+        if step_budget.is_over():
             yield
         topic = topic_named(node, call.client, DESCRIBE, wanted.topic)
         answers = []
         for partition in wanted.partitions:
-            if pace.is_over():
+            if step_budget.is_over():
                 yield
                 topic = topic_named(node, call.client, DESCRIBE, wanted.topic)
             try:

@@ -6,7 +6,7 @@ from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.access import TOPIC, Operation, refusal
 from kohort.server.catalog import Topic
-from kohort.server.coordinator_partitions import HOSTED
+from kohort.server.coordinator_partitions import MACHINE_FACTORIES
 from kohort.server.node import Node
 from kohort.server.partitions import Partition
 from kohort.server.placement import NOBODY, Endpoint
@@ -108,7 +108,7 @@ def state_of(node: Node, topic: Topic, index: int) -> PartitionState:
         cluster.table.why_closed(topic.name, index)
         return PartitionState(ErrorCode.LEADER_NOT_AVAILABLE, NOBODY, -1, *nodes)
     leader = placement.leader(topic, index)
-    if topic.name in HOSTED and cluster.has_failed(topic.name, index):
+    if topic.name in MACHINE_FACTORIES and cluster.has_failed(topic.name, index):
         nodes = replicas, in_sync or replicas, sorted({*offline, leader} - {NOBODY})
     code = ErrorCode.LEADER_NOT_AVAILABLE if leader == NOBODY else ErrorCode.NONE
     return PartitionState(code, leader, partition.leader_epoch, *nodes)

@@ -23,11 +23,11 @@ from kohort.server.partitions import (
     READ_COMMITTED,
     READ_UNCOMMITTED,
 )
-from kohort.server.pending_reads import AT_ONCE_BATCHES, Unread
+from kohort.server.pending_reads import AT_ONCE_BATCHES, PendingRead
 from kohort.server.piecewise import PiecewiseAnswer
-from kohort.server.reply_tokens import Then
-from kohort.server.step_budget import STEP_ELEMENTS, Pace
-from kohort.server.steps import Steps, go_on_in_steps
+from kohort.server.reply_tokens import ContinuationToken
+from kohort.server.step_budget import STEP_ELEMENTS, StepBudget
+from kohort.server.steps import Steps, continue_in_steps
 from kohort.terms import Millis
 from kohort.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -62,8 +62,10 @@ def list_offsets(node: Node, call: Call[ListOffsetsRequest], _now: Millis) -> St
     if committed or any(map(_is_by_time, chain.from_iterable(map(_PARTITIONS, request.topics)))):
         unread = yield from _unread(node, call, committed=committed)
         if unread:
-            then = Then(call.token, lambda _: go_on_in_steps(node, call, _answer(node, call)))
-            node.cluster.readings.when_read(unread, lambda: then.answer(None))
+            then = ContinuationToken(
+                call.token, lambda _: continue_in_steps(node, call, _answer(node, call))
+            )
+            node.cluster.log_reads.when_read(unread, lambda: then.answer(None))
             return None
     return (yield from _answer(node, call))
 
@@ -72,12 +74,14 @@ def _is_by_time(wanted: ListOffsetsPartition) -> bool:
     return wanted.timestamp not in AT_HAND
 
 
-def _unread(node: Node, call: Call[ListOffsetsRequest], *, committed: bool) -> Steps[list[Unread]]:
+def _unread(
+    node: Node, call: Call[ListOffsetsRequest], *, committed: bool
+) -> Steps[list[PendingRead]]:
     """What must be read of logs first, and is too much for that to be done at once."""
-    unread: dict[Unread, None] = {}
-    pace = Pace()
+    unread: dict[PendingRead, None] = {}
+    step_budget = StepBudget()
     for asked in call.request.topics:
-        if pace.is_over():
+        if step_budget.is_over():
             yield
         topic = topic_named(node, call.client, DESCRIBE, asked.name)
         for wanted in asked.partitions:
@@ -90,7 +94,7 @@ def _unread(node: Node, call: Call[ListOffsetsRequest], *, committed: bool) -> S
                         unread[partition] = None
                 if _is_by_time(wanted) and partition.log.index_some(None, 1):
                     unread[FileHeaders(partition, None)] = None
-            if pace.is_over(read):
+            if step_budget.is_over(read):
                 yield
                 topic = topic_named(node, call.client, DESCRIBE, asked.name)
     return list(unread)
@@ -100,7 +104,7 @@ def _answer(node: Node, call: Call[ListOffsetsRequest]) -> Steps[Any]:
     request = call.request
     committed = request.isolation_level == READ_COMMITTED
     answer = PiecewiseAnswer(node, call, "topics")
-    pace = Pace()
+    step_budget = StepBudget()
     for name, partitions in _by_topic(request.topics).items():
         topic = topic_named(node, call.client, DESCRIBE, name)
         counts = Counter(partition.partition_index for partition in partitions)
@@ -122,7 +126,7 @@ def _answer(node: Node, call: Call[ListOffsetsRequest]) -> Steps[Any]:
                     ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
                 )
             # By time a batch is read and unfolded, which takes as long as many others.
-            if pace.is_over(1 if partition.timestamp in AT_HAND else STEP_ELEMENTS):
+            if step_budget.is_over(1 if partition.timestamp in AT_HAND else STEP_ELEMENTS):
                 yield
                 topic = topic_named(node, call.client, DESCRIBE, name)
         answer.add(ListOffsetsTopicResponse(name=name, partitions=answers), 1 + len(answers))

@@ -21,7 +21,7 @@ from kohort.server.apis.leaders import state_of
 from kohort.server.catalog import Topic, check_topic_name
 from kohort.server.node import Node
 from kohort.server.piecewise import PiecewiseAnswer
-from kohort.server.step_budget import Pace
+from kohort.server.step_budget import StepBudget
 from kohort.server.steps import Steps
 from kohort.terms import NO_TOPIC_ID, Millis, TopicId
 from kohort.wire.messages.metadata import (
@@ -47,12 +47,12 @@ def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> Steps[Any
     ):
         return _ids_too_early(request)
     answer = PiecewiseAnswer(node, call, "topics")
-    pace = Pace()
+    step_budget = StepBudget()
     if wanted is None or (call.version == 0 and not wanted):
         for known in list(cluster.catalog.by_name):
             topic = cluster.catalog.by_name.get(known)
             if topic is not None and may(client, DESCRIBE, TOPIC, known):
-                described = yield from _topic(node, topic, pace)
+                described = yield from _topic(node, topic, step_budget)
                 if topic.topic_id in cluster.catalog.by_id:  # it may have been deleted meanwhile
                     _add(answer, call, may, described)
     else:
@@ -64,7 +64,7 @@ def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> Steps[Any
                 look_up = partial(_by_id, node, client, topic_id)
             else:
                 look_up = partial(_by_name, node, client, name, create=create)
-            described = yield from _named(node, look_up, pace)
+            described = yield from _named(node, look_up, step_budget)
             _add(answer, call, may, described)
     response = MetadataResponse(
         brokers=[
@@ -113,16 +113,16 @@ def _ids_too_early(request: MetadataRequest) -> MetadataResponse:
 
 
 def _named(
-    node: Node, look_up: Callable[[], Topic | MetadataResponseTopic], pace: Pace
+    node: Node, look_up: Callable[[], Topic | MetadataResponseTopic], step_budget: StepBudget
 ) -> Steps[MetadataResponseTopic]:
     """A topic that was asked for, or why there is no answer about it. One that is deleted while it
     is described is looked up again.
     """
     while isinstance(found := look_up(), Topic):
-        answer = yield from _topic(node, found, pace)
+        answer = yield from _topic(node, found, step_budget)
         if found.topic_id in node.cluster.catalog.by_id:
             return answer
-    if pace.is_over():
+    if step_budget.is_over():
         yield
     return found
 
@@ -160,10 +160,10 @@ def _by_name(
     return MetadataResponseTopic(error_code=error, name=name, partitions=[])
 
 
-def _topic(node: Node, topic: Topic, pace: Pace) -> Steps[MetadataResponseTopic]:
+def _topic(node: Node, topic: Topic, step_budget: StepBudget) -> Steps[MetadataResponseTopic]:
     partitions = []
     for index in range(topic.partitions):
-        if pace.is_over():
+        if step_budget.is_over():
             yield
         state = state_of(node, topic, index)
         partitions.append(

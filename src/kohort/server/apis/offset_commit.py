@@ -14,7 +14,7 @@ from kohort.server.apis.named_topics import (
     why_not,
 )
 from kohort.server.node import Node
-from kohort.server.reply_tokens import Mapped
+from kohort.server.reply_tokens import MappingToken
 from kohort.terms import GroupId
 from kohort.wire.messages import offset_commit as commit_wire
 from kohort.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -47,7 +47,7 @@ def commit_offsets(node: Node, call: Call[OffsetCommitRequest]) -> None:
         if not request.topics:
             call.token.answer(OffsetCommitResponse(topics=refused))
             return
-        call.token = Mapped(call.token, lambda response: put_back(refused, response))
+        call.token = MappingToken(call.token, lambda response: put_back(refused, response))
     node.cluster.submit(node.driver_of(GroupId(request.group_id)), call)
 
 

@@ -7,7 +7,7 @@ from kohort.errors import ErrorCode
 from kohort.server.access import DELETE, READ
 from kohort.server.apis.named_topics import put_back, take_refused, why_not
 from kohort.server.node import Node
-from kohort.server.reply_tokens import Mapped
+from kohort.server.reply_tokens import MappingToken
 from kohort.terms import GroupId
 from kohort.wire.messages import offset_delete as delete_wire
 from kohort.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
@@ -36,5 +36,5 @@ def delete_offsets(node: Node, call: Call[OffsetDeleteRequest]) -> None:
         return response if response.error_code else put_back(refused, response)
 
     if refused:
-        call.token = Mapped(call.token, whole)
+        call.token = MappingToken(call.token, whole)
     node.cluster.submit(driver, call)

@@ -12,9 +12,9 @@ from kohort.server.access import DESCRIBE, TOPIC, everyone_may
 from kohort.server.apis.named_topics import TOPIC_IDS_FROM, name_topics
 from kohort.server.coordinator_partitions import Driver
 from kohort.server.node import Node
-from kohort.server.reply_tokens import Gather, Mapped, Token, one_after_the_other
-from kohort.server.step_budget import Pace
-from kohort.server.steps import Steps, go_on_in_steps, has_gone
+from kohort.server.reply_tokens import GatherToken, MappingToken, ReplyToken, ask_in_sequence
+from kohort.server.step_budget import StepBudget
+from kohort.server.steps import Steps, continue_in_steps, has_gone
 from kohort.terms import NO_TOPIC_ID, GroupId
 from kohort.wire.messages import offset_fetch as fetch_wire
 from kohort.wire.messages.offset_fetch import (
@@ -37,7 +37,7 @@ def fetch_offsets(node: Node, call: Call[OffsetFetchRequest]) -> None:
     repeats, elements = _counted(node, request.groups)
     if repeats or elements > AT_ONCE:
         asked = Call(token, request, call.version, call.client)
-        go_on_in_steps(node, asked, _fetch_in_steps(node, call, elements, has_gone(asked)))
+        continue_in_steps(node, asked, _fetch_in_steps(node, call, elements, has_gone(asked)))
     else:
         _fetch(node, call)
 
@@ -113,9 +113,9 @@ def _distinct(groups: list[OffsetFetchRequestGroup]) -> Steps[list[OffsetFetchRe
     is named is answered without an offset, too.
     """
     found: dict[tuple[str, bool], OffsetFetchRequestGroup] = {}
-    pace = Pace()
+    step_budget = StepBudget()
     for group in groups:
-        if pace.is_over():
+        if step_budget.is_over():
             yield
         known = found.setdefault((group.group_id, group.topics is None), group)
         if known is not group and known.topics is not None and group.topics is not None:
@@ -126,7 +126,7 @@ def _distinct(groups: list[OffsetFetchRequestGroup]) -> Steps[list[OffsetFetchRe
             for topic in group.topics:
                 indexes = topics.setdefault((topic.name, topic.topic_id), {})
                 indexes.update(dict.fromkeys(topic.partition_indexes))
-                if pace.is_over(1 + len(topic.partition_indexes)):
+                if step_budget.is_over(1 + len(topic.partition_indexes)):
                     yield
             group.topics = [
                 OffsetFetchRequestTopics(name=name, topic_id=uuid, partition_indexes=[*indexes])
@@ -147,11 +147,11 @@ def _fetch_in_steps(
     parts = yield from _parts(node, request.groups)
     version, client = call.version, call.client
 
-    def ask(token: Token, number: int) -> None:
+    def ask(token: ReplyToken, number: int) -> None:
         own = OffsetFetchRequest(groups=parts[number], require_stable=request.require_stable)
         _fetch(node, Call(token, own, version, client))
 
-    one_after_the_other(node.cluster.scheduler, call.token, len(parts), ask, _joined, gone)
+    ask_in_sequence(node.cluster.scheduler, call.token, len(parts), ask, _joined, gone)
 
 
 def _parts(
@@ -160,10 +160,10 @@ def _parts(
     """The groups in parts of a bounded size; a large group is in several of them."""
     parts: list[list[OffsetFetchRequestGroup]] = [[]]
     left = AT_ONCE
-    pace = Pace()
+    step_budget = StepBudget()
     for group in groups:
         for piece, elements in _pieces(node, group):
-            if pace.is_over(elements // PIECED_WITH_AN_ELEMENT + 1):
+            if step_budget.is_over(elements // PIECED_WITH_AN_ELEMENT + 1):
                 yield
             if elements > left and parts[-1]:
                 parts.append([])
@@ -256,7 +256,7 @@ def _fetch_from_many(
     if not by_driver:
         call.token.answer(merge([]))
         return
-    gather = Gather(call.token, len(by_driver), merge)
+    gather = GatherToken(call.token, len(by_driver), merge)
     for number, (driver, indexes) in enumerate(by_driver.items()):
         own = OffsetFetchRequest(
             groups=[request.groups[index] for index in indexes],
@@ -303,7 +303,7 @@ def _one_group_shape(call: Call[OffsetFetchRequest]) -> None:
         ]
         return OffsetFetchResponse(topics=topics, error_code=group.error_code)
 
-    call.token = Mapped(call.token, flat)
+    call.token = MappingToken(call.token, flat)
 
 
 def _refused_partitions(
@@ -366,7 +366,7 @@ def _take_refused(node: Node, call: Call[OffsetFetchRequest]) -> None:
                     group.topics += refused.get(index, {}).values()
             return response
 
-        call.token = Mapped(call.token, whole)
+        call.token = MappingToken(call.token, whole)
 
 
 def _refused_topic(

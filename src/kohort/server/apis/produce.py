@@ -12,16 +12,16 @@ from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.server import batch_validation
 from kohort.server.access import TRANSACTIONAL_ID, WRITE, check, refusal
 from kohort.server.apis.leaders import led_partition, topic_named, whereabouts
-from kohort.server.batch_validation import RefusedRecords
+from kohort.server.batch_validation import RefusedRecordsError
 from kohort.server.catalog import Topic
 from kohort.server.node import Node
 from kohort.server.partitions import Partition
-from kohort.server.pending_reads import UnreadError
-from kohort.server.reply_tokens import Then
-from kohort.server.step_budget import STEP_ELEMENTS, Pace
-from kohort.server.steps import Steps, go_on_in_steps
+from kohort.server.pending_reads import PendingReadError
+from kohort.server.reply_tokens import ContinuationToken
+from kohort.server.step_budget import STEP_ELEMENTS, StepBudget
+from kohort.server.steps import Steps, continue_in_steps
 from kohort.terms import Millis, TopicId, TopicPartition
-from kohort.transactions.messages import Enrol, Enrolled
+from kohort.transactions.messages import Enrol, EnrolResult
 from kohort.transactions.transaction import EPOCHS_IN_RESPONSE
 from kohort.wire.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -65,26 +65,30 @@ def produce(node: Node, call: Call[ProduceRequest], now: Millis) -> None:
     """
     try:
         enrol, count = _enrolment(node, call)
-        driver = None if enrol is None else node.transactor_anywhere(enrol.transactional_id)
+        driver = (
+            None if enrol is None else node.transaction_coordinator_anywhere(enrol.transactional_id)
+        )
     except ApiError as error:
         if call.request.acks == 0:
             call.token.skip()
             raise WireError(str(error)) from error
         raise
     if enrol is None or driver is None:
-        writing = _Writing(node, call, _Verdict(frozenset()))
+        writing = _ProduceAppend(node, call, _EnrolmentCheck(frozenset()))
         if count <= STEP_ELEMENTS or not _repeats(call.request):
             writing.write(now)
         else:
             call.token.hold_back()
-            go_on_in_steps(node, call, writing.steps(), outlives_client=True)
+            continue_in_steps(node, call, writing.steps(), outlives_client=True)
         return
 
-    def enrolled(answer: Enrolled) -> None:
-        verdict = _Verdict(frozenset(enrol.partitions), answer, call.version)
-        _Writing(node, call, verdict).write(node.cluster.now)
+    def enrolled(answer: EnrolResult) -> None:
+        verdict = _EnrolmentCheck(frozenset(enrol.partitions), answer, call.version)
+        _ProduceAppend(node, call, verdict).write(node.cluster.now)
 
-    node.cluster.submit(driver, Call(Then(call.token, enrolled), enrol, call.version, call.client))
+    node.cluster.submit(
+        driver, Call(ContinuationToken(call.token, enrolled), enrol, call.version, call.client)
+    )
 
 
 def _repeats(request: ProduceRequest) -> bool:
@@ -141,13 +145,13 @@ def _enrolment(node: Node, call: Call[ProduceRequest]) -> tuple[Enrol | None, in
     return enrol, count
 
 
-class _Verdict:
+class _EnrolmentCheck:
     """What the coordinator has said about the partitions that are written to in a transaction."""
 
     def __init__(
         self,
         asked: frozenset[TopicPartition],
-        answer: Enrolled = Enrolled(ErrorCode.NONE),  # noqa: B008  (a value)
+        answer: EnrolResult = EnrolResult(ErrorCode.NONE),  # noqa: B008  (a value)
         version: int = 0,
     ) -> None:
         self._asked = asked
@@ -183,7 +187,7 @@ class _Verdict:
         return code
 
 
-class _Writing:
+class _ProduceAppend:
     """A Produce on its way into the logs: its answers so far.
 
     A batch of an idempotent producer waits where its log must be read first, as after a start. What
@@ -202,7 +206,7 @@ class _Writing:
         "_verdict",
     )
 
-    def __init__(self, node: Node, call: Call[ProduceRequest], verdict: _Verdict) -> None:
+    def __init__(self, node: Node, call: Call[ProduceRequest], verdict: _EnrolmentCheck) -> None:
         self._node = node
         self._call = call
         self._verdict = verdict
@@ -225,11 +229,11 @@ class _Writing:
     def steps(self) -> Steps[None]:
         """The same in steps, for batches of no transaction: one could end meanwhile."""
         self._late += 1  # so a batch that has waited does not answer before the last step
-        pace = Pace()
+        step_budget = StepBudget()
         for wanted in self._call.request.topic_data:
             for data in wanted.partition_data:
                 self._write_some(wanted, [data], self._node.cluster.now)
-                if pace.is_over(1 + len(data.records or b"") // ELEMENT_BYTES):
+                if step_budget.is_over(1 + len(data.records or b"") // ELEMENT_BYTES):
                     yield
         self._late -= 1
         if not self._late:
@@ -245,13 +249,13 @@ class _Writing:
                 answers.append(self._write_one(topic, data, now))
             except ApiError as error:
                 answers.append(self._refusal(topic, data.index, error))
-            except UnreadError as error:
+            except PendingReadError as error:
                 self._wait(error, wanted, data, answers)
 
     def _write_one(
         self, topic: Topic | ApiError, data: PartitionProduceData, now: Millis
     ) -> PartitionProduceResponse:
-        """Raises ApiError, or UnreadError."""
+        """Raises ApiError, or PendingReadError."""
         node = self._node
         partition, batch = _writable(node, self._call, topic, data)
         transactional = batch_validation.producer_in_transaction(batch) is not None
@@ -261,7 +265,7 @@ class _Writing:
         try:
             appended = partition.append(batch, now, begins=begins)
         except ApiError as error:
-            raise _InLog(error, partition) from error
+            raise _LogRefusalError(error, partition) from error
         self._touched.append(partition)
         if appended.size_bytes:
             node.cluster.wrote(partition, now, appended.size_bytes)
@@ -283,7 +287,7 @@ class _Writing:
 
     def _wait(
         self,
-        why: UnreadError,
+        why: PendingReadError,
         wanted: TopicProduceData,
         data: PartitionProduceData,
         answers: list[PartitionProduceResponse],
@@ -305,7 +309,7 @@ class _Writing:
             if not self._late:
                 self._answer()
 
-        node.cluster.readings.wait_to_write(why, write, call.token)
+        node.cluster.log_reads.wait_to_write(why, write, call.token)
 
     def _answer(self) -> None:
         call = self._call
@@ -331,8 +335,10 @@ def _topic(node: Node, call: Call[ProduceRequest], wanted: TopicProduceData) -> 
     return topic_named(node, call.client, WRITE, wanted.name, topic_id, by_id=by_id)
 
 
-def _check_let_in(partition: Partition, verdict: _Verdict, batch: bytes, now: Millis) -> None:
-    """Raises ApiError for a batch that its transaction does not let in, and UnreadError."""
+def _check_let_in(
+    partition: Partition, verdict: _EnrolmentCheck, batch: bytes, now: Millis
+) -> None:
+    """Raises ApiError for a batch that its transaction does not let in, and PendingReadError."""
     try:
         verdict.check(TopicPartition(partition.topic.name, partition.index))
     except ApiError:
@@ -360,12 +366,12 @@ def _writable(
     return partition, batch
 
 
-class _InLog(ApiError):  # noqa: N818  (where it comes from)
+class _LogRefusalError(ApiError):
     """A refusal that was made after looking at the log."""
 
     def __init__(self, error: ApiError, partition: Partition) -> None:
         super().__init__(error.code, error.message)
-        self.records = error.records if isinstance(error, RefusedRecords) else ()
+        self.records = error.records if isinstance(error, RefusedRecordsError) else ()
         self.start = _NO_OFFSET if error.code in _START_IS_NOT_TOLD else partition.log.start
 
 
@@ -384,7 +390,7 @@ def _refused(
         base_offset=-1,
         error_message=error.message or None,
     )
-    if isinstance(error, _InLog):
+    if isinstance(error, _LogRefusalError):
         response.log_start_offset = error.start
         response.record_errors = [
             BatchIndexAndErrorMessage(batch_index=place, batch_index_error_message=text)

@@ -42,7 +42,7 @@ def init_producer_id(
     if transactional_id is not None:
         if not transactional_id:
             raise ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
-        driver = node.transactor_of(transactional_id)
+        driver = node.transaction_coordinator_of(transactional_id)
         if node.cluster.catalog.has_producer_ids:
             node.cluster.submit(driver, call)
         else:  # without one it is refused, and asks again
@@ -50,14 +50,14 @@ def init_producer_id(
         return None
     producer_id = node.cluster.catalog.next_producer_id()
     if producer_id is not None:
-        return _given(producer_id)
+        return _init_response(producer_id)
     node.cluster.reserve_producer_ids(
         lambda error: call.token.answer(_when_reserved(node, call, error))
     )
     return None
 
 
-def _given(producer_id: int) -> InitProducerIdResponse:
+def _init_response(producer_id: int) -> InitProducerIdResponse:
     return InitProducerIdResponse(error_code=0, producer_id=producer_id, producer_epoch=0)
 
 
@@ -69,4 +69,4 @@ def _when_reserved(
     if producer_id is None:
         text = str(error or "the reserved ids are used up already")
         return call.request.refused(ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, text))
-    return _given(producer_id)
+    return _init_response(producer_id)

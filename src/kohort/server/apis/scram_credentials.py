@@ -30,7 +30,7 @@ from kohort.wire.messages.describe_user_scram_credentials import (
 
 CREDENTIALS_MAX = 10_000
 
-_Asked = ScramCredentialDeletion | ScramCredentialUpsertion
+_UserChange = ScramCredentialDeletion | ScramCredentialUpsertion
 
 _Key = tuple[str, int]
 """A user and a mechanism."""
@@ -89,7 +89,7 @@ def alter_scram_credentials(
     """
     check(node.cluster.may, call.client, ALTER, CLUSTER, CLUSTER_NAME)
     request = call.request
-    changes: list[_Asked] = [*request.deletions, *request.upsertions]
+    changes: list[_UserChange] = [*request.deletions, *request.upsertions]
 
     def judge(draft: Draft) -> dict[str, _Change | ApiError]:
         judged: dict[str, _Change | ApiError] = {}
@@ -120,7 +120,7 @@ def alter_scram_credentials(
     change_topics(node, call, judge, answer)
 
 
-def _judged(asked: _Asked, known: Mapping[_Key, ScramCredential]) -> _Change | ApiError:
+def _judged(asked: _UserChange, known: Mapping[_Key, ScramCredential]) -> _Change | ApiError:
     key = asked.name, asked.mechanism
     try:
         if isinstance(asked, ScramCredentialUpsertion):

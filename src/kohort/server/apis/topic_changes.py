@@ -11,7 +11,7 @@ from kohort.errors import ApiError, ErrorCode, StorageError
 from kohort.server.catalog import INTERNAL_TOPICS, Draft, Topic
 from kohort.server.disk_work import Finish
 from kohort.server.node import Node
-from kohort.server.reply_tokens import Then, Token, one_after_the_other
+from kohort.server.reply_tokens import ContinuationToken, ReplyToken, ask_in_sequence
 from kohort.server.step_budget import slices
 from kohort.wire.messages.create_partitions import CreatePartitionsTopic
 from kohort.wire.messages.create_topics import CreatableTopic
@@ -74,7 +74,7 @@ def change_in_parts(
     scratch: list[Draft] = []  # of all parts, where nothing is changed
     request, version, client = call.request, call.version, call.client
 
-    def change(token: Token, number: int) -> None:
+    def change(token: ReplyToken, number: int) -> None:
         def judge_part(draft: Draft) -> dict[Named, Done | ApiError]:
             if validate_only and not scratch:
                 scratch.append(draft)
@@ -86,8 +86,8 @@ def change_in_parts(
     def merge(judged: list[dict[Named, Done | ApiError]]) -> dict[Named, Done | ApiError]:
         return {named: done for part in judged for named, done in part.items()}
 
-    token = Then(call.token, answer)
-    one_after_the_other(node.cluster.scheduler, token, len(parts), change, merge)
+    token = ContinuationToken(call.token, answer)
+    ask_in_sequence(node.cluster.scheduler, token, len(parts), change, merge)
 
 
 def _nobody(_error: StorageError | None) -> None:

@@ -9,7 +9,7 @@ from kohort.server.apis.leaders import state_of
 from kohort.server.catalog import Topic, check_topic_name
 from kohort.server.node import Node
 from kohort.server.piecewise import PiecewiseAnswer
-from kohort.server.step_budget import Pace
+from kohort.server.step_budget import StepBudget
 from kohort.server.steps import Steps
 from kohort.terms import NO_TOPIC_ID, Millis
 from kohort.wire.messages.describe_topic_partitions import (
@@ -48,7 +48,7 @@ def describe_topic_partitions(
     # A page is never empty, or a client that follows the cursor would never reach the end.
     left = max(1, min(request.response_partition_limit, config.max_request_partition_size_limit))
     answer = PiecewiseAnswer(node, call, "topics")
-    pace = Pace()
+    step_budget = StepBudget()
     for name in names:
         if left <= 0:
             return _page(answer, Cursor(topic_name=name, partition_index=0))
@@ -58,10 +58,10 @@ def describe_topic_partitions(
         except ApiError as refused:
             answer.add(_refused(name, refused))
             continue
-        if pace.is_over():
+        if step_budget.is_over():
             yield
         topic = catalog.by_name.get(name)
-        described = yield from _described(node, name, topic, first, left, pace)
+        described = yield from _described(node, name, topic, first, left, step_budget)
         if topic is not None and topic.topic_id not in catalog.by_id:  # deleted meanwhile
             topic = None
             described = _unknown(name)
@@ -79,14 +79,14 @@ def _page(answer: PiecewiseAnswer, next_cursor: Cursor | None) -> Any:
 
 
 def _described(
-    node: Node, name: str, topic: Topic | None, first: int, limit: int, pace: Pace
+    node: Node, name: str, topic: Topic | None, first: int, limit: int, step_budget: StepBudget
 ) -> Steps[DescribeTopicPartitionsResponseTopic]:
     """One topic, from a partition on. Refusals show the authorised operations, too."""
     if topic is None:
         return _unknown(name)
     partitions = []
     for index in range(first, min(topic.partitions, first + limit)):
-        if pace.is_over():
+        if step_budget.is_over():
             yield
         state = state_of(node, topic, index)
         partitions.append(

@@ -25,10 +25,10 @@ from kohort.server.apis.every_shard import ask_every_shard
 from kohort.server.catalog import OFFSETS_TOPIC
 from kohort.server.coordinator_partitions import TransactionDriver
 from kohort.server.node import Node
-from kohort.server.reply_tokens import Gather, Mapped, Token, one_after_the_other
+from kohort.server.reply_tokens import GatherToken, MappingToken, ReplyToken, ask_in_sequence
 from kohort.server.step_budget import slices
 from kohort.terms import GroupId, TopicPartition
-from kohort.transactions.messages import Enrol, Enrolled
+from kohort.transactions.messages import Enrol, EnrolResult
 from kohort.transactions.queries import matching
 from kohort.wire.messages import add_partitions_to_txn as add_wire
 from kohort.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -58,7 +58,7 @@ def end(node: Node, call: Call[EndTxnRequest]) -> None:
     """Commit or abort."""
     transactional_id = call.request.transactional_id
     check(node.cluster.may, call.client, WRITE, TRANSACTIONAL_ID, transactional_id)
-    node.cluster.submit(node.transactor_of(transactional_id), call)
+    node.cluster.submit(node.transaction_coordinator_of(transactional_id), call)
 
 
 def add_offsets(node: Node, call: Call[AddOffsetsToTxnRequest]) -> None:
@@ -72,11 +72,13 @@ def add_offsets(node: Node, call: Call[AddOffsetsToTxnRequest]) -> None:
         (offsets_partition(node, request.group_id),),
     )
 
-    def answer(enrolled: Enrolled) -> AddOffsetsToTxnResponse:
+    def answer(enrolled: EnrolResult) -> AddOffsetsToTxnResponse:
         return AddOffsetsToTxnResponse(error_code=_code(enrolled.code, call.version))
 
-    driver = node.transactor_of(request.transactional_id)
-    node.cluster.submit(driver, Call(Mapped(call.token, answer), enrol, call.version, call.client))
+    driver = node.transaction_coordinator_of(request.transactional_id)
+    node.cluster.submit(
+        driver, Call(MappingToken(call.token, answer), enrol, call.version, call.client)
+    )
 
 
 def add_partitions(node: Node, call: Call[AddPartitionsToTxnRequest]) -> None:
@@ -89,22 +91,22 @@ def add_partitions(node: Node, call: Call[AddPartitionsToTxnRequest]) -> None:
             producer_epoch=request.v3_and_below_producer_epoch,
             topics=request.v3_and_below_topics,
         )
-        _add(node, call.version, call.client, transaction, Mapped(call.token, _as_single))
+        _add(node, call.version, call.client, transaction, MappingToken(call.token, _as_single))
         return
     check(node.cluster.may, call.client, CLUSTER_ACTION, CLUSTER, CLUSTER_NAME)
 
     parts = slices(request.transactions, AT_ONCE)
     version, client = call.version, call.client
 
-    def ask(token: Token, number: int) -> None:
-        gather = Gather(token, len(parts[number]), list)
+    def ask(token: ReplyToken, number: int) -> None:
+        gather = GatherToken(token, len(parts[number]), list)
         for index, transaction in enumerate(parts[number]):
             _add(node, version, client, transaction, gather.part(index))
 
     def merge(results: list[Any]) -> AddPartitionsToTxnResponse:
         return AddPartitionsToTxnResponse(results_by_transaction=[*chain.from_iterable(results)])
 
-    one_after_the_other(node.cluster.scheduler, call.token, len(parts), ask, merge)
+    ask_in_sequence(node.cluster.scheduler, call.token, len(parts), ask, merge)
 
 
 def _as_single(result: add_wire.AddPartitionsToTxnResult) -> AddPartitionsToTxnResponse:
@@ -116,11 +118,11 @@ def _add(
     version: int,
     client: Client,
     transaction: AddPartitionsToTxnTransaction,
-    token: Token,
+    token: ReplyToken,
 ) -> None:
     """Answer `token` with the result for one transaction."""
 
-    def told(codes: dict[TopicPartition, ErrorCode]) -> add_wire.AddPartitionsToTxnResult:
+    def add_result(codes: dict[TopicPartition, ErrorCode]) -> add_wire.AddPartitionsToTxnResult:
         return add_wire.AddPartitionsToTxnResult(
             transactional_id=transaction.transactional_id,
             topic_results=[
@@ -144,21 +146,23 @@ def _add(
         for index in topic.partitions
     ]
 
-    def answer(enrolled: Enrolled) -> add_wire.AddPartitionsToTxnResult:
+    def answer(enrolled: EnrolResult) -> add_wire.AddPartitionsToTxnResult:
         code = _code(enrolled.code, version)
         absent = ErrorCode.TRANSACTION_ABORTABLE
-        return told({place: absent if place in enrolled.missing else code for place in places})
+        return add_result(
+            {place: absent if place in enrolled.missing else code for place in places}
+        )
 
     try:
         check(node.cluster.may, client, WRITE, TRANSACTIONAL_ID, transaction.transactional_id)
         refused = {place: code for place in places if (code := _why_not(node, client, place))}
         if refused:
             rest = dict.fromkeys(places, ErrorCode.OPERATION_NOT_ATTEMPTED)
-            token.answer(told({**rest, **refused}))
+            token.answer(add_result({**rest, **refused}))
             return
-        driver = node.transactor_of(transaction.transactional_id)
+        driver = node.transaction_coordinator_of(transaction.transactional_id)
     except ApiError as error:
-        token.answer(told(dict.fromkeys(places, error.code)))
+        token.answer(add_result(dict.fromkeys(places, error.code)))
         return
     enrol = Enrol(
         transaction.transactional_id,
@@ -166,7 +170,7 @@ def _add(
         tuple(places),
         verify_only=transaction.verify_only,
     )
-    node.cluster.submit(driver, Call(Mapped(token, answer), enrol, version, client))
+    node.cluster.submit(driver, Call(MappingToken(token, answer), enrol, version, client))
 
 
 def _why_not(node: Node, client: Client, place: TopicPartition) -> ErrorCode | None:
@@ -198,7 +202,9 @@ def describe(node: Node, call: Call[DescribeTransactionsRequest]) -> None:
     for transactional_id in dict.fromkeys(call.request.transactional_ids):
         try:
             check(may, client, DESCRIBE, TRANSACTIONAL_ID, transactional_id)
-            by_driver.setdefault(node.transactor_of(transactional_id), []).append(transactional_id)
+            by_driver.setdefault(node.transaction_coordinator_of(transactional_id), []).append(
+                transactional_id
+            )
         except ApiError as error:
             alone = DescribeTransactionsRequest(transactional_ids=[transactional_id])
             refused += alone.refused(error).transaction_states
@@ -219,7 +225,7 @@ def describe(node: Node, call: Call[DescribeTransactionsRequest]) -> None:
     if not by_driver:
         call.token.answer(merge([]))
         return
-    gather = Gather(call.token, len(by_driver), merge)
+    gather = GatherToken(call.token, len(by_driver), merge)
     for index, (driver, own) in enumerate(by_driver.items()):
         asked = DescribeTransactionsRequest(transactional_ids=own)
         node.cluster.submit(driver, Call(gather.part(index), asked, call.version, client))
@@ -243,4 +249,4 @@ def list_transactions(node: Node, call: Call[ListTransactionsRequest]) -> None:
             ],
         )
 
-    ask_every_shard(node, call, node.transactors(), call.request, merge)
+    ask_every_shard(node, call, node.transaction_coordinators(), call.request, merge)

@@ -12,9 +12,9 @@ from kohort.server.access import GROUP, READ, TRANSACTIONAL_ID, WRITE, check
 from kohort.server.apis.named_topics import put_back, take_refused, why_not
 from kohort.server.apis.transactions import offsets_partition
 from kohort.server.node import Node
-from kohort.server.reply_tokens import Mapped, Then
+from kohort.server.reply_tokens import ContinuationToken, MappingToken
 from kohort.terms import GroupId
-from kohort.transactions.messages import Enrol, Enrolled
+from kohort.transactions.messages import Enrol, EnrolResult
 from kohort.transactions.transaction import EPOCHS_IN_RESPONSE
 from kohort.wire.messages import txn_offset_commit as wire
 from kohort.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
@@ -45,12 +45,12 @@ def commit_offsets(node: Node, call: Call[TxnOffsetCommitRequest]) -> None:
     if not request.topics:
         call.token.answer(TxnOffsetCommitResponse(topics=refused))
         return
-    call.token = Mapped(call.token, lambda response: put_back(refused, response))
+    call.token = MappingToken(call.token, lambda response: put_back(refused, response))
     if not request.group_id:
         raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
     driver = node.driver_of(GroupId(request.group_id))
 
-    def enrolled(answer: Enrolled) -> None:
+    def enrolled(answer: EnrolResult) -> None:
         error = _refusal(answer, call.version)
         if error is not None:
             call.token.answer(request.refused(error))
@@ -64,12 +64,12 @@ def commit_offsets(node: Node, call: Call[TxnOffsetCommitRequest]) -> None:
         EPOCHS_IN_RESPONSE if call.version >= _ENROLS_SINCE else 0,
         verify_only=call.version < _ENROLS_SINCE,
     )
-    transactor = node.transactor_anywhere(request.transactional_id)
-    then = Then(call.token, enrolled)
+    transactor = node.transaction_coordinator_anywhere(request.transactional_id)
+    then = ContinuationToken(call.token, enrolled)
     node.cluster.submit(transactor, Call(then, enrol, call.version, client))
 
 
-def _refusal(answer: Enrolled, version: int) -> ApiError | None:
+def _refusal(answer: EnrolResult, version: int) -> ApiError | None:
     """Why the transaction takes no offsets, in a code that a client of this version understands."""
     code = answer.code
     if answer.missing:

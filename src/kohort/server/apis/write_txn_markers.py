@@ -15,8 +15,14 @@ from kohort.server.catalog import OFFSETS_TOPIC
 from kohort.server.marker_sender import ANYTHING
 from kohort.server.node import Node
 from kohort.server.piecewise import answer_in_pieces
-from kohort.server.reply_tokens import Gather, Mapped, Then, Token, one_after_the_other
-from kohort.server.step_budget import STEP_ELEMENTS, Pace, slices
+from kohort.server.reply_tokens import (
+    ContinuationToken,
+    GatherToken,
+    MappingToken,
+    ReplyToken,
+    ask_in_sequence,
+)
+from kohort.server.step_budget import STEP_ELEMENTS, StepBudget, slices
 from kohort.server.steps import Steps
 from kohort.terms import Millis, PartitionIndex
 from kohort.wire.messages import write_txn_markers as wire
@@ -35,29 +41,29 @@ def write_markers(node: Node, call: Call[WriteTxnMarkersRequest], _now: Millis) 
         raise refusal(CLUSTER)
     markers = call.request.markers
     places: list[tuple[WritableTxnMarker, str, int]] = []
-    pace = Pace()
+    step_budget = StepBudget()
     for marker in markers:
-        if pace.is_over():
+        if step_budget.is_over():
             yield
         for topic in marker.topics:
             places += [(marker, topic.name, index) for index in topic.partition_indexes]
-            if pace.is_over(1 + len(topic.partition_indexes)):
+            if step_budget.is_over(1 + len(topic.partition_indexes)):
                 yield
     parts = slices(places, STEP_ELEMENTS)
 
-    def write(token: Token, number: int) -> None:
-        gather = Gather(token, len(parts[number]), list)
+    def write(token: ReplyToken, number: int) -> None:
+        gather = GatherToken(token, len(parts[number]), list)
         for at, (marker, name, index) in enumerate(parts[number]):
             part = gather.part(at)
             act = partial(_write_one, node, client, marker, name, index, part)
-            node.cluster.readings.attempt(act, part)
+            node.cluster.log_reads.attempt(act, part)
 
     def answer(codes: Iterator[int]) -> None:
         results = (_result(marker, codes) for marker in markers)
         answer_in_pieces(node, call, "markers", results)
 
-    token = Then(call.token, answer)
-    one_after_the_other(node.cluster.scheduler, token, len(parts), write, chain.from_iterable)
+    token = ContinuationToken(call.token, answer)
+    ask_in_sequence(node.cluster.scheduler, token, len(parts), write, chain.from_iterable)
 
 
 def _result(marker: WritableTxnMarker, codes: Iterator[int]) -> wire.WritableTxnMarkerResult:
@@ -80,9 +86,9 @@ def _result(marker: WritableTxnMarker, codes: Iterator[int]) -> wire.WritableTxn
 
 
 def _write_one(
-    node: Node, client: Client, marker: WritableTxnMarker, name: str, index: int, token: Token
+    node: Node, client: Client, marker: WritableTxnMarker, name: str, index: int, token: ReplyToken
 ) -> None:
-    """Write one marker; the token is answered with its code. Raises UnreadError."""
+    """Write one marker; the token is answered with its code. Raises PendingReadError."""
     try:
         _write(node, client, marker, name, index, token)
     except ApiError as error:
@@ -90,9 +96,9 @@ def _write_one(
 
 
 def _write(
-    node: Node, client: Client, marker: WritableTxnMarker, name: str, index: int, token: Token
+    node: Node, client: Client, marker: WritableTxnMarker, name: str, index: int, token: ReplyToken
 ) -> None:
-    """Raises ApiError or UnreadError."""
+    """Raises ApiError or PendingReadError."""
     cluster = node.cluster
     topic = cluster.catalog.by_name.get(name) or ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     partition = led_partition(node, topic, index)
@@ -101,7 +107,7 @@ def _write(
     shard = cluster.drivers.get(PartitionIndex(index)) if name == OFFSETS_TOPIC else None
     if shard is not None:
         ends = EndOffsets(producer, Marker(marker.transaction_result, marker.coordinator_epoch))
-        told = Mapped(token, lambda error: error.code if error else ErrorCode.NONE)
+        told = MappingToken(token, lambda error: error.code if error else ErrorCode.NONE)
         cluster.submit(shard, Call(told, ends, 0, client))
         return
     if partition.topic.is_internal:

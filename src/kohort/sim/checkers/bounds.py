@@ -45,11 +45,13 @@ class Bounds(Checker):
         """
         cluster = broker.cluster
         machines = (
-            [] if cluster is None else [driver.machine for driver in cluster.transactors.values()]
+            []
+            if cluster is None
+            else [driver.machine for driver in cluster.transaction_coordinators.values()]
         )
         return sum(
             2 * len(machine.transactions)
-            + sum(len(ending.left) for ending in machine.endings.values())
+            + sum(len(ending.left) for ending in machine.pending_markers.values())
             for machine in machines
         )
 

@@ -26,7 +26,7 @@ class Holdings(Checker):
         for protocol, connection in _connections(broker):
             come = _come(connection)
             requests += come
-            held += connection.intake.held
+            held += connection.request_buffer.held
             if come > WAITING_BYTES_MAX + LARGEST_BYTES:
                 self.alarm(f"{come} bytes of requests of one connection wait")
             ready = sum(slot.size for slot in connection.slots)
@@ -68,6 +68,6 @@ def _connections(broker: Broker) -> Iterator[tuple[Any, Connection]]:
 
 def _come(connection: Connection) -> int:
     """The bytes of its requests that are there."""
-    intake = connection.intake
-    whole = sum(len(frame) + FRAME_BYTES for frame in intake.frames)
-    return whole + len(intake._reader.rest) + intake.parked  # noqa: SLF001
+    request_buffer = connection.request_buffer
+    whole = sum(len(frame) + FRAME_BYTES for frame in request_buffer.frames)
+    return whole + len(request_buffer._reader.rest) + request_buffer.parked  # noqa: SLF001

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.consumer.group import ConsumerGroup
-from kohort.coordinator.gauges import Standing
+from kohort.coordinator.gauges import TypeAndState
 from kohort.coordinator.offsets.store import NamedPartition
 from kohort.coordinator.offsets.table import TopicOffsets
 from kohort.coordinator.shard import Shard
@@ -45,7 +45,7 @@ class Replayed(Checker):
             for what, fresh in self._replayed(OFFSETS_TOPIC, index, driver):
                 self.count(what, driver.machine)
                 self.compare(what, driver.machine, fresh)
-        for index, transactor in cluster.transactors.items():
+        for index, transactor in cluster.transaction_coordinators.items():
             for what, again in self._replayed(TRANSACTIONS_TOPIC, index, transactor):
                 for text in transactions.differences(transactor.machine, again):
                     self.alarm(f"{what}: {text}")
@@ -89,13 +89,13 @@ class Replayed(Checker):
             return
 
 
-Counts = tuple[dict[Standing, int], int]
+Counts = tuple[dict[TypeAndState, int], int]
 """Groups by type and state, and committed offsets."""
 
 
 def counts(shard: Shard) -> Counts:
     """What a shard says that it holds."""
-    groups = {kind: count for kind, count in shard.story.census.counts.items() if count}
+    groups = {kind: count for kind, count in shard.event_log.gauges.counts.items() if count}
     return groups, shard.offsets.count.number
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from kohort.server import backpressure
 from kohort.server.apis import offset_fetch
-from kohort.server.fetch_purgatory import Waiting
-from kohort.server.request_buffer import Intake
+from kohort.server.fetch_purgatory import FetchPurgatory
+from kohort.server.request_buffer import RequestBuffer
 from kohort.server.sockets import ClientProtocol
 from kohort.server.steps import Steps
 from kohort.sim.injected_bugs.replace_attribute import instead
@@ -14,9 +14,9 @@ from kohort.sim.injected_bugs.replace_attribute import instead
 
 def announced_room() -> Iterator[None]:
     """A request takes the room that it has announced."""
-    count = Intake._count  # noqa: SLF001
+    count = RequestBuffer._count  # noqa: SLF001
 
-    def announced(self: Intake) -> None:
+    def announced(self: RequestBuffer) -> None:
         count(self)
         reader = self._reader
         if reader.rest:
@@ -24,7 +24,7 @@ def announced_room() -> Iterator[None]:
             self._memory.used += missing
             self.held += missing
 
-    with instead(Intake, "_count", announced):
+    with instead(RequestBuffer, "_count", announced):
         yield
 
 
@@ -42,20 +42,20 @@ def unread_answers() -> Iterator[None]:
 
 def lasting_room() -> Iterator[None]:
     """The room of a request that waits outlives its connection."""
-    clear = Intake.clear
+    clear = RequestBuffer.clear
 
-    def clear_frames(self: Intake) -> None:
+    def clear_frames(self: RequestBuffer) -> None:
         parked = self.parked
         clear(self)
         self._memory.used += parked
 
-    with instead(Intake, "clear", clear_frames):
+    with instead(RequestBuffer, "clear", clear_frames):
         yield
 
 
 def lasting_fetch() -> Iterator[None]:
     """A fetch that waits outlives its connection."""
-    with instead(Waiting, "cancel", lambda _self, _token: None):
+    with instead(FetchPurgatory, "cancel", lambda _self, _token: None):
         yield
 
 

@@ -10,7 +10,7 @@ from kohort.coordinator.consumer import metadata
 from kohort.coordinator.topics import Topics
 from kohort.errors import StorageError
 from kohort.server import catalog, cluster, partition_table, placement
-from kohort.server.disk_work import Place
+from kohort.server.disk_work import PartitionKey
 from kohort.sim.injected_bugs.replace_attribute import instead
 from kohort.storage import directory
 
@@ -75,7 +75,7 @@ def open_once() -> Iterator[None]:
     """A log that the disk has refused to open is not tried again."""
     places_without = partition_table.PartitionTable._places_without  # noqa: SLF001
 
-    def once(self: Any, topics: Any) -> list[Place]:
+    def once(self: Any, topics: Any) -> list[PartitionKey]:
         return [place for place in places_without(self, topics) if place not in self._refused]
 
     with instead(partition_table.PartitionTable, "_places_without", once):

@@ -1,6 +1,6 @@
 """Record batches of magic 2: build them, check them, and read their headers and records."""
 
-from kohort.wire.batch.builder import GrowingBatch
+from kohort.wire.batch.builder import BatchBuilder
 from kohort.wire.batch.building import (
     RECORD_SIZE,
     build,
@@ -50,9 +50,9 @@ __all__ = [
     "PREFIX_SIZE",
     "RECORD_SIZE",
     "TRANSACTIONAL",
+    "BatchBuilder",
     "BatchHeader",
     "Entry",
-    "GrowingBatch",
     "Headers",
     "Record",
     "RecordFaults",

@@ -9,7 +9,7 @@ _EMPTY = b""
 _SIZE_MAX = 5  # what the size of a record takes itself, at most
 
 
-class GrowingBatch:
+class BatchBuilder:
     """The records of a batch to come. `body` is what they take, without header and compression."""
 
     __slots__ = ("base_timestamp", "body", "count", "max_timestamp")

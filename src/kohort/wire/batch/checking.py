@@ -65,7 +65,7 @@ def check_contents(
         _check_count(header, header.length)
     body, at, end = plain_records(data, 0, header, limit, unpacked)
     _check_count(header, end - at)
-    return _Look(body, end, header, times, keyed=keyed).faults(at)
+    return _RecordScan(body, end, header, times, keyed=keyed).faults(at)
 
 
 def _check_count(header: BatchHeader, size: int) -> None:
@@ -75,7 +75,7 @@ def _check_count(header: BatchHeader, size: int) -> None:
         )
 
 
-class _Look:
+class _RecordScan:
     """One way through the plain records of a batch."""
 
     def __init__(

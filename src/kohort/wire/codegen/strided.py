@@ -7,7 +7,7 @@ from kohort.wire.codegen.source import Source, is_fixed
 from kohort.wire.schema import Primitive, fields_of
 
 
-class Strided:
+class StridedArray:
     """An array of structs that are all alike: fixed fields, then empty strings, no tags.
 
     All of them have one size then. The bytes that prove it are a fixed distance apart, so that one
@@ -40,12 +40,12 @@ class Strided:
         return f"list(starmap({source.constant(cls.__name__, cls)}, {unpack}({rows})))"
 
 
-def strided(source: Source, cls: type[Any]) -> Strided | None:
+def strided(source: Source, cls: type[Any]) -> StridedArray | None:
     """The strided form of a struct, where a flexible version has one."""
     plain, tagged = source.split(fields_of(cls))
     if not source.flexible or tagged or not any(is_fixed(field) for field in plain):
         return None
-    run = Strided()
+    run = StridedArray()
     constant = False  # from the first text on: a text is empty, and what follows is its default
     for field in fields_of(cls):
         if field not in plain:

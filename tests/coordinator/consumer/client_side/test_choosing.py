@@ -39,7 +39,7 @@ def test_exactly_one_member_is_asked():
     members = [member(desk, name) for name in "cab"]
     assert [one.asked for one in members] == [True, False, False]
     assert [one.beat().asked for one in members] == [True, False, False]
-    assert desk.shard.tally.computations == 1
+    assert desk.shard.counters.computations == 1
 
 
 def test_the_notice_comes_with_all_that_a_success_has():
@@ -94,7 +94,7 @@ def test_a_lost_answer_is_no_loss():
     member(desk, "a")
     for _ in range(5):
         assert beat(desk, "a", 1).error_code == ErrorCode.COMPUTE_ASSIGNMENT
-    assert desk.shard.tally.computations == 1
+    assert desk.shard.counters.computations == 1
 
 
 def test_who_is_late_is_passed_over_for_this_epoch_and_stays():
@@ -110,7 +110,7 @@ def test_who_is_late_is_passed_over_for_this_epoch_and_stays():
     assert not one.beat().asked
     assert "a" in group_of(desk).members
     assert two.beat().asked
-    assert desk.shard.tally.computations_late == 1
+    assert desk.shard.counters.computations_late == 1
     assert "has not computed the assignment of epoch 3" in " ".join(desk.told_lines.lines)
     two.compute(*share(two.prepare()))
     one.beat(client_assignors=[offer(reason=1)])
@@ -246,7 +246,7 @@ def test_who_has_gone_is_not_waited_for_and_not_late():
     assert desk.shard.computations == {}
     assert (timers.COMPUTATION, "g") not in desk.shard.deadlines
     desk.wait(LATE)
-    assert desk.shard.tally.computations_late == 0
+    assert desk.shard.counters.computations_late == 0
 
 
 def test_nothing_is_left_behind():

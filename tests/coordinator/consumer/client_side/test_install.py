@@ -100,7 +100,7 @@ def test_an_error_reaches_everybody_and_nobody_loses_anything(error):
     failed = Attachment(error, assignor="x")
     assert {member.attachment for member in group.members.values()} == {failed}
     assert group.made_by.error == error
-    assert desk.shard.tally.computations_failed == 1
+    assert desk.shard.counters.computations_failed == 1
 
 
 def test_metadata_stays_with_partitions_after_an_error():
@@ -156,7 +156,7 @@ def test_a_wrong_one_changes_nothing_and_may_be_put_right(what):
     answer = two.install(prepared.group_epoch, *WRONG[what])
     assert (answer.error_code, len(desk.log)) == (ErrorCode.INVALID_ASSIGNMENT, written)
     assert answer.error_message
-    assert desk.shard.tally.computations_invalid == 1
+    assert desk.shard.counters.computations_invalid == 1
     assert two.beat().asked
     assert two.install(prepared.group_epoch, *share(prepared)).error_code == 0
     settle(one, two)

@@ -68,7 +68,7 @@ CASES = {
 def test_the_choice(case):
     """K848-042, K848-045, K848-047, K848-119."""
     members, chosen = CASES[case]
-    choice = selection.selected(members, "uniform")
+    choice = selection.select_assignor(members, "uniform")
     if chosen is None:
         assert (choice.name, choice.version) == ("uniform", None)
         assert choice.why
@@ -84,11 +84,11 @@ def test_the_choice(case):
 def test_the_version_is_the_highest_that_all_read(ranges, version):
     """K848-070."""
     members = [member(f"m{number}", f"x:{one}") for number, one in enumerate(ranges)]
-    assert selection.selected(members, "uniform").version == version
+    assert selection.select_assignor(members, "uniform").version == version
 
 
 def test_a_group_without_members_has_nothing_in_common():
-    assert selection.selected([], "uniform") == ("uniform", None, selection.NOT_COMMON)
+    assert selection.select_assignor([], "uniform") == ("uniform", None, selection.NOT_COMMON)
 
 
 def test_who_reads_no_version_of_the_others_is_refused():

@@ -50,20 +50,22 @@ WRONG = {
 @pytest.mark.parametrize("members", FINE, ids=range(len(FINE)))
 def test_what_is_fine(members):
     """K848-062."""
-    assert validation.wrong(members, BASIS, ROOM) == ""
+    assert validation.describe_problems(members, BASIS, ROOM) == ""
 
 
 @pytest.mark.parametrize("why", WRONG)
 def test_what_is_wrong(why):
     """K848-062."""
-    assert validation.wrong(WRONG[why], BASIS, ROOM) == why
+    assert validation.describe_problems(WRONG[why], BASIS, ROOM) == why
 
 
 def test_all_that_is_wrong_is_said_as_far_as_there_is_room():
     """K848-062."""
     members = [part("a", {"orders": [3, 4], "nowhere": [0]}), part("c", {})]
-    told = validation.wrong(members, BASIS, ROOM).split("; ")
+    told = validation.describe_problems(members, BASIS, ROOM).split("; ")
     assert len(told) == 4
-    many = validation.wrong([part("a", {"orders": list(range(3, 100_003))})], BASIS, 10**7)
+    many = validation.describe_problems(
+        [part("a", {"orders": list(range(3, 100_003))})], BASIS, 10**7
+    )
     assert many.endswith("; and 99980 more")
     assert len(many) < 2000

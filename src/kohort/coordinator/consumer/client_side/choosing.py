@@ -12,7 +12,7 @@ from kohort.coordinator.consumer.client_side.computation import Computation, fit
 from kohort.coordinator.consumer.client_side.selection import offered_by
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import Member
-from kohort.coordinator.effects import Effects, Note
+from kohort.coordinator.effects import Effects, GroupEvent
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import GroupId, MemberId, Millis
@@ -23,7 +23,7 @@ TOO_LATE = "no member has computed in time"
 NOBODY = "no member can compute"
 
 
-def judged(
+def due_computation(
     state: State, group: ConsumerGroup, before: Member, member: Member, epoch: int, *, joins: bool
 ) -> Computation | None:
     """The computation that a group needs which is due at `epoch`, with `member` as a heartbeat
@@ -80,7 +80,7 @@ def settle(
     if told and computation.asked_at is None:
         computation = replace(computation, asked_at=now)
         timers.watch_computation(state, group, member, now)
-        state.tally.computations += 1
+        state.counters.computations += 1
     state.computations[group.id] = computation
     return told
 
@@ -96,7 +96,7 @@ def outstanding(state: State, group: ConsumerGroup, member: Member) -> Computati
         and known.member_id == member.id
         and group.group_epoch > group.target_epoch
     ):
-        now = judged(state, group, member, member, group.group_epoch, joins=False)
+        now = due_computation(state, group, member, member, group.group_epoch, joins=False)
         if now is not None and now.member_id == member.id and now.asked_at is not None:
             return now
     raise ApiError(
@@ -136,14 +136,14 @@ def overdue(state: State, _now: Millis, group_id: GroupId, member_id: MemberId) 
         asked_at=None,
         basis=None,
     )
-    state.tally.computations_late += 1
+    state.counters.computations_late += 1
     member = group.members.get(member_id)
     timeout_ms = 0 if member is None else timers.computation_timeout_ms(group, member)
     text = (
         f"member {member_id} has not computed the assignment of epoch {group.group_epoch} by "
         f"assignor {known.assignor} within {timeout_ms} ms"
     )
-    return Effects(notes=[Note(group_id, text)])
+    return Effects(events=[GroupEvent(group_id, text)])
 
 
 def _goes_on(group: ConsumerGroup, known: Computation) -> bool:
@@ -162,7 +162,7 @@ def _new_reason(assignor: str, before: Member, member: Member) -> int:
 
 def _too_large(state: State, group: ConsumerGroup, member: Member, assignor: str) -> str:
     """Why nobody can be asked about a group this large, empty where an answer has room for it."""
-    given = planning.given_of(state, group, member)
+    given = planning.assignor_input(state, group, member)
     members = {**group.members, member.id: member}
     size = 0
     for member_id, subscription in given.members.items():

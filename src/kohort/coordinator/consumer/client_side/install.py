@@ -11,7 +11,7 @@ from kohort.coordinator.consumer.client_side.prepare import claimed
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import Member
 from kohort.coordinator.consumer.target import NOTHING, Attachment, Target
-from kohort.coordinator.effects import Call, Effects, Note, Reply
+from kohort.coordinator.effects import Call, Effects, GroupEvent, Reply
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
 from kohort.records import schemas
@@ -38,9 +38,9 @@ def install(
     if request.error:
         targets = _as_before(group, request.error, computation.assignor)
     else:
-        wrong = validation.wrong(request.members, basis, state.record_limit())
+        wrong = validation.describe_problems(request.members, basis, state.record_limit())
         if wrong:
-            state.tally.computations_invalid += 1
+            state.counters.computations_invalid += 1
             raise ApiError(ErrorCode.INVALID_ASSIGNMENT, wrong)
         computed = _computed(request, basis, computation.assignor)
         targets = planning.of_present(group, basis.instances, computed)
@@ -54,13 +54,13 @@ def install(
         took_ms=took_ms,
         why="",
     )
-    records = planning.published(group, targets, basis.epoch, now, by)
+    records = planning.target_records(group, targets, basis.epoch, now, by)
     if request.error:
-        state.tally.computations_failed += 1
+        state.counters.computations_failed += 1
     else:
-        state.tally.computations_installed += 1
-    note = Note(group.id, _told(computation, basis, request.error, took_ms))
-    return Effects(records, [Reply(call.token, ConsumerGroupInstallAssignmentResponse())], [note])
+        state.counters.computations_installed += 1
+    event = GroupEvent(group.id, _describe_computation(computation, basis, request.error, took_ms))
+    return Effects(records, [Reply(call.token, ConsumerGroupInstallAssignmentResponse())], [event])
 
 
 def _check_prepared(member: Member, basis: Basis, epoch: int) -> None:
@@ -103,7 +103,7 @@ def _as_before(group: ConsumerGroup, error: int, assignor: str) -> dict[MemberId
     return targets
 
 
-def _told(computation: Computation, basis: Basis, error: int, took_ms: int) -> str:
+def _describe_computation(computation: Computation, basis: Basis, error: int, took_ms: int) -> str:
     text = f"member {computation.member_id} has computed the assignment of epoch {basis.epoch}"
     if error:
         text = f"assignor of member {computation.member_id} has failed with error {error}"

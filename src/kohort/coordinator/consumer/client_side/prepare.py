@@ -29,7 +29,7 @@ def prepare(
     """Tell the member that was asked about everybody. Raises ApiError."""
     group, member = claimed(state, call.request)
     computation = choosing.outstanding(state, group, member)
-    given = planning.given_of(state, group, member)
+    given = planning.assignor_input(state, group, member)
     offers = {
         member_id: offered_by(group.members[member_id]).get(computation.assignor)
         for member_id in given.members
@@ -53,7 +53,7 @@ def prepare(
                 instance_id=member.instance_id,
                 rack_id=member.rack,
                 subscribed_topic_ids=list(member.topics),
-                assignor=_said(offers[member_id]),
+                assignor=_assignor_of(offers[member_id]),
                 topic_partitions=[
                     wire.TopicPartition(topic_id=topic_id, partitions=list(partitions))
                     for topic_id, partitions in member.previous.items()
@@ -106,7 +106,7 @@ def _reads(offer: ClientAssignor | None) -> tuple[int, int]:
     return (1, 0) if offer is None else (offer.minimum, offer.maximum)
 
 
-def _said(offer: ClientAssignor | None) -> wire.Assignor:
+def _assignor_of(offer: ClientAssignor | None) -> wire.Assignor:
     if offer is None:
         return wire.Assignor(metadata_version=CLASSIC_VERSION)
     return wire.Assignor(

@@ -55,7 +55,7 @@ def classic_offers(classic: ClassicMemberMetadata) -> tuple[ClientAssignor, ...]
     return tuple(offers)
 
 
-def selected(members: Iterable[Member], default: str) -> Choice:
+def select_assignor(members: Iterable[Member], default: str) -> Choice:
     """The choice of members, none of whom names an assignor of the broker; `default` is the one
     that the broker takes where they have none in common.
     """
@@ -82,7 +82,7 @@ def check_range(others: Iterable[Member], member: Member) -> None:
     reads no version of it that they have in common.
     """
     others = list(others)
-    choice = selected(others, "")
+    choice = select_assignor(others, "")
     offer = offered_by(member).get(choice.name)
     if choice.version is None or offer is None:
         return

@@ -16,7 +16,7 @@ TOLD_AT_MOST = 20
 _PER_PARTITION, _PER_TOPIC, _PER_MEMBER = 10, 32, 64  # bytes of a record, at most
 
 
-def wrong(members: Iterable[Member], basis: Basis, record_limit: int) -> str:
+def describe_problems(members: Iterable[Member], basis: Basis, record_limit: int) -> str:
     """What is wrong, in words; empty when nothing is."""
     found = _problems(members, basis, record_limit)
     told = list(islice(found, TOLD_AT_MOST))
@@ -64,8 +64,8 @@ def _problems_of(
 ) -> Iterator[str]:
     """What is wrong with a member's part as a whole."""
     low, high = basis.reads[member_id]
-    says_nothing = not member.metadata_bytes and low == high == CLASSIC_VERSION
-    if not low <= member.metadata_version <= high and not says_nothing:
+    changes_nothing = not member.metadata_bytes and low == high == CLASSIC_VERSION
+    if not low <= member.metadata_version <= high and not changes_nothing:
         yield (
             f"member {member_id} reads metadata of versions {low} to {high}, not "
             f"{member.metadata_version}"
