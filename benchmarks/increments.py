@@ -100,7 +100,7 @@ class Way:
         return {**os.environ, "PYTHONPATH": str(self._source)}
 
 
-class Growing:
+class ParquetFileWriter:
     """A log that is written anew, with more records each time: what was there is its beginning."""
 
     def __init__(self, directory: Path, groups: int) -> None:
@@ -128,10 +128,10 @@ def digests(out: Path) -> dict[str, tuple[int, int | None]]:
     import duckdb
 
     import kohort.tables
-    from kohort.spark.schemas import PAST
+    from kohort.spark.schemas import OBSERVED_HISTORY
 
     found = {}
-    for name in {*kohort.tables.names(out)} - {table.name for table in PAST}:
+    for name in {*kohort.tables.names(out)} - {table.name for table in OBSERVED_HISTORY}:
         rows = kohort.tables.scan(out, name)  # noqa: F841  (the query names it)
         (found[name],) = duckdb.sql("select count(*), sum(hash(rows)) from rows").fetchall()
     return found
@@ -154,7 +154,7 @@ def run_when_asked(log: str, out: str) -> None:
 
 def cold(options: argparse.Namespace, ways: list[Way], directory: Path) -> Iterator[str]:
     """Few records, and then nothing."""
-    few = Growing(directory / "few", groups=15)
+    few = ParquetFileWriter(directory / "few", groups=15)
     few.reach(COLD)
     for what in ("cold", "again"):
         costs: dict[str, list[Cost]] = {one.name: [] for one in ways}
@@ -170,7 +170,7 @@ def increments(
 ) -> Iterator[str]:
     """A few records more, again and again."""
     directory = directory / ("session" if stays else "increments")
-    log = Growing(directory / "log", groups=300)
+    log = ParquetFileWriter(directory / "log", groups=300)
     log.reach(options.records)
     runs = {
         one.name: one.runs(log.directory, directory.name)

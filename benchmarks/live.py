@@ -34,7 +34,7 @@ LOOKS_S = 0.05
 SETTLES_S = 60.0  # a stream begins with a JVM and the first plans: what it keeps comes later
 
 
-class Published(NamedTuple):
+class PublishEvent(NamedTuple):
     """That tables were flipped."""
 
     at_s: float
@@ -127,7 +127,9 @@ def _commit_until(ended: threading.Event, port: int, groups: list[str]) -> None:
             commit(connection, groups)
 
 
-def _published(out: Path, process: subprocess.Popen[bytes], seconds: float) -> Iterator[Published]:
+def _published(
+    out: Path, process: subprocess.Popen[bytes], seconds: float
+) -> Iterator[PublishEvent]:
     """Each time that tables with newer rows were flipped, for so long."""
     from kohort.spark.tables.manifest import load
 
@@ -142,7 +144,7 @@ def _published(out: Path, process: subprocess.Popen[bytes], seconds: float) -> I
         newest = max((one.newest_ms or 0 for one in load(out).increments), default=0)
         if newest != known:
             if known is not None:  # when the first one was flipped nobody has seen
-                yield Published(time.time(), newest / 1000)
+                yield PublishEvent(time.time(), newest / 1000)
             known = newest
 
 

@@ -25,7 +25,7 @@ class Load(NamedTuple):
     depth: int = 1
 
 
-class Answered(NamedTuple):
+class LoadResult(NamedTuple):
     """One run of the load client. `client_busy`, its share of a processor, near 1: it limits."""
 
     answers: int
@@ -55,7 +55,7 @@ def build() -> None:
 
 def run(
     server: Server, load: Load, *, seconds: float, requests: int = 0, client_cpu: int | None = None
-) -> Answered:
+) -> LoadResult:
     """Send for so long or so many; raises when any answer carried an error code."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(b"".join(load.frames))
@@ -91,7 +91,7 @@ def run(
             f"{server.name}: {told['errors']} of {told['answers']} answers had error "
             f"{told['error_code']}: nothing was measured"
         )
-    return Answered(
+    return LoadResult(
         told["answers"],
         told["seconds"],
         spent,

@@ -10,7 +10,7 @@ from kohort.config import BROKER_SETTINGS, DYNAMIC_NAMES
 from kohort.config.settings import text_of
 from kohort.server.metrics import METRICS, PROCESS, served_name
 from kohort.spark.gold import MEASURES
-from kohort.spark.schemas import END_OFFSETS, PAST, RAW, RECORDS_TABLE, SILVER, Table
+from kohort.spark.schemas import END_OFFSETS, OBSERVED_HISTORY, RAW, RECORDS_TABLE, SILVER, Table
 from kohort.spark.schemas.snapshots import GROUPS_NOW, OFFSETS_NOW
 from kohort.wire.apis import APIS
 
@@ -86,7 +86,7 @@ TABLES = (
     *(RAW, GROUPS_NOW, OFFSETS_NOW),
     *(RECORDS_TABLE, END_OFFSETS, *SILVER),
     *(measure.table for measure in MEASURES),
-    *PAST,
+    *OBSERVED_HISTORY,
 )
 
 
@@ -157,14 +157,14 @@ def between(page: str, name: str, rows: list[str]) -> str:
 
 
 def architecture() -> str:
-    """docs/architecture.md, with the table of floors that the house tests hold the imports to."""
-    from tests.project.test_layers import FLOORS  # noqa: PLC0415  (as below)
+    """docs/architecture.md, with the table of layers that a test holds the imports to."""
+    from tests.project.test_layers import IMPORT_LAYERS  # noqa: PLC0415  (as below)
 
-    rows = ["| floor | rooms |", "|---|---|"]
-    for floor in sorted(set(FLOORS.values()), reverse=True):
-        rooms = ", ".join(f"`{name}`" for name, its in FLOORS.items() if its == floor)
-        rows.append(f"| {floor} | {rooms} |")
-    return between("architecture.md", "floors", rows)
+    rows = ["| layer | packages |", "|---|---|"]
+    for layer in sorted(set(IMPORT_LAYERS.values()), reverse=True):
+        packages = ", ".join(f"`{name}`" for name, its in IMPORT_LAYERS.items() if its == layer)
+        rows.append(f"| {layer} | {packages} |")
+    return between("architecture.md", "layers", rows)
 
 
 def metrics() -> str:

@@ -1,7 +1,7 @@
 """Who is told what happens, in a test: lines by level."""
 
 
-class Told:
+class RecordingObserver:
     """An observer that remembers. `errors` must be empty unless a test says otherwise."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
-from tests.observer import Told
+from tests.observer import RecordingObserver
 
 from kohort.assignors import Assign
 from kohort.config import BrokerConfig
@@ -87,7 +87,7 @@ class World:
         self.now = Millis(now)
         self.step_ns = 0  # how long a step takes: with MACHINES_NS a turn ends after each
         self._spent_ns = 0
-        self.told = Told()
+        self.told = RecordingObserver()
         self.ready: list[Client] = []
         self.config = BrokerConfig.of(settings or {})
         self.files = files

@@ -111,12 +111,12 @@ def _compiled(expression: str) -> Any:
     try:
         return re2.compile(expression, options)
     except re2.error as error:
-        raise InvalidExpression(_said(error)) from None
+        raise InvalidExpression(_error_text(error)) from None
     except UnicodeError:
         raise InvalidExpression("invalid UTF-8") from None
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     text = error.args[0] if error.args else ""
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")

@@ -171,7 +171,7 @@ def _extreme(name: str, unknown: str, *, least: bool) -> Column:
     return Column(read, needs)
 
 
-def _seen(name: str) -> Column:
+def _at_least(name: str) -> Column:
     """The most that runs have seen: between two of them it may have been more."""
 
     def read(row: Row) -> Figure:
@@ -258,8 +258,8 @@ FIGURES: Mapping[str, Mapping[str, Column]] = {
         "lag_seconds": _seconds("lag_seconds"),
     },
     "status_history": {
-        "worst_lag_records": _seen("worst_lag_records"),
-        "worst_lag_seconds": _seen("worst_lag_seconds"),
+        "worst_lag_records": _at_least("worst_lag_records"),
+        "worst_lag_seconds": _at_least("worst_lag_seconds"),
     },
     "rebalances": {
         "seconds": Column(_took, ("seconds_at_least", "seconds_at_most", "outcome")),

@@ -10,7 +10,7 @@ import pytest
 from tests.client.joining import ConsumerMember, commit, coordinator
 from tests.client.scripted import asynchronous
 
-from kohort.cli.candidates import Candidate, CandidatesError, kept, read_candidates
+from kohort.cli.candidates import Candidate, CandidatesError, read_candidates, reasons_to_skip
 from kohort.client.admin import AdminClient, NewTopic
 from kohort.client.admin.views import Outcomes
 from kohort.errors import ApiError, ErrorCode
@@ -114,7 +114,7 @@ class Refusing:
 
 def test_what_cannot_be_looked_at_is_not_deleted():
     candidates = [Candidate("hidden"), Candidate("dumb"), Candidate("secret", {})]
-    found = asyncio.run(kept(Refusing(), candidates))
+    found = asyncio.run(reasons_to_skip(Refusing(), candidates))
     assert [(one.result, one.is_failure) for one in found.values()] == [
         ("failed", True),
         ("failed", True),

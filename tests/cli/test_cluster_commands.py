@@ -11,7 +11,7 @@ import pytest
 from tests.interruptible import started
 from tests.waiting import SOON_S
 
-from kohort.cli.cluster_commands import confirmed, is_person
+from kohort.cli.cluster_commands import confirm, is_person
 from kohort.client.admin import AdminClient
 from kohort.testing import Broker
 
@@ -113,7 +113,7 @@ def test_a_person_is_asked(monkeypatch, answer, goes_on):
     monkeypatch.setattr(sys, "stdout", Terminal())
     monkeypatch.setattr(sys, "stderr", asked)
     assert is_person()
-    assert confirmed("Delete a\tb?", ["group a\tb: Empty"]) is goes_on
+    assert confirm("Delete a\tb?", ["group a\tb: Empty"]) is goes_on
     assert asked.getvalue().endswith("group a\\tb: Empty\nDelete a\\tb? [y/N] ")
 
 

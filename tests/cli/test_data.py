@@ -11,7 +11,7 @@ from argparse import Namespace
 
 import pytest
 from tests.client.admin.test_topics import found as first_and_last
-from tests.client.scripted import Scripted, asynchronous, in_turn
+from tests.client.scripted import ScriptedCluster, asynchronous, in_turn
 from tests.client.test_topic_reader import giving
 from tests.interruptible import started
 from tests.waiting import SOON_S
@@ -171,7 +171,7 @@ async def test_the_end_comes_nearer_where_a_log_is_cut(capfdbinary):
 
     records = giving((0, build([(None, b"a"), (None, b"b")], 1000)))
     answers = {FetchRequest: in_turn(records, giving()), ListOffsetsRequest: offsets}
-    async with Scripted(answers=answers) as scripted, asyncio.timeout(SOON_S):
+    async with ScriptedCluster(answers=answers) as scripted, asyncio.timeout(SOON_S):
         scripted.topics = {"orders": [0]}
         args = {"topic": "orders", "from_beginning": True, "until_end": True, "timeout": 5}
         args |= {"max": None, "format": "text", "key_separator": None}

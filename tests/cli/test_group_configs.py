@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.client.scripted import CLOSE, Scripted, asynchronous
+from tests.client.scripted import CLOSE, ScriptedCluster, asynchronous
 
 from kohort.cli.main import main
 from kohort.testing.broker import Broker
@@ -118,7 +118,7 @@ async def test_a_change_is_told_when_the_settings_cannot_be_read_after_it(capsys
         return IncrementalAlterConfigsResponse(responses=responses)
 
     answers = {DescribeConfigsRequest: told, IncrementalAlterConfigsRequest: changed}
-    async with Scripted(1, answers) as scripted:
+    async with ScriptedCluster(1, answers) as scripted:
         argv = ["groups", "config", "g", "--set", f"{SESSION}=1"]
         argv += ["--bootstrap-server", scripted.bootstrap]
         assert await asyncio.to_thread(main, argv) == 1

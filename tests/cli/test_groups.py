@@ -8,7 +8,7 @@ from tests.client.admin.test_groups import deletion, listing
 from tests.client.admin.test_offsets import COMMITTED, saying
 from tests.client.admin.test_topics import found
 from tests.client.joining import ConsumerMember, commit, coordinator, join_classic
-from tests.client.scripted import CLOSE, Scripted, asynchronous
+from tests.client.scripted import CLOSE, ScriptedCluster, asynchronous
 
 from kohort.cli.main import main
 from kohort.client.admin import AdminClient, Listings, NewTopic, TopicListing
@@ -234,7 +234,7 @@ async def test_the_offsets_of_all_groups_are_one_request_for_each_coordinator(ca
         ),
         OffsetFetchRequest: saying(),
     }
-    async with Scripted(2, answers) as scripted:
+    async with ScriptedCluster(2, answers) as scripted:
         scripted.offer("ConsumerGroupDescribe", None)
         scripted.coordinators = {one: number % 2 for number, one in enumerate(groups)}
         code = await against(scripted, "groups", "describe", "--all", "--format", "json")
@@ -246,7 +246,7 @@ async def test_the_offsets_of_all_groups_are_one_request_for_each_coordinator(ca
 # --- clusters that are not well
 
 
-def against(scripted: Scripted, *argv: str):
+def against(scripted: ScriptedCluster, *argv: str):
     return asyncio.to_thread(main, [*argv, "--bootstrap-server", scripted.bootstrap])
 
 
@@ -268,7 +268,7 @@ async def test_a_deletion_that_nobody_has_confirmed_is_no_failure_that_is_certai
         ),
         OffsetFetchRequest: saying(),
     }
-    async with Scripted(2, answers) as scripted:
+    async with ScriptedCluster(2, answers) as scripted:
         scripted.offer("ConsumerGroupDescribe", None)
         scripted.coordinators = {"b": 1}
         code = await against(scripted, "groups", "delete", *given, "--format", "json")
@@ -287,7 +287,7 @@ async def test_a_deletion_that_nobody_has_confirmed_is_no_failure_that_is_certai
 @asynchronous
 async def test_a_change_of_topics_that_nobody_has_confirmed_neither(capsys, verb):
     answers = {CreateTopicsRequest: lambda _: CLOSE, DeleteTopicsRequest: lambda _: CLOSE}
-    async with Scripted(1, answers) as scripted:
+    async with ScriptedCluster(1, answers) as scripted:
         code = await against(scripted, "topics", verb, "t")
     captured = capsys.readouterr()
     assert (code, captured.out.split()) == (1, ["TOPIC", "RESULT", "t", "unknown"])
@@ -320,7 +320,7 @@ async def test_a_group_of_another_type_is_there_though_it_cannot_be_described(
         ListGroupsRequest: lambda _: ListGroupsResponse(groups=SHARED),
         DescribeGroupsRequest: unknown,
     }
-    async with Scripted(1, answers) as scripted:
+    async with ScriptedCluster(1, answers) as scripted:
         scripted.offer("ConsumerGroupDescribe", None)
         options = ("--dry-run", "--format", "json")
         code = await against(scripted, "groups", "delete", *given, *options)
@@ -338,7 +338,7 @@ async def test_a_group_of_another_type_is_there_though_it_cannot_be_described(
 
 @asynchronous
 async def test_what_never_left_has_certainly_failed(capsys):
-    async with Scripted(2) as scripted:
+    async with ScriptedCluster(2) as scripted:
         scripted.coordinators = {"b": 1}
         await scripted.stop(1)
         assert await against(scripted, "groups", "delete", "b", "--format", "json") == 1
@@ -350,7 +350,7 @@ async def test_what_never_left_has_certainly_failed(capsys):
 @pytest.mark.parametrize("fmt", ["table", "json"])
 @asynchronous
 async def test_a_missing_node_is_named_and_the_rest_is_shown(capsys, fmt):
-    async with Scripted(2, {ListGroupsRequest: listing}) as scripted:
+    async with ScriptedCluster(2, {ListGroupsRequest: listing}) as scripted:
         await scripted.stop(1)
         code = await against(scripted, "groups", "list", "--format", fmt)
         port = scripted.nodes[1].port
@@ -364,7 +364,7 @@ async def test_a_missing_node_is_named_and_the_rest_is_shown(capsys, fmt):
 
 @asynchronous
 async def test_a_filter_that_the_brokers_are_too_old_for(capsys):
-    async with Scripted(1, {ListGroupsRequest: listing}) as scripted:
+    async with ScriptedCluster(1, {ListGroupsRequest: listing}) as scripted:
         scripted.offer("ListGroups", "0-3")
         code = await against(scripted, "groups", "list", "--state", "stable")
     captured = capsys.readouterr()
@@ -386,7 +386,7 @@ async def test_groups_of_other_kinds_are_listed_only(capsys):
         OffsetFetchRequest: saying(codes={("orders", 0): 29}),
         ListOffsetsRequest: lambda _: ListOffsetsResponse(),
     }
-    async with Scripted(1, answers) as scripted:
+    async with ScriptedCluster(1, answers) as scripted:
         scripted.offer("ConsumerGroupDescribe", None)
         code = await against(scripted, "groups", "describe", "--all")
     captured = capsys.readouterr()
@@ -407,7 +407,7 @@ async def test_what_is_unknown_of_a_partition_is_said_and_the_rest_is_shown(caps
         OffsetFetchRequest: saying(codes={("orders", 0): 29}),
         ListOffsetsRequest: lambda _: ListOffsetsResponse(),
     }
-    async with Scripted(1, answers) as scripted:
+    async with ScriptedCluster(1, answers) as scripted:
         scripted.offer("ConsumerGroupDescribe", None)
         scripted.topics = {"orders": [0]}
         code = await against(scripted, "groups", "describe", "a")
@@ -436,7 +436,7 @@ async def test_a_partition_without_a_leader_has_an_unknown_lag(capsys):
         OffsetFetchRequest: saying(),
         ListOffsetsRequest: found,
     }
-    async with Scripted(1, answers) as scripted:
+    async with ScriptedCluster(1, answers) as scripted:
         scripted.offer("ConsumerGroupDescribe", None)
         scripted.topics = {"orders": [-1, 0]}
         code = await against(scripted, "groups", "describe", "a", "--timeout", "600")

@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 
 import pytest
-from tests.client.scripted import Scripted
+from tests.client.scripted import ScriptedCluster
 from tests.interruptible import interruptible, started
 from tests.serve.talk import Talk
 from tests.waiting import SOON_S
@@ -90,7 +90,7 @@ def test_one_that_was_changing_something_says_that_it_may_be_done():
     """The broker has the request, and has not answered."""
 
     async def interrupted():
-        async with Scripted(answers={DeleteGroupsRequest: lambda _: None}) as scripted:
+        async with ScriptedCluster(answers={DeleteGroupsRequest: lambda _: None}) as scripted:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "kohort", "groups", "delete", "g", "--timeout", "600"),
                 *("--bootstrap-server", scripted.bootstrap),

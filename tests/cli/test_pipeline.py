@@ -28,7 +28,15 @@ from kohort.spark.schemas.progress import DELETABLE_GROUPS, LAG
 from kohort.spark.sources.log_position import Note
 from kohort.spark.tables import arrow_reader, up_to_date
 from kohort.spark.tables.catalog import SHORT, known_tables
-from kohort.spark.tables.manifest import Asked, Basis, Gold, Increment, Part, TablesError, load
+from kohort.spark.tables.manifest import (
+    Basis,
+    Gold,
+    Increment,
+    Part,
+    RunArguments,
+    TablesError,
+    load,
+)
 from kohort.spark.tables.report_mark import mark_of
 from kohort.spark.tables.summary import Summary
 from kohort.spark.tables.writer import Writer
@@ -369,7 +377,7 @@ def test_where_nothing_is_new_spark_is_not_needed(kohort, out, monkeypatch):
     assert lines[1] == f"{said} 2026-11-21 07:00:00 UTC"
     assert lines[-2:] == ["3 rebalances: 2 join, 1 leave", f"report: {out}/report.html"]
     to_us = 1_795_248_000_000_000
-    told = Asked(source="log:/d", to_us=to_us, retention_ms=604_800_000)
+    told = RunArguments(source="log:/d", to_us=to_us, retention_ms=604_800_000)
     assert asked == [(Path(out), told)]
 
 
@@ -386,7 +394,7 @@ def test_a_report_is_drawn_once(kohort, out, monkeypatch):
     page("")
     assert kohort(*command).code == 0
     with Writer(Path(out)) as writer:
-        basis = Basis(log="l", asked=Asked(source="log:/d"), code="c", files="f")
+        basis = Basis(log="l", asked=RunArguments(source="log:/d"), code="c", files="f")
         writer.publish(writer.manifest, basis)
     assert kohort(*command).code == 0
     assert len(drawn) == 2
@@ -420,7 +428,7 @@ def test_a_stream_goes_on_where_nobody_can_be_told(out, monkeypatch, capsys):
 
     written = []
     monkeypatch.setattr(report, "write_into", written.append)
-    pipeline.Batches(Path(out), Output(Full(), as_json=False))(summary(out))
+    pipeline.MicroBatchReporter(Path(out), Output(Full(), as_json=False))(summary(out))
     assert written == [Path(out)]
     told = capsys.readouterr().err
     assert told == "kohort: cannot write to stdout: No space left on device\n"
@@ -439,7 +447,7 @@ def test_a_stream_writes_its_report_as_it_goes(out, monkeypatch, capsys):
         return directory / "report.html"
 
     monkeypatch.setattr(report, "write_into", write)
-    after_each = pipeline.Batches(Path(out), Output(sys.stdout, as_json=False))
+    after_each = pipeline.MicroBatchReporter(Path(out), Output(sys.stdout, as_json=False))
     for clock[0] in (100.0, 110.0, 159.0, 160.0, 170.0, 225.0):
         after_each(summary(out))
 

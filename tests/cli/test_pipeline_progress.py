@@ -6,7 +6,7 @@ from kohort.cli import pipeline_progress
 def test_progress_is_a_line_every_ten_seconds_in_a_pipe(capsys, monkeypatch):
     now = [100.0]
     monkeypatch.setattr(pipeline_progress.time, "monotonic", lambda: now[0])
-    shown = pipeline_progress.Shown()
+    shown = pipeline_progress.ProgressPrinter()
     for seconds in range(25):
         now[0] = 100.0 + seconds
         shown(f"at {seconds}")

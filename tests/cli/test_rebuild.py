@@ -21,10 +21,10 @@ from kohort.spark import jobs
 from kohort.spark.schemas.progress import LAG
 from kohort.spark.tables.code import code
 from kohort.spark.tables.manifest import Gold, Part
-from kohort.spark.tables.rebuild import Rebuilt
+from kohort.spark.tables.rebuild import RebuildResult
 from kohort.spark.tables.server_logs import ServerLog
 from kohort.spark.tables.summary import Summary
-from kohort.spark.tables.verification import Verified
+from kohort.spark.tables.verification import VerificationResult
 from kohort.spark.tables.writer import Writer
 
 AT = datetime(2026, 11, 21, 7, tzinfo=UTC)
@@ -92,17 +92,17 @@ def printed(tell, found):
 
 
 def test_what_is_well_is_one_line(tmp_path):
-    text = printed(_tell, Verified(tmp_path, (), (0, 3), None))
+    text = printed(_tell, VerificationResult(tmp_path, (), (0, 3), None))
     assert text == (
         f"{tmp_path} is as it was written, and gold is what the log tells "
         "(computed anew of 2 partitions)\n"
     )
-    told = json.loads(printed(_tell_json, Verified(tmp_path, (), (0, 3), None)))
+    told = json.loads(printed(_tell_json, VerificationResult(tmp_path, (), (0, 3), None)))
     assert (told["computed_anew"], told["findings"]) == ([0, 3], [])
 
 
 def test_a_rebuild_says_what_it_did(tmp_path):
-    found = Rebuilt(tmp_path, 1234, 3, {"lag": (5, 6)}, True, AT, 12.3)
+    found = RebuildResult(tmp_path, 1234, 3, {"lag": (5, 6)}, True, AT, 12.3)
     first, note, _, header, row = printed(_tell_rebuilt, found).splitlines()
     assert first == (
         f"computed 1 tables in {tmp_path} anew from 1,234 rows of 3 partitions in 12 s, as of "

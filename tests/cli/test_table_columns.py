@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 from kohort.cli.render import Output
 from kohort.cli.show import _cell_of, cell
 from kohort.cli.table_columns import SHOWN
-from kohort.spark.schemas import END_OFFSETS, GOLD, PAST
+from kohort.spark.schemas import END_OFFSETS, GOLD, OBSERVED_HISTORY
 from kohort.spark.tables.catalog import known_tables
 
 NAMES = {
@@ -79,7 +79,7 @@ def test_the_columns_that_are_shown_are_there(name):
     assert {one.lower() for one in shown.spare} | shown.purpose == set(shown.names)
 
 
-@pytest.mark.parametrize("name", [one.name for one in (*GOLD, *PAST, END_OFFSETS)])
+@pytest.mark.parametrize("name", [one.name for one in (*GOLD, *OBSERVED_HISTORY, END_OFFSETS)])
 def test_every_table_of_results_says_what_it_is_for(name):
     assert name in SHOWN
 

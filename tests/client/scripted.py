@@ -34,7 +34,7 @@ from kohort.wire.schema import Versions
 CLOSE = object()  # an answer: the connection breaks
 
 
-class Asked(NamedTuple):
+class ReceivedRequest(NamedTuple):
     """A request as a node got it."""
 
     node: int
@@ -46,7 +46,7 @@ class Asked(NamedTuple):
         return self.request.name
 
 
-Answer = Callable[[Asked], Any]
+Answer = Callable[[ReceivedRequest], Any]
 
 
 class Node:
@@ -67,7 +67,7 @@ class Node:
             self.offered[name] = Versions.of(versions)
 
 
-class Scripted:
+class ScriptedCluster:
     """`answers` says what is answered to a request class, by a function of what was asked.
 
     A function may answer None (never), or CLOSE, or be a coroutine that answers late.
@@ -85,7 +85,7 @@ class Scripted:
         }
         self.coordinators: dict[str, int] = {}
         self.topics: dict[str, list[int]] = {}
-        self.asked: list[Asked] = []
+        self.asked: list[ReceivedRequest] = []
 
     def offer(self, name: str, versions: str | None) -> None:
         for node in self.nodes:
@@ -95,7 +95,7 @@ class Scripted:
         """What was asked, without the handshakes and Metadata."""
         return [one.name for one in self.asked if one.name not in ("ApiVersions", "Metadata")]
 
-    def sent(self, name: str) -> list[Asked]:
+    def sent(self, name: str) -> list[ReceivedRequest]:
         return [one for one in self.asked if one.name == name]
 
     @property
@@ -166,7 +166,7 @@ class Scripted:
             return True
         flexible = api.flexible(version)
         _, start = decode_request_header(frame, flexible=flexible)
-        asked = Asked(node.id, decode(api.request, version, frame, start), version)
+        asked = ReceivedRequest(node.id, decode(api.request, version, frame, start), version)
         self.asked.append(asked)
         answer = self.answers[api.request](asked)
         if inspect.isawaitable(answer):
@@ -179,7 +179,7 @@ class Scripted:
             writer.write(encode_response(correlation_id, body, flexible=tagged))
         return True
 
-    def _api_versions(self, asked: Asked) -> ApiVersionsResponse:
+    def _api_versions(self, asked: ReceivedRequest) -> ApiVersionsResponse:
         keys = {api.name: key for key, api in APIS.items()}
         return ApiVersionsResponse(
             api_keys=[
@@ -188,7 +188,7 @@ class Scripted:
             ]
         )
 
-    def _metadata(self, asked: Asked) -> MetadataResponse:
+    def _metadata(self, asked: ReceivedRequest) -> MetadataResponse:
         brokers = [
             MetadataResponseBroker(node_id=one.id, host="127.0.0.1", port=one.port)
             for one in self.nodes
@@ -213,7 +213,7 @@ class Scripted:
         ]
         return MetadataResponse(brokers=brokers, controller_id=0, topics=topics)
 
-    def _find_coordinator(self, asked: Asked) -> FindCoordinatorResponse:
+    def _find_coordinator(self, asked: ReceivedRequest) -> FindCoordinatorResponse:
         request = asked.request
         if asked.version < 4:
             node = self.nodes[self.coordinators.get(request.key, 0)]
@@ -248,7 +248,7 @@ def in_turn(*answers: Any) -> Answer:
     """Answers one after the other, the last one for ever. A function among them is called."""
     left = list(answers)
 
-    def answer(asked: Asked) -> Any:
+    def answer(asked: ReceivedRequest) -> Any:
         one = left.pop(0) if len(left) > 1 else left[0]
         return one(asked) if callable(one) else one
 

@@ -4,7 +4,7 @@ import asyncio
 import socket
 
 import pytest
-from tests.client.scripted import Scripted, asynchronous
+from tests.client.scripted import ScriptedCluster, asynchronous
 
 from kohort import AdminClient, Consumer, Producer
 from kohort.client.address import Address
@@ -75,7 +75,7 @@ async def silent(_reader, writer):
 @asynchronous
 async def test_a_silent_address_of_a_name_has_the_next_one_tried(monkeypatch):
     named(monkeypatch, "127.0.0.2", "127.0.0.1")
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
         port = scripted.nodes[0].port
         server = await asyncio.start_server(silent, "127.0.0.2", port)
         deadline = asyncio.get_running_loop().time() + 60
@@ -104,7 +104,7 @@ async def test_of_two_addresses_that_answer_at_the_same_moment_one_is_closed(mon
         return opened[0] if _host == "127.0.0.2" else opened[1]
 
     monkeypatch.setattr(Connection, "_open_at", open_at)
-    async with Scripted() as scripted, asyncio.timeout(20):
+    async with ScriptedCluster() as scripted, asyncio.timeout(20):
         connection = await Connection.open(
             Address("brokers.test", scripted.nodes[0].port),
             client_id="test",
@@ -118,7 +118,7 @@ async def test_of_two_addresses_that_answer_at_the_same_moment_one_is_closed(mon
 @asynchronous
 async def test_an_address_that_refuses_is_passed_over(monkeypatch, hosts):
     named(monkeypatch, *hosts)
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
         deadline = asyncio.get_running_loop().time() + 60
         connection = await Connection.open(
             Address("brokers.test", scripted.nodes[0].port), client_id="test", deadline=deadline

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
+from tests.client.scripted import CLOSE, ScriptedCluster, asynchronous, in_turn
 
 import kohort
 from kohort.client.address import Address
@@ -48,7 +48,7 @@ def test_no_bootstrap_server_is_a_mistake():
 
 @asynchronous
 async def test_a_bootstrap_server_that_is_down_is_passed_over():
-    async with Scripted(nodes=2) as scripted:
+    async with ScriptedCluster(nodes=2) as scripted:
         await scripted.stop(0)
         cluster = scripted.cluster()
         assert sorted(await cluster.nodes(soon())) == [0, 1]
@@ -57,7 +57,7 @@ async def test_a_bootstrap_server_that_is_down_is_passed_over():
 
 @asynchronous
 async def test_when_all_are_down_each_is_named():
-    async with Scripted(nodes=2) as scripted:
+    async with ScriptedCluster(nodes=2) as scripted:
         await scripted.stop(0)
         await scripted.stop(1)
         ports = [node.port for node in scripted.nodes]
@@ -70,7 +70,7 @@ async def test_when_all_are_down_each_is_named():
 
 @asynchronous
 async def test_a_connection_is_opened_once_whoever_asks():
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
         cluster = scripted.cluster()
         address = Address("127.0.0.1", scripted.nodes[0].port)
         made = await asyncio.gather(*(cluster.connection(address, soon()) for _ in range(5)))
@@ -81,7 +81,7 @@ async def test_a_connection_is_opened_once_whoever_asks():
 
 @asynchronous
 async def test_a_connection_that_died_meanwhile_is_opened_anew():
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
         answer = scripted.answers[MetadataRequest]
         scripted.answers[MetadataRequest] = in_turn(answer, CLOSE, answer)
         cluster = scripted.cluster()
@@ -101,7 +101,7 @@ LOOK_UPS = {
 @asynchronous
 async def test_a_broker_that_breaks_each_connection_is_asked_twice(request_type):
     """An open connection may have died since its last use. A second one is no accident."""
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
         scripted.answers[request_type] = lambda _asked: CLOSE
         cluster = scripted.cluster()
         with pytest.raises(ConnectionFailedError):
@@ -113,7 +113,7 @@ async def test_a_broker_that_breaks_each_connection_is_asked_twice(request_type)
 @pytest.mark.parametrize("versions", ["0-6", "0-3"])
 @asynchronous
 async def test_transactional_ids_have_coordinators_too(versions):
-    async with Scripted(2) as scripted:
+    async with ScriptedCluster(2) as scripted:
         scripted.offer("FindCoordinator", versions)
         scripted.coordinators["x"] = 1
         cluster = scripted.cluster()
@@ -125,7 +125,7 @@ async def test_transactional_ids_have_coordinators_too(versions):
 
 @asynchronous
 async def test_a_broker_without_transactions_is_refused_by_name():
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
         scripted.offer("FindCoordinator", "0-0")
         cluster = scripted.cluster()
         with pytest.raises(UnsupportedVersionError, match="transactions needs v1"):
@@ -136,7 +136,7 @@ async def test_a_broker_without_transactions_is_refused_by_name():
 @asynchronous
 async def test_coordinators_are_looked_up_in_one_request():
     """K709-28: KIP-699."""
-    async with Scripted(nodes=2) as scripted:
+    async with ScriptedCluster(nodes=2) as scripted:
         scripted.coordinators["b"] = 1
         cluster = scripted.cluster()
         found = await cluster.coordinators(["a", "b", "c"], soon())
@@ -149,7 +149,7 @@ async def test_coordinators_are_looked_up_in_one_request():
 @asynchronous
 async def test_or_one_by_one_below_v4(newest):
     """K709-28."""
-    async with Scripted(nodes=2) as scripted:
+    async with ScriptedCluster(nodes=2) as scripted:
         scripted.coordinators["b"] = 1
         scripted.offer("FindCoordinator", f"0-{newest}")
         cluster = scripted.cluster()
@@ -161,7 +161,7 @@ async def test_or_one_by_one_below_v4(newest):
 
 @asynchronous
 async def test_below_v4_one_answer_that_cannot_be_read_leaves_the_others():
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
         scripted.offer("FindCoordinator", "0-3")
         honest = scripted.answers[FindCoordinatorRequest]
 
@@ -184,7 +184,7 @@ async def test_below_v4_one_answer_that_cannot_be_read_leaves_the_others():
 @asynchronous
 async def test_a_broker_that_froze_meanwhile_leaves_time_to_look_up_elsewhere(asked):
     """Its connection is open, and its machine may be gone: nothing tells."""
-    async with Scripted(2) as scripted:
+    async with ScriptedCluster(2) as scripted:
         cluster = scripted.cluster()
         await cluster.nodes(soon())
         honest = scripted.answers[asked]
@@ -208,7 +208,7 @@ def silent_at(scripted, api, *nodes):
 @pytest.mark.parametrize("api", [ApiVersionsRequest, MetadataRequest, FindCoordinatorRequest])
 @asynchronous
 async def test_two_silent_servers_cost_a_moment_and_not_their_share_of_the_time(api):
-    async with Scripted(3) as scripted:
+    async with ScriptedCluster(3) as scripted:
         silent_at(scripted, api, 0, 1)
         cluster = scripted.cluster()
         async with asyncio.timeout(LIMIT_S):
@@ -222,7 +222,7 @@ async def test_two_silent_servers_cost_a_moment_and_not_their_share_of_the_time(
 
 @asynchronous
 async def test_who_was_silent_is_asked_last_from_then_on():
-    async with Scripted(2) as scripted:
+    async with ScriptedCluster(2) as scripted:
         silent_at(scripted, MetadataRequest, 0)
         cluster = scripted.cluster()
         for _ in range(3):
@@ -236,7 +236,7 @@ async def test_who_was_silent_is_asked_last_from_then_on():
 
 @asynchronous
 async def test_clusters_of_one_client_know_the_same_servers_as_silent():
-    async with Scripted(2) as scripted:
+    async with ScriptedCluster(2) as scripted:
         silent_at(scripted, ApiVersionsRequest, 0)
         cluster = scripted.cluster()
         await cluster.nodes(soon(LONG_S))
@@ -286,7 +286,7 @@ async def test_a_silent_first_server_costs_a_client_a_moment(kind):
 
 @asynchronous
 async def test_one_server_has_no_more_than_the_time_to_set_a_connection_up():
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
         silent_at(scripted, ApiVersionsRequest, 0)
         cluster = Cluster([Address.of(scripted.bootstrap)], client_id="test", setup_s=0.05)
         async with asyncio.timeout(LIMIT_S):
@@ -300,7 +300,7 @@ async def test_one_server_has_no_more_than_the_time_to_set_a_connection_up():
 @asynchronous
 async def test_a_server_that_answers_at_last_is_waited_for():
     """It is the only one, and is silent for longer than a connection may take to set up."""
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
         ready = scripted.answers[ApiVersionsRequest]
         scripted.answers[ApiVersionsRequest] = in_turn(None, None, ready)
         cluster = Cluster([Address.of(scripted.bootstrap)], client_id="test", setup_s=0.05)
@@ -310,7 +310,7 @@ async def test_a_server_that_answers_at_last_is_waited_for():
 
 @asynchronous
 async def test_of_two_open_connections_the_one_is_asked_that_waits_for_less():
-    async with Scripted(2) as scripted:
+    async with ScriptedCluster(2) as scripted:
         honest = scripted.answers[FindCoordinatorRequest]
         scripted.answers[FindCoordinatorRequest] = lambda asked: (
             None if asked.node == 0 else honest(asked)
@@ -328,7 +328,7 @@ async def test_of_two_open_connections_the_one_is_asked_that_waits_for_less():
 
 @asynchronous
 async def test_who_opens_a_connection_does_not_spend_the_time_of_others():
-    async with Scripted(answers={ApiVersionsRequest: lambda _: None}) as scripted:
+    async with ScriptedCluster(answers={ApiVersionsRequest: lambda _: None}) as scripted:
         cluster = scripted.cluster()
         address = Address.of(scripted.bootstrap)
         patient = asyncio.ensure_future(cluster.connection(address, soon(60.0)))
@@ -351,7 +351,7 @@ async def test_each_group_has_its_own_refusal():
             ]
         )
 
-    async with Scripted(answers={FindCoordinatorRequest: find}) as scripted:
+    async with ScriptedCluster(answers={FindCoordinatorRequest: find}) as scripted:
         cluster = scripted.cluster()
         found = await cluster.coordinators(["a", "b", "c"], soon())
         await cluster.close()
@@ -369,7 +369,7 @@ async def test_each_group_has_its_own_refusal():
 @asynchronous
 async def test_asking_never_creates_a_topic(newest, named):
     """Below v4 Metadata creates what it is asked for, so all topics are asked for instead."""
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
         scripted.offer("Metadata", f"0-{newest}")
         cluster = scripted.cluster()
         await cluster.metadata(["maybe"], soon())
@@ -382,7 +382,7 @@ async def test_asking_never_creates_a_topic(newest, named):
 @asynchronous
 async def test_a_broker_that_knows_no_brokers_yet_is_asked_again():
     """One of KRaft that is just starting: it names nobody, itself included."""
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
         nobody, honest = MetadataResponse(), scripted.answers[MetadataRequest]
         scripted.answers[MetadataRequest] = in_turn(nobody, nobody, honest)
         cluster = scripted.cluster()
@@ -396,7 +396,7 @@ async def test_a_broker_that_knows_no_brokers_yet_is_asked_again():
 
 @asynchronous
 async def test_a_controller_that_is_not_there():
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
         answer = scripted.answers[MetadataRequest]
 
         def nobody(asked):
@@ -420,7 +420,7 @@ def test_an_unknown_code_keeps_its_number():
 @asynchronous
 async def test_brokers_that_are_starting_are_waited_for_and_that_is_said_once(caplog):
     """A cluster whose brokers begin by hanging up, like one behind a proxy that is up first."""
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
         ready = scripted.answers[ApiVersionsRequest]
         scripted.answers[ApiVersionsRequest] = in_turn(CLOSE, CLOSE, ready)
         cluster = Cluster([Address.of(scripted.bootstrap)], client_id="test", chance=lambda: 0.0)
@@ -432,7 +432,7 @@ async def test_brokers_that_are_starting_are_waited_for_and_that_is_said_once(ca
 
 @asynchronous
 async def test_brokers_that_never_answer_are_waited_for_until_the_deadline():
-    async with Scripted(answers={ApiVersionsRequest: lambda _: CLOSE}) as scripted:
+    async with ScriptedCluster(answers={ApiVersionsRequest: lambda _: CLOSE}) as scripted:
         often = Backoff(first_s=0.001, most_s=0.01)
         cluster = Cluster([Address.of(scripted.bootstrap)], client_id="test", backoff=often)
         with pytest.raises(ConnectionFailedError, match="closed the connection"):
@@ -443,7 +443,7 @@ async def test_brokers_that_never_answer_are_waited_for_until_the_deadline():
 @asynchronous
 async def test_an_attempt_cut_short_by_the_deadline_does_not_hide_why_the_one_before_failed():
     then_silent = in_turn(CLOSE, lambda _: None)
-    async with Scripted(answers={ApiVersionsRequest: then_silent}) as scripted:
+    async with ScriptedCluster(answers={ApiVersionsRequest: then_silent}) as scripted:
         cluster = Cluster([Address.of(scripted.bootstrap)], client_id="test")
         with pytest.raises(ConnectionFailedError, match="closed the connection"):
             await cluster.reach(soon(1.0))
@@ -455,7 +455,7 @@ def test_another_event_loop_gets_one_error_that_names_it() -> None:
     cluster: list[Cluster] = []
 
     async def here() -> None:
-        async with Scripted() as script:
+        async with ScriptedCluster() as script:
             cluster.append(script.cluster())
             await cluster[0].nodes(soon())
             await asyncio.to_thread(asyncio.run, elsewhere())

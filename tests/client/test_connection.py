@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.client.scripted import CLOSE, Asked, Scripted, asynchronous, in_turn
+from tests.client.scripted import CLOSE, ReceivedRequest, ScriptedCluster, asynchronous, in_turn
 
 from kohort.client.address import Address
 from kohort.client.connection import (
@@ -37,7 +37,7 @@ def soon(seconds: float = 5.0) -> float:
     return asyncio.get_running_loop().time() + seconds
 
 
-async def connect(scripted: Scripted, seconds: float = 5.0) -> Connection:
+async def connect(scripted: ScriptedCluster, seconds: float = 5.0) -> Connection:
     address = Address("127.0.0.1", scripted.nodes[0].port)
     return await Connection.open(address, client_id="test", deadline=soon(seconds))
 
@@ -48,7 +48,7 @@ def groups(*names: str) -> ListGroupsResponse:
 
 @asynchronous
 async def test_the_handshake_learns_what_is_offered():
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
         scripted.offer("ListGroups", "0-2")
         connection = await connect(scripted)
         assert scripted.asked[0].version == 4
@@ -64,7 +64,7 @@ async def test_the_handshake_learns_what_is_offered():
 @asynchronous
 async def test_an_older_broker_says_which_handshake_it_knows(newest):
     """KIP-511: error 35 comes in the layout of v0, whatever was asked."""
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
         scripted.offer("ApiVersions", f"0-{newest}")
         connection = await connect(scripted)
         assert [one.version for one in scripted.sent("ApiVersions")] == [newest]
@@ -88,7 +88,7 @@ async def test_a_refusal_that_cannot_be_read_is_one_all_the_same(refusal):
     """The code says that the version is unknown, and version 0 is known to all."""
     from kohort.wire.messages.api_versions import ApiVersionsRequest
 
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
         honest = scripted.answers[ApiVersionsRequest]
 
         def answer(asked):
@@ -112,7 +112,7 @@ async def test_a_handshake_that_cannot_be_read_names_the_broker():
     def answer(asked):
         scripted.nodes[0].writers[0].write(encode_response(0, b"\0\0\0", flexible=False))
 
-    async with Scripted(answers={ApiVersionsRequest: answer}) as scripted:
+    async with ScriptedCluster(answers={ApiVersionsRequest: answer}) as scripted:
         with pytest.raises(ConnectionFailedError) as caught:
             await connect(scripted)
     assert not caught.value.sent
@@ -123,7 +123,7 @@ async def test_a_handshake_that_cannot_be_read_names_the_broker():
 @asynchronous
 async def test_a_port_that_wants_sasl_closes_at_the_first_request():
     """ApiVersions is answered to strangers too; what comes next must be the handshake of SASL."""
-    async with Scripted(answers={ListGroupsRequest: lambda _: CLOSE}) as scripted:
+    async with ScriptedCluster(answers={ListGroupsRequest: lambda _: CLOSE}) as scripted:
         connection = await connect(scripted)
         with pytest.raises(ConnectionFailedError) as caught:
             await connection.ask(ListGroupsRequest(), deadline=soon())
@@ -135,7 +135,7 @@ async def test_a_port_that_wants_sasl_closes_at_the_first_request():
 
 @asynchronous
 async def test_a_port_that_has_answered_before_wants_no_sasl():
-    async with Scripted(
+    async with ScriptedCluster(
         answers={ListGroupsRequest: in_turn(groups("a"), lambda _: CLOSE)}
     ) as scripted:
         connection = await connect(scripted)
@@ -147,7 +147,7 @@ async def test_a_port_that_has_answered_before_wants_no_sasl():
 
 @asynchronous
 async def test_nobody_listens():
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
         await scripted.stop(0)
         with pytest.raises(ConnectionFailedError) as caught:
             await connect(scripted)
@@ -183,7 +183,7 @@ async def test_an_address_that_cannot_be_is_one_that_nobody_listens_at(address):
 @asynchronous
 async def test_a_handshake_that_is_refused_says_why(code, why):
     refused = ApiVersionsResponse(error_code=code)
-    async with Scripted(answers={ApiVersionsRequest: lambda _: refused}) as scripted:
+    async with ScriptedCluster(answers={ApiVersionsRequest: lambda _: refused}) as scripted:
         with pytest.raises(ConnectionFailedError) as caught:
             await connect(scripted)
     assert caught.value.message == f"{scripted.bootstrap} refused ApiVersions: {why}"
@@ -191,7 +191,7 @@ async def test_a_handshake_that_is_refused_says_why(code, why):
 
 @asynchronous
 async def test_a_broker_whose_newest_handshake_is_none_is_asked_in_version_0():
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
         honest = scripted.answers[ApiVersionsRequest]
 
         def answer(asked):
@@ -212,7 +212,7 @@ async def test_a_broker_whose_newest_handshake_is_none_is_asked_in_version_0():
 async def test_a_broker_that_is_silent_at_the_handshake():
     from kohort.wire.messages.api_versions import ApiVersionsRequest
 
-    async with Scripted(answers={ApiVersionsRequest: lambda _: None}) as scripted:
+    async with ScriptedCluster(answers={ApiVersionsRequest: lambda _: None}) as scripted:
         with pytest.raises(RequestTimeoutError, match="did not answer ApiVersions in time"):
             await connect(scripted, 0.1)
 
@@ -221,7 +221,7 @@ async def test_a_broker_that_is_silent_at_the_handshake():
 async def test_answers_come_to_those_who_asked():
     """Many at once on one connection; in the order asked, each gets its own."""
     count = iter(range(100))
-    async with Scripted(
+    async with ScriptedCluster(
         answers={ListGroupsRequest: lambda _: groups(str(next(count)))}
     ) as scripted:
         connection = await connect(scripted)
@@ -235,7 +235,7 @@ async def test_answers_come_to_those_who_asked():
 @asynchronous
 async def test_one_that_gave_up_keeps_its_place_in_the_queue():
     held = []
-    async with Scripted(answers={ListGroupsRequest: held.append}) as scripted:
+    async with ScriptedCluster(answers={ListGroupsRequest: held.append}) as scripted:
         connection = await connect(scripted)
         first = asyncio.create_task(connection.ask(ListGroupsRequest(), deadline=soon()))
         second = asyncio.create_task(connection.ask(ListGroupsRequest(), deadline=soon()))
@@ -254,7 +254,7 @@ async def test_one_that_gave_up_keeps_its_place_in_the_queue():
 
 @asynchronous
 async def test_what_is_needed_is_refused_by_name_and_nothing_is_sent():
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
         scripted.offer("ListGroups", "0-3")
         connection = await connect(scripted)
         need = Need(4, "filtering by state", "KIP-518, Apache Kafka 2.6")
@@ -270,7 +270,7 @@ async def test_what_is_needed_is_refused_by_name_and_nothing_is_sent():
 
 @asynchronous
 async def test_an_api_that_is_not_there_is_refused_by_name():
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
         scripted.offer("ListGroups", None)
         connection = await connect(scripted)
         with pytest.raises(UnsupportedVersionError, match=r"does not offer ListGroups \(KIP-40"):
@@ -280,7 +280,7 @@ async def test_an_api_that_is_not_there_is_refused_by_name():
 
 @asynchronous
 async def test_a_broker_of_the_future_is_refused_by_name():
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
         scripted.offer("ListGroups", "9-12")
         connection = await connect(scripted)
         with pytest.raises(UnsupportedVersionError, match=r"offers ListGroups v9-12, expected one"):
@@ -290,7 +290,7 @@ async def test_a_broker_of_the_future_is_refused_by_name():
 
 @asynchronous
 async def test_a_broken_connection_tells_everybody_who_waits():
-    async with Scripted(answers={ListGroupsRequest: lambda _: CLOSE}) as scripted:
+    async with ScriptedCluster(answers={ListGroupsRequest: lambda _: CLOSE}) as scripted:
         connection = await connect(scripted)
         results = await asyncio.gather(
             *(connection.ask(ListGroupsRequest(), deadline=soon()) for _ in range(2)),
@@ -308,7 +308,7 @@ async def test_a_broken_connection_tells_everybody_who_waits():
 
 @asynchronous
 async def test_a_silent_broker_is_left():
-    async with Scripted(answers={ListGroupsRequest: lambda _: None}) as scripted:
+    async with ScriptedCluster(answers={ListGroupsRequest: lambda _: None}) as scripted:
         connection = await connect(scripted)
         with pytest.raises(RequestTimeoutError, match="did not answer ListGroups in time"):
             await connection.ask(ListGroupsRequest(), deadline=soon(0.05))
@@ -328,7 +328,7 @@ async def test_bytes_that_are_no_answer_end_the_connection(data, error):
     def answer(asked):
         scripted.nodes[0].writers[0].write(data)
 
-    async with Scripted(answers={ListGroupsRequest: answer}) as scripted:
+    async with ScriptedCluster(answers={ListGroupsRequest: answer}) as scripted:
         connection = await connect(scripted)
         with pytest.raises(ConnectionFailedError, match=error):
             await connection.ask(ListGroupsRequest(), deadline=soon())
@@ -343,7 +343,7 @@ async def test_an_answer_that_is_no_message_fails_its_request_only():
         scripted.nodes[0].writers[0].write(encode_response(1, b"\x00", flexible=True))
         return None
 
-    async with Scripted(answers={ListGroupsRequest: answer}) as scripted:
+    async with ScriptedCluster(answers={ListGroupsRequest: answer}) as scripted:
         connection = await connect(scripted)
         with pytest.raises(
             WireError, match=r"127\.0\.0\.1:.* ListGroups .* not a ListGroupsResponse v5"
@@ -356,7 +356,7 @@ async def test_an_answer_that_is_no_message_fails_its_request_only():
 
 @asynchronous
 async def test_what_has_no_answer_is_only_told():
-    async with Scripted(answers={ListGroupsRequest: lambda _: None}) as scripted:
+    async with ScriptedCluster(answers={ListGroupsRequest: lambda _: None}) as scripted:
         connection = await connect(scripted)
         await connection.tell(ListGroupsRequest())
         with pytest.raises(UnsupportedVersionError, match="telling needs v99"):
@@ -371,7 +371,7 @@ async def test_what_has_no_answer_is_only_told():
 
 @asynchronous
 async def test_who_tells_much_waits_until_it_is_written():
-    async with Scripted(answers={ListGroupsRequest: lambda _: None}) as scripted:
+    async with ScriptedCluster(answers={ListGroupsRequest: lambda _: None}) as scripted:
         connection = await connect(scripted)
         connection.pause_writing()
         telling = asyncio.create_task(connection.tell(ListGroupsRequest()))
@@ -388,7 +388,7 @@ async def test_who_tells_much_waits_until_it_is_written():
 
 @asynchronous
 async def test_the_features_of_the_cluster_are_known():
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
 
         def answer(asked):
             told = scripted._api_versions(asked)
@@ -415,7 +415,7 @@ async def test_what_has_not_left_when_the_connection_ends_was_never_sent(how: st
         frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
         correlation_id = int.from_bytes(frame[4:8])
         version = int.from_bytes(frame[2:4])
-        body = encode(script._api_versions(Asked(0, None, version)), version)
+        body = encode(script._api_versions(ReceivedRequest(0, None, version)), version)
         writer.write(encode_response(correlation_id, body, flexible=False))
         writer.transport.pause_reading()
         await stopped.wait()
@@ -423,7 +423,7 @@ async def test_what_has_not_left_when_the_connection_ends_was_never_sent(how: st
             writer.write_eof()
         await asyncio.sleep(soon())
 
-    script = Scripted()
+    script = ScriptedCluster()
     server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=4096)
     address = Address("127.0.0.1", server.sockets[0].getsockname()[1])
     connection = await Connection.open(address, client_id="test", deadline=soon())
@@ -470,7 +470,7 @@ async def test_a_client_waits_for_as_long_as_a_broker_asks_it_to(
 ) -> None:
     """KIP-219: whatever it was that has used up the quota, and nothing is sent meanwhile."""
     answers = in_turn(lambda _: held(answer(), MINUTE_MS), lambda _: answer())
-    async with Scripted(answers={type(request_): answers}) as scripted:
+    async with ScriptedCluster(answers={type(request_): answers}) as scripted:
         connection = await connect(scripted)
         await connection.ask(request_, deadline=soon())
         with pytest.raises(RequestTimeoutError, match="a quota is used up") as caught:
@@ -484,7 +484,7 @@ async def test_a_client_waits_for_as_long_as_a_broker_asks_it_to(
 @asynchronous
 async def test_what_had_to_wait_is_sent_then() -> None:
     answers = in_turn(lambda _: held(groups("a"), 20), lambda _: groups("b"))
-    async with Scripted(answers={ListGroupsRequest: answers}) as scripted:
+    async with ScriptedCluster(answers={ListGroupsRequest: answers}) as scripted:
         connection = await connect(scripted)
         await connection.ask(ListGroupsRequest(), deadline=soon())
         until_s = connection.held_until
@@ -498,7 +498,7 @@ async def test_what_had_to_wait_is_sent_then() -> None:
 @asynchronous
 async def test_no_broker_has_a_client_wait_for_ever() -> None:
     answers = {ListGroupsRequest: lambda _: held(groups(), 2**31 - 1)}
-    async with Scripted(answers=answers) as scripted:
+    async with ScriptedCluster(answers=answers) as scripted:
         connection = await connect(scripted)
         await connection.ask(ListGroupsRequest(), deadline=soon())
         now = asyncio.get_running_loop().time()
@@ -510,7 +510,7 @@ async def test_no_broker_has_a_client_wait_for_ever() -> None:
 async def test_a_broker_that_has_waited_itself_is_not_waited_for_again() -> None:
     """Before Apache Kafka 2.0 an answer came when the time was over."""
     answers = {ListGroupsRequest: lambda _: held(groups(), MINUTE_MS)}
-    async with Scripted(answers=answers) as scripted:
+    async with ScriptedCluster(answers=answers) as scripted:
         scripted.offer("ApiVersions", "0-1")
         connection = await connect(scripted)
         for _ in range(2):
@@ -521,7 +521,7 @@ async def test_a_broker_that_has_waited_itself_is_not_waited_for_again() -> None
 
 @asynchronous
 async def test_a_broker_whose_quota_is_used_up_holds_up_no_other() -> None:
-    async with Scripted(2) as scripted:
+    async with ScriptedCluster(2) as scripted:
         honest = scripted.answers[MetadataRequest]
         scripted.answers[MetadataRequest] = lambda asked: held(
             honest(asked), MINUTE_MS * (asked.node == 0)

@@ -12,7 +12,7 @@ from tests.client.scripted import asynchronous
 from kohort import AdminClient, Consumer, NewTopic, Producer
 from kohort.client.connection import Connection
 from kohort.client.members.events import TopicIdPartition
-from kohort.client.metadata import KnownTopic
+from kohort.client.metadata import CachedTopic
 from kohort.terms import PartitionIndex, TopicId, uuid_text
 from kohort.testing import Broker
 
@@ -183,7 +183,7 @@ async def test_ids_of_topics_are_shown_as_kafkas_tools_write_them(broker):
     for view in (listed, created, described):
         assert f"topic_id={shown}, " in repr(view)
     for view in (
-        KnownTopic("ids", TopicId(listed.topic_id), False, {}),
+        CachedTopic("ids", TopicId(listed.topic_id), False, {}),
         TopicIdPartition(TopicId(listed.topic_id), PartitionIndex(0)),
     ):
         assert shown in repr(view)

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.client.scripted import Asked, Scripted, asynchronous
+from tests.client.scripted import ReceivedRequest, ScriptedCluster, asynchronous
 
 from kohort.client.metadata import Metadata
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError
@@ -44,7 +44,7 @@ def _script(*answers: Any) -> dict[type, Any]:
 
 @asynchronous
 async def test_a_topic_is_asked_for_once_until_it_is_outdated() -> None:
-    async with Scripted(2, _script(_answer(_orders(0)), _answer(_orders(1, 2)))) as script:
+    async with ScriptedCluster(2, _script(_answer(_orders(0)), _answer(_orders(1, 2)))) as script:
         metadata = Metadata(script.cluster())
         for _ in range(3):
             found = (await metadata.topics(["orders"], _deadline()))["orders"]
@@ -66,7 +66,7 @@ async def test_a_topic_is_asked_for_once_until_it_is_outdated() -> None:
 
 @asynchronous
 async def test_what_is_too_old_is_asked_for_again() -> None:
-    async with Scripted(1, _script(_answer(_orders()))) as script:
+    async with ScriptedCluster(1, _script(_answer(_orders()))) as script:
         metadata = Metadata(script.cluster(), max_age_s=0)
         await metadata.topics(["orders"], _deadline())
         await metadata.topics(["orders"], _deadline())
@@ -75,7 +75,9 @@ async def test_what_is_too_old_is_asked_for_again() -> None:
 
 @asynchronous
 async def test_an_older_epoch_does_not_bring_its_leader_back() -> None:
-    async with Scripted(2, _script(_answer(_orders(1, 5)), _answer(_orders(0, 4)))) as script:
+    async with ScriptedCluster(
+        2, _script(_answer(_orders(1, 5)), _answer(_orders(0, 4)))
+    ) as script:
         metadata = Metadata(script.cluster())
         await metadata.topics(["orders"], _deadline())
         metadata.outdated("orders")
@@ -90,7 +92,9 @@ async def test_an_older_epoch_does_not_bring_its_leader_back() -> None:
 @asynchronous
 async def test_a_topic_made_anew_begins_anew() -> None:
     new = TopicId(b"n" * 16)
-    async with Scripted(2, _script(_answer(_orders(1, 5)), _answer(_orders(0, 0, new)))) as script:
+    async with ScriptedCluster(
+        2, _script(_answer(_orders(1, 5)), _answer(_orders(0, 0, new)))
+    ) as script:
         metadata = Metadata(script.cluster())
         await metadata.topics(["orders"], _deadline())
         metadata.outdated("orders")
@@ -104,7 +108,7 @@ async def test_a_topic_made_anew_begins_anew() -> None:
 @asynchronous
 async def test_a_missing_topic_is_an_error_of_its_own() -> None:
     missing = MetadataResponseTopic(name="nowhere", error_code=3)
-    async with Scripted(1, _script(_answer(_orders(), missing))) as script:
+    async with ScriptedCluster(1, _script(_answer(_orders(), missing))) as script:
         metadata = Metadata(script.cluster())
         found = await metadata.topics(["orders", "nowhere", "unsaid"], _deadline())
         assert not isinstance(found["orders"], ApiError)
@@ -119,7 +123,7 @@ async def test_a_missing_topic_is_an_error_of_its_own() -> None:
 
 @asynchronous
 async def test_a_partition_without_a_leader_is_asked_for_again() -> None:
-    async with Scripted(1, _script(_answer(_orders(-1)), _answer(_orders(0)))) as script:
+    async with ScriptedCluster(1, _script(_answer(_orders(-1)), _answer(_orders(0)))) as script:
         metadata = Metadata(script.cluster())
         for leader in (False, True):
             await metadata.topics(["orders"], _deadline())
@@ -130,7 +134,7 @@ async def test_a_partition_without_a_leader_is_asked_for_again() -> None:
 
 @asynchronous
 async def test_many_who_ask_at_once_ask_once() -> None:
-    async with Scripted(1, _script(_answer(_orders()))) as script:
+    async with ScriptedCluster(1, _script(_answer(_orders()))) as script:
         metadata = Metadata(script.cluster())
         await asyncio.gather(*(metadata.topics(["orders"], _deadline()) for _ in range(10)))
         assert len(script.sent("Metadata")) == 1
@@ -138,7 +142,7 @@ async def test_many_who_ask_at_once_ask_once() -> None:
 
 @asynchronous
 async def test_only_who_wants_it_has_topics_made() -> None:
-    async with Scripted(1, _script(_answer(_orders()))) as script:
+    async with ScriptedCluster(1, _script(_answer(_orders()))) as script:
         metadata = Metadata(script.cluster(), max_age_s=0)
         await metadata.topics(["orders"], _deadline())
         await metadata.topics(["orders"], _deadline(), create=True)
@@ -151,11 +155,11 @@ async def test_topics_are_found_by_id() -> None:
     strange = TopicId(b"s" * 16)
     unknown = MetadataResponseTopic(name=None, topic_id=strange, error_code=100)
 
-    def answer(asked: Asked) -> Any:
+    def answer(asked: ReceivedRequest) -> Any:
         assert [one.topic_id for one in asked.request.topics] == [ORDERS, strange]
         return _answer(_orders(), unknown)
 
-    async with Scripted(1, {MetadataRequest: answer}) as script:
+    async with ScriptedCluster(1, {MetadataRequest: answer}) as script:
         metadata = Metadata(script.cluster())
         found = await metadata.by_ids([ORDERS, strange], _deadline())
         topic = found[ORDERS]
@@ -170,7 +174,7 @@ async def test_topics_are_found_by_id() -> None:
 
 @asynchronous
 async def test_old_brokers_know_no_ids() -> None:
-    async with Scripted(1, _script(_answer(_orders(topic_id=NO_TOPIC_ID)))) as script:
+    async with ScriptedCluster(1, _script(_answer(_orders(topic_id=NO_TOPIC_ID)))) as script:
         script.offer("Metadata", "0-9")
         metadata = Metadata(script.cluster())
         found = (await metadata.topics(["orders"], _deadline()))["orders"]
@@ -182,7 +186,7 @@ async def test_old_brokers_know_no_ids() -> None:
 
 @asynchronous
 async def test_all_topics_are_always_asked_anew() -> None:
-    async with Scripted(1, _script(_answer(_orders()))) as script:
+    async with ScriptedCluster(1, _script(_answer(_orders()))) as script:
         metadata = Metadata(script.cluster())
         assert list(await metadata.all_topics(_deadline())) == ["orders"]
         assert list(await metadata.all_topics(_deadline())) == ["orders"]
@@ -191,7 +195,7 @@ async def test_all_topics_are_always_asked_anew() -> None:
 
 @asynchronous
 async def test_whoever_wants_to_know_hears_how_many_partitions_a_topic_has() -> None:
-    async with Scripted(2, _script(_answer(_orders()))) as script:
+    async with ScriptedCluster(2, _script(_answer(_orders()))) as script:
         metadata = Metadata(script.cluster())
         counts: list[tuple[str, int]] = []
         metadata.on_count = lambda name, partitions: counts.append((name, partitions))

@@ -14,13 +14,13 @@ from kohort.client.producer.settings import ProducerSettings
 from kohort.client.settings import (
     DEFAULT_SERVER,
     addresses_of,
-    checked,
+    checked_field,
     choice,
+    client_settings,
     flag,
     function,
     plain_text,
     settings_of,
-    taken,
     text,
     whole,
 )
@@ -41,7 +41,7 @@ class Some:
     client_id: str = text("kohort")
     on_loss: Callable[..., Any] | None = function()  # noqa: RUF009  (a field)
     security_protocol: str = plain_text()
-    even: int = checked(2, _even)
+    even: int = checked_field(2, _even)
 
 
 def test_defaults_hold_and_both_spellings_are_understood() -> None:
@@ -98,9 +98,9 @@ def test_a_setting_without_a_default_is_needed() -> None:
 
 def test_servers_stand_in_a_dict_of_settings_or_by_themselves() -> None:
     for given in ("h:1", ["h:1"], {"bootstrap.servers": "h:1"}):
-        assert taken(Some, given, {"even": 4}) == (Some(even=4), [Address("h", 1)])
+        assert client_settings(Some, given, {"even": 4}) == (Some(even=4), [Address("h", 1)])
     for given in ({}, {"group.id": "g"}):
-        settings, servers = taken(Some, given, {})
+        settings, servers = client_settings(Some, given, {})
         assert (settings.group_id, servers) == (given.get("group.id"), addresses_of(DEFAULT_SERVER))
 
 

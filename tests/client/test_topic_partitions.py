@@ -5,7 +5,12 @@ import asyncio
 import pytest
 
 from kohort import Consumer
-from kohort.client.topic_partitions import by_place, check_topic, place_of, places_of
+from kohort.client.topic_partitions import (
+    by_topic_partition,
+    check_topic,
+    topic_partition_of,
+    topic_partitions_of,
+)
 from kohort.terms import TopicPartition
 
 
@@ -26,7 +31,7 @@ class Index:
     ],
 )
 def test_a_partition_is_a_pair_of_topic_and_number(given: object, expected: object) -> None:
-    place = place_of(given)
+    place = topic_partition_of(given)
     assert place == expected
     assert isinstance(place, TopicPartition)
     assert type(place.partition) is int
@@ -42,26 +47,26 @@ def test_a_partition_is_a_pair_of_topic_and_number(given: object, expected: obje
 )
 def test_what_is_no_partition_is_named(given: object) -> None:
     with pytest.raises(TypeError, match="no partition, expected a TopicPartition or a pair") as why:
-        place_of(given)
+        topic_partition_of(given)
     assert repr(given) in str(why.value)
 
 
 def test_several_are_not_one() -> None:
-    assert places_of([("orders", 0), ("audit", 1)]) == [("orders", 0), ("audit", 1)]
+    assert topic_partitions_of([("orders", 0), ("audit", 1)]) == [("orders", 0), ("audit", 1)]
     with pytest.raises(TypeError, match="'orders' is no partition"):
-        places_of(("orders", 0))
+        topic_partitions_of(("orders", 0))
     with pytest.raises(TypeError, match="'orders' holds no partitions, expected some, such as"):
-        places_of("orders")
+        topic_partitions_of("orders")
     with pytest.raises(TypeError, match="5 holds no partitions"):
-        places_of(5)  # type: ignore[arg-type]  (as an application without types may)
+        topic_partitions_of(5)  # type: ignore[arg-type]  (as an application without types may)
 
 
 def test_values_are_by_partition() -> None:
-    assert by_place("times", {("orders", 0): 7}) == {TopicPartition("orders", 0): 7}
+    assert by_topic_partition("times", {("orders", 0): 7}) == {TopicPartition("orders", 0): 7}
     with pytest.raises(TypeError, match="times is 0, expected a mapping by partition"):
-        by_place("times", 0)  # type: ignore[arg-type]  (the same)
+        by_topic_partition("times", 0)  # type: ignore[arg-type]  (the same)
     with pytest.raises(TypeError, match="'orders' is no partition"):
-        by_place("times", {"orders": 0})
+        by_topic_partition("times", {"orders": 0})
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a b", "a/b", "\u00e9", "a\n", "x" * 250])

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.client.admin.test_topics import found as offsets
-from tests.client.scripted import Scripted, asynchronous, in_turn
+from tests.client.scripted import ScriptedCluster, asynchronous, in_turn
 from tests.client.test_connection import soon
 
 from kohort.client.admin import TopicPartition
@@ -57,7 +57,7 @@ class Reading:
     """A reader of a scripted cluster, from the beginning of each partition."""
 
     def __init__(self, *answers, leaders=(0,)):
-        self.scripted = Scripted(
+        self.scripted = ScriptedCluster(
             max(leaders) + 1, {FetchRequest: in_turn(*answers), ListOffsetsRequest: offsets}
         )
         self.scripted.topics = {"orders": list(leaders)}
@@ -207,7 +207,7 @@ async def test_only_some_may_be_asked_for():
 
 @asynchronous
 async def test_a_topic_is_not_created():
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
         with pytest.raises(ApiError, match="topic orders does not exist"):
             await TopicReader.open(
                 scripted.cluster(), "orders", from_beginning=False, deadline=soon()

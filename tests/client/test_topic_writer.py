@@ -1,7 +1,7 @@
 """Appending to partitions: where a key goes, who is asked, and what is never sent twice."""
 
 import pytest
-from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
+from tests.client.scripted import CLOSE, ScriptedCluster, asynchronous, in_turn
 from tests.client.test_connection import soon
 
 from kohort.client.admin import TopicPartition
@@ -68,7 +68,7 @@ def sent(asked):
 
 @asynchronous
 async def test_each_leader_is_asked_once_for_all_that_it_leads():
-    async with Scripted(2, {ProduceRequest: taken}) as scripted:
+    async with ScriptedCluster(2, {ProduceRequest: taken}) as scripted:
         scripted.topics = {"orders": [0, 1, 0]}
         writer = await TopicWriter.open(scripted.cluster(), "orders", soon())
         keys = {partition_of(key, 3): key for key in (b"%d" % one for one in range(20))}
@@ -87,7 +87,7 @@ async def test_each_leader_is_asked_once_for_all_that_it_leads():
 
 @asynchronous
 async def test_records_without_a_key_go_round_a_batch_at_a_time():
-    async with Scripted(answers={ProduceRequest: taken}) as scripted:
+    async with ScriptedCluster(answers={ProduceRequest: taken}) as scripted:
         scripted.topics = {"orders": [0, 0]}
         writer = await TopicWriter.open(scripted.cluster(), "orders", soon())
         for _ in range(3):
@@ -98,7 +98,7 @@ async def test_records_without_a_key_go_round_a_batch_at_a_time():
 
 @asynchronous
 async def test_one_partition_that_refuses_is_alone():
-    async with Scripted(answers={ProduceRequest: refusing(p1=10)}) as scripted:
+    async with ScriptedCluster(answers={ProduceRequest: refusing(p1=10)}) as scripted:
         scripted.topics = {"orders": [0, 0]}
         writer = await TopicWriter.open(scripted.cluster(), "orders", soon())
         found = await writer.write([(b"a", b""), (b"b", b""), (b"d", b"")], soon())
@@ -109,7 +109,7 @@ async def test_one_partition_that_refuses_is_alone():
 
 @asynchronous
 async def test_a_leader_that_has_moved_is_looked_up_anew():
-    async with Scripted(2, {ProduceRequest: in_turn(refusing(p0=6), taken)}) as scripted:
+    async with ScriptedCluster(2, {ProduceRequest: in_turn(refusing(p0=6), taken)}) as scripted:
         scripted.topics = {"orders": [0]}
         writer = await TopicWriter.open(scripted.cluster(), "orders", soon())
         writing = writer.write([(None, b"x")], soon())
@@ -121,7 +121,7 @@ async def test_a_leader_that_has_moved_is_looked_up_anew():
 
 @asynchronous
 async def test_what_may_have_arrived_is_not_sent_again():
-    async with Scripted(answers={ProduceRequest: lambda _: CLOSE}) as scripted:
+    async with ScriptedCluster(answers={ProduceRequest: lambda _: CLOSE}) as scripted:
         scripted.topics = {"orders": [0]}
         writer = await TopicWriter.open(scripted.cluster(), "orders", soon())
         found = await writer.write([(None, b"x")], soon())
@@ -138,7 +138,7 @@ async def test_what_a_leader_has_appended_before_it_went_away_is_not_sent_again(
         answer.responses[0].partition_responses[0].base_offset = 70
         return answer
 
-    async with Scripted(answers={ProduceRequest: in_turn(appended, taken)}) as scripted:
+    async with ScriptedCluster(answers={ProduceRequest: in_turn(appended, taken)}) as scripted:
         scripted.topics = {"orders": [0]}
         writer = await TopicWriter.open(scripted.cluster(), "orders", soon())
         found = await writer.write([(None, b"x")], soon())
@@ -151,6 +151,6 @@ async def test_what_a_leader_has_appended_before_it_went_away_is_not_sent_again(
 
 @asynchronous
 async def test_a_topic_is_not_created():
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
         with pytest.raises(ApiError, match="topic orders does not exist"):
             await TopicWriter.open(scripted.cluster(), "orders", soon())

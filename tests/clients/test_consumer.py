@@ -138,10 +138,10 @@ def test_a_topic_of_kafka_that_is_made_anew_is_read_from_its_begin(
     protocol: str, kafka: str
 ) -> None:
     """It has more records than the former one: nobody would be told of an offset out of range."""
-    asyncio.run(made_anew(kafka, f"anew-{protocol}", protocol))
+    asyncio.run(topic_recreated(kafka, f"anew-{protocol}", protocol))
 
 
-async def made_anew(bootstrap: str, topic: str, protocol: str) -> None:
+async def topic_recreated(bootstrap: str, topic: str, protocol: str) -> None:
     settings = {"group_protocol": protocol, "metadata_max_age_ms": 1000}
     async with (
         AdminClient(bootstrap) as admin,

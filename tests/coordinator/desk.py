@@ -6,7 +6,7 @@ from copy import deepcopy
 from itertools import count
 from typing import Any
 
-from tests.observer import Told
+from tests.observer import RecordingObserver
 
 from kohort.config import BrokerConfig
 from kohort.coordinator.effects import Call, Client, Effects, Producer
@@ -91,7 +91,7 @@ class Desk:
         self.now = START
         self.answered = 0
         self.errands_held = False  # else what is done beside the shard is done at once
-        self.told_lines = Told()
+        self.told_lines = RecordingObserver()
         self._uuids = count(1)
         self._batches = MemoryLog()
         self.restart()

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kohort.history import AssignmentRow, Commits, History, MemberRow, Names, Record, Told
+from kohort.history import AssignmentRow, Commits, History, HistoryInputs, MemberRow, Names, Record
 from kohort.history.events import (
     CLASSIC,
     CURRENT,
@@ -20,7 +20,7 @@ from kohort.history.events import (
     Expression,
     Generation,
     Member,
-    Said,
+    OtherRecord,
     TargetEpoch,
 )
 
@@ -36,7 +36,7 @@ def epoch(number, metadata_hash=1, **more):
 
 
 def topics(*, there=True):
-    return Record(0, 0, TOPICS, None, Said() if there else None)
+    return Record(0, 0, TOPICS, None, OtherRecord() if there else None)
 
 
 def member(name, **fields):
@@ -175,7 +175,7 @@ class Tables:
 
 
 def told(session_timeout_ms=None, complete_offset: Any = 0):
-    return Told(Names(NAMES), session_timeout_ms, complete_offset)
+    return HistoryInputs(Names(NAMES), session_timeout_ms, complete_offset)
 
 
 def tables(log, session_timeout_ms=None, complete_offset=0):

@@ -4,7 +4,7 @@ from tests.history import log as logs
 from tests.history.log import Log, at, end_of, epoch, expression, has, has_nothing, member, tables
 
 from kohort.history.events import AWAY, GIVES_UP, Computation
-from kohort.history.rows import Computed
+from kohort.history.rows import AssignmentComputation
 
 
 def settled(*names, hash_of_topics=1):
@@ -37,8 +37,10 @@ def test_who_has_computed_the_target():
     log.at(9).write(epoch(5), logs.target(5))
     found = tables(log)
     assert found.epoch(2).computed is None
-    assert found.epoch(3).computed == Computed("x", "a", 1.5, 7, 2, None)
-    assert found.epoch(4).computed == Computed("uniform", None, None, None, None, "nobody could")
+    assert found.epoch(3).computed == AssignmentComputation("x", "a", 1.5, 7, 2, None)
+    assert found.epoch(4).computed == AssignmentComputation(
+        "uniform", None, None, None, None, "nobody could"
+    )
     assert found.epoch(5).computed is None
 
 

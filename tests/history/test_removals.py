@@ -11,7 +11,7 @@ from kohort.history.events import AWAY, GIVES_UP
 from kohort.history.removals import SEPARATOR, Gone, judged, tenths, would_be_decided
 from kohort.history.rows import Who
 from kohort.history.state import State
-from kohort.history.story import Names, Story, Told
+from kohort.history.story import HistoryInputs, Names, Story
 
 
 def likely(log, number=3, **more):
@@ -191,7 +191,7 @@ def gone(name="a", *, assumed, seen, waits=False, away=False, at=100 * SECOND):
 
 
 def evidence_of(removed, committed_at=None):
-    return judged(Story(State(), Told(Names())), removed, committed_at).evidence
+    return judged(Story(State(), HistoryInputs(Names())), removed, committed_at).evidence
 
 
 @pytest.mark.parametrize("name", ["a", CRAFTED, f"x{CRAFTED}"], ids=["plain", "crafted", "more"])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.serve.talk import Served
+from tests.serve.talk import ServeProcess
 
 ROOT = Path(__file__).parents[2]
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")  # where the tests have run; see `make pythons`
@@ -162,7 +162,7 @@ def test_it_works_without_the_tree(installed, tmp_path):
     )
     with process:
         try:
-            broker = Served(process)
+            broker = ServeProcess(process)
             with broker.talk() as client:
                 client.create_topic("t")
                 assert client.commit("g", "t", 7) == 0

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.peers.kafka import dump_log, run_tool, unavailable
-from tests.replay.player import Story
+from tests.replay.player import RecordedScenario
 from tests.replay.test_golden_scenarios import STORIES
 from tests.server.test_golden_logs import Started
 
@@ -81,7 +81,7 @@ def test_groups_of_both_protocols_before_and_after_compaction(tmp_path):
     """All that the golden scenarios make a broker write about groups."""
     with Started(tmp_path) as broker:
         for name in ("offsets", "classic_versions", "consumer_reconcile", "listing"):
-            Story(broker.world, STORIES[name]).play()
+            RecordedScenario(broker.world, STORIES[name]).play()
     segments = sorted(tmp_path.glob("__consumer_offsets-*/*.log"))
     text = without_complaint(dump_log(*segments))
     for kind in (1, 2, 3, 5, 6, 7, 8):

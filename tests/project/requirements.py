@@ -35,7 +35,7 @@ class Requirement:
 
 
 @dataclass(frozen=True)
-class Place:
+class QuoteLocation:
     """Where an id is quoted: a file below the root, and the test in it, if it is not the module."""
 
     path: str
@@ -46,7 +46,7 @@ class Place:
 class Quotes:
     """`by_id` has the places that hold a requirement; `strays` are quotes that hold nothing."""
 
-    by_id: dict[str, list[Place]] = field(default_factory=dict)
+    by_id: dict[str, list[QuoteLocation]] = field(default_factory=dict)
     strays: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -71,7 +71,7 @@ def quotes() -> Quotes:
         if path != ABOUT_IDS:
             read_module(path.read_text(encoding="utf-8"), path.relative_to(ROOT).as_posix(), found)
     for path in sorted((TESTS / "scenarios").glob("*.txt")):
-        place = Place(path.relative_to(ROOT).as_posix())
+        place = QuoteLocation(path.relative_to(ROOT).as_posix())
         lines = path.read_text(encoding="utf-8").splitlines()
         _note("\n".join(line for line in lines if line.startswith("#")), place, found)
     return found
@@ -85,7 +85,7 @@ def read_module(text: str, name: str, found: Quotes) -> None:
     counted = 0
     for test, docstring in _docstrings(tree):
         counted += len(ID.findall(docstring))
-        _note(docstring, Place(name, test), found)
+        _note(docstring, QuoteLocation(name, test), found)
     if counted != len(ID.findall(text)):
         found.strays += [(name, one) for one in sorted(set(ID.findall(text)))]
 
@@ -99,7 +99,7 @@ def _docstrings(tree: ast.Module) -> Iterator[tuple[str, str]]:
                 yield node.name, ast.get_docstring(node) or ""
 
 
-def _note(text: str, place: Place, found: Quotes) -> None:
+def _note(text: str, place: QuoteLocation, found: Quotes) -> None:
     for one in dict.fromkeys(ID.findall(text)):
         found.by_id.setdefault(one, []).append(place)
 
@@ -142,7 +142,7 @@ def page() -> str:
         parts.append(f"\n## {title} {about}\n\n")
         parts.append("| id | statement | held by, or why not |\n|---|---|---|\n")
         own = [one for one in rows if one.proposal == title]
-        parts += [f"| {one.id} | {one.statement} | {_standing(one)} |\n" for one in own]
+        parts += [f"| {one.id} | {one.statement} | {_status_text(one)} |\n" for one in own]
     return "".join(parts)
 
 
@@ -153,7 +153,7 @@ def _counts(rows: list[Requirement]) -> str:
     )
 
 
-def _standing(one: Requirement) -> str:
+def _status_text(one: Requirement) -> str:
     said = f"{one.status}: {one.why}" if one.why else ""
     tests = ", ".join(
         f"[{place.test or place.path.removeprefix('tests/')}](../{place.path})"

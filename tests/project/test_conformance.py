@@ -6,7 +6,7 @@ from tests.project.requirements import (
     HELD,
     NOT_YET,
     PROPOSALS,
-    Place,
+    QuoteLocation,
     Quotes,
     quotes,
     read_module,
@@ -61,6 +61,6 @@ def helper():
 '''
     read_module(text, "tests/test_x.py", found)
 
-    module, test = Place("tests/test_x.py"), Place("tests/test_x.py", "test_it")
+    module, test = QuoteLocation("tests/test_x.py"), QuoteLocation("tests/test_x.py", "test_it")
     assert found.by_id == {"K40-01": [module], "K40-02": [test], "K40-03": [test]}
     assert ("tests/test_x.py", "K40-04") in found.strays

@@ -1,7 +1,7 @@
 """The rules of the house, as tests: who may import whom, what the core may not touch,
 how long is long.
 
-FLOORS is the table of the architecture. A module imports from its own floor or from floors below
+FLOORS is the table of the architecture. A module imports from its own layer or from layers below
 it; `coordinator` and `storage` are introduced to each other by `runtime` and do not know each
 other.
 """
@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "kohort"
 
-FLOORS = {
+IMPORT_LAYERS = {
     "kohort": 6,  # the public face
     "kohort.errors": 0,
     "kohort.java": 0,
@@ -63,10 +63,10 @@ FLOORS = {
 }
 PUBLIC = 6
 PURE = (
-    3  # floors up to here have no clock, no chance, no network, no disk, no threads, no log lines
+    3  # layers up to here have no clock, no chance, no network, no disk, no threads, no log lines
 )
 
-STRANGERS = [
+FORBIDDEN_IMPORTS = [
     ("kohort.coordinator", "kohort.storage", "runtime introduces them"),
     ("kohort.storage", "kohort.coordinator", "runtime introduces them"),
     ("kohort.transactions", "kohort.storage", "runtime introduces them"),
@@ -92,7 +92,7 @@ STRANGERS = [
     ("kohort.cli", "kohort.server", "commands speak to brokers through the client"),
     ("kohort", "kohort.sim", "the simulator imports everything and nothing imports it"),
 ]
-DOORS = {  # who may do what STRANGERS forbids, and why
+IMPORT_EXCEPTIONS = {  # who may do what FORBIDDEN_IMPORTS forbids, and why
     ("kohort.cli.serve", "kohort.server"): "the one command that is a broker",
     ("kohort.sim", "kohort.sim"): "its own parts",
     ("kohort.cli.inspect_data", "kohort.storage"): "it asks no broker: it mends what one has left",
@@ -139,14 +139,14 @@ def within(module: str, package: str) -> bool:
     return module == package or module.startswith(package + ".")
 
 
-def floor_of(module: str) -> int:
-    """The floor of the longest name in the table that the module is within."""
+def layer_of(module: str) -> int:
+    """The layer of the longest name in the table that the module is within."""
     name = module
-    while name not in FLOORS:
+    while name not in IMPORT_LAYERS:
         name, _, rest = name.rpartition(".")
         assert rest
     assert name != "kohort" or module == "kohort", f"{module} is not in FLOORS: say where it stands"
-    return FLOORS[name]
+    return IMPORT_LAYERS[name]
 
 
 def imports_of(module: str) -> Iterator[tuple[int, str]]:
@@ -163,11 +163,11 @@ def imports_of(module: str) -> Iterator[tuple[int, str]]:
 
 @every_module
 def test_imports_go_down(module):
-    floor = floor_of(module)
+    layer = layer_of(module)
     for line, imported in imports_of(module):
         if within(imported, "kohort"):
-            assert floor_of(imported) <= floor, (
-                f"{module}:{line} on floor {floor} imports {imported} on floor {floor_of(imported)}"
+            assert layer_of(imported) <= layer, (
+                f"{module}:{line} on layer {layer} imports {imported} on layer {layer_of(imported)}"
             )
 
 
@@ -240,24 +240,25 @@ def hides_imports(module: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("module", [one for one in MODULES if floor_of(one) < PUBLIC])
+@pytest.mark.parametrize("module", [one for one in MODULES if layer_of(one) < PUBLIC])
 def test_imports_for_types_are_imports(module):
     """They say who knows whom. Only the commands hide some, for a quick start."""
     assert not hides_imports(module), module
 
 
 @every_module
-def test_strangers_stay_strangers(module):
+def test_forbidden_imports(module):
     """K40-26: who asks a broker asks by the protocol."""
     for line, imported in imports_of(module):
-        for one, other, why in STRANGERS:
+        for one, other, why in FORBIDDEN_IMPORTS:
             if within(module, one) and within(imported, other):
                 assert any(
-                    within(module, inside) and within(imported, beyond) for inside, beyond in DOORS
+                    within(module, inside) and within(imported, beyond)
+                    for inside, beyond in IMPORT_EXCEPTIONS
                 ), f"{module}:{line} imports {imported}: {why}"
 
 
-@pytest.mark.parametrize("module", [one for one in MODULES if floor_of(one) <= PURE])
+@pytest.mark.parametrize("module", [one for one in MODULES if layer_of(one) <= PURE])
 def test_the_core_is_pure(module):
     for line, imported in imports_of(module):
         root = imported.partition(".")[0]
@@ -367,10 +368,10 @@ def in_a_circle(_module: str) -> None:
             "kohort.wire.bad",
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING: pass",
         ),
-        (test_strangers_stay_strangers, "kohort.coordinator.bad", "import kohort.storage.log"),
-        (test_strangers_stay_strangers, "kohort.cli.bad", "from kohort.server import broker"),
-        (test_strangers_stay_strangers, "kohort.cli.bad", "from kohort.storage import segments"),
-        (test_strangers_stay_strangers, "kohort.server.bad", "import kohort.sim.world"),
+        (test_forbidden_imports, "kohort.coordinator.bad", "import kohort.storage.log"),
+        (test_forbidden_imports, "kohort.cli.bad", "from kohort.server import broker"),
+        (test_forbidden_imports, "kohort.cli.bad", "from kohort.storage import segments"),
+        (test_forbidden_imports, "kohort.server.bad", "import kohort.sim.world"),
         (test_the_core_is_pure, "kohort.storage.bad", "from threading import Lock"),
         (test_the_core_is_pure, "kohort.coordinator.bad", "import uuid\nuuid.uuid4()"),
         (test_the_core_is_pure, "kohort.coordinator.bad", "from uuid import uuid4 as new"),

@@ -14,9 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.client.members.player import Player
 from tests.coordinator.desk import Desk, set_topic, topic_id
 
-from kohort.client.members.heartbeat import Profile
+from kohort.client.members.heartbeat import MemberConfig
 from kohort.client.members.membership import Heartbeat, Stage
-from kohort.client.members.retry_backoff import Pauses
+from kohort.client.members.retry_backoff import RetryBackoff
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.topics import Topic, Topics
 from kohort.errors import ErrorCode
@@ -49,10 +49,10 @@ class Line(Player):
     """A player with a network in between: every request and every answer arrives when it does."""
 
     def __init__(
-        self, desk: Desk, name: str, profile: Profile, instance_id: str | None = None
+        self, desk: Desk, name: str, config: MemberConfig, instance_id: str | None = None
     ) -> None:
-        pauses = Pauses(jitter_permille=37 * ord(name[0]) % 200)
-        super().__init__(desk, name, profile, pauses=pauses, instance_id=instance_id)
+        pauses = RetryBackoff(jitter_permille=37 * ord(name[0]) % 200)
+        super().__init__(desk, name, config, pauses=pauses, instance_id=instance_id)
         self.answer: ConsumerGroupHeartbeatResponse | None = None
         self.given_up: Heartbeat | None = None
         self.heard: tuple[Heartbeat, ConsumerGroupHeartbeatResponse] | None = None
@@ -155,9 +155,9 @@ class MembersMachine(RuleBasedStateMachine):
     def start(self, name: str, names: tuple[str, ...], assignor: str | None) -> None:
         """A process starts; one that ran under this name was killed, and had another id."""
         self.made += 1
-        profile = Profile(names, rebalance_timeout_ms=REBALANCE_MS, server_assignor=assignor)
+        config = MemberConfig(names, rebalance_timeout_ms=REBALANCE_MS, server_assignor=assignor)
         instance_id = "i" if name == STATIC else None
-        self.lines[name] = Line(self.desk, f"{name}{self.made}", profile, instance_id)
+        self.lines[name] = Line(self.desk, f"{name}{self.made}", config, instance_id)
         self.lines[name].join()
 
     @rule(name=members, fate=fates)
@@ -224,14 +224,14 @@ class MembersMachine(RuleBasedStateMachine):
         if group is None or machine.member_id not in group.members or group.metadata_stale:
             return
         known = group.members[machine.member_id]
-        if not group.at_rest(known) or set(known.subscribed_names) != set(machine.profile.names):
+        if not group.at_rest(known) or set(known.subscribed_names) != set(machine.config.names):
             return
         epoch = group.group_epoch
         line.leave()
         self._go_well()
         if machine.stage is not Stage.OUTSIDE:
             return
-        self.start(STATIC, machine.profile.names, known.server_assignor)
+        self.start(STATIC, machine.config.names, known.server_assignor)
         self.lines[STATIC].talk()
         assert group.group_epoch == epoch
         assert self.lines[STATIC].held == before
@@ -239,7 +239,7 @@ class MembersMachine(RuleBasedStateMachine):
     @rule(name=members, names=topic_names)
     def want(self, name: str, names: tuple[str, ...]) -> None:
         for line in self.of(name):
-            line.machine.want(line.machine.profile._replace(names=names))
+            line.machine.want(line.machine.config._replace(names=names))
 
     @rule(name=st.sampled_from(NAMES), partitions=st.integers(0, 5), renewed=st.booleans())
     def change_topic(self, name: str, partitions: int, renewed: bool) -> None:  # noqa: FBT001

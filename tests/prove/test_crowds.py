@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import pytest
-from tests.serve.talk import Served, frame, serving
+from tests.serve.talk import ServeProcess, frame, serving
 from tests.waiting import eventually
 
 from kohort.wire.messages.api_versions import ApiVersionsRequest
@@ -44,7 +44,7 @@ def open_files(count: int) -> Iterator[None]:
 class AtWork:
     """An honest client: a member that heartbeats, commits and produces; how long it waited."""
 
-    def __init__(self, broker: Served) -> None:
+    def __init__(self, broker: ServeProcess) -> None:
         self._client = broker.talk()
         self._client.create_topic("work")
         self._epoch = 0

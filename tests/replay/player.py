@@ -129,7 +129,7 @@ def _plain_one(field: Field, value: Any, version: int) -> Any:
     return value.hex() if field.of.name in ("bytes", "records") else value
 
 
-class Story:
+class RecordedScenario:
     """One scenario on its way through a world. `results` tells, per frame,
     `matched` or what differs.
     """

@@ -7,7 +7,7 @@ from fnmatch import fnmatch
 import pytest
 from tests.golden import scenarios
 from tests.replay.known_differences import COUNTS, DIFFERENCES
-from tests.replay.player import Story
+from tests.replay.player import RecordedScenario
 from tests.world import World
 
 # Of the capture, where they differ from the defaults (tests/data/README.md).
@@ -31,12 +31,12 @@ def reason_for(frame: str) -> str | None:
     return next((why for pattern, why in DIFFERENCES.items() if fnmatch(frame, pattern)), None)
 
 
-def played(name: str) -> Story:
+def played(name: str) -> RecordedScenario:
     """A scenario, played on a fresh broker to its end."""
     world = World(SETTINGS)
     if name in AFTER:
-        Story(world, STORIES[AFTER[name]]).play()
-    story = Story(world, STORIES[name])
+        RecordedScenario(world, STORIES[AFTER[name]]).play()
+    story = RecordedScenario(world, STORIES[name])
     story.play()
     return story
 

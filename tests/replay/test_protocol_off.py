@@ -1,7 +1,7 @@
 """A broker without KIP-848, as a real one was recorded: new APIs say so, classic groups work."""
 
 from tests.golden import frames
-from tests.replay.player import Story
+from tests.replay.player import RecordedScenario
 from tests.replay.test_golden_scenarios import SETTINGS
 from tests.world import World
 
@@ -18,7 +18,7 @@ DIFFERENCES = {
 
 def test_with_the_protocol_off_it_goes_as_it_went():
     """K848-029, K848-030."""
-    story = Story(World(SETTINGS | OFF), frames("protocol-off"))
+    story = RecordedScenario(World(SETTINGS | OFF), frames("protocol-off"))
     story.play()
 
     assert story.skipped == ["protocol_off/streams-heartbeat"]

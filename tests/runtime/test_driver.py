@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from tests.observer import Told
+from tests.observer import RecordingObserver
 from tests.runtime.counter import Add, Ask, Counter, call
 
 from kohort.coordinator.effects import (
@@ -36,7 +36,7 @@ class Desk:
         self, log: Any = None, limit_bytes: int = 1 << 20, machine: type[Counter] = Counter
     ) -> None:
         self.log = MemoryLog() if log is None else log
-        self.told = Told()
+        self.told = RecordingObserver()
         self.driver = PartitionDriver(
             self.log, machine, self.told, name="the counter", limit_bytes=lambda: limit_bytes
         )

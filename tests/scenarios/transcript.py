@@ -66,9 +66,9 @@ STATES = {
 }
 
 
-def replayed(text: str, story: "Story | None" = None) -> str:
+def replayed(text: str, story: "TranscriptRunner | None" = None) -> str:
     """The same story with what comes of it now, by whoever understands its commands."""
-    story = story or Story()
+    story = story or TranscriptRunner()
     lines = deque(text.splitlines())
     told: list[str] = []
     outcome: list[str] = []
@@ -87,7 +87,7 @@ def replayed(text: str, story: "Story | None" = None) -> str:
     return "\n".join(told) + "\n"
 
 
-class Story:
+class TranscriptRunner:
     """A desk that understands the commands of a transcript."""
 
     def __init__(self) -> None:
@@ -329,22 +329,22 @@ class Story:
         return shown(named)
 
 
-_COMMANDS: dict[str, Callable[[Story, list[str], dict[str, str]], list[str]]] = {
-    "broker": Story._broker,
-    "topic": Story._topic,
-    "delete": Story._delete,
-    "heartbeat": Story._heartbeat,
-    "leave": Story._leave,
-    "prepare": Story._prepare,
-    "install": Story._install,
-    "commit": Story._commit,
-    "wait": Story._wait,
-    "describe": Story._describe,
-    "join": Story._join,
-    "sync": Story._sync,
-    "beat": Story._beat,
-    "depart": Story._depart,
-    "restart": Story._restart,
+_COMMANDS: dict[str, Callable[[TranscriptRunner, list[str], dict[str, str]], list[str]]] = {
+    "broker": TranscriptRunner._broker,
+    "topic": TranscriptRunner._topic,
+    "delete": TranscriptRunner._delete,
+    "heartbeat": TranscriptRunner._heartbeat,
+    "leave": TranscriptRunner._leave,
+    "prepare": TranscriptRunner._prepare,
+    "install": TranscriptRunner._install,
+    "commit": TranscriptRunner._commit,
+    "wait": TranscriptRunner._wait,
+    "describe": TranscriptRunner._describe,
+    "join": TranscriptRunner._join,
+    "sync": TranscriptRunner._sync,
+    "beat": TranscriptRunner._beat,
+    "depart": TranscriptRunner._depart,
+    "restart": TranscriptRunner._restart,
 }
 
 _SUBJECTS = {

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-from tests.serve.talk import Served, Talk, serving
+from tests.serve.talk import ServeProcess, Talk, serving
 from tests.waiting import SOON_S, eventually
 
 from kohort.errors import ErrorCode
@@ -23,7 +23,7 @@ TOO_MANY = ("Too many open files", "out of system resource")
 
 
 @contextmanager
-def limited(limit: int, path: Path, *argv: str) -> Iterator[Served]:
+def limited(limit: int, path: Path, *argv: str) -> Iterator[ServeProcess]:
     """A broker that may have so many files open."""
 
     def prepare() -> None:
@@ -50,7 +50,7 @@ def delete(client: Talk, name: str) -> int:
 class Newcomers:
     """While this runs, one new client after the other connects, makes a topic, and deletes it."""
 
-    def __init__(self, broker: Served) -> None:
+    def __init__(self, broker: ServeProcess) -> None:
         self._broker = broker
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run)
@@ -123,7 +123,7 @@ def read(client: Talk, topic: str, partitions: int) -> dict[int, list[bytes]]:
     return found
 
 
-def open_files(broker: Served) -> int:
+def open_files(broker: ServeProcess) -> int:
     return len(list(Path(f"/proc/{broker.process.pid}/fd").iterdir()))
 
 

@@ -167,7 +167,7 @@ class Talk:
         return True
 
 
-class Served:
+class ServeProcess:
     """`kohort serve` as a process, with what it has said so far."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
@@ -226,7 +226,7 @@ def serving(*argv: str, listen: str = "127.0.0.1:0", prepare: Any = None):
         preexec_fn=prepare,  # noqa: PLW1509
     )
     try:
-        yield Served(process)
+        yield ServeProcess(process)
     finally:
         if process.poll() is None:
             process.kill()

@@ -16,7 +16,7 @@ from tests.world import World
 
 from kohort.server import dispatcher
 from kohort.server.connection import Slot
-from kohort.sim.injected_bugs.replace_attribute import instead
+from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 
 KINDS = READING, HANDLING, ENCODING = "reading", "handling", "encoding"
 CALL_NS = 100  # on the stopwatch
@@ -85,9 +85,9 @@ class EffortDesk(Desk):
         frame = self.frame(request, version)
         client = self.connect()
         with (
-            instead(dispatcher, "LONGEST_STRING", LOOKED_AT_BYTES),
-            instead(dispatcher, "_read", effort.apart(dispatcher._read, READING)),
-            instead(Slot, "answer", effort.apart(Slot.answer, ENCODING)),
+            replace_attribute(dispatcher, "LONGEST_STRING", LOOKED_AT_BYTES),
+            replace_attribute(dispatcher, "_read", effort.apart(dispatcher._read, READING)),
+            replace_attribute(Slot, "answer", effort.apart(Slot.answer, ENCODING)),
             effort.counted(),
         ):
             client.put(frame)

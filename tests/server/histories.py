@@ -11,7 +11,7 @@ from random import Random
 from tests.server.desk import START, Desk
 
 from kohort.errors import Broken, KohortError
-from kohort.sim.disk import Crashed, MemoryFiles
+from kohort.sim.disk import MachineCrash, MemoryFiles
 from kohort.wire import batch as batches
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -85,7 +85,7 @@ class History:
             try:
                 action()
                 self.take_answers()
-            except Crashed:
+            except MachineCrash:
                 self.random.choice([self.crash, self.lose_power])()
         self.check()
         return self
@@ -103,7 +103,7 @@ class History:
                     now=self.now,
                     offsets_topic_num_partitions="3",
                 )
-            except Crashed:
+            except MachineCrash:
                 self.disk = self.disk.after_power_loss(random=self.random, page_bytes=64)
             except (KohortError, OSError) as error:
                 self.said.append(f"not started: {error}")

@@ -7,7 +7,7 @@ from tests.client.joining import coordinator, soon
 from tests.client.scripted import asynchronous
 from tests.coordinator.consumers import request
 from tests.coordinator.desk import Desk
-from tests.observer import Told
+from tests.observer import RecordingObserver
 
 import kohort.server.background
 from kohort import AdminClient, Broker, NewTopic
@@ -75,7 +75,7 @@ def test_a_failure_that_nobody_has_expected_is_told_with_its_place(driver) -> No
 async def test_a_broker_gives_up_a_pattern_that_takes_too_long_and_serves_on(monkeypatch) -> None:
     """K848-110."""
     monkeypatch.setattr(kohort.server.background, "LIMIT_SECONDS", 0.0)
-    told = Told()
+    told = RecordingObserver()
     async with Broker(environment=BrokerEnvironment(observe=told)) as broker:
         async with AdminClient(broker.bootstrap, timeout=120) as admin:
             await admin.create_topics([NewTopic(f"t{one}", 1, 1) for one in range(9)])

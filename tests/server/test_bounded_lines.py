@@ -4,7 +4,7 @@ import logging
 from traceback import format_exception
 
 import pytest
-from tests.observer import Told
+from tests.observer import RecordingObserver
 
 from kohort.runtime import driver
 from kohort.server.bounded_lines import (
@@ -24,7 +24,7 @@ class Desk:
 
     def __init__(self):
         self.now = 0.0
-        self.told = Told()
+        self.told = RecordingObserver()
         self.lines = BoundedLines(self.told, lambda: self.now)
 
     @property

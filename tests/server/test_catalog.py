@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.observer import Told
+from tests.observer import RecordingObserver
 
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError
 from kohort.server import catalog as module
@@ -31,7 +31,7 @@ def no_racks(_topic):
 
 
 def opened(store=None):
-    return Catalog(store or MemoryStore(), lambda: "cluster-1", Told())
+    return Catalog(store or MemoryStore(), lambda: "cluster-1", RecordingObserver())
 
 
 def change(catalog, changes):
@@ -103,7 +103,7 @@ def test_a_catalog_of_a_newer_kohort_is_refused_in_one_line_and_left_alone(more)
     before = {path: bytes(file.now) for path, file in files.files.items()}
 
     with pytest.raises(StorageError) as raised:
-        opened(DirectoryStore("/data", files, Told()))
+        opened(DirectoryStore("/data", files, RecordingObserver()))
 
     assert str(raised.value) == (
         "/data/kohort.catalog.json has version 4, expected 3 at most: a newer Kohort has written "
@@ -121,7 +121,7 @@ def test_a_version_that_is_a_flipped_bit_is_damage():
         files, "/data", CATALOG_FILE, store.content.replace(b'"version": 3', b'"version": 7')
     )
     replace_whole(files, "/data", CATALOG_COPY, store.content)
-    told = Told()
+    told = RecordingObserver()
     catalog = Catalog(DirectoryStore("/data", files, told), lambda: "x", told)
     assert list(catalog.by_name) == ["a"]
     assert "is used instead" in told.warnings[0]
@@ -154,7 +154,7 @@ def test_what_was_changed_is_there_after_a_restart():
     catalog.create(topic("b"))
     change(catalog, lambda draft: draft.put(topic("b", partitions=9)))
 
-    again = Catalog(store, lambda: "another", Told())
+    again = Catalog(store, lambda: "another", RecordingObserver())
 
     assert again.cluster_id == "cluster-1"
     assert again.by_name == catalog.by_name
@@ -261,7 +261,7 @@ def kept():
     disk.make_directory("/data")
 
     def open_one():
-        told = Told()
+        told = RecordingObserver()
         return Catalog(DirectoryStore("/data", disk, told), lambda: "cluster-1", told), told
 
     catalog, _ = open_one()

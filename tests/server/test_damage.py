@@ -6,7 +6,7 @@ import pytest
 from tests.server.desk import Desk
 from tests.server.test_cluster import GROUPS, commit, committed
 
-from kohort.cli.inspect_data import looked_at
+from kohort.cli.inspect_data import inspect_folders
 from kohort.errors import Broken, ErrorCode
 from kohort.sim.disk import MemoryFiles
 from kohort.storage import checkpoints
@@ -173,9 +173,9 @@ def test_nothing_is_cut_while_nobody_knows_what_has_been_synced(files):
         again.cluster.close()
         assert files.files[LOG].now == log
 
-    (found,) = [one for one in looked_at(files, "/data")[0] if one.name == "orders-0"]
+    (found,) = [one for one in inspect_folders(files, "/data")[0] if one.name == "orders-0"]
     assert [(one.first, one.behind) for one in found.damages] == [(2, 3)]
-    looked_at(files, "/data", mend=True)
+    inspect_folders(files, "/data", mend=True)
     again = Desk(files=files)
     assert again.produce().base_offset == 5
     assert again.told.errors == []

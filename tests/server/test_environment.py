@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.observer import Told
+from tests.observer import RecordingObserver
 
 from kohort.server.broker import Broker
 from kohort.server.clock import Clock
@@ -62,7 +62,7 @@ def test_a_broker_takes_what_it_is_given(kept, tmp_path):
 
 
 def test_a_broker_needs_no_machine():
-    disk, told = MemoryFiles(), Told()
+    disk, told = MemoryFiles(), RecordingObserver()
     around = BrokerEnvironment(
         clock=lambda: Clock(lambda: 1000.0, lambda: 5.0),
         files=disk,

@@ -6,7 +6,7 @@ import gc
 from collections import Counter
 from types import FunctionType, MethodType, ModuleType
 
-from tests.observer import Told
+from tests.observer import RecordingObserver
 from tests.server.desk import Desk
 
 from kohort.server.durations import Durations, Turns
@@ -31,7 +31,7 @@ SETTINGS = {
     "transaction_remove_expired_transaction_cleanup_interval_ms": "1000",
 }
 BOUNDED = (Durations, Turns)
-BY_THE_LOG = (MemoryFiles, Segment, Told)  # what is written, and an index of that
+BY_THE_LOG = (MemoryFiles, Segment, RecordingObserver)  # what is written, and an index of that
 LEFT_OUT = (*BOUNDED, *BY_THE_LOG)
 WARM, ROUNDS = 20, 40
 

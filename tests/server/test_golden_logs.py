@@ -6,7 +6,7 @@ fails.
 
 import pytest
 from tests import golden_logs
-from tests.replay.player import Story, plain
+from tests.replay.player import RecordedScenario, plain
 from tests.replay.test_golden_scenarios import SETTINGS, STORIES
 from tests.world import World
 
@@ -292,7 +292,7 @@ def test_what_a_scenario_left_is_the_same_after_a_restart(name, compacted, tmp_p
     A classic rebalance under way is not written down: its group comes back as it was before.
     """
     with Started(tmp_path) as broker:
-        Story(broker.world, STORIES[name]).play()
+        RecordedScenario(broker.world, STORIES[name]).play()
         live, topics, now = broker.answers(), broker.topics(), broker.world.now
         if compacted:
             broker.compact()

@@ -3,7 +3,7 @@
 import errno
 
 import pytest
-from tests.observer import Told
+from tests.observer import RecordingObserver
 from tests.server.desk import START, Desk
 
 from kohort.config import BrokerConfig
@@ -419,7 +419,7 @@ class Kept:
     """Partitions whose housekeeping is due, and what it tells."""
 
     def __init__(self, logs, policy, **partitions):
-        self.told = Told()
+        self.told = RecordingObserver()
         config = BrokerConfig(log_initial_task_delay_ms=0)
         self.partitions = [
             Partition(Topic(name, bytes(16), 1, 1, {"cleanup.policy": policy}), 0, log, config)

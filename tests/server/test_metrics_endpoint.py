@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 import pytest_asyncio
-from tests.observer import Told
+from tests.observer import RecordingObserver
 from tests.waiting import SOON_S, eventually
 
 from kohort.server.broker import Broker
@@ -86,7 +86,7 @@ async def test_a_metric_that_cannot_be_read_is_told_once_and_the_others_are_serv
         raise RuntimeError("dictionary changed size during iteration")
 
     monkeypatch.setattr(metrics_endpoint, "FRESH_SECONDS", 0.0)
-    told = Told()
+    told = RecordingObserver()
     broker.cluster.observe = told
     faulty = replace(METRICS[3], read=fails)
     monkeypatch.setattr(metrics_endpoint, "METRICS", [*METRICS[:3], faulty, *METRICS[4:]])

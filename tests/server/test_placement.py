@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from tests.observer import Told
+from tests.observer import RecordingObserver
 from tests.server.desk import Desk
 
 from kohort.java import text_hash
@@ -37,7 +37,7 @@ def test_the_smallest_hash_is_counted_as_zero():
 
 
 def placed(nodes, racks=()):
-    catalog = Catalog(MemoryStore(), lambda: "c", Told())
+    catalog = Catalog(MemoryStore(), lambda: "c", RecordingObserver())
     topic = Topic("t", TopicId(b"t" * 16), 6, 2)
     catalog.create(topic)
     racks = racks or [None] * nodes

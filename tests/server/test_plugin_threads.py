@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.client.joining import coordinator, soon
 from tests.client.scripted import asynchronous
-from tests.observer import Told
+from tests.observer import RecordingObserver
 from tests.server.installed import installed
 from tests.waiting import SOON_S, eventually
 
@@ -42,7 +42,7 @@ def fails(members, partitions):
 @asynccontextmanager
 async def serving(assignors):
     """A broker with a topic of four partitions, and what it has told."""
-    told = Told()
+    told = RecordingObserver()
     config = {"group.consumer.assignors": assignors, "group.consumer.assignment.interval.ms": "0"}
     async with Broker(config, environment=BrokerEnvironment(observe=told)) as broker:
         async with AdminClient(broker.bootstrap, timeout=120) as admin:

@@ -6,7 +6,7 @@ import pytest
 from tests.server.desk import Desk
 from tests.server.mutations import records_deleted
 
-from kohort.cli.inspect_data import looked_at
+from kohort.cli.inspect_data import inspect_folders
 from kohort.errors import Broken, KohortError
 from kohort.server.logs import CATALOG_COPY, CATALOG_FILE
 from kohort.sim.disk import MemoryFiles
@@ -85,7 +85,7 @@ def test_a_flipped_bit_takes_out_one_partition_at_most(stopped, path):
 def test_a_flipped_bit_does_not_stop_an_inspection(stopped, path):
     for files, where in flipped(stopped, path):
         for mend in (False, True):
-            found, failed = looked_at(files, "/data", mend=mend)
+            found, failed = inspect_folders(files, "/data", mend=mend)
             assert {one.name for one in found} >= {f"{name}-{at}" for name, at in PLACES}, where
             assert failed == {}, where
 
@@ -119,9 +119,9 @@ def test_a_start_behind_a_log_that_was_closed_in_order_takes_no_record_away(stop
     (told,) = desk.told.errors
     assert f"{path}: {FOLDER} begins at offset 9, it ends at 3: " in told
 
-    (found,) = [one for one in looked_at(files, "/data")[0] if one.name == "orders-0"]
+    (found,) = [one for one in inspect_folders(files, "/data")[0] if one.name == "orders-0"]
     assert [one.file for one in found.damages] == [checkpoints.START_OFFSETS]
-    looked_at(files, "/data", mend=True)
+    inspect_folders(files, "/data", mend=True)
     desk = Desk(files=files, offsets_topic_num_partitions="1")
     assert desk.produce().base_offset == 3
     assert files.files[f"{FOLDER}/{0:020d}.log"].now.startswith(log)

@@ -4,7 +4,7 @@ import asyncio
 import struct
 
 import pytest
-from tests.observer import Told
+from tests.observer import RecordingObserver
 from tests.world import World
 
 from kohort.config import BrokerConfig
@@ -51,7 +51,7 @@ class Host:
     def __init__(self, **settings):
         self.world = World()
         self.cluster = self.world.cluster
-        self.sockets = Sockets(BrokerConfig(**settings), Told())
+        self.sockets = Sockets(BrokerConfig(**settings), RecordingObserver())
         self.ready = []
 
     def now(self):

@@ -1,6 +1,6 @@
 """Topics that cannot be made are told of in one line, however often they are asked for."""
 
-from tests.observer import Told
+from tests.observer import RecordingObserver
 from tests.server.apis.asking import metadata
 from tests.server.desk import Desk
 
@@ -38,7 +38,7 @@ def test_a_full_disk_is_one_warning():
 
 
 def test_a_failure_is_told_before_a_refusal():
-    told, topic_creation_failures = Told(), TopicCreationFailures()
+    told, topic_creation_failures = RecordingObserver(), TopicCreationFailures()
     topic_creation_failures.note("a", "full", failed=True)
     topic_creation_failures.note("b", "no room")
     topic_creation_failures.tell(told)

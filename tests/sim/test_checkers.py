@@ -3,46 +3,45 @@
 import pytest
 
 from kohort.runtime.driver import INTERNAL, LOADED_AGAIN
-from kohort.sim.checkers.availability import Served
+from kohort.sim.checkers.availability import AvailabilityChecker
 from kohort.sim.checkers.commits import Commits
-from kohort.sim.checkers.compaction import Compacted
+from kohort.sim.checkers.compaction import CompactionChecker
 from kohort.sim.checkers.convergence import Convergence
 from kohort.sim.checkers.deletion import Deletion
 from kohort.sim.checkers.departed_members import DepartedMembers
 from kohort.sim.checkers.epochs import Epochs
 from kohort.sim.checkers.fenced_producers import FencedProducers
 from kohort.sim.checkers.fencing import Fencing
-from kohort.sim.checkers.forged_batches import Forged
+from kohort.sim.checkers.forged_batches import ForgedBatchChecker
 from kohort.sim.checkers.instances import Instances
 from kohort.sim.checkers.lifetimes import Lifetimes
 from kohort.sim.checkers.owners import Owners
 from kohort.sim.checkers.producer_ids import ProducerIds
 from kohort.sim.checkers.records import Records
-from kohort.sim.checkers.refusals import Refused
+from kohort.sim.checkers.refusals import RefusalChecker
 from kohort.sim.checkers.settings import Settings
 from kohort.sim.checkers.transactions import Transactions
 from kohort.sim.disk import MemoryFiles
 from kohort.sim.facts import (
-    Accepted,
     AllCommittedRead,
     AllRead,
-    Believes,
     BitFlipped,
     CommitLost,
     CommitRead,
     CommitsDeleted,
     CommitSent,
     CommittedRead,
-    Enrolled,
-    Expelled,
-    Joined,
-    Left,
+    HeartbeatAccepted,
+    HeartbeatFailed,
+    InstanceConfirmed,
     MemberAtEnd,
-    Named,
-    NotServed,
-    NotTaken,
+    MemberExpelled,
+    MemberJoined,
+    MemberLeft,
     OffsetOfTransaction,
     OffsetsInTransaction,
+    OwnershipBelief,
+    PartitionEnrolled,
     ProducerIdGiven,
     ProducerServed,
     ProducerTaken,
@@ -53,6 +52,7 @@ from kohort.sim.facts import (
     SettingLost,
     SettingRead,
     SettingSent,
+    StillUnavailable,
     TopicDeleted,
     TopicDoubtful,
     TopicMade,
@@ -63,21 +63,21 @@ from kohort.sim.facts import (
     TransactionEnding,
 )
 from kohort.sim.lasting_facts import (
+    BrokerStarted,
     ChangeDone,
     ChangeLost,
     ChangeRefused,
     CompactedRead,
-    Departed,
     EndSeen,
     ForgedAnswered,
     HeldRead,
     LifetimeSeen,
-    LoadedAgain,
+    LogReloaded,
+    MemberDeparted,
     MembersSeen,
-    Started,
     StateRead,
 )
-from kohort.sim.process import Said
+from kohort.sim.process import OperatorLog
 
 ID, OTHER = b"i" * 16, b"o" * 16
 PLACE = ID, 0
@@ -100,12 +100,12 @@ def sent(value=b"v", *, once=False):
 
 
 def accepted(member, epoch, since, left, place=PLACE):
-    return Accepted("g", member, epoch, {place: since}, left, left)
+    return HeartbeatAccepted("g", member, epoch, {place: since}, left, left)
 
 
 def named(member, sent, *, new=False, instance="i"):
     """Answered a second after it was sent."""
-    return Named("g", instance, member, new, sent * SECOND, (sent + 1) * SECOND)
+    return InstanceConfirmed("g", instance, member, new, sent * SECOND, (sent + 1) * SECOND)
 
 
 def at_end(member, epoch, *indexes):
@@ -114,7 +114,7 @@ def at_end(member, epoch, *indexes):
 
 def believes(member, sent, place=PLACE, session=0):
     """Answered at once."""
-    return Believes("g", member, frozenset({place}), session, sent * SECOND, sent * SECOND)
+    return OwnershipBelief("g", member, frozenset({place}), session, sent * SECOND, sent * SECOND)
 
 
 def lives(*, there, at, until=50, gone_by=90):
@@ -215,7 +215,7 @@ TWO = TopicsAtEnd({"t": (ID, 2)})
         (Deletion, [MADE, TopicsSeen({}, sent=20)]),
         (Deletion, [TopicDeleted(ID, 10), TopicsSeen({ID: "t"}, sent=20)]),
         (Deletion, [TopicDeleted(ID, 10), RecordKept(PLACE, 5, b"v", sent=20)]),
-        (Served, [BitFlipped("t-0"), NotServed("t-1", 56)]),
+        (AvailabilityChecker, [BitFlipped("t-0"), StillUnavailable("t-1", 56)]),
         (ProducerIds, [ProducerIdGiven(7, 0, asked_for=False, to="a")] * 2),
         (
             ProducerIds,
@@ -228,10 +228,10 @@ TWO = TopicsAtEnd({"t": (ID, 2)})
         (Owners, [accepted("b", 2, 50, 120), accepted("a", 1, 0, 100)]),
         (Owners, [believes("a", 1), believes("b", 5)]),
         (Owners, [believes("a", 1, session=9 * SECOND), believes("b", 9)]),
-        (Refused, [StateRead("x", "1", 1), ChangeRefused("x", "2"), StateRead("x", "2", 9)]),
-        (Refused, [ChangeDone("x", "1"), StateRead("x", "", 9)]),
+        (RefusalChecker, [StateRead("x", "1", 1), ChangeRefused("x", "2"), StateRead("x", "2", 9)]),
+        (RefusalChecker, [ChangeDone("x", "1"), StateRead("x", "", 9)]),
         (
-            Refused,
+            RefusalChecker,
             [
                 ChangeLost("x", "1", SECOND),
                 ChangeDone("x", "2"),
@@ -239,29 +239,40 @@ TWO = TopicsAtEnd({"t": (ID, 2)})
                 StateRead("x", "1", 100 * SECOND),
             ],
         ),
-        (Compacted, [CompactedRead(PLACE, {b"k": 7}, {5: b"v:k;", 8: b"v:l;"})]),
-        (Compacted, [HeldRead(PLACE, {5: b"v:k;"}, {}, 5)]),
-        (Compacted, [HeldRead(PLACE, {5: b"v:k;"}, {5: b"v:k;"}, 6)]),
+        (CompactionChecker, [CompactedRead(PLACE, {b"k": 7}, {5: b"v:k;", 8: b"v:l;"})]),
+        (CompactionChecker, [HeldRead(PLACE, {5: b"v:k;"}, {}, 5)]),
+        (CompactionChecker, [HeldRead(PLACE, {5: b"v:k;"}, {5: b"v:k;"}, 6)]),
         (Lifetimes, [lives(there=False, at=49)]),
         (Lifetimes, [lives(there=True, at=90)]),
-        (DepartedMembers, [Departed("g", "m", 5, for_good=True), MembersSeen("g", ("m",), 6)]),
         (
             DepartedMembers,
-            [Departed("g", "m", 5, for_good=True), Started(6), MembersSeen("g", ("m",), 7)],
+            [MemberDeparted("g", "m", 5, for_good=True), MembersSeen("g", ("m",), 6)],
         ),
         (
             DepartedMembers,
-            [Departed("g", "m", 5, for_good=True), LoadedAgain(6), MembersSeen("g", ("m",), 7)],
+            [
+                MemberDeparted("g", "m", 5, for_good=True),
+                BrokerStarted(6),
+                MembersSeen("g", ("m",), 7),
+            ],
         ),
-        (Forged, [ForgedAnswered("control batch", 0, 0)]),
-        (Forged, [EndSeen(PLACE, 7, 6)]),
+        (
+            DepartedMembers,
+            [
+                MemberDeparted("g", "m", 5, for_good=True),
+                LogReloaded(6),
+                MembersSeen("g", ("m",), 7),
+            ],
+        ),
+        (ForgedBatchChecker, [ForgedAnswered("control batch", 0, 0)]),
+        (ForgedBatchChecker, [EndSeen(PLACE, 7, 6)]),
         (Epochs, [accepted("a", 3, 0, 1), accepted("a", 2, 0, 2)]),
         (Instances, [named("a", 0, new=True), named("b", 2, new=True), named("a", 4)]),
         (Convergence, [TWO, at_end("a", 1, 0)]),
         (Convergence, [TWO, at_end("a", 1, 0, 1), at_end("b", 1, 1)]),
         (Convergence, [TWO, at_end("a", 1, 0), at_end("b", 2, 1)]),
         (Convergence, [TWO, at_end("a", 1, 0, 1, 2)]),
-        (Fencing, [Joined("g", "a", 0), Expelled("g", "a", 5 * SECOND)]),
+        (Fencing, [MemberJoined("g", "a", 0), MemberExpelled("g", "a", 5 * SECOND)]),
     ],
 )
 def test_what_must_not_be_is_seen(checker, facts):
@@ -291,7 +302,7 @@ def test_what_must_not_be_is_seen(checker, facts):
             [
                 BitFlipped("other-3"),
                 LOGS,
-                Enrolled("x", "other-3"),
+                PartitionEnrolled("x", "other-3"),
                 *ends(),
                 TransactionAtEnd("x", "PrepareCommit"),
             ],
@@ -329,19 +340,19 @@ def test_what_must_not_be_is_seen(checker, facts):
         (Deletion, [MADE, TopicDoubtful(ID), TopicsSeen({}, sent=20)]),
         (Deletion, [TopicDoubtful(ID), MADE, TopicsSeen({}, sent=20)]),
         (Deletion, [TopicDeleted(ID, 10), TopicsSeen({OTHER: "t"}, sent=20)]),
-        (Served, [BitFlipped("t-1"), NotServed("t-1", 56)]),
+        (AvailabilityChecker, [BitFlipped("t-1"), StillUnavailable("t-1", 56)]),
         *(
             (ProducerIds, [ProducerIdGiven(7, epoch, epoch > 0, "a") for epoch in epochs])
             for epochs in ((0, 1), (1, 0), (0, 1, 2, 2))
         ),
         (Owners, [accepted("a", 1, 0, 100), accepted("b", 2, 110, 120)]),
         (Owners, [believes("a", 1), believes("b", 7)]),
-        (Owners, [believes("a", 1), Left("g", "a"), believes("b", 2)]),
-        (Owners, [believes("a", 1), Expelled("g", "a", 2), believes("b", 2)]),
+        (Owners, [believes("a", 1), MemberLeft("g", "a"), believes("b", 2)]),
+        (Owners, [believes("a", 1), MemberExpelled("g", "a", 2), believes("b", 2)]),
         (Owners, [believes("a", 1), believes("b", 2, place=(ID, 1))]),
-        (Refused, [ChangeDone("x", "1"), ChangeRefused("x", "2"), StateRead("x", "1", 9)]),
+        (RefusalChecker, [ChangeDone("x", "1"), ChangeRefused("x", "2"), StateRead("x", "1", 9)]),
         (
-            Refused,
+            RefusalChecker,
             [
                 ChangeDone("x", "1"),
                 ChangeLost("x", "2", SECOND),
@@ -349,21 +360,32 @@ def test_what_must_not_be_is_seen(checker, facts):
                 StateRead("x", "2", 200 * SECOND),
             ],
         ),
-        (Compacted, [CompactedRead(PLACE, {b"k": 7}, {8: b"v:k;"})]),
-        (Compacted, [HeldRead(PLACE, {5: b"v:k;"}, {5: b"v:k;"}, 5)]),
+        (CompactionChecker, [CompactedRead(PLACE, {b"k": 7}, {8: b"v:k;"})]),
+        (CompactionChecker, [HeldRead(PLACE, {5: b"v:k;"}, {5: b"v:k;"}, 5)]),
         (Lifetimes, [lives(there=False, at=50), lives(there=True, at=89)]),
-        (DepartedMembers, [Departed("g", "m", 5, for_good=True), MembersSeen("g", ("m",), 4)]),
         (
             DepartedMembers,
-            [Departed("g", "m", 5, for_good=False), Started(6), MembersSeen("g", ("m",), 7)],
+            [MemberDeparted("g", "m", 5, for_good=True), MembersSeen("g", ("m",), 4)],
         ),
         (
             DepartedMembers,
-            [Departed("g", "m", 5, for_good=False), LoadedAgain(6), MembersSeen("g", ("m",), 7)],
+            [
+                MemberDeparted("g", "m", 5, for_good=False),
+                BrokerStarted(6),
+                MembersSeen("g", ("m",), 7),
+            ],
         ),
-        (Forged, [ForgedAnswered("honest", 0, 3), ForgedAnswered("wrong crc", 2, 0)]),
-        (Forged, [EndSeen(PLACE, 6, 6)]),
-        (Epochs, [accepted("a", 3, 0, 1), Left("g", "a"), accepted("a", 2, 0, 2)]),
+        (
+            DepartedMembers,
+            [
+                MemberDeparted("g", "m", 5, for_good=False),
+                LogReloaded(6),
+                MembersSeen("g", ("m",), 7),
+            ],
+        ),
+        (ForgedBatchChecker, [ForgedAnswered("honest", 0, 3), ForgedAnswered("wrong crc", 2, 0)]),
+        (ForgedBatchChecker, [EndSeen(PLACE, 6, 6)]),
+        (Epochs, [accepted("a", 3, 0, 1), MemberLeft("g", "a"), accepted("a", 2, 0, 2)]),
         (Instances, [named("a", 0, new=True), named("a", 4), named("b", 6, new=True)]),
         (  # sent before the other one had heard of its place
             Instances,
@@ -379,9 +401,19 @@ def test_what_must_not_be_is_seen(checker, facts):
         ),
         (Convergence, [TWO, at_end("a", 1, 0), at_end("b", 1, 1)]),
         (Convergence, [BitFlipped("__consumer_offsets-0"), TWO, at_end("a", 1, 0)]),
-        (Fencing, [Joined("g", "a", 0), Expelled("g", "a", 7 * SECOND)]),
-        (Fencing, [Joined("g", "a", 0), NotTaken("g", "a"), Expelled("g", "a", 7 * SECOND)]),
-        (Fencing, [Joined("g", "a", 0), Left("g", "a"), Expelled("g", "a", 5 * SECOND)]),
+        (Fencing, [MemberJoined("g", "a", 0), MemberExpelled("g", "a", 7 * SECOND)]),
+        (
+            Fencing,
+            [
+                MemberJoined("g", "a", 0),
+                HeartbeatFailed("g", "a"),
+                MemberExpelled("g", "a", 7 * SECOND),
+            ],
+        ),
+        (
+            Fencing,
+            [MemberJoined("g", "a", 0), MemberLeft("g", "a"), MemberExpelled("g", "a", 5 * SECOND)],
+        ),
     ],
 )
 def test_what_may_be_is_not(checker, facts):
@@ -391,15 +423,15 @@ def test_what_may_be_is_not(checker, facts):
 def test_heartbeats_that_arrived_count_but_not_after_two_lost_answers():
     said = []
     judge = Fencing(said.append)
-    judge.joined(Joined("g", "a", 0))
+    judge.joined(MemberJoined("g", "a", 0))
     for second in (4, 8, 12, 16):
         judge.heartbeat("g", "a", second * SECOND)
-    judge.expelled(Expelled("g", "a", 17 * SECOND))
+    judge.expelled(MemberExpelled("g", "a", 17 * SECOND))
     assert not said
-    judge.joined(Joined("g", "a", 0))
+    judge.joined(MemberJoined("g", "a", 0))
     for second in (4, 8):
         judge.heartbeat("g", "a", second * SECOND)
-    judge.expelled(Expelled("g", "a", 13 * SECOND))
+    judge.expelled(MemberExpelled("g", "a", 13 * SECOND))
     assert len(said) == 1
 
 
@@ -416,7 +448,7 @@ def test_a_crash_does_not_mend_the_disk():
 
 def test_only_faults_of_the_broker_itself_are_failures():
     failures, loaded = [], []
-    said = Said(failures.append, lambda: loaded.append(True))
+    said = OperatorLog(failures.append, lambda: loaded.append(True))
     said.error("shard 0 cannot be loaded, its calls are refused: the disk refuses")
     assert not failures
     said.error(f"{INTERNAL}OffsetCommit has failed in shard 0:\nTraceback\nZeroDivisionError\n")

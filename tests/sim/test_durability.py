@@ -6,7 +6,7 @@ import pytest
 
 from kohort.records import codec
 from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
-from kohort.sim.checkers.durability import Durable
+from kohort.sim.checkers.durability import DurabilityChecker
 from kohort.sim.disk import MemoryFiles
 from kohort.wire import batch as batches
 from kohort.wire.apis import APIS
@@ -30,7 +30,7 @@ class World:
         for directory in ("", "/data", folder):
             disk.sync_directory(directory)
         self.alarms = []
-        self._checker = Durable(self.alarms.append, lambda: disk, lambda _: "t")
+        self._checker = DurabilityChecker(self.alarms.append, lambda: disk, lambda _: "t")
 
     def append(self, data):
         self.file.write(self.file.size(), data)

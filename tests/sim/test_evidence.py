@@ -7,7 +7,7 @@ from tests.sim.exchanges import ACKNOWLEDGED, IN_A_TRANSACTION, JOINED, RULE, TA
 from kohort.records import codec, schemas, transactions
 from kohort.sim.checkers.evidence.exchange import Exchange
 from kohort.sim.checkers.evidence.table import EVIDENCE, READS
-from kohort.sim.checkers.synced_disk import NOW, Synced
+from kohort.sim.checkers.synced_disk import NOW, SyncedDisk
 from kohort.sim.disk import MemoryFiles
 from kohort.terms import uuid_text
 from kohort.transactions.transaction import TransactionState
@@ -51,7 +51,7 @@ def missing(exchange, contents):
     disk.sync_directory("")
     api, request, answer = exchange
     said = Exchange(request, answer, 0, NOW, lambda _: "t")
-    return list(EVIDENCE[api.partition(",")[0]](Synced(lambda: disk), said))
+    return list(EVIDENCE[api.partition(",")[0]](SyncedDisk(lambda: disk), said))
 
 
 def group_log(*records, **producer):

@@ -9,7 +9,7 @@ import pytest
 from kohort.sim.actors.table import KINDS
 from kohort.sim.checkers.table import CHECKERS
 from kohort.sim.draw import PROGRAMS
-from kohort.sim.injected_bugs.table import PLANTS
+from kohort.sim.injected_bugs.table import INJECTED_BUGS
 from kohort.sim.run import simulate
 
 FINDS = {  # the seed, its minutes, and the checker that says so
@@ -116,7 +116,7 @@ def test_a_bug_of_our_clients_is_found(plant):
 
 
 def test_every_plant_has_a_seed():
-    assert FINDS.keys() | FINDS_OF_PROGRAMS.keys() == PLANTS.keys()
+    assert FINDS.keys() | FINDS_OF_PROGRAMS.keys() == INJECTED_BUGS.keys()
 
 
 def test_every_checker_finds_a_plant():

@@ -7,11 +7,11 @@ import pytest
 
 from kohort.errors import ErrorCode
 from kohort.runtime.driver import Condition
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.classic import ClassicConsumer
 from kohort.sim.actors.table import KINDS
 from kohort.sim.events import Events, virtual_loop
-from kohort.sim.facts import Accepted, Believes
+from kohort.sim.facts import HeartbeatAccepted, OwnershipBelief
 from kohort.sim.loading import LoadingWatch
 from kohort.sim.network import Network
 from kohort.sim.run import simulate
@@ -30,7 +30,7 @@ def fail(what):
 def new_stage(told, loading_at):
     loop = virtual_loop(Events(), fail)
     loop.events.run(SENT)
-    stage = Stage(loop, Network(Random(1)), 1, lambda _: Random(2), told.append, fail, fail)
+    stage = ActorContext(loop, Network(Random(1)), 1, lambda _: Random(2), told.append, fail, fail)
     stage.loading_at = loading_at
     return stage
 
@@ -47,7 +47,9 @@ def test_what_was_sent_before_the_end_of_loading_shows_no_member(kind, code, loa
     assert member.counts(HEARTBEAT, answer, SENT) is proves
 
 
-@pytest.mark.parametrize(("loading_at", "facts"), [(SENT - 1, [Accepted, Believes]), (SENT, [])])
+@pytest.mark.parametrize(
+    ("loading_at", "facts"), [(SENT - 1, [HeartbeatAccepted, OwnershipBelief]), (SENT, [])]
+)
 def test_a_consumer_without_a_machine_tells_nothing_of_it_either(loading_at, facts):
     told = []
     member = ClassicConsumer(new_stage(told, loading_at), 1)

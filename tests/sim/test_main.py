@@ -13,7 +13,7 @@ from tests.waiting import SOON_S, eventually
 
 from kohort.sim.main import main
 from kohort.sim.run import simulate
-from kohort.sim.trace import shortest_story
+from kohort.sim.trace import shortest_trace
 
 
 def test_one_seed(capsys):
@@ -46,7 +46,7 @@ def test_a_find_is_told_as_a_transcript():
     """The story needs no more of the world than the find does."""
     told: list[str] = []
     found = simulate(11, 0.5, plant="skip revocation")
-    story = shortest_story(found, 0.5, "skip revocation", told.append)
+    story = shortest_trace(found, 0.5, "skip revocation", told.append)
     assert "owners: " in story
     assert "heartbeat member-" in story
     assert "\ntopic " in story.partition("\nheartbeat ")[0]
@@ -63,7 +63,7 @@ def test_the_story_of_a_planted_bug_is_told_where_it_is_asked_for(monkeypatch, c
         asked.append((found.seed, minutes, plant))
         return "heartbeat member-1"
 
-    monkeypatch.setattr("kohort.sim.main.shortest_story", story)
+    monkeypatch.setattr("kohort.sim.main.shortest_trace", story)
     command = ["--seed", "8", "--minutes", "1", "--plant", "producer id twice"]
     assert main(command) == 0
     assert asked == []

@@ -6,12 +6,12 @@ import pytest
 from tests.sim.test_checkers import SECOND, alarms
 
 from kohort.coordinator.migration import downgrade, upgrade
-from kohort.sim.checkers.migration import Migrated
+from kohort.sim.checkers.migration import MigrationChecker
 from kohort.sim.facts import (
-    Forgotten,
     MemberCommitLost,
     MemberCommitSent,
     MemberCommitted,
+    MemberForgotten,
     MemberLooked,
 )
 from kohort.sim.run import simulate
@@ -47,12 +47,12 @@ KEPT = MemberCommitted("g", 0, 7, 2 * SECOND)
     ],
 )
 def test_a_migrated_group_loses_no_commit(facts, wrong):
-    assert bool(alarms(Migrated, *facts)) is wrong
+    assert bool(alarms(MigrationChecker, *facts)) is wrong
 
 
 @pytest.mark.parametrize(("silent_us", "wrong"), [(7 * SECOND, True), (9 * SECOND, False)])
 def test_a_member_is_known_for_as_long_as_its_session(silent_us, wrong):
-    assert bool(alarms(Migrated, Forgotten("g", "m", 0, silent_us))) is wrong
+    assert bool(alarms(MigrationChecker, MemberForgotten("g", "m", 0, silent_us))) is wrong
 
 
 def test_a_run_has_groups_that_go_over_and_back(monkeypatch):

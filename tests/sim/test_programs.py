@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from kohort.client.environment import environment
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.events import Events, virtual_loop
 from kohort.sim.network import Network
 from kohort.sim.programs.program import Program
@@ -39,7 +39,7 @@ class Echo(asyncio.Protocol):
         self.lost = True
 
 
-class Asking(asyncio.Protocol):
+class RequestState(asyncio.Protocol):
     def __init__(self):
         self.got = asyncio.get_running_loop().create_future()
         self.lost = asyncio.get_running_loop().create_future()
@@ -62,7 +62,7 @@ class World:
         if listens:
             serving = virtual_loop(self.events, fail, self.network)
             self.network.listen(serving, self.new_broker, *ADDRESS).serving = True
-        self.stage = Stage(loop, self.network, 1, lambda _: Random(2), fail, fail, fail)
+        self.stage = ActorContext(loop, self.network, 1, lambda _: Random(2), fail, fail, fail)
 
     def new_broker(self):
         self.brokers.append(Echo())
@@ -76,7 +76,7 @@ class World:
 
 
 async def connected():
-    return await asyncio.get_running_loop().create_connection(Asking, *ADDRESS)
+    return await asyncio.get_running_loop().create_connection(RequestState, *ADDRESS)
 
 
 async def forever():

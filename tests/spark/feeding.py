@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.spark.columns.decode import decode
-from kohort.spark.columns.record_positions import InColumns
+from kohort.spark.columns.record_positions import ArrowRows
 from kohort.spark.schemas import DECODED
 from kohort.spark.sources.log_position import Identity, Plan, Position, Settings
 from kohort.spark.sources.source import Ends
@@ -47,13 +47,13 @@ class Fed:
         for partition, (start, end) in plan.ranges.items():
             rows = self.rows[partition]
             mask = [start <= one < end for one in rows.column("offset").to_pylist()]
-            chosen.append(decode(InColumns(rows.filter(pa.array(mask)))))
+            chosen.append(decode(ArrowRows(rows.filter(pa.array(mask)))))
         return spark.createDataFrame(pa.Table.from_batches(chosen, DECODED.arrow))
 
     def few_or_none(self, plan):
         return None
 
-    def passed(self, spark, since, known, files=()):
+    def late_rows(self, spark, since, known, files=()):
         return None
 
     def files(self):

@@ -72,7 +72,7 @@ ADDING = {
     ),
     "what is over is written, what tells of now is not": (progress, "lag", lambda _: die),
     "the tables of now are written and nothing flipped": (progress, "deletable", dies_after),
-    "the past is written and nothing flipped": (compute, "bring_up_past", dies_after),
+    "the past is written and nothing flipped": (compute, "refresh_observed_history", dies_after),
     "all is flipped and nobody was told": (Writer, "publish", dies_after),
 }
 

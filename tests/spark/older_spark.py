@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 import kohort.spark
 from kohort.spark import jobs
 from kohort.spark.engine.session import INTERPRETED, session
-from kohort.spark.schemas import END_OFFSETS, GOLD, PAST, SILVER
+from kohort.spark.schemas import END_OFFSETS, GOLD, OBSERVED_HISTORY, SILVER
 from kohort.spark.sources.registry import source
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.catalog import known_tables
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def contents(read: Callable[[str], pa.Table]) -> dict[str, list[str]]:
-    names = [table.name for table in (*SILVER, *GOLD, *PAST, END_OFFSETS)]
+    names = [table.name for table in (*SILVER, *GOLD, *OBSERVED_HISTORY, END_OFFSETS)]
     return {name: sorted(map(repr, read(name).to_pylist())) for name in names}
 
 

@@ -9,7 +9,7 @@ from tests import golden_logs
 
 from kohort.records import codec
 from kohort.spark.columns.decode import decode
-from kohort.spark.columns.record_positions import InColumns
+from kohort.spark.columns.record_positions import ArrowRows
 from kohort.spark.columns.segments import parse
 from kohort.spark.schemas import RAW
 from kohort.spark.tables.silver import views
@@ -88,7 +88,7 @@ def partition_of(line):
 
 def decoded_frame(spark, rows):
     """RAW rows as a cached frame of decoded rows."""
-    return spark.createDataFrame(pa.Table.from_batches([decode(InColumns(rows))])).cache()
+    return spark.createDataFrame(pa.Table.from_batches([decode(ArrowRows(rows))])).cache()
 
 
 def frames(spark, rows):

@@ -401,19 +401,19 @@ def test_files_that_were_read_are_not_looked_at_again(spark, tmp_path):
 
     log.plan(since)
     known = log.files()
-    every = log.passed(spark, since, lambda: nothing)
+    every = log.late_rows(spark, since, lambda: nothing)
     assert sorted(row["offset"] for row in every.collect()) == [*range(10), *range(20, 30)]
-    assert log.passed(spark, since, lambda: nothing, known) is None
+    assert log.late_rows(spark, since, lambda: nothing, known) is None
     pq.write_table(rows.slice(10, 10), place / "10.parquet")
     pq.write_table(rows.slice(30, 10), place / "30.parquet")
-    assert log.passed(spark, since, lambda: nothing, known) is None  # the plan has not seen them
+    assert log.late_rows(spark, since, lambda: nothing, known) is None  # the plan has not seen them
     log.plan(since)
-    late = log.passed(spark, since, lambda: nothing, known)
+    late = log.late_rows(spark, since, lambda: nothing, known)
     assert sorted(row["offset"] for row in late.collect()) == list(range(10, 20))
     assert {*known} < {*log.files()}
     os.utime(place / "0.parquet", ns=(1, 1))  # as one that was written anew
     log.plan(since)
-    again = log.passed(spark, since, lambda: nothing, known)
+    again = log.late_rows(spark, since, lambda: nothing, known)
     assert sorted(row["offset"] for row in again.collect()) == list(range(20))
 
 

@@ -20,7 +20,7 @@ pytest.importorskip("pyspark")
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kohort.history import History, Names, RebalanceRow, Record, Told
+from kohort.history import History, HistoryInputs, Names, RebalanceRow, Record
 from kohort.spark.columns.decode import decode
 from kohort.spark.columns.events import events
 from kohort.spark.columns.segments import parse
@@ -58,7 +58,7 @@ def removals(group, *, headers, session_ms=None):
         for one in happened:
             if isinstance(one, Record):
                 one.causes = []
-    history = History(Told(Names(names), session_ms, 0))
+    history = History(HistoryInputs(Names(names), session_ms, 0))
     history.feed(happened)
     found = [*history.closed, *history.open_rows()]
     rebalances = [one for one in found if isinstance(one, RebalanceRow) and one.gone]

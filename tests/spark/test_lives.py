@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 import pyarrow.compute as pc
 from tests.spark.histories import lives
 
-from kohort.history import History, Names, Told
+from kohort.history import History, HistoryInputs, Names
 from kohort.spark.columns.events import events
 from kohort.spark.gold.completeness import complete_from
 from kohort.spark.gold.names import topic_names
@@ -49,7 +49,7 @@ def test_cut_anywhere_they_are_the_whole(frames, everything):
     complete = {row["partition"]: row["complete_offset"] for row in complete_from(frames).collect()}
     cuts = 0
     for (partition, group_id), found in by_group(everything).items():
-        told = Told(names, None, complete.get(partition))
+        told = HistoryInputs(names, None, complete.get(partition))
         happened = events(found)
         chance = random.Random(f"{partition} {group_id}")
         for _ in range(2):

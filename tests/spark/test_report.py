@@ -373,7 +373,7 @@ def test_where_nobody_read_is_drawn_over_the_owners():
     drawn = owners._silence(silent[0])
     assert drawn["place"] == "orders-0"
     assert drawn["from"] < drawn["to"]
-    assert drawn["unread"] == picks.lasted(silent[0]["seconds"])
+    assert drawn["unread"] == picks.duration_text(silent[0]["seconds"])
 
 
 def test_where_nobody_read_is_said_why_of_its_own_owner():
@@ -423,11 +423,11 @@ def test_a_long_series_keeps_its_peaks_and_its_end():
     series = [0] * 5000
     series[1234], series[-1] = 99, 7
 
-    kept = picks.thinned(series, 100, float)
+    kept = picks.downsample(series, 100, float)
 
     assert len(kept) <= 100
     assert (max(kept), kept[-1]) == (99, 7)
-    assert picks.thinned(series[:100], 100, float) == series[:100]
+    assert picks.downsample(series[:100], 100, float) == series[:100]
 
 
 @pytest.mark.parametrize(
@@ -443,7 +443,7 @@ def test_a_long_series_keeps_its_peaks_and_its_end():
     ],
 )
 def test_durations_are_written_as_people_read_them(seconds, text):
-    assert picks.lasted(seconds) == text
+    assert picks.duration_text(seconds) == text
 
 
 # The page in a frame as wide as a phone (a window cannot be), which then takes the frame's place.

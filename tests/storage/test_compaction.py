@@ -6,7 +6,7 @@ from tests.storage.contract import ALL
 from tests.storage.starts import begin_at
 
 from kohort.errors import StorageError
-from kohort.sim.disk import Crashed, MemoryFiles
+from kohort.sim.disk import MachineCrash, MemoryFiles
 from kohort.storage.compaction import CleaningRules, compact, dirty_ratio
 from kohort.storage.files import DiskFiles, make_durable_directory
 from kohort.storage.log import LogConfig
@@ -392,7 +392,7 @@ def test_a_crash_at_every_step_of_a_cleaning(power):
         try:
             clean(log, disk, now=5000)  # drops the tombstone
             crashed = False
-        except Crashed:
+        except MachineCrash:
             pass
         left = disk.after_power_loss() if power else disk.after_crash()
         log = opened(left)

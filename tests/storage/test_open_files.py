@@ -12,7 +12,7 @@ from tests.storage.contract import ALL, LogContract, batch, filled, values
 from tests.storage.starts import begin_at
 
 from kohort.errors import Broken, StorageError
-from kohort.sim.disk import Crashed, MemoryFiles
+from kohort.sim.disk import MachineCrash, MemoryFiles
 from kohort.storage.compaction import CleaningRules, compact
 from kohort.storage.files import DiskFiles, UnsyncedError, make_durable_directory
 from kohort.storage.log import LogConfig
@@ -186,7 +186,7 @@ def test_a_power_loss_at_any_step_keeps_what_a_sync_has_said(disk):
                 logs[at].append(batch(f"{number}", size=120), 1)
                 if number % 2:
                     promised[at] = logs[at].sync()
-        except Crashed:
+        except MachineCrash:
             pass
         else:
             assert step > 50

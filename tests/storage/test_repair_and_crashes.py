@@ -5,7 +5,7 @@ import errno
 import pytest
 from tests.storage.contract import ALL, filled
 
-from kohort.sim.disk import Crashed, MemoryFiles
+from kohort.sim.disk import MachineCrash, MemoryFiles
 from kohort.storage import checkpoints
 from kohort.storage.files import make_durable_directory
 from kohort.storage.inspection import inspect_log
@@ -67,7 +67,7 @@ def test_a_crash_at_every_step_of_a_repair():
         try:
             mend(disk, recovery_point)
             crashed = False
-        except Crashed:
+        except MachineCrash:
             pass
         for left in (disk.after_crash(), disk.after_power_loss()):
             mend(left, recovery_point)

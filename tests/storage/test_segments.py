@@ -9,7 +9,7 @@ from tests.storage.contract import ALL, batch, filled, values
 from tests.storage.starts import begin_at, retain
 
 from kohort.errors import Broken, StorageError
-from kohort.sim.disk import Crashed, MemoryFiles
+from kohort.sim.disk import MachineCrash, MemoryFiles
 from kohort.storage import checkpoints
 from kohort.storage.directory import delete_partition
 from kohort.storage.files import DiskFiles, make_durable_directory, replace_whole
@@ -579,7 +579,7 @@ def test_a_crash_at_every_step_loses_nothing_that_was_promised():
         try:
             work(disk, told)
             crashed = False
-        except Crashed:
+        except MachineCrash:
             pass
         for kept in (None, 0.0, 0.5, 1.0):
             left = disk.after_crash() if kept is None else disk.after_power_loss(kept)
@@ -698,7 +698,7 @@ def test_a_crash_while_it_looks_for_room_loses_nothing(room):
             with nullcontext() if room is None else pytest.raises(StorageError, match="No space"):
                 log.try_room()
             crashed = False
-        except Crashed:
+        except MachineCrash:
             again = opened(disk.after_crash())
             assert list(again.read(0, ALL)) == written
     assert step > 2
@@ -738,7 +738,7 @@ def test_a_half_done_deletion_is_gone_over_again():
         try:
             delete_partition(disk, FOLDER, "1" * 32)
             crashed = False
-        except Crashed:
+        except MachineCrash:
             left = disk.after_crash()
             assert left.names("/data") in (["topic-0"], [f"topic-0.{'1' * 32}-delete"])
     assert disk.names("/data") == []

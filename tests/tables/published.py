@@ -7,7 +7,7 @@ from tests.spark.tables.test_tables import written
 from kohort.spark.schemas import END_OFFSETS, LAG_HISTORY, STATUS_HISTORY
 from kohort.spark.stores import parquet
 from kohort.spark.tables.catalog import known_tables
-from kohort.spark.tables.manifest import Gold, Part, Past, Stretch
+from kohort.spark.tables.manifest import Gold, HistoryChunk, ObservedHistory, Part
 from kohort.spark.tables.writer import Writer
 
 
@@ -24,10 +24,10 @@ def publish(directory, rows, **told):
             if table is END_OFFSETS:
                 samples = (*samples, part)
             elif table is LAG_HISTORY:
-                stretch = Stretch(part=part, step_us=0, first_us=0, last_us=0)
-                past = Past(lag=(stretch,), status=past.status, as_of_us=0)
+                stretch = HistoryChunk(part=part, step_us=0, first_us=0, last_us=0)
+                past = ObservedHistory(lag=(stretch,), status=past.status, as_of_us=0)
             elif table is STATUS_HISTORY:
-                past = Past(lag=past.lag, status=(part,), as_of_us=0)
+                past = ObservedHistory(lag=past.lag, status=(part,), as_of_us=0)
             else:
                 gold[name] = Gold(columns="", parts=(part,))
         writer.publish(writer.manifest.with_(gold=gold, end_offsets=samples, past=past, **told))

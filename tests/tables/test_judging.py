@@ -10,7 +10,7 @@ from tests.tables.published import publish
 
 import kohort.tables
 from kohort.errors import KohortError
-from kohort.spark.tables.manifest import Histories
+from kohort.spark.tables.manifest import HistoriesState
 from kohort.tables.judging import _WORDS, judge
 from kohort.tables.thresholds import RULES, Groups, Limit, Rules, State
 
@@ -211,7 +211,7 @@ def test_before_the_first_record_of_a_log_there_was_no_rebalance(tmp_path):
         for index, group in enumerate(("whole", "cleaned", "nowhere"))
     ]
     complete = {0: (0, 1), 1: (40, 1), 2: (None, None)}
-    histories = Histories(code="c", session_timeout_ms=None, fed={}, complete=complete)
+    histories = HistoriesState(code="c", session_timeout_ms=None, fed={}, complete=complete)
     rows = {"rebalances": [{"group_id": "whole", "started_at": AT}], "group_state": state}
     publish(tmp_path, rows, as_of_ms=int(AT.timestamp() * 1000), histories=histories)
 

@@ -11,7 +11,7 @@ from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.server.broker import Broker
 from kohort.testing import Broker as KitBroker
 from kohort.testing import cluster_client, disk
-from kohort.testing.cluster_client import Asker
+from kohort.testing.cluster_client import ClusterClient
 from kohort.wire.batch import build, build_marker
 from kohort.wire.batch.reading import Record
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -31,7 +31,7 @@ def played(play, **settings):
 
     async def whole():
         async with Broker({"offsets.topic.num.partitions": 2, **settings}) as broker:
-            asker = Asker(broker.bootstrap)
+            asker = ClusterClient(broker.bootstrap)
             try:
                 await asker.create_topic("t", 2, 1, {})
                 return await play(asker, broker.bootstrap)

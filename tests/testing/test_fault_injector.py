@@ -9,7 +9,7 @@ from tests.server.desk import Desk
 from kohort.coordinator.effects import Call, Client
 from kohort.server.connection import Connection
 from kohort.server.routes import ROUTES
-from kohort.testing.fault_injector import OWN_CLIENT_ID, Fault, FaultGate
+from kohort.testing.fault_injector import OWN_CLIENT_ID, Fault, FaultInjector
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kohort.wire.messages.delete_groups import DeleteGroupsRequest
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest
@@ -89,7 +89,7 @@ def test_the_tests_own_requests_always_pass(desk):
 def test_an_answer_is_lost_however_its_request_is_answered(desk, request_):
     told = []
     token = SimpleNamespace(answer=told.append, fail=told.append)
-    gate = FaultGate(lambda: desk.now, lambda: None)
+    gate = FaultInjector(lambda: desk.now, lambda: None)
     gate.add(1, Fault("lose", request_.api_key, 1))
     node = desk.dispatchers[0].node
     call = Call(token, request_, 4, Client("c", "/h"))
@@ -102,7 +102,7 @@ def test_an_answer_is_lost_however_its_request_is_answered(desk, request_):
 
 def test_a_fault_has_its_times(desk):
     taken = []
-    gate = FaultGate(lambda: 7, lambda: None)
+    gate = FaultInjector(lambda: 7, lambda: None)
     request = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
     call = Call(None, request, 0, Client("c", "/h"))
     gate.add(1, Fault("drop", request.api_key, 2))

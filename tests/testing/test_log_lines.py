@@ -6,7 +6,7 @@ from unittest import mock
 
 import pytest
 
-from kohort.testing.log_lines import LINES_MAX, Lines
+from kohort.testing.log_lines import LINES_MAX, LogLines
 
 
 def texts(lines):
@@ -15,7 +15,7 @@ def texts(lines):
 
 def test_lines_are_kept_and_passed_on(caplog):
     lines = []
-    log = Lines(lines)
+    log = LogLines(lines)
     with caplog.at_level(logging.WARNING, "kohort"):
         log.info("one\ntwo")
         log.warning("three")
@@ -43,7 +43,7 @@ def failing():
 
 def test_a_handler_that_fails_costs_nobody_a_line(failing):
     lines = []
-    Lines(lines).warning("one")
+    LogLines(lines).warning("one")
     assert texts(lines) == ["one"]
 
 
@@ -51,7 +51,7 @@ def test_lines_are_kept_where_logging_is_disabled():
     lines = []
     logging.disable(logging.CRITICAL)
     try:
-        Lines(lines).info("one")
+        LogLines(lines).info("one")
     finally:
         logging.disable(logging.NOTSET)
     assert texts(lines) == ["one"]
@@ -60,7 +60,7 @@ def test_lines_are_kept_where_logging_is_disabled():
 def test_a_mock_of_time_is_not_asked(caplog):
     lines = []
     with mock.patch("time.time", side_effect=[1.0]), caplog.at_level(logging.INFO, "kohort"):
-        Lines(lines).info("one")
+        LogLines(lines).info("one")
         assert time.time() == 1.0, "its one value is the test's"
     assert texts(lines) == ["one"]
     assert [record.message for record in caplog.records] == ["one"]

@@ -5,7 +5,7 @@ empties.
 from itertools import count
 from typing import Any
 
-from tests.observer import Told
+from tests.observer import RecordingObserver
 
 from kohort.config import BrokerConfig
 from kohort.coordinator.effects import Call, Client, Effects, Producer
@@ -50,7 +50,7 @@ class Desk:
         self.reserved = True
         self.noted: list[int] = []
         self.log = MemoryLog()
-        self.told = Told()
+        self.told = RecordingObserver()
         self.sent: list[Markers] = []
         self.restart()
 

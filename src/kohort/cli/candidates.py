@@ -20,7 +20,7 @@ from kohort.terms import GroupState
 if TYPE_CHECKING:
     from kohort.client.admin import AdminClient, GroupListing
 
-Place = tuple[str, int]
+PartitionKey = tuple[str, int]
 STDIN = "-"
 _TABLE = re.compile(r"\s*(GROUP|GROUP_ID) +[A-Z_]+( +[A-Z_]+)*\s*(\n|$)")  # its headers
 _LISTS = ("rows", "groups")  # where an object keeps its groups
@@ -40,11 +40,11 @@ class Candidate(NamedTuple):
     """
 
     group_id: str
-    offsets: Mapping[Place, int] | None = None
+    offsets: Mapping[PartitionKey, int] | None = None
     against: str | None = None
 
 
-class Kept(NamedTuple):
+class SkippedGroup(NamedTuple):
     """Why a group is not deleted. No failure: nobody asked for it, or it is gone."""
 
     result: str
@@ -145,11 +145,13 @@ def _candidate(file: str, number: int, row: Any) -> Candidate:
     return Candidate(group_id, known, against)
 
 
-def _offset(row: Mapping[str, Any]) -> tuple[Place, int]:
+def _offset(row: Mapping[str, Any]) -> tuple[PartitionKey, int]:
     return (row["topic"], row["topic_partition"]), row["committed_offset"]
 
 
-async def kept(admin: "AdminClient", candidates: Sequence[Candidate]) -> dict[str, Kept | None]:
+async def reasons_to_skip(
+    admin: "AdminClient", candidates: Sequence[Candidate]
+) -> dict[str, SkippedGroup | None]:
     """The reason not to delete each group now, None where there is none."""
     asked = [candidate.group_id for candidate in candidates if candidate.against is None]
     described = dict((await admin.describe_groups(asked)).items())
@@ -158,7 +160,7 @@ async def kept(admin: "AdminClient", candidates: Sequence[Candidate]) -> dict[st
     offsets = dict((await admin.list_group_offsets(dict.fromkeys(found))).items())
     return {
         candidate.group_id: (
-            Kept("kept", candidate.against, is_failure=False)
+            SkippedGroup("kept", candidate.against, is_failure=False)
             if candidate.against is not None
             else _unseen(others[candidate.group_id])
             if candidate.group_id in others
@@ -196,29 +198,29 @@ async def of_other_types(
     return found
 
 
-def _unseen(listing: "GroupListing | ApiError") -> Kept:
+def _unseen(listing: "GroupListing | ApiError") -> SkippedGroup:
     if isinstance(listing, ApiError):
-        return Kept("failed", listing.message, is_failure=True)
+        return SkippedGroup("failed", listing.message, is_failure=True)
     why = f"it is a {listing.type} group, whose offsets are not looked at; give its name to delete"
-    return Kept("kept", f"{why} it", is_failure=True)
+    return SkippedGroup("kept", f"{why} it", is_failure=True)
 
 
-def _against(candidate: Candidate, described: Any, offsets: Any) -> Kept | None:
+def _against(candidate: Candidate, described: Any, offsets: Any) -> SkippedGroup | None:
     if isinstance(described, ApiError):
         if described.code == ErrorCode.GROUP_ID_NOT_FOUND:
-            return Kept("gone", "it is not there any more", is_failure=False)
-        return Kept("failed", reason(described), is_failure=True)
+            return SkippedGroup("gone", "it is not there any more", is_failure=False)
+        return SkippedGroup("failed", reason(described), is_failure=True)
     if described.state not in (GroupState.EMPTY, GroupState.DEAD):
         members = counted(len(described.members), "member")
         why = f"it is {described.state} with {members}, expected Empty"
-        return Kept("kept", why, is_failure=True)
+        return SkippedGroup("kept", why, is_failure=True)
     if isinstance(offsets, ApiError):
-        return Kept("failed", f"its committed offsets: {reason(offsets)}", is_failure=True)
+        return SkippedGroup("failed", f"its committed offsets: {reason(offsets)}", is_failure=True)
     moved = candidate.offsets is not None and _moved(candidate.offsets, offsets)
-    return Kept("kept", moved, is_failure=True) if moved else None
+    return SkippedGroup("kept", moved, is_failure=True) if moved else None
 
 
-def _moved(known: Mapping[Place, int], now: Mapping[Any, Any]) -> str | None:
+def _moved(known: Mapping[PartitionKey, int], now: Mapping[Any, Any]) -> str | None:
     """What was committed since. An offset that is gone has expired, or its topic was deleted; that
     is no sign of life.
     """

@@ -170,7 +170,7 @@ class AdminCommand(ClusterCommand):
                 if question is not None and is_person():
                     output.doing = "looking at what would be deleted"
                     lines = asyncio.run(_with(client(), output, self.consequences, args))
-                    if lines and not confirmed(f"{question} at {server.text}?", lines):
+                    if lines and not confirm(f"{question} at {server.text}?", lines):
                         raise KohortError("nothing is changed: the answer was not yes")
 
                 async def ask(admin: "AdminClient", args: Namespace) -> Any:
@@ -195,7 +195,7 @@ async def _with(
 
 
 def add_yes(parser: ArgumentParser) -> None:
-    """The argument that keeps `confirmed` from asking."""
+    """The argument that keeps `confirm` from asking."""
     parser.add_argument(
         "--yes",
         "-y",
@@ -209,7 +209,7 @@ def is_person() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def confirmed(question: str, before: Sequence[str] = ()) -> bool:
+def confirm(question: str, before: Sequence[str] = ()) -> bool:
     """Whether a person who has read the lines before the question says yes. What was typed before
     that is no answer.
     """

@@ -18,7 +18,7 @@ from kohort.errors import ApiError, ErrorCode, KohortError
 
 if TYPE_CHECKING:  # the client is imported when a command runs: `--help` must not wait for it
     from kohort.client.admin import Listings, Outcomes
-    from kohort.tables.walking import Lost
+    from kohort.tables.walking import UnreadableDirectory
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -167,7 +167,7 @@ def complain_of_missing(listings: "Listings") -> int:
     return FAILED if listings.errors else OK
 
 
-def complain_of_lost(lost: "Sequence[Lost]") -> int:
+def complain_of_lost(lost: "Sequence[UnreadableDirectory]") -> int:
     """A line for each directory that an answer lacks, and the exit code that follows from it."""
     for absent in lost:
         complain(f"{absent.why}: what is here is without it")

@@ -14,7 +14,7 @@ from kohort.errors import KohortError
 
 if TYPE_CHECKING:
     from kohort.client.cluster import Cluster
-    from kohort.client.topic_reader import Fetched, TopicReader
+    from kohort.client.topic_reader import FetchedRecord, TopicReader
     from kohort.terms import TopicPartition
 
 WAIT_MS = 200  # how long a leader that has nothing holds up the others
@@ -112,7 +112,7 @@ async def _read(cluster: "Cluster", args: Namespace) -> None:
 
 async def _next(
     reader: "TopicReader", unread: Collection["TopicPartition"], timeout_s: float
-) -> "list[Fetched]":
+) -> "list[FetchedRecord]":
     """The next records. A broker that is away is waited for as long as a step may take."""
     import asyncio
 
@@ -137,7 +137,7 @@ async def _next(
             await asyncio.sleep(WAIT_MS / 1000)
 
 
-def _text(record: "Fetched", separator: str | None) -> bytes:
+def _text(record: "FetchedRecord", separator: str | None) -> bytes:
     key = (
         b""
         if separator is None
@@ -146,7 +146,7 @@ def _text(record: "Fetched", separator: str | None) -> bytes:
     return key + (record.value or b"")
 
 
-def _json(record: "Fetched", _separator: str | None) -> bytes:
+def _json(record: "FetchedRecord", _separator: str | None) -> bytes:
     fields = {
         "topic_partition": record.place.partition,
         "offset": record.offset,

@@ -46,7 +46,7 @@ INSTANCE = "INSTANCE"  # a column behind the first one, of a group with static m
 OFFSET_HEADERS = ("TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER")
 
 
-class _Found(NamedTuple):
+class _ClusterAnswer(NamedTuple):
     """What the cluster says. `listings` is None unless all groups were asked for."""
 
     listings: "Listings | None"
@@ -76,7 +76,7 @@ class DescribeGroups(AdminCommand):
             return "groups describe: nothing says which groups, expected group ids or --all"
         return None
 
-    async def ask(self, admin: "AdminClient", args: Namespace, output: Output) -> _Found:
+    async def ask(self, admin: "AdminClient", args: Namespace, output: Output) -> _ClusterAnswer:
         listings, ids = None, list(dict.fromkeys(args.groups))
         skipped: list[GroupListing] = []
         if args.all:
@@ -90,9 +90,9 @@ class DescribeGroups(AdminCommand):
         partitions = _partitions(described, offsets)
         output.doing = f"looking up the ends of {len(partitions)} partitions"
         ends = await admin.end_offsets(partitions)
-        return _Found(listings, skipped, described, offsets, dict(ends.items()))
+        return _ClusterAnswer(listings, skipped, described, offsets, dict(ends.items()))
 
-    def show(self, answer: _Found, _args: Namespace, output: Output) -> int:
+    def show(self, answer: _ClusterAnswer, _args: Namespace, output: Output) -> int:
         listings, skipped, described, offsets, ends = answer
         code = OK if listings is None else complain_of_missing(listings)
         code = max(code, complain_of("group", described), complain_of("offsets of group", offsets))
@@ -100,7 +100,7 @@ class DescribeGroups(AdminCommand):
             complain(f"group {listing.group_id} is a {listing.type} group, which is listed only")
         committed = offsets.succeeded
         shown = [
-            _Shown(group, committed.get(group.group_id, {}), ends)
+            _GroupView(group, committed.get(group.group_id, {}), ends)
             for group in described.succeeded.values()
         ]
         for group in shown:
@@ -143,7 +143,7 @@ def _partitions(
     return sorted({*owned, *committed})
 
 
-class _Shown:
+class _GroupView:
     """A described group with its offsets, in the two formats. `ends` is of all partitions."""
 
     def __init__(

@@ -199,7 +199,7 @@ async def _delete_from(
     admin: "AdminClient", args: Namespace, done: str, output: Output
 ) -> dict[str, Fate]:
     """Look again at the groups of a file, and delete those that are still as in the file."""
-    from kohort.cli.candidates import kept, read_candidates
+    from kohort.cli.candidates import read_candidates, reasons_to_skip
 
     candidates = read_candidates(args.file)
     output.doing = f"looking at {len(candidates)} groups"
@@ -207,7 +207,7 @@ async def _delete_from(
         group_id: Fate(done)
         if found is None
         else Fate(found.result, why=found.why, is_failure=found.is_failure)
-        for group_id, found in (await kept(admin, candidates)).items()
+        for group_id, found in (await reasons_to_skip(admin, candidates)).items()
     }
     if not args.dry_run:
         ids = [group_id for group_id, fate in fates.items() if fate.why is None]

@@ -74,7 +74,7 @@ def _inspect(path: str, mend: bool, output: Output) -> int:  # noqa: FBT001  (as
         raise StorageError(f"{path} is no directory")
     if not mend:
         return _show(
-            output, *looked_at(ReadOnlyFiles(), path), in_use=is_in_use(path), mended=False
+            output, *inspect_folders(ReadOnlyFiles(), path), in_use=is_in_use(path), mended=False
         )
     files = DiskFiles()
     try:
@@ -82,12 +82,12 @@ def _inspect(path: str, mend: bool, output: Output) -> int:  # noqa: FBT001  (as
     except BlockingIOError as error:
         raise StorageError(f"{path} is in use by a broker, expected one that is stopped") from error
     try:
-        return _show(output, *looked_at(files, path, mend=True), in_use=False, mended=True)
+        return _show(output, *inspect_folders(files, path, mend=True), in_use=False, mended=True)
     finally:
         lock.close()
 
 
-def looked_at(
+def inspect_folders(
     files: "Files", path: str, *, mend: bool = False
 ) -> tuple[list["LogInspection"], dict[str, str]]:
     """What was found, and for partitions that could not be looked at or mended why."""

@@ -27,7 +27,7 @@ from kohort.cli.check import Check
 from kohort.cli.cluster_commands import add_server, server_of
 from kohort.cli.command import INTERRUPTED, OK, USAGE, Command, complain, print_result
 from kohort.cli.export import Export
-from kohort.cli.pipeline_progress import Shown
+from kohort.cli.pipeline_progress import ProgressPrinter
 from kohort.cli.rebuild import Rebuild, Verify
 from kohort.cli.render import Output
 from kohort.cli.show import Show
@@ -220,18 +220,18 @@ def _with_spark(args: Namespace, told: dict[str, Any], output: Output) -> "Summa
         **told,
         "master": args.master,
         "conf": dict(args.conf),
-        "progress": Shown(),
+        "progress": ProgressPrinter(),
         "spark_only": args.spark_only,
     }
     logging.getLogger().addHandler(logging.NullHandler())  # else Py4J shows traces of its own
     if args.stream:
         every_s = None if args.every is None else args.every / 1000
-        after_each = None if every_s is None else Batches(args.out, output)
+        after_each = None if every_s is None else MicroBatchReporter(args.out, output)
         return jobs.stream(args.source, args.out, every_s=every_s, after_each=after_each, **common)
     return jobs.run(args.source, args.out, to_time=args.to_time, alone=True, **common)
 
 
-class Batches:
+class MicroBatchReporter:
     """Tells of each micro-batch of a stream in a line, and writes the report of its tables: at
     once, and then once in EVERY_S. That takes about two seconds, which a micro-batch may not have
     each time.

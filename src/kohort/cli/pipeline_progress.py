@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 from kohort.cli.render import ERASE, printable
 
 if TYPE_CHECKING:
-    from kohort.spark.engine.job_progress import Doing
+    from kohort.spark.engine.job_progress import ProgressEvent
 
 PATIENCE_S = 2.0
 LINE_EVERY_S = 10.0
 
 
-class Shown:
+class ProgressPrinter:
     """Shows progress on stderr: in one line of a terminal, otherwise a line every ten seconds."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
         self._said = self._began + PATIENCE_S - LINE_EVERY_S
 
-    def __call__(self, doing: "Doing") -> None:
+    def __call__(self, doing: "ProgressEvent") -> None:
         now = time.monotonic()
         if sys.stderr.isatty():
             if now - self._began >= PATIENCE_S:

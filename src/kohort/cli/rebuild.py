@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kohort.cli.arguments import directory, require
 from kohort.cli.command import FAILED, OK, Command, print_result
-from kohort.cli.pipeline_progress import Shown
+from kohort.cli.pipeline_progress import ProgressPrinter
 from kohort.cli.render import Output
 
 if TYPE_CHECKING:
-    from kohort.spark.tables.rebuild import Rebuilt
-    from kohort.spark.tables.verification import Verified
+    from kohort.spark.tables.rebuild import RebuildResult
+    from kohort.spark.tables.verification import VerificationResult
 
 
 class Rebuild(Command):
@@ -39,11 +39,11 @@ def _rebuild(tables: Path, output: Output) -> int:
     from kohort.spark import jobs
 
     logging.getLogger().addHandler(logging.NullHandler())  # else Py4J shows traces of its own
-    _tell_rebuilt(jobs.rebuild(tables, progress=Shown(), alone=True), output)
+    _print_rebuild_result(jobs.rebuild(tables, progress=ProgressPrinter(), alone=True), output)
     return OK
 
 
-def _tell_rebuilt(found: "Rebuilt", output: Output) -> None:
+def _print_rebuild_result(found: "RebuildResult", output: Output) -> None:
     output.line(
         f"computed {len(found.tables)} tables in {found.directory} anew from {found.rows:,} rows "
         f"of {found.partitions:,} partitions in {found.seconds:.0f} s, as of "
@@ -90,12 +90,12 @@ def _verify(args: Namespace, output: Output) -> int:
     from kohort.spark import jobs
 
     logging.getLogger().addHandler(logging.NullHandler())
-    found = jobs.verify(args.tables, every=args.every, progress=Shown(), alone=True)
-    (_tell_json if output.as_json else _tell)(found, output)
+    found = jobs.verify(args.tables, every=args.every, progress=ProgressPrinter(), alone=True)
+    (_print_json if output.as_json else _print_findings)(found, output)
     return FAILED if found.findings else OK
 
 
-def _tell(found: "Verified", output: Output) -> None:
+def _print_findings(found: "VerificationResult", output: Output) -> None:
     for finding in found.findings:
         output.line(str(finding))
     if found.partitions is None:
@@ -107,7 +107,7 @@ def _tell(found: "Verified", output: Output) -> None:
         )
 
 
-def _tell_json(found: "Verified", output: Output) -> None:
+def _print_json(found: "VerificationResult", output: Output) -> None:
     output.json(
         {
             "directory": str(found.directory),

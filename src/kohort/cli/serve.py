@@ -303,14 +303,14 @@ async def _until_stopped(broker: "Broker", ready: str) -> int:
     import asyncio
     import signal
 
-    told = asyncio.Event()
+    stop_requested = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told.set)
+        loop.add_signal_handler(number, stop_requested.set)
     addresses = ",".join(_address_text(*address) for address in broker.addresses)
     sys.stdout.write(f"kohort ready on {addresses} {ready}\n")
     sys.stdout.flush()
-    waiting = [asyncio.create_task(event.wait()) for event in (told, broker.stopped)]
+    waiting = [asyncio.create_task(event.wait()) for event in (stop_requested, broker.stopped)]
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     for task in waiting:
         task.cancel()

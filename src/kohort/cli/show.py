@@ -62,7 +62,7 @@ class Show(Command):
         return print_result(lambda output: _show(args, output), as_json=args.format == "json")
 
 
-class _Wrong(Exception):  # noqa: N818  (no error of the program)
+class _UsageError(Exception):
     """The command was called wrongly; it has been said how."""
 
 
@@ -76,7 +76,7 @@ def _show(args: Namespace, output: Output) -> int:
         (table, names, shown, total), lost = answered(
             args.out, lambda found: _asked(found, args, output), tables.snapshot
         )
-    except _Wrong:
+    except _UsageError:
         return USAGE
     if output.as_json:
         output.json([{name: plain(value) for name, value in row.items()} for row in _dicts(shown)])
@@ -108,7 +108,7 @@ def _asked(
     names = _columns(args, table, several=several, as_json=output.as_json)
     if args.group and "group_id" not in table.names:
         complain(f"table {table.name} has no groups, so --group cannot choose among its rows")
-        raise _Wrong
+        raise _UsageError
     snapshots.check_groups(args.group, table.name)
     limit = args.limit if args.limit is not None else None if output.as_json else ROWS_SHOWN
     read = [*names, *beside(table.name, names)]
@@ -123,8 +123,8 @@ def _asked(
 
 
 def _columns(args: Namespace, table: "Table", *, several: bool, as_json: bool) -> list[str]:
-    """The columns to show; of several clusters with their names. Raises _Wrong, with a complaint,
-    when one that is asked for does not exist.
+    """The columns to show; of several clusters with their names. Raises _UsageError, with a
+    complaint, when one that is asked for does not exist.
     """
     from kohort.spark.tables.catalog import did_you_mean
     from kohort.spark.tables.cluster import CLUSTER
@@ -139,7 +139,7 @@ def _columns(args: Namespace, table: "Table", *, several: bool, as_json: bool) -
         if name not in known:
             there = did_you_mean(name, known) or f", expected one of {', '.join(known)}"
             complain(f"table {table.name} has no column {name!r}{there}")
-            raise _Wrong
+            raise _UsageError
     return wanted
 
 

@@ -10,7 +10,7 @@ WHERE = ("group_id", "topic", "topic_partition")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class TerminalColumns:
     """The columns of a table in the order of a terminal, and those that it is for."""
 
     names: tuple[str, ...]
@@ -22,8 +22,8 @@ class Shown:
         return tuple(name.upper() for name in reversed(self.names) if name not in self.purpose)
 
 
-def _shown(names: str, purpose: str) -> Shown:
-    return Shown(tuple(names.split()), frozenset(purpose.split()))
+def _shown(names: str, purpose: str) -> TerminalColumns:
+    return TerminalColumns(tuple(names.split()), frozenset(purpose.split()))
 
 
 SHOWN = {

@@ -34,7 +34,7 @@ HOLD_MAX_S = 30.0
 after that is delayed by the broker itself, as it delays clients that do not wait."""
 
 # What to do about a port that speaks another protocol.
-_STRANGERS = {
+_OTHER_PROTOCOLS = {
     "TLS": "speaks TLS, which Kohort does not speak yet; give the port of a PLAINTEXT listener",
     "HTTP": "speaks HTTP, so it is no Kafka broker; give the port of one",
 }
@@ -120,7 +120,7 @@ def _refusals_at(address: Address) -> Iterator[None]:
         ) from None
 
 
-class _Waiting(NamedTuple):
+class _PendingRequest(NamedTuple):
     """`end` is how many bytes were written to the connection when its request was."""
 
     correlation_id: int
@@ -144,7 +144,7 @@ class Connection(asyncio.Protocol):
         self.features: dict[str, int] = {}  # level by name, as finalized (KIP-584)
         self._transport: asyncio.Transport | None = None
         self._frames = FrameReader(FRAME_LIMIT_BYTES)
-        self._queue: deque[_Waiting] = deque()
+        self._queue: deque[_PendingRequest] = deque()
         self._next_id = 0
         self._written = 0  # bytes, of which the last ones may still wait in the transport
         self._left = 0  # those that did not wait when it was last looked at
@@ -366,7 +366,7 @@ class Connection(asyncio.Protocol):
         correlation_id = self._write(request, version, flexible=flexible)
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         end = self._written
-        self._queue.append(_Waiting(correlation_id, end, request.name, answer, read))
+        self._queue.append(_PendingRequest(correlation_id, end, request.name, answer, read))
         try:
             async with asyncio.timeout_at(deadline):
                 return await answer
@@ -441,7 +441,7 @@ class Connection(asyncio.Protocol):
                 self._fail(f"{self.address} sent {error}")
                 return
             protocol = error.protocol if isinstance(error, FrameSizeError) else ""
-            said = _STRANGERS.get(protocol, f"sent {error}")
+            said = _OTHER_PROTOCOLS.get(protocol, f"sent {error}")
             text = f"{self.address} does not speak the Kafka protocol in plain text: it {said}"
             self._fail(text)
 

@@ -7,7 +7,7 @@ from kohort.client.environment import environment
 LASTS_S = 30.0
 
 
-class Repeats:
+class LogDeduplicator:
     """`now` is the time in seconds. One for each loop."""
 
     def __init__(self, now: Callable[[], float] | None = None) -> None:

@@ -39,7 +39,7 @@ _ELSEWHERE = {
 _FLAGS = {"true": True, "false": False}
 
 
-def checked(default: Any, check: Check) -> Any:
+def checked_field(default: Any, check: Check) -> Any:
     """A field with a check of its own."""
     return field(default=default, metadata={"check": check})
 
@@ -51,10 +51,10 @@ def whole(default: int, low: int = 0, high: int = INT32_MAX) -> Any:
         number = int(value) if isinstance(value, str) and _DIGITS.fullmatch(value) else value
         if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
             expected = f"a whole number from {low} to {high}"
-            raise ValueError(f"{name} is {shown(value)}, expected {expected}")
+            raise ValueError(f"{name} is {short_repr(value)}, expected {expected}")
         return int(number)
 
-    return checked(default, check)
+    return checked_field(default, check)
 
 
 def flag(*, default: bool) -> Any:
@@ -63,10 +63,10 @@ def flag(*, default: bool) -> Any:
     def check(name: str, value: Any) -> bool:
         found = _FLAGS.get(value.lower()) if isinstance(value, str) else value
         if not isinstance(found, bool):
-            raise ValueError(f"{name} is {shown(value)}, expected true or false")  # noqa: TRY004  (a value, as all)
+            raise ValueError(f"{name} is {short_repr(value)}, expected true or false")  # noqa: TRY004  (a value, as all)
         return found
 
-    return checked(default, check)
+    return checked_field(default, check)
 
 
 def choice(default: str, options: Iterable[str]) -> Any:
@@ -75,10 +75,10 @@ def choice(default: str, options: Iterable[str]) -> Any:
 
     def check(name: str, value: Any) -> str:
         if not isinstance(value, str) or value not in words:
-            raise ValueError(f"{name} is {shown(value)}, expected one of {', '.join(words)}")
+            raise ValueError(f"{name} is {short_repr(value)}, expected one of {', '.join(words)}")
         return str(value)
 
-    return checked(default, check)
+    return checked_field(default, check)
 
 
 def text(default: str | None = None) -> Any:
@@ -87,17 +87,17 @@ def text(default: str | None = None) -> Any:
     def check(name: str, value: Any) -> str | None:
         return None if value is None and default is None else check_text(name, value)
 
-    return checked(default, check)
+    return checked_field(default, check)
 
 
 def check_text(name: str, value: Any) -> str:
     """A text that can be sent and is not empty. Raises ValueError."""
     if not isinstance(value, str) or not value:
-        raise ValueError(f"{name} is {shown(value)}, expected a text that is not empty")
+        raise ValueError(f"{name} is {short_repr(value)}, expected a text that is not empty")
     try:
         size = len(value.encode())
     except UnicodeEncodeError:
-        raise ValueError(f"{name} is {shown(value)}, expected text in UTF-8") from None
+        raise ValueError(f"{name} is {short_repr(value)}, expected text in UTF-8") from None
     if size > TEXT_BYTES_MAX:
         raise ValueError(
             f"{name} is a text of {size} bytes in UTF-8, expected {TEXT_BYTES_MAX} at most"
@@ -110,14 +110,14 @@ def check_time(name: str, value: Any, unit: str, *, least: int = 0) -> float:
     TypeError, and ValueError for one that is out of bounds; `least` 1 asks for more than 0.
     """
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TypeError(f"{name} is {shown(value)}, expected a number of {unit}")
+        raise TypeError(f"{name} is {short_repr(value)}, expected a number of {unit}")
     if not 0 <= value <= INT32_MAX or (least and not value):
         expected = f"more than 0 {unit}" if least else f"0 {unit} or more"
-        raise ValueError(f"{name} is {shown(value)}, expected {expected}, {INT32_MAX} at most")
+        raise ValueError(f"{name} is {short_repr(value)}, expected {expected}, {INT32_MAX} at most")
     return value
 
 
-def shown(value: Any) -> str:
+def short_repr(value: Any) -> str:
     """A value in an error, in one short line whatever it is."""
     try:
         found = visible(repr(value))
@@ -131,10 +131,10 @@ def function() -> Any:
 
     def check(name: str, value: Any) -> Any:
         if value is not None and not callable(value):
-            raise ValueError(f"{name} is {shown(value)}, expected a callable")
+            raise ValueError(f"{name} is {short_repr(value)}, expected a callable")
         return value
 
-    return checked(None, check)
+    return checked_field(None, check)
 
 
 def plain_text() -> Any:
@@ -142,10 +142,10 @@ def plain_text() -> Any:
 
     def check(name: str, value: Any) -> str:
         if not isinstance(value, str) or value.upper() != "PLAINTEXT":
-            raise ValueError(f"{name} is {shown(value)}, expected PLAINTEXT: {NO_SECURITY}")
+            raise ValueError(f"{name} is {short_repr(value)}, expected PLAINTEXT: {NO_SECURITY}")
         return "PLAINTEXT"
 
-    return checked("PLAINTEXT", check)
+    return checked_field("PLAINTEXT", check)
 
 
 def settings_of(
@@ -161,18 +161,18 @@ def settings_of(
     spelled = {name: name for name in keywords}
     for dotted, value in given.items():
         if not isinstance(dotted, str):
-            raise ValueError(f"settings have the name {shown(dotted)}, expected a text")  # noqa: TRY004  (as all)
+            raise ValueError(f"settings have the name {short_repr(dotted)}, expected a text")  # noqa: TRY004  (as all)
         name = dotted.replace(".", "_")
         if name in keywords:
             raise ValueError(
-                f"{dotted} is given twice, as {shown(keywords[name])} and {shown(value)}"
+                f"{dotted} is given twice, as {short_repr(keywords[name])} and {short_repr(value)}"
             )
         found[name] = value
         spelled[name] = dotted
     for name in found:
         if name not in known:
             raise ValueError(
-                f"unknown setting {shown(spelled[name])}{hint_for(spelled[name], known)}"
+                f"unknown setting {short_repr(spelled[name])}{hint_for(spelled[name], known)}"
             )
     values = {}
     for name, known_field in known.items():
@@ -192,7 +192,7 @@ def is_given(settings: object, name: str) -> bool:
     return name in getattr(settings, _GIVEN, ())
 
 
-def taken(
+def client_settings(
     cls: type[SomeSettings],
     bootstrap_servers: str | Iterable[str] | Mapping[str, Any],
     keywords: Mapping[str, Any],
@@ -215,12 +215,12 @@ def addresses_of(servers: str | Iterable[str]) -> list[Address]:
     texts: Any = servers.split(",") if isinstance(servers, str) else servers
     if not isinstance(texts, Iterable) or isinstance(texts, bytes):
         raise TypeError(
-            f"bootstrap_servers is {shown(servers)}, expected a text or a list of texts"
+            f"bootstrap_servers is {short_repr(servers)}, expected a text or a list of texts"
         )
     given = list(texts)
     for text in given:
         if not isinstance(text, str):
-            raise TypeError(f"bootstrap_servers has {shown(text)}, expected texts")
+            raise TypeError(f"bootstrap_servers has {short_repr(text)}, expected texts")
     return [Address.of(text.strip()) for text in given if text.strip()]
 
 
@@ -236,5 +236,5 @@ def hint_for(name: str, known: Iterable[str]) -> str:
     near = get_close_matches(plain, [*known, "bootstrap_servers"], n=1)
     if not near:
         return ""
-    shown = near[0].replace("_", ".") if "." in name else near[0]
-    return f", did you mean {shown!r}?"
+    short_repr = near[0].replace("_", ".") if "." in name else near[0]
+    return f", did you mean {short_repr!r}?"

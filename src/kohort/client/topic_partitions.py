@@ -15,7 +15,7 @@ ByPartition: TypeAlias = Mapping[TopicPartition, Value] | Mapping[Partition, Val
 """What an application says of partitions: to a type checker a mapping has keys of one kind."""
 
 
-def place_of(given: object) -> TopicPartition:
+def topic_partition_of(given: object) -> TopicPartition:
     """The partition that an application means: a TopicPartition, or a pair of topic and number.
 
     Raises TypeError for anything else: a text would fall apart into its letters, and a number that
@@ -33,16 +33,16 @@ def place_of(given: object) -> TopicPartition:
     )
 
 
-def places_of(given: Iterable[object]) -> list[TopicPartition]:
+def topic_partitions_of(given: Iterable[object]) -> list[TopicPartition]:
     """The same of several. Raises TypeError for what holds no partitions."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise TypeError(f"{given!r} holds no partitions, expected some, such as [('orders', 0)]")
-    return [place_of(place) for place in given]
+    return [topic_partition_of(place) for place in given]
 
 
-def readable(given: Iterable[object]) -> list[TopicPartition]:
+def readable_partitions(given: Iterable[object]) -> list[TopicPartition]:
     """The same of some to read. Raises ValueError for a name that no topic can have."""
-    places = places_of(given)
+    places = topic_partitions_of(given)
     for place in places:
         check_topic("partitions", place.topic)
     return places
@@ -55,8 +55,8 @@ def check_topic(what: str, name: str) -> None:
         raise ValueError(f"{what} has {name!r}, expected the name of a topic: {visible(fault)}")
 
 
-def by_place(name: str, given: Mapping[Any, Value]) -> dict[TopicPartition, Value]:
+def by_topic_partition(name: str, given: Mapping[Any, Value]) -> dict[TopicPartition, Value]:
     """What an application says of each partition. `name` is what the error calls it."""
     if not isinstance(given, Mapping):
         raise TypeError(f"{name} is {given!r}, expected a mapping by partition")
-    return {place_of(place): value for place, value in given.items()}
+    return {topic_partition_of(place): value for place, value in given.items()}

@@ -28,7 +28,7 @@ ANSWER_BYTES = 8 << 20
 _WRONG_PLACE = ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-class Fetched(NamedTuple):
+class FetchedRecord(NamedTuple):
     """One record, and where it stands."""
 
     place: TopicPartition
@@ -78,7 +78,7 @@ class TopicReader:
 
     async def read(
         self, *, wait_ms: int, deadline: float, of: Collection[TopicPartition] | None = None
-    ) -> list[Fetched]:
+    ) -> list[FetchedRecord]:
         """The next records of every partition that has some, or of these, in order within each.
 
         Waits up to `wait_ms` when there are none. When records at a place have been deleted, the
@@ -89,7 +89,7 @@ class TopicReader:
         """
         if self._trouble is not None:
             raise self._trouble
-        found: list[Fetched] = []
+        found: list[FetchedRecord] = []
         for place, outcome in (
             await self._fetch(self.places if of is None else of, wait_ms, deadline)
         ).items():
@@ -163,7 +163,7 @@ class TopicReader:
             topics=[FetchTopic(topic=self.topic, partitions=partitions)],
         )
 
-    def _taken(self, place: TopicPartition, data: bytes) -> Iterator[Fetched]:
+    def _taken(self, place: TopicPartition, data: bytes) -> Iterator[FetchedRecord]:
         """The records of an answer from our place on; the place moves with them."""
         try:
             for position, header in whole_batches(data):
@@ -173,7 +173,7 @@ class TopicReader:
                 if not header.is_control:
                     for record in records(data, position):
                         if record.offset >= self.places[place]:
-                            yield Fetched(
+                            yield FetchedRecord(
                                 place,
                                 record.offset,
                                 record.timestamp,

@@ -106,10 +106,10 @@ async def append(
     )
 
 
-def _error_of(told: PartitionProduceResponse) -> ApiError:
+def _error_of(response: PartitionProduceResponse) -> ApiError:
     """A leader that went away after it had appended says where: its batch is not sent again."""
-    error = api_error(told.error_code, told.error_message)
-    if told.base_offset < 0:
+    error = api_error(response.error_code, response.error_message)
+    if response.base_offset < 0:
         return error
-    why = f"{error}; it was appended at offset {told.base_offset}, and may be there"
+    why = f"{error}; it was appended at offset {response.base_offset}, and may be there"
     return ConnectionFailedError(why, sent=True)

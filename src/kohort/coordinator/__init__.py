@@ -1,1 +1,1 @@
-"""Floor 3: the replicated state machine of consumer groups. No IO, no clock."""
+"""Layer 3: the replicated state machine of consumer groups. No IO, no clock."""

@@ -9,7 +9,7 @@ from kohort.history.events import RECORD_TYPES, Commits, Event, Record
 from kohort.history.explained import undecided_or_none
 from kohort.history.group import History
 from kohort.history.rows import TRIGGERS, AssignmentRow, MemberRow, RebalanceRow, Row
-from kohort.history.story import Names, Told
+from kohort.history.story import HistoryInputs, Names
 
 __all__ = [
     "RECORD_TYPES",
@@ -18,11 +18,11 @@ __all__ = [
     "Commits",
     "Event",
     "History",
+    "HistoryInputs",
     "MemberRow",
     "Names",
     "RebalanceRow",
     "Record",
     "Row",
-    "Told",
     "undecided_or_none",
 ]

@@ -22,7 +22,7 @@ from kohort.history.rows import (
     Who,
     null_first,
 )
-from kohort.history.state import ClassicGroup, Compared, NamedPlace, Rebalance
+from kohort.history.state import ClassicGeneration, ClassicGroup, NamedPlace, Rebalance
 from kohort.history.story import Step, Story
 
 Members = list[ClassicMember]
@@ -196,7 +196,7 @@ def _compare(story: Story, record: Record, value: Generation, rebalance: Rebalan
         _not_converted(story, rebalance, was)
     before = {member.member_id: member for member in was}
     resubscribed = [member for member in now if _resubscribes(member, before.get(member.member_id))]
-    rebalance.compared = Compared(
+    rebalance.compared = ClassicGeneration(
         value.generation,
         len(now),
         record.at,

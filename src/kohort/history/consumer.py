@@ -21,11 +21,11 @@ from kohort.history.events import (
 )
 from kohort.history.ownership import Holds, Moment, change
 from kohort.history.removals import Gone, gone_with, judged, last_commit
-from kohort.history.rows import Computed, MemberRow, Who
+from kohort.history.rows import AssignmentComputation, MemberRow, Who
 from kohort.history.state import (
     Coming,
-    Described,
-    Ended,
+    ConsumerMember,
+    EndedMember,
     Number,
     Place,
     Rebalance,
@@ -110,7 +110,7 @@ def on_member(story: Story, step: Step) -> None:
     if value.subscribed_topic_regex:
         group.subscriber = Subscriber(who, value.subscribed_topic_regex, record.offset)
     seen = None if was is None else was.seen_at
-    group.members[member_id] = Described(value, _later(seen, record.at))
+    group.members[member_id] = ConsumerMember(value, _later(seen, record.at))
 
 
 def _who(member_id: str, value: Member) -> Who:
@@ -139,7 +139,7 @@ def _describe(story: Story, record: Record, member_id: str, value: Member | None
         if ended and ended[0].row.valid_to != record.at:
             ended.clear()
         committed_at = last_commit(story, gone_with(story, row))
-        ended.append(Ended(row, committed_at, record.causes))
+        ended.append(EndedMember(row, committed_at, record.causes))
     if value is None:
         return
     names = value.subscribed_topic_names
@@ -165,7 +165,7 @@ def _describe(story: Story, record: Record, member_id: str, value: Member | None
     )
 
 
-def _remove(story: Story, record: Record, was: Described, to: Rebalance) -> None:
+def _remove(story: Story, record: Record, was: ConsumerMember, to: Rebalance) -> None:
     """A member was removed together with a new epoch."""
     group, value, member_id = story.state.consumer, was.value, record.key or ""
     is_classic = value.classic_protocols is not None
@@ -214,11 +214,13 @@ def on_target_epoch(story: Story, step: Step) -> None:
             rebalance.computed = _computed(value.computation)
 
 
-def _computed(value: Computation) -> Computed:
+def _computed(value: Computation) -> AssignmentComputation:
     if value.member_id is None:
-        return Computed(value.assignor, None, None, None, None, value.why or None)
+        return AssignmentComputation(value.assignor, None, None, None, None, value.why or None)
     took = value.took_ms / 1000
-    return Computed(value.assignor, value.member_id, took, value.error, value.reason, None)
+    return AssignmentComputation(
+        value.assignor, value.member_id, took, value.error, value.reason, None
+    )
 
 
 def _begun(story: Story) -> Rebalance | None:

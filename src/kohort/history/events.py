@@ -114,11 +114,11 @@ class Expression(Struct, tag=EXPRESSION):
     topics: list[str] | None = None
 
 
-class Said(Struct, tag=0):
+class OtherRecord(Struct, tag=0):
     """A value of a record that matters only by being there."""
 
 
-Value = Generation | Epoch | Member | TargetEpoch | Current | Expression | Said
+Value = Generation | Epoch | Member | TargetEpoch | Current | Expression | OtherRecord
 
 
 class Record(Struct, tag_field="event", tag="record"):

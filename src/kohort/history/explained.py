@@ -18,8 +18,8 @@ from kohort.history.rows import (
     SUBSCRIPTION_CHANGE,
     TRIGGERS,
     UNKNOWN,
+    OwnershipGap,
     RebalanceRow,
-    Unowned,
     Unread,
     Who,
     distinct,
@@ -27,10 +27,10 @@ from kohort.history.rows import (
     seconds,
 )
 from kohort.history.state import Number, Rebalance, Removal, Resolution, Silence
-from kohort.history.story import Told
+from kohort.history.story import HistoryInputs
 
 
-class Explained(NamedTuple):
+class RebalanceExplanation(NamedTuple):
     """What a rebalance was about, of either kind of group."""
 
     epoch: int
@@ -62,7 +62,7 @@ def undecided_or_none(rows: Iterable[Mapping[str, Any]]) -> str | None:
     )
 
 
-def row_of(rebalance: Rebalance, told: Told) -> RebalanceRow | None:
+def row_of(rebalance: Rebalance, told: HistoryInputs) -> RebalanceRow | None:
     """The row of a rebalance; None where the record that names it is not there."""
     if rebalance.group_type == "classic":
         found = _of_generation(rebalance)
@@ -71,11 +71,11 @@ def row_of(rebalance: Rebalance, told: Told) -> RebalanceRow | None:
     return None if found is None else _row(rebalance, found, told)
 
 
-def _of_generation(rebalance: Rebalance) -> Explained | None:
+def _of_generation(rebalance: Rebalance) -> RebalanceExplanation | None:
     compared = rebalance.compared
     if compared is None:
         return None
-    return Explained(
+    return RebalanceExplanation(
         compared.generation,
         compared.members,
         (None, compared.after, compared.joined_by),
@@ -107,7 +107,7 @@ class _Facts(NamedTuple):
     rewritten: list[Resolution]
 
 
-def _of_epoch(rebalance: Rebalance, number: Number) -> Explained:
+def _of_epoch(rebalance: Rebalance, number: Number) -> RebalanceExplanation:
     facts = _facts(rebalance)
     named = bool(
         rebalance.upgrades
@@ -140,7 +140,7 @@ def _of_epoch(rebalance: Rebalance, number: Number) -> Explained:
     if len(left) > 1:  # one epoch for several that are gone: only a request can remove them at once
         left = [_as_left(removal) for removal in left]
     started = number.at
-    return Explained(
+    return RebalanceExplanation(
         number.epoch,
         number.size,
         (started, started, started),
@@ -224,7 +224,7 @@ def _names(members: list[Who]) -> str:
     return ", ".join(member.in_words for member in members)
 
 
-def _row(rebalance: Rebalance, found: Explained, told: Told) -> RebalanceRow:
+def _row(rebalance: Rebalance, found: RebalanceExplanation, told: HistoryInputs) -> RebalanceRow:
     started, after, before = found.times
     ended = found.ended_at
     is_superseded = rebalance.ends and rebalance.group_type == "consumer"
@@ -268,7 +268,7 @@ def _row(rebalance: Rebalance, found: Explained, told: Told) -> RebalanceRow:
     )
 
 
-def _triggers(rebalance: Rebalance, found: Explained, told: Told) -> list[str]:
+def _triggers(rebalance: Rebalance, found: RebalanceExplanation, told: HistoryInputs) -> list[str]:
     """The triggers in their order; the first one names the rebalance. If nothing was written beside
     the epoch, that proves something only where nothing can be hidden.
     """
@@ -282,9 +282,9 @@ def _triggers(rebalance: Rebalance, found: Explained, told: Told) -> list[str]:
     return [trigger for trigger in TRIGGERS if trigger in causes] or [UNKNOWN]
 
 
-def _unowned(rebalance: Rebalance) -> list[Unowned]:
+def _unowned(rebalance: Rebalance) -> list[OwnershipGap]:
     gaps = [
-        Unowned(gap.topic_id, gap.topic, gap.topic_partition, gap.seconds)
+        OwnershipGap(gap.topic_id, gap.topic, gap.topic_partition, gap.seconds)
         for gap in rebalance.gaps
         if not gap.handed_over
     ]

@@ -33,7 +33,7 @@ from kohort.history.logged import may_change
 from kohort.history.ownership import end_life, forget
 from kohort.history.rows import Row
 from kohort.history.state import VERSION, Life, Rebalance, State
-from kohort.history.story import Step, Story, Told
+from kohort.history.story import HistoryInputs, Step, Story
 
 HANDLERS: dict[int, Callable[[Story, Step], None]] = {
     CLASSIC: on_generation,
@@ -57,7 +57,7 @@ class History:
     `open_rows` those that may still change.
     """
 
-    def __init__(self, told: Told, state: bytes | None = None) -> None:
+    def __init__(self, told: HistoryInputs, state: bytes | None = None) -> None:
         """With the state that an earlier history has left, or from the beginning of the log."""
         self._told = told
         self._state = State() if state is None else _DECODER.decode(state)

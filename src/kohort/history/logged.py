@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from kohort.history.rows import Who
-from kohort.history.state import Clocks, Rebalance, State, Taken
+from kohort.history.state import Clocks, Rebalance, SettledRemoval, State
 
 QUARTER_US = 15 * 60 * 1_000_000
 """Zones differ from each other by quarters of an hour."""
@@ -89,7 +89,7 @@ def note(
         elif found:
             if not named:
                 clock_us = found[0].line.clock_us
-                taken = Taken(rebalance.offset, index, clock_us, before, removal.possible)
+                taken = SettledRemoval(rebalance.offset, index, clock_us, before, removal.possible)
                 clocks.taken[member_id] = taken
             else:
                 told = {fitting.zones[0] for fitting in found if len(fitting.zones) == 1}
@@ -176,7 +176,7 @@ def may_change(state: State, rebalance: Rebalance) -> bool:
     )
 
 
-def _is_certain(taken: Taken, now: int | None) -> bool:
+def _is_certain(taken: SettledRemoval, now: int | None) -> bool:
     """Whether it is too late for the line to fit another removal."""
     return now is not None and now > taken.at + 2 * TOLERANCE_US
 

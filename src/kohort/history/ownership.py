@@ -10,10 +10,10 @@ from typing import NamedTuple
 from kohort.history.commits import FIRST_OWNER, LONGEST_US, MISSING, begin_silence
 from kohort.history.rows import AssignmentRow, Move, seconds
 from kohort.history.state import (
+    FormerOwner,
     Gap,
     Holding,
     Owner,
-    Parted,
     Place,
     Progress,
     Rebalance,
@@ -176,7 +176,7 @@ def _close(story: Story, moment: Moment, place: Place, holding: Holding) -> None
         if not held:
             del state.held[named]
         rhythm = copy(state.progress[named].rhythm)
-        parted = Parted(
+        parted = FormerOwner(
             moment.offset, moment.at, named, holding.committed_at, rhythm, holding.waited_us
         )
         state.parted.setdefault(row.member_id, []).append(parted)

@@ -19,7 +19,7 @@ from kohort.history.rows import (
     Who,
     seconds,
 )
-from kohort.history.state import Parted, Progress, Removal, Rest
+from kohort.history.state import FormerOwner, Progress, Removal, Rest
 from kohort.history.story import SESSION_TIMEOUT_MS, Story
 
 TOLERANCE_S = 1.0
@@ -295,7 +295,7 @@ def _is_shared(story: Story, gone: Gone, last_at: int, unusual: float) -> bool:
     return bool(others) and max(others) <= last_at + unusual
 
 
-def _latest(story: Story, gone: Gone) -> Parted | None:
+def _latest(story: Story, gone: Gone) -> FormerOwner | None:
     """Of the partitions that the member lost by being removed, the one that it committed last."""
     found = [
         lost

@@ -66,7 +66,7 @@ class Move(NamedTuple):
     to_member_id: str
 
 
-class Unowned(NamedTuple):
+class OwnershipGap(NamedTuple):
     """A partition that lost its owner, and for how long it had none; null: it has none yet."""
 
     topic_id: str | None
@@ -102,7 +102,7 @@ class Likely(NamedTuple):
     usual_seconds: float | None
 
 
-class Computed(NamedTuple):
+class AssignmentComputation(NamedTuple):
     """Who has computed an assignment: a member, or the broker, and then the reason."""
 
     assignor: str
@@ -184,11 +184,11 @@ class RebalanceRow(Struct, array_like=True):
     members_involved: int
     partitions_moved: int
     moves: list[Move]
-    unowned: list[Unowned]
+    unowned: list[OwnershipGap]
     unread: list[Unread]
     unread_seconds: float | None
     longest_unread_seconds: float | None
-    computed: Computed | None = None
+    computed: AssignmentComputation | None = None
 
 
 Row = MemberRow | AssignmentRow | RebalanceRow

@@ -7,7 +7,7 @@ Nothing here grows with the log. What is over leaves as a row.
 from msgspec import Struct, field
 
 from kohort.history.events import Event, Expression, Generation, Member
-from kohort.history.rows import AssignmentRow, Computed, Likely, MemberRow, Move, Who
+from kohort.history.rows import AssignmentComputation, AssignmentRow, Likely, MemberRow, Move, Who
 from kohort.records.causes import Because
 
 VERSION = 8
@@ -150,11 +150,11 @@ class Rebalance(Struct, array_like=True):
     silences: list[Silence] = []
     involved: dict[str, bool] = {}
     """Members that got or lost partitions."""
-    compared: "Compared | None" = None
-    computed: Computed | None = None
+    compared: "ClassicGeneration | None" = None
+    computed: AssignmentComputation | None = None
 
 
-class Compared(Struct, array_like=True):
+class ClassicGeneration(Struct, array_like=True):
     """A generation of a classic group, compared with the one before."""
 
     generation: int
@@ -168,7 +168,7 @@ class Compared(Struct, array_like=True):
     changed: list[Who]
 
 
-class Described(Struct, array_like=True):
+class ConsumerMember(Struct, array_like=True):
     """A member of a consumer group that is there."""
 
     value: Member
@@ -216,7 +216,7 @@ class Life(Struct, array_like=True):
 class ConsumerGroup(Struct, array_like=True):
     """A consumer group."""
 
-    members: dict[str, Described] = field(default_factory=dict)
+    members: dict[str, ConsumerMember] = field(default_factory=dict)
     seats: dict[str, Seat] = field(default_factory=dict)
     rows: dict[str, MemberRow] = field(default_factory=dict)
     expressions: dict[str, Expression] = field(default_factory=dict)
@@ -231,7 +231,7 @@ class ConsumerGroup(Struct, array_like=True):
     """The last group of this id, or the present one, is a classic one."""
 
 
-class Ended(Struct, array_like=True):
+class EndedMember(Struct, array_like=True):
     """A row of a member of a consumer group that has just ended."""
 
     row: MemberRow
@@ -250,7 +250,7 @@ class ClassicGroup(Struct, array_like=True):
     starts_over: bool = False
     leader_epoch: int | None = None
     rows: dict[str, MemberRow] = field(default_factory=dict)
-    ended: list[Ended] = field(default_factory=list)
+    ended: list[EndedMember] = field(default_factory=list)
 
 
 class Rhythm(Struct, array_like=True):
@@ -291,7 +291,7 @@ class Holding(Struct, array_like=True):
     """How long that commit may have waited until the coordinator handled it."""
 
 
-class Parted(Struct, array_like=True):
+class FormerOwner(Struct, array_like=True):
     """A partition that a member had until lately."""
 
     to_offset: int
@@ -333,7 +333,7 @@ class Rest(Struct, array_like=True):
     until: int
 
 
-class Taken(Struct, array_like=True):
+class SettledRemoval(Struct, array_like=True):
     """A removal that a line of a log file has settled by its clock alone."""
 
     rebalance: int
@@ -353,7 +353,7 @@ class Clocks(Struct, array_like=True):
     highest: int = -1
     """The highest epoch or generation: one that is not higher belongs to a group that began again.
     """
-    taken: dict[str, Taken] = field(default_factory=dict)
+    taken: dict[str, SettledRemoval] = field(default_factory=dict)
     """The last such removal of a member."""
 
 
@@ -371,7 +371,7 @@ class State(Struct, array_like=True):
     held: dict[NamedPlace, list[tuple[str, str, Place]]] = field(default_factory=dict)
     """The holder of a partition of that name: type of the group, member, partition as it holds it.
     """
-    parted: dict[str, list[Parted]] = field(default_factory=dict)
+    parted: dict[str, list[FormerOwner]] = field(default_factory=dict)
     progress: dict[NamedPlace, Progress] = field(default_factory=dict)
     rebalances: dict[int, Rebalance] = field(default_factory=dict)
     outage: Outage = field(default_factory=Outage)

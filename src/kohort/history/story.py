@@ -47,7 +47,7 @@ class Names:
         return self._ids.get(topic)
 
 
-class Told(NamedTuple):
+class HistoryInputs(NamedTuple):
     """What is known besides the log of the group."""
 
     names: Names
@@ -80,7 +80,7 @@ class Step(NamedTuple):
 class Story:
     """A group's state while records are applied to it."""
 
-    def __init__(self, state: State, told: Told) -> None:
+    def __init__(self, state: State, told: HistoryInputs) -> None:
         self.state, self.told = state, told
         self.rest: Rest | None = None
         """The latest rest that folded commits have brought, some of which end before it."""

@@ -1,1 +1,1 @@
-"""Floor 2: what stands in `__consumer_offsets`."""
+"""Layer 2: what stands in `__consumer_offsets`."""

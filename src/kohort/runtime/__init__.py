@@ -1,1 +1,1 @@
-"""Floor 4: where the coordinator meets its log, and in which order."""
+"""Layer 4: where the coordinator meets its log, and in which order."""

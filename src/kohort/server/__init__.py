@@ -1,1 +1,1 @@
-"""Floor 5: the broker."""
+"""Layer 5: the broker."""

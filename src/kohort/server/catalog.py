@@ -157,7 +157,7 @@ class _Content(msgspec.Struct, omit_defaults=True):
     scram_credentials: list[ScramCredential] = msgspec.field(default_factory=list)
 
 
-class _Versioned(msgspec.Struct):
+class _VersionedFile(msgspec.Struct):
     """What every version of the file has."""
 
     version: int
@@ -462,7 +462,7 @@ def _decoded(copy: Copy) -> tuple[_Content, dict[str, Topic], list[Topic]]:
     if isinstance(copy.content, StorageError):
         raise copy.content
     try:
-        version = msgspec.json.decode(copy.content, type=_Versioned).version
+        version = msgspec.json.decode(copy.content, type=_VersionedFile).version
         if version > _VERSION and not _is_of_version(_VERSION, copy.content):
             raise NewerCatalogError(
                 f"{copy.name} has version {version}, expected {_VERSION} at most: a newer Kohort "

@@ -54,7 +54,7 @@ def open_cluster(
     """Open what exists and create what is missing; call `start` on it then. Without a `data_dir`
     nothing is kept. The caller provides the disk, the ids, and the time of every later call;
     `stopwatch` counts the nanoseconds that work takes, `limit` says how many descriptors the broker
-    may have, and `assignors` finds those that the settings name and that are not of this house.
+    may have, and `assignors` finds those that the settings name and that are not of Kohort.
 
     Raises StorageError when the directory cannot be used, KohortError when an assignor is missing
     or there are too few descriptors.

@@ -10,7 +10,7 @@ GROUP = "kohort.assignors"
 
 
 def load_plugin_assignors(names: Iterable[str]) -> Mapping[str, Assign]:
-    """Those of the named assignors that are not of this house, loaded.
+    """Those of the named assignors that are not of Kohort, loaded.
 
     Raises KohortError for one that is not installed or cannot be loaded.
     """

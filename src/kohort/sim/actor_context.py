@@ -11,7 +11,7 @@ from kohort.sim.network import Network
 
 
 @dataclass
-class Stage:
+class ActorContext:
     """`calm`: nothing fails any more. `over`: clients must come to an end."""
 
     loop: VirtualLoop

@@ -12,7 +12,7 @@ from typing import Any
 from kohort.coordinator.shard import Shard
 from kohort.server.dispatcher import RequestDispatcher
 from kohort.sim.events import VirtualLoop
-from kohort.sim.injected_bugs.replace_attribute import instead
+from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 from kohort.transactions.machine import TransactionCoordinator
 
 PER_PIECE_US = 50  # that arrives or leaves
@@ -39,7 +39,9 @@ def charged() -> Iterator[None]:
     """What a broker does on its loop takes time, whoever runs it and in whatever order."""
     with ExitStack() as stack:
         for (owner, name), cost_us in PER_CALL_US.items():
-            stack.enter_context(instead(owner, name, _dear(owner.__dict__[name], cost_us)))
+            stack.enter_context(
+                replace_attribute(owner, name, _dear(owner.__dict__[name], cost_us))
+            )
         yield
 
 

@@ -19,7 +19,7 @@ from typing import TypeVar
 PAGE_BYTES = 4096
 
 
-class Crashed(BaseException):
+class MachineCrash(BaseException):
     """The machine has stopped: nobody may catch it and go on."""
 
 
@@ -74,7 +74,7 @@ class MemoryFile:
         room = self._disk.room_bytes
         if self._disk.step():
             self._put(position, data[: len(data) // 2])
-            raise Crashed
+            raise MachineCrash
         if room is not None and position + len(data) - len(content) > room:
             self._put(position, data[: max(0, room - (position - len(content)))])
             raise self._disk.refusal(errno.ENOSPC, self._path)
@@ -185,7 +185,7 @@ class MemoryFiles:
 
     def crash_or_go(self) -> None:
         if self.step():
-            raise Crashed
+            raise MachineCrash
 
     def _at(self, path: str) -> Content | Directory | None:
         """What a path leads to, or None."""

@@ -7,21 +7,21 @@ tells the fact, `at` an instant of the fact itself; both in microseconds.
 from typing import NamedTuple
 
 from kohort.sim.lasting_facts import (
+    BrokerStarted,
     ChangeDone,
     ChangeLost,
     ChangeRefused,
     CompactedRead,
-    Departed,
     EndSeen,
     ForgedAnswered,
     HeldRead,
     LifetimeSeen,
-    LoadedAgain,
+    LogReloaded,
+    MemberDeparted,
     MembersSeen,
-    Started,
     StateRead,
 )
-from kohort.sim.partition_id import Place as Place  # noqa: PLC0414  (whoever takes facts takes it from here)
+from kohort.sim.partition_id import PartitionId as PartitionId  # noqa: PLC0414  (whoever takes facts takes it from here)
 from kohort.sim.programs.facts import ProgramFact
 
 
@@ -94,7 +94,7 @@ class TopicsSeen(NamedTuple):
 class RecordSent(NamedTuple):
     """A value is about to be produced. `once` says that it must not be there twice."""
 
-    place: Place
+    place: PartitionId
     value: bytes
     once: bool
 
@@ -102,14 +102,14 @@ class RecordSent(NamedTuple):
 class RecordKept(NamedTuple):
     """The record is acknowledged."""
 
-    place: Place
+    place: PartitionId
     offset: int
     value: bytes
     sent: int
 
 
 class RecordRead(NamedTuple):
-    place: Place
+    place: PartitionId
     offset: int
     value: bytes
     sent: int
@@ -118,11 +118,11 @@ class RecordRead(NamedTuple):
 class AllRead(NamedTuple):
     """A partition was read from its begin to its end, without an error."""
 
-    place: Place
+    place: PartitionId
     values: dict[int, bytes]
 
 
-class NotServed(NamedTuple):
+class StillUnavailable(NamedTuple):
     """After everything has come to rest a partition or a group still gets an error. `folder` is
     where it is kept.
     """
@@ -170,11 +170,11 @@ class SentInTransaction(NamedTuple):
 
     transaction: str
     transactional_id: str
-    place: Place
+    place: PartitionId
     value: bytes
 
 
-class Enrolled(NamedTuple):
+class PartitionEnrolled(NamedTuple):
     """A partition is about to come into a transaction, whether anything is written to it or not."""
 
     transactional_id: str
@@ -214,7 +214,7 @@ class CommittedRead(NamedTuple):
     Each reader of a partition begins at 0 and goes on where it was.
     """
 
-    place: Place
+    place: PartitionId
     start: int
     end: int
     values: dict[int, bytes]
@@ -225,7 +225,7 @@ class AllCommittedRead(NamedTuple):
     where they are stopped, before the end of the log or there.
     """
 
-    place: Place
+    place: PartitionId
     values: dict[int, bytes]
     stopped: int
     end: int
@@ -275,7 +275,7 @@ class SettingRead(NamedTuple):
     sent: int
 
 
-class Joined(NamedTuple):
+class MemberJoined(NamedTuple):
     """A member is in a group, as a new one. `at` is when it asked: its session counts from before
     the answer, which waits for the disk.
     """
@@ -285,7 +285,7 @@ class Joined(NamedTuple):
     at: int
 
 
-class Accepted(NamedTuple):
+class HeartbeatAccepted(NamedTuple):
     """A heartbeat was answered without an error. `owned` is what the member owned when it sent it,
     with the instant from which on it did.
     """
@@ -293,12 +293,12 @@ class Accepted(NamedTuple):
     group: str
     member: str
     epoch: int
-    owned: dict[Place, int]
+    owned: dict[PartitionId, int]
     sent: int
     at: int
 
 
-class Believes(NamedTuple):
+class OwnershipBelief(NamedTuple):
     """A member has been answered, and has reason to believe that it owns these partitions until its
     session ends, counted from when it asked; `session_us` is 0 for the shortest of the run. What it
     is to give up is not among them.
@@ -306,13 +306,13 @@ class Believes(NamedTuple):
 
     group: str
     member: str
-    owned: frozenset[Place]
+    owned: frozenset[PartitionId]
     session_us: int
     sent: int
     at: int
 
 
-class Named(NamedTuple):
+class InstanceConfirmed(NamedTuple):
     """A heartbeat of a static member was accepted. `anew`: it is the first since it has joined."""
 
     group: str
@@ -323,21 +323,21 @@ class Named(NamedTuple):
     at: int
 
 
-class NotTaken(NamedTuple):
+class HeartbeatFailed(NamedTuple):
     """A heartbeat was answered with an error that says nothing of the member."""
 
     group: str
     member: str
 
 
-class Left(NamedTuple):
+class MemberLeft(NamedTuple):
     """A member has told that it leaves, or has started over."""
 
     group: str
     member: str
 
 
-class Expelled(NamedTuple):
+class MemberExpelled(NamedTuple):
     """A member that has told nothing of the kind is told that it is unknown."""
 
     group: str
@@ -345,7 +345,7 @@ class Expelled(NamedTuple):
     at: int
 
 
-class Forgotten(NamedTuple):
+class MemberForgotten(NamedTuple):
     """A member of the classic protocol is told at a heartbeat that it is unknown. `heard` is when
     the last one was sent that was accepted.
     """
@@ -397,7 +397,7 @@ class MemberAtEnd(NamedTuple):
     group: str
     member: str
     epoch: int
-    owned: frozenset[Place]
+    owned: frozenset[PartitionId]
     topics: tuple[str, ...]
 
 
@@ -420,13 +420,13 @@ Fact = (
     | RecordKept
     | RecordRead
     | AllRead
-    | NotServed
+    | StillUnavailable
     | BitFlipped
     | ProducerIdGiven
     | ProducerTaken
     | ProducerServed
     | SentInTransaction
-    | Enrolled
+    | PartitionEnrolled
     | OffsetsInTransaction
     | TransactionEnding
     | TransactionEnded
@@ -444,20 +444,20 @@ Fact = (
     | CompactedRead
     | HeldRead
     | LifetimeSeen
-    | Departed
-    | LoadedAgain
-    | Started
+    | MemberDeparted
+    | LogReloaded
+    | BrokerStarted
     | MembersSeen
     | ForgedAnswered
     | EndSeen
-    | Joined
-    | Accepted
-    | Believes
-    | Named
-    | NotTaken
-    | Left
-    | Expelled
-    | Forgotten
+    | MemberJoined
+    | HeartbeatAccepted
+    | OwnershipBelief
+    | InstanceConfirmed
+    | HeartbeatFailed
+    | MemberLeft
+    | MemberExpelled
+    | MemberForgotten
     | MemberCommitSent
     | MemberCommitLost
     | MemberCommitted

@@ -12,7 +12,7 @@ from random import Random
 from kohort.errors import Broken, KohortError, WireError
 from kohort.server.logs import CATALOG_FILE
 from kohort.sim.actors.admin import NAMES
-from kohort.sim.disk import Crashed
+from kohort.sim.disk import MachineCrash
 from kohort.sim.draw import SESSIONS_MS
 from kohort.sim.process import DATA, HOST, PORT
 from kohort.sim.world import World
@@ -157,7 +157,7 @@ async def roll(world: World, random: Random) -> None:
             try:
                 log.roll()
             except Broken as error:  # the operator sees it; the broker does with the next write
-                world.said.error(str(error))
+                world.operator_log.error(str(error))
             except KohortError:
                 pass  # a disk that refuses: the log has not changed
 
@@ -167,24 +167,24 @@ async def roll(world: World, random: Random) -> None:
 
 async def slow_network(world: World, random: Random) -> None:
     """Some pieces take very long."""
-    weather = world.network.weather
-    weather.slow, weather.slow_us = random.choice([(0.02, 9_000_000), (0.3, 300_000)])
+    conditions = world.network.conditions
+    conditions.slow, conditions.slow_us = random.choice([(0.02, 9_000_000), (0.3, 300_000)])
     await world.pause(random.uniform(1000, 30_000))
-    weather.slow = 0.0
+    conditions.slow = 0.0
 
 
 async def cut_up(world: World, random: Random) -> None:
     """Pieces arrive in two parts."""
-    world.network.weather.cut_up = random.choice([0.05, 0.9])
+    world.network.conditions.cut_up = random.choice([0.05, 0.9])
     await world.pause(random.uniform(1000, 30_000))
-    world.network.weather.cut_up = 0.0
+    world.network.conditions.cut_up = 0.0
 
 
 async def broken_connections(world: World, random: Random) -> None:
     """Connections end in the middle of a frame."""
-    world.network.weather.broken = random.choice([0.01, 0.2])
+    world.network.conditions.broken = random.choice([0.01, 0.2])
     await world.pause(random.uniform(500, 10_000))
-    world.network.weather.broken = 0.0
+    world.network.conditions.broken = 0.0
 
 
 async def partition(world: World, random: Random) -> None:
@@ -199,7 +199,9 @@ async def foreign_files(world: World, random: Random) -> None:
     """Somebody leaves files in the directory while the broker is stopped."""
     await world.stop()
     if world.process is None and "/data" in world.disk.directories:
-        with suppress(OSError, Crashed):  # the disk refuses that, too, or a write of it is torn
+        with suppress(
+            OSError, MachineCrash
+        ):  # the disk refuses that, too, or a write of it is torn
             _leave_something(world, random)
     world.start_if_down()
 

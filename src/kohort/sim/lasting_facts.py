@@ -4,7 +4,7 @@ cleaned, who has left, and how far a log goes. See `facts.py`.
 
 from typing import NamedTuple
 
-from kohort.sim.partition_id import Place
+from kohort.sim.partition_id import PartitionId
 
 
 class ChangeDone(NamedTuple):
@@ -42,7 +42,7 @@ class CompactedRead(NamedTuple):
     of a record that was acknowledged, and counts, before that.
     """
 
-    place: Place
+    place: PartitionId
     last: dict[bytes, int]
     values: dict[int, bytes]
 
@@ -52,7 +52,7 @@ class HeldRead(NamedTuple):
     acknowledged in it. Readers of committed records came to `stopped`.
     """
 
-    place: Place
+    place: PartitionId
     opened: dict[int, bytes]
     values: dict[int, bytes]
     stopped: int
@@ -69,7 +69,7 @@ class LifetimeSeen(NamedTuple):
     gone_by: int
 
 
-class Departed(NamedTuple):
+class MemberDeparted(NamedTuple):
     """It is acknowledged that a member has left. Nobody comes back by its member id. A classic
     group remembers that only until it is read from its log again, unless it came to rest without
     the member: Kafka writes nothing when a member leaves such a group.
@@ -81,13 +81,13 @@ class Departed(NamedTuple):
     for_good: bool
 
 
-class Started(NamedTuple):
+class BrokerStarted(NamedTuple):
     """The next life of the broker begins."""
 
     at: int
 
 
-class LoadedAgain(NamedTuple):
+class LogReloaded(NamedTuple):
     """The broker goes on, and what a partition of the group log tells of is read from it again: a
     write to it has failed.
     """
@@ -116,6 +116,6 @@ class ForgedAnswered(NamedTuple):
 class EndSeen(NamedTuple):
     """Where a partition ends, and how many records it may have at most."""
 
-    place: Place
+    place: PartitionId
     end: int
     at_most: int

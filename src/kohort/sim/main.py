@@ -23,10 +23,10 @@ from pathlib import Path
 from traceback import format_exception
 
 from kohort.cli.main import Parser
-from kohort.sim.disk import Crashed
-from kohort.sim.injected_bugs.table import PLANTS
+from kohort.sim.disk import MachineCrash
+from kohort.sim.injected_bugs.table import INJECTED_BUGS
 from kohort.sim.run import Outcome, simulate
-from kohort.sim.trace import shortest_story
+from kohort.sim.trace import shortest_trace
 
 logging.getLogger("kohort").addHandler(logging.NullHandler())  # clients in trouble say much
 
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 _say(f"the planted bug {given.plant!r} was not found")
             return 0 if given.plant is None else 1
         if _wants_story(given) and not found.broken.startswith("raised: "):
-            _say(shortest_story(found, given.minutes, given.plant, _show))
+            _say(shortest_trace(found, given.minutes, given.plant, _show))
         _say(found.line())
     except StateError as error:
         parser.error(f"--state {given.state} {error}")
@@ -79,9 +79,12 @@ def _parser() -> Parser:
     parser.add_argument(
         "--minutes", type=_minutes, default=3.0, help="virtual minutes with faults (default 3)"
     )
-    plants = ",\n".join(", ".join(some) for some in _in_rows(4, sorted(PLANTS)))
+    plants = ",\n".join(", ".join(some) for some in _in_rows(4, sorted(INJECTED_BUGS)))
     parser.add_argument(
-        "--plant", metavar="NAME", choices=sorted(PLANTS), help=f"a bug to be found:\n{plants}"
+        "--plant",
+        metavar="NAME",
+        choices=sorted(INJECTED_BUGS),
+        help=f"a bug to be found:\n{plants}",
     )
     parser.add_argument(
         "--state", metavar="FILE", type=_file, help="remembers which seeds were played"
@@ -180,7 +183,7 @@ def _simulated(seed: int, minutes: float, plant: str | None) -> Outcome:
     """
     try:
         return simulate(seed, minutes, plant=plant)
-    except (Exception, Crashed) as error:  # noqa: BLE001  (whatever it is, it must come with its seed)
+    except (Exception, MachineCrash) as error:  # noqa: BLE001  (whatever it is, it must come with its seed)
         sys.stderr.write("".join(format_exception(error)))
         text = f"raised: {type(error).__name__}: {error}"
         return Outcome(seed, text, "none", 0.0, 0, 0)

@@ -28,7 +28,7 @@ RESET_US = 1_000_000
 
 
 @dataclass
-class Weather:
+class NetworkConditions:
     """What the network is like now. Shares are of the pieces that are sent."""
 
     delay_us: int = 500
@@ -67,14 +67,14 @@ class Pipe:
         self.on_the_way = 0  # bytes
 
     def send(self, data: bytes, now: int) -> None:
-        network, weather = self._network, self._network.weather
+        network, conditions = self._network, self._network.conditions
         random = network.random
-        if weather.broken and random.random() < weather.broken:
+        if conditions.broken and random.random() < conditions.broken:
             data = data[: random.randrange(len(data) + 1)]
             self._send(data, now)
             self._line.break_at(self.last_at)
             return
-        if weather.cut_up and len(data) > 1 and random.random() < weather.cut_up:
+        if conditions.cut_up and len(data) > 1 and random.random() < conditions.cut_up:
             at = random.randrange(1, len(data))
             self._send(data[:at], now)
             data = data[at:]
@@ -366,7 +366,7 @@ class Network:
 
     def __init__(self, random: Random) -> None:
         self.random = random
-        self.weather = Weather()
+        self.conditions = NetworkConditions()
         self.watchers: list[Watcher] = []
         self.leaving: list[Callable[[Line, bytes], None]] = []  # told what the broker writes
         self._cut_off: set[Address] = set()
@@ -376,10 +376,10 @@ class Network:
 
     def delay(self) -> int:
         """Microseconds on the way."""
-        weather = self.weather
-        if weather.slow and self.random.random() < weather.slow:
-            return self.random.randrange(weather.slow_us)
-        return weather.delay_us // 2 + self.random.randrange(weather.delay_us)
+        conditions = self.conditions
+        if conditions.slow and self.random.random() < conditions.slow:
+            return self.random.randrange(conditions.slow_us)
+        return conditions.delay_us // 2 + self.random.randrange(conditions.delay_us)
 
     def tell(self, line: Line, data: bytes, *, to_broker: bool) -> None:
         for watcher in self.watchers:

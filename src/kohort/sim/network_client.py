@@ -23,7 +23,7 @@ API_VERSIONS = 18
 FRAME_LIMIT_BYTES = 1 << 28
 
 
-class Asked:
+class PendingRequest:
     """A request on its way."""
 
     __slots__ = ("answer", "correlation_id", "flexible", "response", "version")
@@ -44,14 +44,14 @@ class Asked:
         self.answer = answer
 
 
-class Connected:
+class ClientConnection:
     """One connection: requests go out in order, answers come back in order."""
 
     def __init__(
         self, alarm: Callable[[str], None], failed: Callable[[str], None], name: str
     ) -> None:
         self.line: Line | None = None
-        self.waiting: deque[Asked] = deque()
+        self.waiting: deque[PendingRequest] = deque()
         self._reader = FrameReader(FRAME_LIMIT_BYTES)
         self._alarm = alarm
         self._failed = failed
@@ -101,7 +101,7 @@ class Connected:
         self.lost()
 
 
-class Caller:
+class NetworkClient:
     """The connections of one client."""
 
     def __init__(
@@ -117,17 +117,17 @@ class Caller:
         self._network = network
         self._alarm = alarm
         self._failed = failed
-        self._connected: dict[int, Connected] = {}
+        self._connected: dict[int, ClientConnection] = {}
         self._numbers = 0
 
-    def connected(self, node: int) -> Connected | None:
+    def connected(self, node: int) -> ClientConnection | None:
         """The connection to a node, made anew where there is none; None: nobody accepts it."""
         connected = self._connected.get(node)
         if connected is not None and connected.line is not None and not connected.line.broken:
             return connected
         if connected is not None:
             connected.hang_up()
-        connected = Connected(self._alarm, self._failed, self.name)
+        connected = ClientConnection(self._alarm, self._failed, self.name)
         connected.line = self._network.connect(self._loop, (HOST, PORT + node), connected)
         if connected.line is None:
             return None
@@ -166,7 +166,7 @@ class Caller:
             correlation_id=self._numbers,
             client_id=self.name,
         )
-        asked = Asked(
+        asked = PendingRequest(
             self._numbers,
             api.response,
             version,
@@ -184,7 +184,7 @@ class Caller:
         return answer
 
     @staticmethod
-    def _give_up(connected: Connected, asked: Asked) -> None:
+    def _give_up(connected: ClientConnection, asked: PendingRequest) -> None:
         """Clients hang up on a broker that does not answer."""
         if not asked.answer.done():
             connected.hang_up()

@@ -1,4 +1,4 @@
 """What facts call a partition."""
 
-Place = tuple[bytes, int]
+PartitionId = tuple[bytes, int]
 """A partition: the id of its topic, and its index."""

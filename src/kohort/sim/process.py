@@ -14,7 +14,7 @@ from kohort.sim import costs
 from kohort.sim.disk import MemoryFiles
 from kohort.sim.events import EPOCH_SECONDS, MICROS, Events, virtual_loop
 from kohort.sim.network import Network
-from kohort.sim.threads import Pauses, VirtualPool
+from kohort.sim.threads import DiskDelays, VirtualPool
 from kohort.terms import uuid_text
 
 HOST = "127.0.0.1"
@@ -22,7 +22,7 @@ PORT = 9092
 DATA = "/data"
 
 
-class Said:
+class OperatorLog:
     """What the broker has told its operator, over all lives. `failure` takes the lines that tell of
     a fault of the broker's own. `loaded_again` hears of each machine that is read from its log
     while the broker goes on.
@@ -64,13 +64,13 @@ class Process:
         random: Random,
         *,
         nodes: int,
-        said: Said,
+        operator_log: OperatorLog,
         skew: Callable[[], float],
         failed: Callable[[BaseException], None],
     ) -> None:
         self.loop = virtual_loop(events, failed, network)
         self.disk = disk
-        self.pauses = Pauses(random)
+        self.pauses = DiskDelays(random)
         self.started = False
         self.stopping = False
         self.stopped = False
@@ -89,7 +89,7 @@ class Process:
                 new_id=self._new_id,
                 stopwatch=self._stopwatch,
                 threads=lambda count, _: VirtualPool(loop, count, self.pauses),
-                observe=said,
+                observe=operator_log,
                 bounded=False,  # checkers count them
             ),
         )

@@ -10,7 +10,7 @@ from kohort.sim.actors.table import KINDS
 from kohort.sim.draw import draw
 from kohort.sim.events import MICROS
 from kohort.sim.faults import keep_happening
-from kohort.sim.injected_bugs.table import planted
+from kohort.sim.injected_bugs.table import inject_bug
 from kohort.sim.network import Line
 from kohort.sim.world import Witness, World
 
@@ -71,7 +71,7 @@ def simulate(
     files on the disk that an older broker has left.
     """
     try:
-        with costs.charged(), planted(plant):
+        with costs.charged(), inject_bug(plant):
             return _simulate(seed, minutes, without, witness, prepare)
     except Exception as error:
         error.add_note(f"seed {seed}, {minutes:g} minutes, plant {plant}")

@@ -64,7 +64,7 @@ class VirtualPool(Executor):
                 line.popleft()()
 
 
-class Pauses:
+class DiskDelays:
     """How long threads wait for a disk: mostly a little, and now and then very long."""
 
     def __init__(self, random: Random) -> None:

@@ -24,16 +24,16 @@ from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeat
 from kohort.wire.messages.offset_commit import OffsetCommitRequest
 
 HEARTBEAT, COMMIT = 68, 8
-TOLD = 40  # commands of a transcript
+TRACE_LENGTH = 40  # commands of a transcript
 _PLACES = re.compile(r"([^+:]+):([0-9,]+)")
 
 
-class Teller:
+class TraceRecorder:
     """Watches the wire, and remembers the last requests of every group as commands."""
 
     def __init__(self) -> None:
         self._readers: dict[Line, FrameReader] = {}
-        self._told: dict[str, deque[tuple[int, str]]] = {}
+        self._commands: dict[str, deque[tuple[int, str]]] = {}
         self._names: dict[bytes, str] = {}
 
     def arrived(self, line: Line, data: bytes, *, to_broker: bool) -> None:
@@ -56,12 +56,12 @@ class Teller:
             return  # somebody hostile
 
     def _tell(self, group: str, now: int, command: str) -> None:
-        self._told.setdefault(group, deque(maxlen=TOLD)).append((now, command))
+        self._commands.setdefault(group, deque(maxlen=TRACE_LENGTH)).append((now, command))
 
     def happens(self, now: int, what: str) -> None:
         """Something that all groups have seen. Transcripts know restarts, the rest is prose."""
-        for told in self._told.values():
-            told.append((now, what if what == "restart" else f"# {what}"))
+        for recent_commands in self._commands.values():
+            recent_commands.append((now, what if what == "restart" else f"# {what}"))
 
     def topics_seen(self, fact: TopicsSeen) -> None:
         """Learn the names of topics."""
@@ -87,10 +87,10 @@ class Teller:
         """The commands of the group that an alarm names, or of none, below the topics that they
         name.
         """
-        groups = [group for group in self._told if group and group in broken]
+        groups = [group for group in self._commands if group and group in broken]
         if not groups:
             return []
-        commands = list(_lines(self._told[groups[0]]))
+        commands = list(_lines(self._commands[groups[0]]))
         return [*_topics(commands), *commands]
 
 
@@ -122,16 +122,16 @@ def _topics(commands: Iterable[str]) -> Iterator[str]:
         yield f"topic {name} partitions={size}"
 
 
-def _lines(told: deque[tuple[int, str]]) -> Iterator[str]:
+def _lines(recent_commands: deque[tuple[int, str]]) -> Iterator[str]:
     before: int | None = None
-    for now, command in told:
+    for now, command in recent_commands:
         if before is not None and now - before >= MICROS // 100:
             yield f"wait {(now - before) * 1000 // MICROS}ms"
         before = now
         yield command
 
 
-def shortest_story(
+def shortest_trace(
     found: Outcome,
     minutes: float,
     plant: str | None = None,
@@ -157,7 +157,7 @@ def shortest_story(
         tried = simulate(found.seed, minutes, plant=plant, without=without | {name})
         if tried.broken.startswith(what):
             outcome, without = tried, without | {name}
-    teller = Teller()
+    teller = TraceRecorder()
     simulate(found.seed, minutes, plant=plant, without=without, witness=teller)
     left = ", ".join(name for name in names if name not in without)
     lines: list[Any] = [

@@ -14,22 +14,22 @@ from typing import Any, Protocol
 from kohort.config import BrokerConfig
 from kohort.errors import KohortError
 from kohort.server.coordinator_partitions import Driver
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.table import KINDS
 from kohort.sim.actors.tuner import Tuner
 from kohort.sim.checkers.bounds import Bounds
-from kohort.sim.checkers.consumption import HandedOut
-from kohort.sim.checkers.durability import Durable
+from kohort.sim.checkers.consumption import ConsumptionChecker
+from kohort.sim.checkers.durability import DurabilityChecker
 from kohort.sim.checkers.fencing import Fencing
 from kohort.sim.checkers.holdings import Holdings
-from kohort.sim.checkers.latency import Patience
+from kohort.sim.checkers.latency import LatencyChecker
 from kohort.sim.checkers.owners import Owners
-from kohort.sim.checkers.replay import Replayed
+from kohort.sim.checkers.replay import ReplayChecker
 from kohort.sim.checkers.table import CHECKERS
 from kohort.sim.codes import CREATED
 from kohort.sim.costs import SYNC_US
-from kohort.sim.disk import Crashed, MemoryFiles
+from kohort.sim.disk import MachineCrash, MemoryFiles
 from kohort.sim.draw import SESSIONS_MS, Draw
 from kohort.sim.events import MICROS, Events, virtual_loop
 from kohort.sim.facts import (
@@ -37,10 +37,10 @@ from kohort.sim.facts import (
     Fact,
     TopicsSeen,
 )
-from kohort.sim.lasting_facts import LoadedAgain, Started
+from kohort.sim.lasting_facts import BrokerStarted, LogReloaded
 from kohort.sim.loading import LoadingWatch
-from kohort.sim.network import Network, Watcher, Weather
-from kohort.sim.process import HOST, PORT, Process, Said
+from kohort.sim.network import Network, NetworkConditions, Watcher
+from kohort.sim.process import HOST, PORT, OperatorLog, Process
 from kohort.terms import TopicId
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
@@ -98,7 +98,9 @@ class World:
         self.disk.told_refusal = self._disk_has_refused
         self._refused_at = -EXCUSE_US  # when the disk last refused something
         self.damaged: set[str] = set()  # folders in which a bit was flipped
-        self.said = Said(self.failed_inside, lambda: self.tell(LoadedAgain(self.now)))
+        self.operator_log = OperatorLog(
+            self.failed_inside, lambda: self.tell(LogReloaded(self.now))
+        )
         self.skew = 0.0
         self.lives = 0
         self._errors_before = 0  # that the broker had told before this life
@@ -112,7 +114,7 @@ class World:
             }
         )
         self.checkers = [checker(self.alarm) for checker in CHECKERS]
-        self._patience = Patience(self.alarm)
+        self._patience = LatencyChecker(self.alarm)
         self._let_watch()
         self._ears: dict[type[Any], list[Callable[[Any], None]]] = {}
         for checker in self.checkers:
@@ -120,8 +122,8 @@ class World:
                 self._ears.setdefault(kind, []).append(hear)
         self._bounds = Bounds(self.alarm)
         self._holdings = Holdings(self.alarm)
-        self._replayed = Replayed(self.alarm, self.damaged)
-        self.stage = Stage(
+        self._replayed = ReplayChecker(self.alarm, self.damaged)
+        self.stage = ActorContext(
             self.loop,
             self.network,
             draw.nodes,
@@ -143,9 +145,9 @@ class World:
         for checker in self.checkers:
             if isinstance(checker, Fencing | Owners):
                 checker.session_us = _session_us(self.draw, min)
-            if isinstance(checker, HandedOut):
+            if isinstance(checker, ConsumptionChecker):
                 checker.session_us = _session_us(self.draw, max)
-        durable = Durable(
+        durable = DurabilityChecker(
             self.alarm,
             lambda: self.disk,
             self._name_of,
@@ -218,7 +220,7 @@ class World:
     def make_calm(self) -> None:
         """Nothing fails any more, from now on."""
         self.stage.calm = True
-        self.network.weather = Weather()
+        self.network.conditions = NetworkConditions()
         for node in range(self.draw.nodes):
             self.network.reach_again((HOST, PORT + node))
         self.mend_disk()
@@ -229,7 +231,7 @@ class World:
         """A broker that has told an error is started anew: a log whose sync has failed is out of
         service until then. Any other must come round itself.
         """
-        if self.process is not None and len(self.said.errors) > self._errors_before:
+        if self.process is not None and len(self.operator_log.errors) > self._errors_before:
             self.crash()
 
     def flip(self, path: str, position: int, bit: int) -> None:
@@ -263,8 +265,8 @@ class World:
         """Begin the next life of the broker."""
         self.lives += 1
         self.happens("restart")
-        self.tell(Started(self.now))
-        self._errors_before = len(self.said.errors)
+        self.tell(BrokerStarted(self.now))
+        self._errors_before = len(self.operator_log.errors)
         # a copy of its own: a broker may change its settings while it runs
         process = self.process = Process(
             self.events,
@@ -273,7 +275,7 @@ class World:
             replace(self.config),
             self.draw.stream(f"life {self.lives}"),
             nodes=self.draw.nodes,
-            said=self.said,
+            operator_log=self.operator_log,
             skew=lambda: self.skew,
             failed=lambda error: self._failed(process, error),
         )
@@ -283,7 +285,7 @@ class World:
         """Something has come out of the broker that nothing in it has caught."""
         if process is not self.process:
             return
-        if isinstance(error, Crashed):
+        if isinstance(error, MachineCrash):
             if self._random.random() < 0.5 or self.config.log_sync == "none":
                 self.crash()
             else:

@@ -20,9 +20,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kohort.errors import KohortError
 from kohort.spark.engine import class_archive, shipping, shortcuts
-from kohort.spark.engine.disk_full import no_room_or_none
+from kohort.spark.engine.disk_full import disk_full_or_none
 from kohort.spark.engine.interrupts import asked_to_end, is_interrupt
-from kohort.spark.engine.job_progress import Doing, Progress, telling
+from kohort.spark.engine.job_progress import ProgressCallback, ProgressEvent, report_progress
 from kohort.spark.engine.session import (
     INTERPRETED,
     ONE_TASK,
@@ -48,26 +48,26 @@ from kohort.spark.tables import older_copy, up_to_date
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.code import code
 from kohort.spark.tables.ingest import Batch, Options, add, ends_now, flip, tidy
-from kohort.spark.tables.late_rows import late
+from kohort.spark.tables.late_rows import late_rows
 from kohort.spark.tables.log_end import log_end
 from kohort.spark.tables.manifest import TablesError, load
 from kohort.spark.tables.progress_run import FEW_HERE
 from kohort.spark.tables.rebuild import (
-    Rebuilt,
+    RebuildResult,
     as_of_of,
     check_rows,
-    forgotten,
     partitions_of,
-    rebuilt,
+    rebuild_result,
+    without_derived_state,
 )
-from kohort.spark.tables.server_logs import Found as Logged
-from kohort.spark.tables.server_logs import keep as keep_server_logs
+from kohort.spark.tables.server_logs import ServerLogResult
+from kohort.spark.tables.server_logs import keep as store_server_logs
 from kohort.spark.tables.summary import Summary
 from kohort.spark.tables.verification import (
-    Recomputed,
-    Verified,
+    Recomputation,
+    VerificationResult,
     can_be_recomputed,
-    looked_through,
+    file_findings,
     why_not,
 )
 from kohort.spark.tables.writer import Writer, claim
@@ -96,7 +96,7 @@ def run(
     keep_days: float | None = None,
     cluster: str | None = None,
     server_logs: Sequence[str | Path] = (),
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     alone: bool = False,
     spark_only: bool = False,
 ) -> Summary:
@@ -111,7 +111,7 @@ def run(
     rows. Raises KohortError: the source cannot be read, the tables are not its own, or are written.
     """
     began = time.monotonic()
-    told = up_to_date.asked(
+    arguments = up_to_date.asked(
         source,
         from_time=from_time,
         to_time=to_time,
@@ -121,27 +121,27 @@ def run(
         keep_days=keep_days,
         cluster=cluster,
     )
-    if not server_logs and (same := up_to_date.summary_or_none(out, told)) is not None:
+    if not server_logs and (same := up_to_date.summary_or_none(out, arguments)) is not None:
         return same
     with _opened(source, out, cluster, spark_only) as (log, writer):
-        seen = up_to_date.seen(told)
-        logged = keep_server_logs(writer, server_logs)
+        seen = up_to_date.seen(arguments)
+        logged = store_server_logs(writer, server_logs)
         plan = log.plan(writer.manifest.positions, from_time=from_time, to_time=to_time)
         ends = ends_now(writer, log)
-        given = Given(spark, master, conf, alone=alone)
+        spark_config = SparkConfig(spark, master, conf, alone=alone)
         options = Options(as_of or to_time, Settings(retention_ms, session_timeout_ms), keep_days)
         few = _reading(log, plan)
-        with _session(given, writer, progress, _size_at_most(writer, plan)) as active:
+        with _session(spark_config, writer, progress, _size_at_most(writer, plan)) as active:
             plan = _without_older_copies(active, writer, log, plan, to_time)
             batch = _batch(active, writer, log, plan, from_time, few)
             batch = batch._replace(ends=ends, server_log=logged.parts)
             added = _added(active, writer, log, batch, options, progress)
         if all(note.partition == WHOLE_LOG for note in added.notes):  # no cut, which is read again
-            up_to_date.remember(writer, told, seen)
+            up_to_date.remember(writer, arguments, seen)
         return _ended(added, writer, logged, began)
 
 
-def _ended(added: Summary, writer: Writer, logged: Logged, began: float) -> Summary:
+def _ended(added: Summary, writer: Writer, logged: ServerLogResult, began: float) -> Summary:
     """What a run has to tell that began at that moment of the monotonic clock."""
     return added._replace(
         gold=writer.manifest.gold_rows(),
@@ -157,9 +157,9 @@ def rebuild(
     master: str | None = None,
     spark: SparkSession | None = None,
     conf: Mapping[str, str] | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     alone: bool = False,
-) -> Rebuilt:
+) -> RebuildResult:
     """Compute all tables of gold anew from the rows that the tables keep, for the moment and with
     the settings that they were computed with. Until then readers have the old ones.
 
@@ -171,10 +171,17 @@ def rebuild(
     with Writer(out) as writer:
         before = writer.manifest
         check_rows(writer.directory, before)
-        with _session(Given(spark, master, conf, alone=alone), writer, progress) as active:
+        with _session(SparkConfig(spark, master, conf, alone=alone), writer, progress) as active:
             context = Context(as_of_of(before), *before.settings)
-            flip(active, writer, forgotten(before), partitions_of(before), context, progress)
-        return rebuilt(before, writer, time.monotonic() - began)
+            flip(
+                active,
+                writer,
+                without_derived_state(before),
+                partitions_of(before),
+                context,
+                progress,
+            )
+        return rebuild_result(before, writer, time.monotonic() - began)
 
 
 def verify(
@@ -184,28 +191,28 @@ def verify(
     master: str | None = None,
     spark: SparkSession | None = None,
     conf: Mapping[str, str] | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     alone: bool = False,
-) -> Verified:
+) -> VerificationResult:
     """Hold the files of tables against their manifest, and gold against one that is computed anew
     elsewhere: of some partitions of the log, or of `every` one. Changes nothing.
 
     Raises KohortError: there are no tables, or their manifest is not one.
     """
     tables = Tables(out)
-    found = [*looked_through(tables)]
+    found = [*file_findings(tables)]
     if found or not can_be_recomputed(tables):
-        return Verified(tables.directory, tuple(found), None, why_not(tables, found))
-    given = Given(spark, master, conf, alone=alone)
+        return VerificationResult(tables.directory, tuple(found), None, why_not(tables, found))
+    spark_config = SparkConfig(spark, master, conf, alone=alone)
     with (
         TemporaryDirectory(prefix="kohort-verify-") as scratch,
         Writer(Path(scratch)) as writer,
-        _session(given, writer, progress) as active,
-        telling(active, progress, "computing") as doing,
+        _session(spark_config, writer, progress) as active,
+        report_progress(active, progress, "computing") as doing,
     ):
-        anew = Recomputed(active, writer, tables, doing)
+        anew = Recomputation(active, writer, tables, doing)
         chosen, differences = anew.of_all() if every else anew.of_some()
-    return Verified(tables.directory, tuple(differences), chosen, None)
+    return VerificationResult(tables.directory, tuple(differences), chosen, None)
 
 
 def stream(
@@ -224,7 +231,7 @@ def stream(
     keep_days: float | None = None,
     cluster: str | None = None,
     server_logs: Sequence[str | Path] = (),
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     after_each: Callable[[Summary], None] | None = None,
     spark_only: bool = False,
 ) -> Summary:
@@ -240,17 +247,17 @@ def stream(
     with _opened(source, out, cluster, spark_only) as (log, writer):
         before = writer.manifest
         plan = log.plan(before.positions, from_time=from_time)
-        with _session(Given(spark, master, conf), writer, progress) as active:
+        with _session(SparkConfig(spark, master, conf), writer, progress) as active:
             for partition, end in older_copy.older_copies(active, writer, log, plan).items():
                 note = older_copy.note(partition, end, before.positions[partition].next)
                 raise TablesError(f"{note.text}, but not as a stream: run it without --stream")
             plan, missed = _with_late(active, writer, log, plan)
             _begin(writer, plan, from_time)
-            logged = keep_server_logs(writer, server_logs)
+            logged = store_server_logs(writer, server_logs)
             # The stream's own process sees only the published manifest.
             writer.publish(writer.manifest)
             if plan.cut or plan.notes or logged.parts or not plan.ranges:
-                first = Batch(None, _without_rows(plan), late=missed, server_log=logged.parts)
+                first = Batch(None, _without_rows(plan), late_rows=missed, server_log=logged.parts)
                 _added(active, writer, log, first, options, progress)
             rows = log.stream(active, plan, max_records=max_records)
             follow(rows, MicroBatch(writer, log, options, progress, after_each), writer, every_s)
@@ -341,7 +348,7 @@ def _batch(
     if plan.ranges:
         few = few_or_none(plan)
         rows = log.frame(spark, plan) if few is None else few
-    return Batch(rows, plan, late=missed)
+    return Batch(rows, plan, late_rows=missed)
 
 
 def _added(
@@ -350,7 +357,7 @@ def _added(
     log: Source,
     batch: Batch,
     options: Options,
-    progress: Progress | None,
+    progress: ProgressCallback | None,
 ) -> Summary:
     """Add rows, and tidy up."""
     added = add(spark, writer, log, batch, options, progress)
@@ -366,7 +373,7 @@ def report(out: str | Folder, groups: Sequence[str] | None = None) -> Folder:
     return write_into(out, groups)
 
 
-class Given(NamedTuple):
+class SparkConfig(NamedTuple):
     """What the caller says of Spark."""
 
     spark: SparkSession | None
@@ -377,7 +384,10 @@ class Given(NamedTuple):
 
 @contextmanager
 def _session(
-    given: Given, writer: Writer, progress: Progress | None, size: Size | None = None
+    spark_config: SparkConfig,
+    writer: Writer,
+    progress: ProgressCallback | None,
+    size: Size | None = None,
 ) -> Iterator[SparkSession]:
     """The session, with our package on its executors and the settings that we need.
 
@@ -385,18 +395,21 @@ def _session(
     want is set back, and in the JVM itself it is set only when nothing comes after.
     """
     quick = size is not None and size.rows <= FEW_ROWS
-    if given.spark is None and progress is not None:
-        progress(Doing("starting Spark"))
-    chosen = dict(given.conf or {})
-    is_new = given.spark is None and not is_running()
+    if spark_config.spark is None and progress is not None:
+        progress(ProgressEvent("starting Spark"))
+    chosen = dict(spark_config.conf or {})
+    is_new = spark_config.spark is None and not is_running()
     with asked_to_end() as asked:  # a JVM that nobody has heard of yet would outlive its starter
-        active = given.spark or session(
-            given.master, chosen, quick=quick and given.alone, alone=given.alone
+        active = spark_config.spark or session(
+            spark_config.master,
+            chosen,
+            quick=quick and spark_config.alone,
+            alone=spark_config.alone,
         )
     if asked.is_set():
         raise KeyboardInterrupt
     shipping.ship(active)
-    ours = given.spark is None and is_local(active.conf.get("spark.master", "") or "")
+    ours = spark_config.spark is None and is_local(active.conf.get("spark.master", "") or "")
     wanted = dict(WIDE_ROWS)
     if quick and ours and size is not None:
         wanted |= INTERPRETED if size.is_interpreted else {}
@@ -406,20 +419,20 @@ def _session(
             active, {name: value for name, value in wanted.items() if name not in chosen}
         ):
             yield active
-            if given.alone and given.spark is None:
+            if spark_config.alone and spark_config.spark is None:
                 class_archive.make_later(active)
-        if given.alone and is_new:
+        if spark_config.alone and is_new:
             begin_end()
     except Exception as error:
         if is_interrupt(error):
             raise KeyboardInterrupt from error
         if isinstance(error, KohortError):  # whoever raised it knows what has become of the tables
             raise
-        full = no_room_or_none(error, active, writer.directory, is_changed=writer.is_changed)
+        full = disk_full_or_none(error, active, writer.directory, is_changed=writer.is_changed)
         if full is not None:
             raise TablesError(full) from error
         told_by_spark = isinstance(error, PySparkException | Py4JJavaError)
-        ended = None if told_by_spark or given.spark is not None else what_ended_jvm()
+        ended = None if told_by_spark or spark_config.spark is not None else what_ended_jvm()
         if ended is not None:
             raise SessionError(f"Spark failed: {ended}") from error
         if told_by_spark or isinstance(error, Py4JError):
@@ -448,7 +461,7 @@ def _opened(
             raise
         except (OSError, pa.ArrowException) as error:
             what = f"{out} cannot be brought up to date"
-            full = no_room_or_none(error, None, out, is_changed=writer.is_changed)
+            full = disk_full_or_none(error, None, out, is_changed=writer.is_changed)
             if full is not None:
                 raise TablesError(f"{what}: {full}") from error
             # What a run reads of its own tables may be damaged, one file among thousands.
@@ -462,7 +475,7 @@ def _with_late(
     spark: SparkSession, writer: Writer, log: Source, plan: Plan
 ) -> tuple[Plan, DataFrame | None]:
     """The plan with what is to be said of rows that came late, and those rows."""
-    rows, notes = late(spark, writer, log)
+    rows, notes = late_rows(spark, writer, log)
     return plan._replace(notes=(*plan.notes, *notes)), rows
 
 
@@ -486,7 +499,7 @@ def _without_older_copies(
     """
     whole = log.plan(writer.manifest.positions) if to_time and plan.cut else plan
     older = older_copy.older_copies(spark, writer, log, whole)
-    return older_copy.spared(
+    return older_copy.without_older_copies(
         plan, writer, {index: end for index, end in older.items() if index in plan.cut}
     )
 

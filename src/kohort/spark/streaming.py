@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 
 from kohort.errors import KohortError
 from kohort.spark.engine.interrupts import asked_to_end
-from kohort.spark.engine.job_progress import Progress
+from kohort.spark.engine.job_progress import ProgressCallback
 from kohort.spark.gold import Context
 from kohort.spark.sources.log_position import Plan
 from kohort.spark.sources.source import Source
@@ -38,7 +38,7 @@ class MicroBatch:
         writer: Writer,
         log: Source,
         options: Options,
-        progress: Progress | None,
+        progress: ProgressCallback | None,
         after_each: Callable[[Summary], None] | None = None,
     ) -> None:
         """`after_each` hears what a micro-batch has added when its rows count, where this process

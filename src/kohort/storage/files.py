@@ -1,4 +1,4 @@
-"""The only door to the disk. Tests stand one behind it that fills up, tears writes and crashes."""
+"""The only way to the disk. Tests stand one behind it that fills up, tears writes and crashes."""
 
 import errno
 import os

@@ -1,7 +1,7 @@
 """SQL over one moment of the tables, by DuckDB: a view for each, over the files that count.
 
 The session can do nothing but read these files: statements that are no queries are refused, and
-DuckDB's own door to files, networks, extensions and settings is locked before the query is seen.
+DuckDB's own access to files, networks, extensions and settings is locked before the query is seen.
 """
 
 import re
@@ -82,7 +82,7 @@ class Session:
         self._engine.execute(f"SET allowed_paths = {_texts(allowed)}")
         for name, text in views.items():
             try:
-                with self._told():
+                with self._one_sentence():
                     self._engine.execute(f"CREATE VIEW {_name(name)} AS {text}")
             except SqlError as error:
                 self._damaged[name] = error
@@ -106,7 +106,7 @@ class Session:
 
         Raises SqlError, and TablesError for a table that is not there; GoneError.
         """
-        with self._told():
+        with self._one_sentence():
             statements = self._engine.extract_statements(query)
             if len(statements) != 1:
                 found = f"{len(statements)} statements" if statements else "none"
@@ -118,7 +118,7 @@ class Session:
         return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader, limit))
 
     def _batches(self, reader: pa.RecordBatchReader, limit: int | None) -> Iterator[pa.RecordBatch]:
-        with self._told():
+        with self._one_sentence():
             for batch in reader:
                 yield batch if limit is None else batch.slice(0, limit)
                 if limit is not None:
@@ -127,7 +127,7 @@ class Session:
                         return
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _one_sentence(self) -> Iterator[None]:
         """What DuckDB complains of, as one sentence of ours."""
         try:
             yield

@@ -42,10 +42,10 @@ class _DurableFile(OutputFile):
 
     def create(self, overwrite: bool = False) -> io.BufferedWriter:  # noqa: FBT001, FBT002  (theirs)
         make_directory(self._path.parent)
-        return _Synced(self._path, "wb" if overwrite else "xb")
+        return _SyncedWriter(self._path, "wb" if overwrite else "xb")
 
 
-class _Synced(io.BufferedWriter):
+class _SyncedWriter(io.BufferedWriter):
     def __init__(self, path: Path, mode: str) -> None:
         super().__init__(io.FileIO(path, mode))
         self._path = path

@@ -26,7 +26,7 @@ _AT_ONCE = 4096
 """Rows that are made to text at a time: as objects of Python they are much larger."""
 
 
-class Exported(NamedTuple):
+class ExportedTable(NamedTuple):
     """A table that was written."""
 
     name: str
@@ -45,7 +45,7 @@ def export(
     names: Iterable[str] | None = None,
     *,
     overwrite: bool = False,
-) -> list[Exported]:
+) -> list[ExportedTable]:
     """Write tables of a snapshot, by default all, as `<to>/<name>.<form>`; of several, the rows of
     all in one file.
 
@@ -78,12 +78,12 @@ def check_outside(where: Path) -> None:
 
 def _written(
     snapshot: Snapshot | Snapshots, paths: dict[str, Path], form: Form, aside: Path
-) -> list[Exported]:
+) -> list[ExportedTable]:
     found = []
     for name, path in paths.items():
         rows = _WRITERS[form](snapshot.scan(name), aside / path.name)
         sync(aside / path.name)
-        found.append(Exported(name, rows, path))
+        found.append(ExportedTable(name, rows, path))
     for path in paths.values():
         (aside / path.name).replace(path)
     if found:

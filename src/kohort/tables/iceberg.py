@@ -62,7 +62,7 @@ class InLake(NamedTuple):
     location: str
 
 
-class _Staged(NamedTuple):
+class _StagedCommit(NamedTuple):
     """A commit that has all its files, and that nobody sees yet."""
 
     name: str
@@ -147,7 +147,7 @@ class Lake:
         there = [name for name in identifiers if self._exists(catalog, name)]
         if there and not overwrite:
             raise ThereError(f"the table {self._called(there[0])} is there already")
-        staged: list[_Staged] = []
+        staged: list[_StagedCommit] = []
         with _unused_files() as unused:
             with _one_sentence(self.about):
                 catalog.create_namespace_if_not_exists(self._namespace)
@@ -161,10 +161,10 @@ class Lake:
                     else:
                         transaction = catalog.create_table_transaction(identifier, schema)
                     rows, file = _stage(transaction, reader, schema, told, unused)
-                staged.append(_Staged(name, transaction, rows, file))
+                staged.append(_StagedCommit(name, transaction, rows, file))
             return self._commit(staged, unused)
 
-    def _commit(self, staged: Sequence[_Staged], unused: _Unused) -> list[InLake]:
+    def _commit(self, staged: Sequence[_StagedCommit], unused: _Unused) -> list[InLake]:
         """Change the tables one after the other."""
         done: list[InLake] = []
         for each in staged:

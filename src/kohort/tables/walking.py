@@ -18,7 +18,7 @@ Answer = TypeVar("Answer")
 Opens = Callable[[str | Path], Snapshot]
 
 
-class Lost(NamedTuple):
+class UnreadableDirectory(NamedTuple):
     """A directory that has no part in an answer."""
 
     directory: str
@@ -36,7 +36,7 @@ class Lost(NamedTuple):
 
 def answered(
     directories: Iterable[str | Path], ask: Callable[[Snapshots], Answer], opens: Opens
-) -> tuple[Answer, list[Lost]]:
+) -> tuple[Answer, list[UnreadableDirectory]]:
     """What `ask` makes of the tables of all directories that can be read, and the others.
 
     Where files go meanwhile it is asked again. Raises KohortError: the question itself is wrong, or
@@ -44,7 +44,7 @@ def answered(
     """
     places = list(directories)
     tries = [TRIES] * len(places)
-    lost: dict[int, Lost] = {}
+    lost: dict[int, UnreadableDirectory] = {}
     while True:
         members = _opened(places, lost, opens)
         if places and not members:
@@ -65,7 +65,7 @@ def answered(
 
 
 def _opened(
-    places: Sequence[str | Path], lost: dict[int, Lost], opens: Opens
+    places: Sequence[str | Path], lost: dict[int, UnreadableDirectory], opens: Opens
 ) -> dict[int, Snapshot]:
     """The tables of directories that are not lost and whose rows can be told apart."""
     members: dict[int, Snapshot] = {}
@@ -75,7 +75,7 @@ def _opened(
         try:
             member = opens(place)
         except KohortError as error:
-            lost[number] = Lost(str(place), None, error)
+            lost[number] = UnreadableDirectory(str(place), None, error)
             continue
         try:
             if len(places) > 1:
@@ -89,11 +89,11 @@ def _opened(
     return members
 
 
-def _lost(member: Snapshot, error: KohortError) -> Lost:
-    return Lost(str(member.directory), member.cluster, error)
+def _lost(member: Snapshot, error: KohortError) -> UnreadableDirectory:
+    return UnreadableDirectory(str(member.directory), member.cluster, error)
 
 
-def _refuse(lost: list[Lost]) -> None:
+def _refuse(lost: list[UnreadableDirectory]) -> None:
     if len(lost) == 1:
         raise lost[0].error
     raise TablesError("; ".join(absent.why for absent in lost))

@@ -1,4 +1,4 @@
-"""Floor 6: a real broker for tests, with a clock that can be moved and faults on demand.
+"""Layer 6: a real broker for tests, with a clock that can be moved and faults on demand.
 
 `Broker` is the way in. The plugin for pytest is `kohort.testing.plugin`; `BrokerCase` is for
 unittest. Every name is imported on first use, so that the plugin costs nothing where it is unused.

@@ -23,9 +23,9 @@ from kohort.testing.arguments import (
     check_text,
     check_whole,
 )
-from kohort.testing.broker_harness import Plan
+from kohort.testing.broker_harness import BrokerSpec
 from kohort.testing.clock import Kind
-from kohort.testing.cluster_client import Asker, Isolation
+from kohort.testing.cluster_client import ClusterClient, Isolation
 from kohort.testing.faults import Faults
 from kohort.testing.groups import LOOK_S, WAIT_S, Groups, WaitTimeoutError
 from kohort.testing.handles import ClockHandle, NodeHandle
@@ -122,7 +122,7 @@ class Broker:
         self.data_dir = None if data_dir is None else absolute_path("data_dir", data_dir)
         self._port = 0
         self._loop: LoopThread | None = None
-        self._asker: Asker | None = None
+        self._asker: ClusterClient | None = None
 
     def __repr__(self) -> str:
         where = f"at {self.bootstrap}" if self.is_running else "that does not run"
@@ -171,7 +171,7 @@ class Broker:
         if self._host is None:
             self._host = ProcessHost() if self.process else ThreadHost(self._loop)
         self._begin_ms = self._begin_ms or int(wall() * 1000)
-        plan = Plan(
+        plan = BrokerSpec(
             settings=self.settings,
             data_dir=self._where(),
             nodes=self.nodes,
@@ -374,13 +374,13 @@ class Broker:
             sleep(LOOK_S)
 
     def ask(self, question: str, *arguments: Any) -> Any:
-        """Ask by the protocol; see `Asker`."""
+        """Ask by the protocol; see `ClusterClient`."""
         self._check_process()
         loop = self._loop
         if loop is None or not self.is_running:
             raise KohortError("the broker does not run, start it first")
         if self._asker is None:
-            self._asker = Asker(self.bootstrap)
+            self._asker = ClusterClient(self.bootstrap)
         work: Coroutine[Any, Any, Any] = getattr(self._asker, question)(*arguments)
         try:
             return loop.run(work)
@@ -390,7 +390,7 @@ class Broker:
             raise
 
     def command(self, command: str, *arguments: Any, **named: Any) -> Any:
-        """Give a command to the broker's own side; see `Stage`."""
+        """Give a command to the broker's own side; see `BrokerHarness`."""
         self._check_process()
         if self._host is None:
             raise KohortError("the broker does not run, start it first")

@@ -22,7 +22,7 @@ from kohort.server.placement import NOBODY, Placement
 from kohort.terms import GroupId
 from kohort.testing.clock import Kind, MovableClock
 from kohort.testing.disk import Disk
-from kohort.testing.fault_injector import Fault, FaultGate
+from kohort.testing.fault_injector import Fault, FaultInjector
 from kohort.testing.threads import Threads
 
 SPINS = 20  # turns of the loop before waiting for the disk begins to sleep
@@ -32,7 +32,7 @@ BIND_S = 2.0  # for a port that is taken
 
 
 @dataclass(frozen=True)
-class Plan:
+class BrokerSpec:
     """What to start. `port` is 0 for a free one, `begin_ms` and `moved_ms` are of the clock."""
 
     settings: dict[str, str]
@@ -44,10 +44,10 @@ class Plan:
     moved_ms: int
 
 
-class Stage:
+class BrokerHarness:
     """One life of a broker. Call `start` first, and `stop` at the end."""
 
-    def __init__(self, plan: Plan, observe: Observer, disk: Disk) -> None:
+    def __init__(self, plan: BrokerSpec, observe: Observer, disk: Disk) -> None:
         self._clock = MovableClock(plan.clock, begin_ms=plan.begin_ms, moved_ms=plan.moved_ms)
         self._disk = disk
         self._plan = plan
@@ -64,7 +64,7 @@ class Stage:
                 observe=observe,
             ),
         )
-        self._gate = FaultGate(self._clock, self._broker.schedule_turn)
+        self._gate = FaultInjector(self._clock, self._broker.schedule_turn)
         self._away: set[int] = set()
         self._patience: asyncio.Task[None] | None = None
 
@@ -181,7 +181,7 @@ class Stage:
             raise KohortError(f"nobody coordinates {group!r}: start the node that has done so")
         return self._placement.node_ids.index(found)
 
-    async def stop_node(self, index: int, *, told: bool, replaced: bool) -> None:
+    async def stop_node(self, index: int, *, notify_clients: bool, replaced: bool) -> None:
         """A node leaves: its clients are told to look elsewhere first, or just lose it. What it has
         led goes to others, or only to its replicas where it is not replaced.
         """
@@ -190,14 +190,14 @@ class Stage:
             raise KohortError(f"node {index} is the last one that serves, stop the broker instead")
         self._away.add(index)
         assert self._broker.cluster is not None
-        if not told:
+        if not notify_clients:
             self._broker.close_node(index)
         self._broker.cluster.rearrange(
             lambda placement: placement.leave(node_id, replaced=replaced)
         )
         self._broker.schedule_turn()
         await self._settle()
-        if told:
+        if notify_clients:
             self._broker.close_node(index)
 
     async def start_node(self, index: int) -> None:

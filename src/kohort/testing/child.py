@@ -15,38 +15,40 @@ from typing import Any
 
 from kohort.errors import KohortError
 from kohort.server.lines import OneLineFormatter
-from kohort.testing.broker_harness import Plan, Stage
+from kohort.testing.broker_harness import BrokerHarness, BrokerSpec
 from kohort.testing.disk import RealDisk
 
 
 async def serve(pipe: "Connection[Any, Any]") -> None:
     """Serve until the end. The first answer is the addresses, or why there are none."""
-    plan: Plan = pipe.recv()
-    stage = Stage(plan, logging.getLogger("kohort"), RealDisk(synced=True))
-    told = asyncio.Event()
+    plan: BrokerSpec = pipe.recv()
+    harness = BrokerHarness(plan, logging.getLogger("kohort"), RealDisk(synced=True))
+    stop_requested = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told.set)
+        loop.add_signal_handler(number, stop_requested.set)
     try:
-        pipe.send((0, await stage.start(), None))
+        pipe.send((0, await harness.start(), None))
     except KohortError as error:
         pipe.send((0, None, portable(error)))
         return
-    loop.add_reader(pipe.fileno(), _take, pipe, stage, told)
-    await told.wait()
+    loop.add_reader(pipe.fileno(), _take, pipe, harness, stop_requested)
+    await stop_requested.wait()
     loop.remove_reader(pipe.fileno())
-    await stage.stop()
+    await harness.stop()
 
 
-def _take(pipe: "Connection[Any, Any]", stage: Stage, told: asyncio.Event) -> None:
+def _take(
+    pipe: "Connection[Any, Any]", harness: BrokerHarness, stop_requested: asyncio.Event
+) -> None:
     """Begin a command that has arrived, or note that nobody gives any more."""
     try:
         number, command, arguments, named = pipe.recv()
     except (EOFError, OSError):
-        told.set()
+        stop_requested.set()
         return
     task = asyncio.get_running_loop().create_task(
-        _answer(pipe, number, stage, command, arguments, named)
+        _answer(pipe, number, harness, command, arguments, named)
     )
     _running.add(task)
     task.add_done_callback(_running.discard)
@@ -58,7 +60,7 @@ _running: set["asyncio.Task[None]"] = set()  # the loop itself keeps no task ali
 async def _answer(
     pipe: "Connection[Any, Any]",
     number: int,
-    stage: Stage,
+    harness: BrokerHarness,
     command: str,
     arguments: tuple[Any, ...],
     named: dict[str, Any],
@@ -66,7 +68,7 @@ async def _answer(
     value: Any = None
     failure: Exception | None = None
     try:
-        value = await getattr(stage, command)(*arguments, **named)
+        value = await getattr(harness, command)(*arguments, **named)
     except Exception as error:  # noqa: BLE001  (whatever it is, the test must know)
         failure = portable(error)
     pipe.send((number, value, failure))

@@ -14,7 +14,7 @@ from kohort.client.admin.request_rounds import settle
 from kohort.client.admin.views import GroupDescription, MemberDescription, NewTopic
 from kohort.client.cluster import Cluster, Node
 from kohort.client.connection import software_version
-from kohort.client.fetching.decoding import Aborted
+from kohort.client.fetching.decoding import AbortedBatchFilter
 from kohort.client.producing.partitioning import partition_of
 from kohort.client.settings import addresses_of
 from kohort.client.topic_reader import BY_NAME
@@ -67,7 +67,7 @@ _GONE = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND})
 software_version()  # is known from here on: a test may patch what it asks
 
 
-class Asker:
+class ClusterClient:
     """Asks one cluster. Every method raises ApiError for a refusal."""
 
     def __init__(self, bootstrap: str) -> None:
@@ -206,14 +206,14 @@ class Asker:
 
     async def _fetch(
         self, place: TopicPartition, offset: int, *, committed: bool
-    ) -> tuple[bytes, Aborted | None]:
+    ) -> tuple[bytes, AbortedBatchFilter | None]:
         """Whole batches from an offset on, and which of them were aborted, where only committed
         ones are asked for. The last one may be cut off and is left away.
         """
 
         async def ask(
             node: Node, keys: Sequence[TopicPartition], deadline: float
-        ) -> dict[TopicPartition, tuple[bytes, Aborted | None] | ApiError]:
+        ) -> dict[TopicPartition, tuple[bytes, AbortedBatchFilter | None] | ApiError]:
             wanted = FetchPartition(
                 partition=place.partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES
             )
@@ -233,7 +233,7 @@ class Asker:
                 if partition.error_code
                 else (
                     bytes(partition.records or b""),
-                    Aborted(partition.aborted_transactions) if committed else None,
+                    AbortedBatchFilter(partition.aborted_transactions) if committed else None,
                 )
             )
             return dict.fromkeys(keys, got)
@@ -421,7 +421,7 @@ class Asker:
         return outcome
 
 
-def _records_of(data: bytes, aborted: Aborted | None = None) -> Iterator[WireRecord]:
+def _records_of(data: bytes, aborted: AbortedBatchFilter | None = None) -> Iterator[WireRecord]:
     """The records of whole batches; those of markers are nobody's."""
     for position, header in walk(data):
         check(data, position, header)

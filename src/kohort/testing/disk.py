@@ -5,7 +5,7 @@ import os
 from typing import Protocol
 
 from kohort.storage.files import DiskFile, DiskFiles, File, Files, status_or_none, system
-from kohort.testing.fork_safety import owned
+from kohort.testing.fork_safety import close_after_fork
 
 
 class Disk(Files, Protocol):
@@ -34,7 +34,7 @@ class _DiskFile(DiskFile):
         status = system.fstat(self._descriptor)
         if status.st_mode & 0o600 != 0o600:  # the test has set an umask
             system.fchmod(self._descriptor, 0o600 if private else 0o644)
-        owned(self)
+        close_after_fork(self)
 
     def write(self, position: int, data: bytes) -> None:
         check_room(self._disk, self._path)
@@ -79,7 +79,7 @@ class RealDisk(DiskFiles):
 
     def lock(self, path: str) -> File:
         self._check_room_for(path)
-        return owned(super().lock(path))
+        return close_after_fork(super().lock(path))
 
     def sync_directory(self, path: str) -> None:
         if self.synced:

@@ -65,7 +65,7 @@ class Fault:
         )
 
 
-class _Lost:
+class _DroppedAnswer:
     """A token whose answer is lost on its way: the connection ends in its place."""
 
     def __init__(self, token: Any) -> None:
@@ -91,7 +91,7 @@ class _Lost:
         self._token.fail(error)
 
 
-class FaultGate:
+class FaultInjector:
     """The faults of one broker, by the number that each was given, and how often each has struck.
 
     `again` is called when a request that was delayed has been handled.
@@ -123,7 +123,10 @@ class FaultGate:
                 name = type(call.request).__name__
                 call.token.fail(WireError(f"a fault closes the connection at {name}"))
             case "lose":
-                go(Call(_Lost(call.token), call.request, call.version, call.client), self._now())
+                go(
+                    Call(_DroppedAnswer(call.token), call.request, call.version, call.client),
+                    self._now(),
+                )
             case "error":
                 _refuse(call, fault.code)
 

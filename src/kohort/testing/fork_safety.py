@@ -22,7 +22,7 @@ def _close(thing: Any) -> None:
 _owned: "WeakKeyDictionary[Any, Callable[[Any], None]]" = WeakKeyDictionary()
 
 
-def owned(thing: Thing, forget: Callable[[Any], None] = _close) -> Thing:
+def close_after_fork(thing: Thing, forget: Callable[[Any], None] = _close) -> Thing:
     """The thing itself, for as long as it lives closed in each process that is forked.
 
     `forget` does what is to be done there instead of closing it: the thing must not say at its end

@@ -37,8 +37,8 @@ class WaitTimeoutError(KohortError, TimeoutError):
     """What a test waited for has not come. The text says what there was instead."""
 
 
-class Answers(Protocol):
-    """Who asks the broker: `ask` runs one of the coroutines of an `Asker` to its end."""
+class BrokerQueries(Protocol):
+    """Who asks the broker: `ask` runs one of the coroutines of an `ClusterClient` to its end."""
 
     def ask(self, question: str, *arguments: Any) -> Any: ...
     def command(self, command: str, *arguments: Any) -> Any: ...
@@ -48,7 +48,7 @@ class Answers(Protocol):
 class GroupHandle:
     """One group, by its id; it need not exist yet. `str()` of it is a picture for people."""
 
-    def __init__(self, broker: Answers, group_id: str) -> None:
+    def __init__(self, broker: BrokerQueries, group_id: str) -> None:
         self.id = group_id
         self._broker = broker
 
@@ -349,7 +349,7 @@ def _owned(member: MemberDescription) -> str:
 class Groups(Mapping[str, GroupHandle]):
     """The groups of a broker by id. Any id gives a handle, also of a group that is yet to come."""
 
-    def __init__(self, broker: Answers) -> None:
+    def __init__(self, broker: BrokerQueries) -> None:
         self._broker = broker
         self.asked_for: dict[str, None] = {}  # since the plugin of pytest has cleared it, if ever
 

@@ -69,12 +69,12 @@ class NodeHandle:
         last node that serves.
         """
         check_bool("takeover", takeover)
-        self._broker.command("stop_node", self.index, told=True, replaced=takeover)
+        self._broker.command("stop_node", self.index, notify_clients=True, replaced=takeover)
 
     def kill(self, *, takeover: bool = True) -> None:
         """It is gone at once: its connections are cut with no answer. The rest is as in `stop`."""
         check_bool("takeover", takeover)
-        self._broker.command("stop_node", self.index, told=False, replaced=takeover)
+        self._broker.command("stop_node", self.index, notify_clients=False, replaced=takeover)
 
     def start(self) -> None:
         """It comes back to its address, and leads what it has led before."""

@@ -1,6 +1,6 @@
 """Where a broker under test lives: in a thread of the test's process, or in a process of its own.
 
-Both take the same commands, those of a `Stage`.
+Both take the same commands, those of a `BrokerHarness`.
 """
 
 import _socket
@@ -22,10 +22,10 @@ import kohort
 from kohort.errors import KohortError
 from kohort.runtime.clocks import monotonic, sleep
 from kohort.storage.files import system
-from kohort.testing.broker_harness import Plan, Stage
+from kohort.testing.broker_harness import BrokerHarness, BrokerSpec
 from kohort.testing.disk import MemoryDisk, RealDisk
-from kohort.testing.fork_safety import owned
-from kohort.testing.log_lines import Lines
+from kohort.testing.fork_safety import close_after_fork
+from kohort.testing.log_lines import LogLines
 from kohort.testing.loop import LoopThread
 from kohort.testing.pipe import CommandPipe
 
@@ -55,7 +55,7 @@ class Host(Protocol):
     def is_running(self) -> bool: ...
     @property
     def pid(self) -> int: ...
-    def start(self, plan: Plan) -> str:
+    def start(self, plan: BrokerSpec) -> str:
         """Begin a life; the addresses. Raises KohortError when it does not come up."""
 
     def ask(self, command: str, *arguments: Any, **named: Any) -> Any:
@@ -92,20 +92,20 @@ class ThreadHost:
 
     def __init__(self, loop: LoopThread) -> None:
         self._loop = loop
-        self._stage: Stage | None = None
+        self._harness: BrokerHarness | None = None
         self._changing = asyncio.Lock()
         self._lines: list[str] = []
         self._memory = MemoryDisk()
 
     @property
     def is_running(self) -> bool:
-        return self._stage is not None
+        return self._harness is not None
 
     @property
     def pid(self) -> int:
         raise KohortError("the broker is a thread of this process, use Broker(process=True)")
 
-    def start(self, plan: Plan) -> str:
+    def start(self, plan: BrokerSpec) -> str:
         try:
             return self._loop.run(self._start(plan), cancel=False)
         except BaseException:
@@ -113,9 +113,9 @@ class ThreadHost:
             raise
 
     def ask(self, command: str, *arguments: Any, **named: Any) -> Any:
-        if self._stage is None:
+        if self._harness is None:
             raise KohortError("the broker does not run, start it first")
-        return self._loop.run(getattr(self._stage, command)(*arguments, **named))
+        return self._loop.run(getattr(self._harness, command)(*arguments, **named))
 
     def stop(self) -> None:
         self._loop.run(self._end("stop"), cancel=False)
@@ -123,19 +123,19 @@ class ThreadHost:
     def abandon(self) -> None:
         self._loop.run(self._end("abandon"), cancel=False)
 
-    async def _start(self, plan: Plan) -> str:
+    async def _start(self, plan: BrokerSpec) -> str:
         async with self._changing:
             disk = self._memory if plan.data_dir == IN_MEMORY else RealDisk(synced=False)
-            stage = Stage(plan, Lines(self._lines), disk)
-            bootstrap = await stage.start()
-            self._stage = stage
+            harness = BrokerHarness(plan, LogLines(self._lines), disk)
+            bootstrap = await harness.start()
+            self._harness = harness
             return bootstrap
 
     async def _end(self, how: Literal["stop", "abandon"]) -> None:
         async with self._changing:
-            stage, self._stage = self._stage, None
-            if stage is not None:
-                await getattr(stage, how)()
+            harness, self._harness = self._harness, None
+            if harness is not None:
+                await getattr(harness, how)()
 
     def check(self) -> None:
         """A thread that does not answer does not say why."""
@@ -209,12 +209,12 @@ class ProcessHost:
             raise KohortError("the broker does not run, start it first")
         return self._process.pid
 
-    def start(self, plan: Plan) -> str:
+    def start(self, plan: BrokerSpec) -> str:
         if not hasattr(os, "fork"):
             raise KohortError("process=True needs a POSIX system, leave it out here")
         self._end()  # reap a process that died by itself
         if self._said is None:
-            self._said = owned(_open_unnamed_file())
+            self._said = close_after_fork(_open_unnamed_file())
         mine, theirs = _pipe()
         self._pipe = CommandPipe(mine)
         self._pipe.start()
@@ -229,7 +229,7 @@ class ProcessHost:
                 umask=_UMASK,
                 pass_fds=(number,),
             )
-            owned(self._process, _forget_process)
+            close_after_fork(self._process, _forget_process)
         try:
             self._pipe.send(plan)
             bootstrap: str = self._answer(0, START_SECONDS)
@@ -355,5 +355,5 @@ def _forget_process(process: _Process) -> None:
 
 def _pipe() -> tuple["Connection[Any, Any]", "Connection[Any, Any]"]:
     """As `multiprocessing.Pipe` makes them, which asks `socket.socketpair`."""
-    mine, theirs = (owned(Connection(end.detach())) for end in _socket.socketpair())
+    mine, theirs = (close_after_fork(Connection(end.detach())) for end in _socket.socketpair())
     return mine, theirs

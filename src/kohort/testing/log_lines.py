@@ -15,7 +15,7 @@ LINES_MAX = 10_000
 _RECORD = logging.LogRecord("kohort", logging.INFO, __file__, 0, "", (), None)
 
 
-class Lines:
+class LogLines:
     """Takes what a broker reports, as an Observer; keeps the latest lines in a list."""
 
     def __init__(self, lines: list[str]) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Self, TypeVar
 
 from kohort.errors import KohortError
 from kohort.runtime import clocks
-from kohort.testing.fork_safety import owned
+from kohort.testing.fork_safety import close_after_fork
 from kohort.testing.threads import Threads, join, new_thread
 
 __tracebackhide__ = True
@@ -32,7 +32,7 @@ class OwnSocket(_socket.socket):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        owned(self)
+        close_after_fork(self)
 
     @classmethod
     def of(cls, other: _socket.socket) -> Self:
@@ -55,7 +55,7 @@ class OwnLoop(asyncio.SelectorEventLoop):
     time = staticmethod(clocks.monotonic)
 
     def __init__(self) -> None:
-        super().__init__(owned(DefaultSelector()))
+        super().__init__(close_after_fork(DefaultSelector()))
         self.set_debug(False)  # PYTHONASYNCIODEBUG is about the test's own loops
         self.workers = Threads(WORKERS, "kohort-testing-worker")
         try:
@@ -80,7 +80,7 @@ class OwnLoop(asyncio.SelectorEventLoop):
     def _make_socket_transport(self, *arguments: Any, **named: Any) -> asyncio.Transport:
         """As the base class makes it, and without a word where it ends in a forked process."""
         make: Any = super()._make_socket_transport  # type: ignore[misc]
-        transport: asyncio.Transport = owned(make(*arguments, **named), _forget_socket)
+        transport: asyncio.Transport = close_after_fork(make(*arguments, **named), _forget_socket)
         return transport
 
     async def create_server(  # type: ignore[override]

@@ -27,7 +27,7 @@ Made = TypeVar("Made")
 GROUPS_MAX = 10  # in one report
 
 
-class AsInstalled:
+class InstalledModuleFinder:
     """Finds Kohort's modules before pytest does.
 
     Of a package that brings a plugin, pytest rewrites the asserts of every module: the first
@@ -42,7 +42,7 @@ class AsInstalled:
         return PathFinder.find_spec(name, path, target) if name.startswith("kohort.") else None
 
 
-sys.meta_path.insert(0, AsInstalled)
+sys.meta_path.insert(0, InstalledModuleFinder)
 
 
 def pytest_configure(config: pytest.Config) -> None:

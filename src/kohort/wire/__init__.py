@@ -1,1 +1,1 @@
-"""Floor 1: bytes to messages and back."""
+"""Layer 1: bytes to messages and back."""

@@ -1,6 +1,6 @@
 """Settings of groups by the admin client."""
 
-from tests.client.scripted import CLOSE, Scripted, asynchronous
+from tests.client.scripted import CLOSE, ScriptedCluster, asynchronous
 
 from kohort.client.admin import AdminClient, GroupConfig
 from kohort.errors import ErrorCode
@@ -56,7 +56,10 @@ async def test_one_broker_that_hangs_up_leaves_the_question_to_another():
         ]
         return DescribeConfigsResponse(results=told)
 
-    async with Scripted(2, {DescribeConfigsRequest: answer}) as scripted, scripted.admin() as admin:
+    async with (
+        ScriptedCluster(2, {DescribeConfigsRequest: answer}) as scripted,
+        scripted.admin() as admin,
+    ):
         assert (await admin.describe_group_configs(["g"])).all() == {"g": {}}
 
 
@@ -64,7 +67,7 @@ async def test_one_broker_that_hangs_up_leaves_the_question_to_another():
 async def test_a_change_that_may_have_arrived_is_not_sent_again():
     """Somebody else may have changed the same since, and would be overruled."""
     answers = {IncrementalAlterConfigsRequest: lambda _: CLOSE}
-    async with Scripted(2, answers) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(2, answers) as scripted, scripted.admin() as admin:
         changed = await admin.alter_group_configs({"g": {SESSION: "50000"}})
     assert changed.failed["g"].sent
     assert len(scripted.sent("IncrementalAlterConfigs")) == 1

@@ -1,7 +1,7 @@
 """Groups by the admin client: every broker of every age, and one entry for each thing asked."""
 
 import pytest
-from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
+from tests.client.scripted import CLOSE, ScriptedCluster, asynchronous, in_turn
 
 from kohort.client.connection import RequestTimeoutError
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError
@@ -50,7 +50,10 @@ def refused(code):
 @asynchronous
 async def test_every_broker_is_asked_and_the_groups_are_joined():
     """K40-04, K518-16: a state that is not known keeps its text."""
-    async with Scripted(2, {ListGroupsRequest: listing}) as scripted, scripted.admin() as admin:
+    async with (
+        ScriptedCluster(2, {ListGroupsRequest: listing}) as scripted,
+        scripted.admin() as admin,
+    ):
         listings = await admin.list_groups()
     assert [(one.group_id, one.type, one.state, one.protocol_type) for one in listings] == [
         ("a", "tea", "Brewing", ""),
@@ -68,7 +71,10 @@ async def test_every_broker_is_asked_and_the_groups_are_joined():
 @asynchronous
 async def test_an_old_broker_does_not_tell_states_and_types(newest, state, kind):
     """K518-12, K518-13, K518-15: absent, not made up."""
-    async with Scripted(1, {ListGroupsRequest: listing}) as scripted, scripted.admin() as admin:
+    async with (
+        ScriptedCluster(1, {ListGroupsRequest: listing}) as scripted,
+        scripted.admin() as admin,
+    ):
         scripted.offer("ListGroups", f"0-{newest}")
         (group,) = await admin.list_groups()
     assert (group.group_id, group.state, group.type) == ("b", state, kind)
@@ -77,7 +83,10 @@ async def test_an_old_broker_does_not_tell_states_and_types(newest, state, kind)
 @asynchronous
 async def test_filters_are_sent_in_the_protocols_own_spelling():
     """K518-15, K518-26."""
-    async with Scripted(1, {ListGroupsRequest: listing}) as scripted, scripted.admin() as admin:
+    async with (
+        ScriptedCluster(1, {ListGroupsRequest: listing}) as scripted,
+        scripted.admin() as admin,
+    ):
         await admin.list_groups(states=["STABLE", " empty", "stable"], types=[GroupType.CLASSIC])
         await admin.list_groups(states="dead")
     assert scripted.names() == ["ListGroups", "ListGroups"]
@@ -101,7 +110,7 @@ async def test_filters_are_sent_in_the_protocols_own_spelling():
 @asynchronous
 async def test_filters_that_make_no_sense_are_refused(filters, message):
     """K518-14."""
-    async with Scripted() as scripted, scripted.admin() as admin:
+    async with ScriptedCluster() as scripted, scripted.admin() as admin:
         with pytest.raises(ValueError, match=message):
             await admin.list_groups(**filters)
     assert scripted.asked == []
@@ -118,7 +127,10 @@ async def test_filters_that_make_no_sense_are_refused(filters, message):
 @asynchronous
 async def test_a_filter_is_never_dropped_in_silence(newest, filters, words):
     """K518-11, K848-170: nothing is sent."""
-    async with Scripted(2, {ListGroupsRequest: listing}) as scripted, scripted.admin() as admin:
+    async with (
+        ScriptedCluster(2, {ListGroupsRequest: listing}) as scripted,
+        scripted.admin() as admin,
+    ):
         scripted.offer("ListGroups", f"0-{newest}")
         with pytest.raises(UnsupportedVersionError) as caught:
             await admin.list_groups(**filters)
@@ -129,7 +141,10 @@ async def test_a_filter_is_never_dropped_in_silence(newest, filters, words):
 @asynchronous
 async def test_one_broker_that_is_too_old_does_not_hide_the_others():
     """K518-17."""
-    async with Scripted(2, {ListGroupsRequest: listing}) as scripted, scripted.admin() as admin:
+    async with (
+        ScriptedCluster(2, {ListGroupsRequest: listing}) as scripted,
+        scripted.admin() as admin,
+    ):
         scripted.nodes[1].offer("ListGroups", "0-3")
         listings = await admin.list_groups(states=["Stable"])
     assert [one.group_id for one in listings] == ["b"]
@@ -140,7 +155,10 @@ async def test_one_broker_that_is_too_old_does_not_hide_the_others():
 @asynchronous
 async def test_one_broker_that_is_down_does_not_hide_the_others():
     """K518-17."""
-    async with Scripted(2, {ListGroupsRequest: listing}) as scripted, scripted.admin() as admin:
+    async with (
+        ScriptedCluster(2, {ListGroupsRequest: listing}) as scripted,
+        scripted.admin() as admin,
+    ):
         await scripted.stop(1)
         listings = await admin.list_groups()
         port = scripted.nodes[1].port
@@ -155,7 +173,10 @@ async def test_one_broker_that_hangs_does_not_hide_the_others():
     def answer(asked):
         return listing(asked) if asked.node == 0 else None
 
-    async with Scripted(2, {ListGroupsRequest: answer}) as scripted, scripted.admin(0.5) as admin:
+    async with (
+        ScriptedCluster(2, {ListGroupsRequest: answer}) as scripted,
+        scripted.admin(0.5) as admin,
+    ):
         listings = await admin.list_groups()
     assert [one.group_id for one in listings] == ["b"]
     assert listings.errors[1].code is ErrorCode.REQUEST_TIMED_OUT
@@ -165,14 +186,20 @@ async def test_one_broker_that_hangs_does_not_hide_the_others():
 async def test_a_broker_that_loads_is_asked_again():
     """K40-07."""
     answer = in_turn(refused(14), refused(15), listing)
-    async with Scripted(1, {ListGroupsRequest: answer}) as scripted, scripted.admin() as admin:
+    async with (
+        ScriptedCluster(1, {ListGroupsRequest: answer}) as scripted,
+        scripted.admin() as admin,
+    ):
         assert [one.group_id for one in await admin.list_groups()] == ["b"]
     assert len(scripted.sent("ListGroups")) == 3
 
 
 @asynchronous
 async def test_when_no_broker_answers_that_is_an_error():
-    async with Scripted(2, {ListGroupsRequest: refused(31)}) as scripted, scripted.admin() as admin:
+    async with (
+        ScriptedCluster(2, {ListGroupsRequest: refused(31)}) as scripted,
+        scripted.admin() as admin,
+    ):
         with pytest.raises(ApiError) as caught:
             await admin.list_groups()
     assert caught.value.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -180,7 +207,10 @@ async def test_when_no_broker_answers_that_is_an_error():
 
 @asynchronous
 async def test_a_cluster_that_names_no_brokers_is_an_error():
-    async with Scripted(1, {ListGroupsRequest: listing}) as scripted, scripted.admin(0.5) as admin:
+    async with (
+        ScriptedCluster(1, {ListGroupsRequest: listing}) as scripted,
+        scripted.admin(0.5) as admin,
+    ):
         scripted.answers[MetadataRequest] = lambda _: MetadataResponse()
         with pytest.raises(ApiError, match="names no brokers"):
             await admin.list_groups()
@@ -270,7 +300,7 @@ DESCRIBE = {ConsumerGroupDescribeRequest: describe_new, DescribeGroupsRequest: d
 @asynchronous
 async def test_both_protocols_give_one_view():
     """K848-174, K40-31: the second call is for those only which the first does not know."""
-    async with Scripted(1, DESCRIBE) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, DESCRIBE) as scripted, scripted.admin() as admin:
         described = await admin.describe_groups(["new", "classic"])
     assert list(described) == ["new", "classic"]
     group = described["new"]
@@ -296,7 +326,7 @@ async def test_both_protocols_give_one_view():
 @asynchronous
 async def test_an_unknown_group_is_not_found_whatever_the_brokers_age(newest, consumer):
     """K40-13, K848-171: below v6 a broker calls it Dead."""
-    async with Scripted(1, DESCRIBE) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, DESCRIBE) as scripted, scripted.admin() as admin:
         scripted.offer("DescribeGroups", f"0-{newest}")
         scripted.offer("ConsumerGroupDescribe", consumer)
         described = await admin.describe_groups(["nobody", "classic"])
@@ -328,7 +358,7 @@ async def test_a_group_whose_coordinator_has_moved_is_looked_up_and_described_ag
         ConsumerGroupDescribeRequest: moving(describe_new, new.DescribedGroup),
         DescribeGroupsRequest: moving(describe_old, old.DescribedGroup),
     }
-    async with Scripted(2, answers) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(2, answers) as scripted, scripted.admin() as admin:
         scripted.coordinators = {"classic": 1, "new": 1}
         described = await admin.describe_groups(["new", "classic", "connect"])
     assert {name: one.coordinator_id for name, one in described.all().items()} == {
@@ -345,7 +375,7 @@ async def test_when_classic_groups_cannot_be_described_the_others_can():
     """The second of two answers of one coordinator is no message, or does not come."""
     for spoiled, timeout in ((CLOSE, 5), (None, 2)):
         answers = {**DESCRIBE, DescribeGroupsRequest: lambda _, spoiled=spoiled: spoiled}
-        async with Scripted(1, answers) as scripted, scripted.admin(timeout) as admin:
+        async with ScriptedCluster(1, answers) as scripted, scripted.admin(timeout) as admin:
             described = await admin.describe_groups(["new", "classic"])
         assert described["new"].state == "Reconciling"
         assert list(described.failed) == ["classic"]
@@ -369,7 +399,7 @@ async def test_the_group_without_a_name_is_described_by_the_old_call():
         return old.DescribeGroupsResponse(groups=groups)
 
     answers = {ConsumerGroupDescribeRequest: refused, DescribeGroupsRequest: described}
-    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin() as admin:
         assert (await admin.describe_groups(""))[""].state is GroupState.EMPTY
 
 
@@ -382,14 +412,14 @@ async def test_the_new_protocol_may_be_switched_off():
         return new.ConsumerGroupDescribeResponse(groups=groups)
 
     answers = {**DESCRIBE, ConsumerGroupDescribeRequest: off}
-    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin() as admin:
         assert (await admin.describe_groups("classic"))["classic"].state == "Stable"
 
 
 @asynchronous
 async def test_bytes_of_other_protocols_come_as_they_are():
     """K40-19: damaged ones of consumers too."""
-    async with Scripted(1, DESCRIBE) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, DESCRIBE) as scripted, scripted.admin() as admin:
         described = await admin.describe_groups(["connect", "damaged"])
     (member,) = described["connect"].members
     assert not described["connect"].is_consumer
@@ -408,7 +438,7 @@ async def test_a_member_that_has_nothing_yet():
             groups=[classic("g", assignment=b"", metadata=b"")]
         ),
     }
-    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin() as admin:
         (member,) = (await admin.describe_groups(["g"]))["g"].members
     assert (member.assignment, member.subscribed_topics) == ({}, None)
 
@@ -416,7 +446,7 @@ async def test_a_member_that_has_nothing_yet():
 @asynchronous
 async def test_a_broker_without_describe_is_refused_by_name():
     """K40-24."""
-    async with Scripted(1, DESCRIBE) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, DESCRIBE) as scripted, scripted.admin() as admin:
         scripted.offer("DescribeGroups", None)
         scripted.offer("ConsumerGroupDescribe", None)
         described = await admin.describe_groups(["g"])
@@ -442,7 +472,7 @@ def deletion(codes):
 async def test_each_group_is_deleted_or_refused_by_itself():
     """K229-15, K229-16, K229-18: one request per coordinator."""
     answers = {DeleteGroupsRequest: deletion({"busy": 68, "nobody": 69, "denied": 30})}
-    async with Scripted(2, answers) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(2, answers) as scripted, scripted.admin() as admin:
         scripted.coordinators = {"busy": 1, "denied": 1}
         deleted = await admin.delete_groups(["empty", "busy", "nobody", "denied", "empty"])
     assert list(deleted) == ["empty", "busy", "nobody", "denied"]
@@ -467,7 +497,10 @@ async def test_a_group_whose_coordinator_has_moved_is_looked_up_and_deleted():
             return deletion({"b": 16})(asked)
         return deletion({})(asked)
 
-    async with Scripted(2, {DeleteGroupsRequest: answer}) as scripted, scripted.admin() as admin:
+    async with (
+        ScriptedCluster(2, {DeleteGroupsRequest: answer}) as scripted,
+        scripted.admin() as admin,
+    ):
         scripted.coordinators = {"b": 1}
         deleted = await admin.delete_groups(["a", "b"])
     assert deleted.succeeded == {"a": None, "b": None}
@@ -479,7 +512,7 @@ async def test_a_group_whose_coordinator_has_moved_is_looked_up_and_deleted():
 async def test_a_deletion_that_an_attempt_before_may_have_done_says_so():
     """The coordinator had written it, and then too few replicas followed."""
     answers = {DeleteGroupsRequest: in_turn(deletion({"a": 15}), deletion({"a": 69, "b": 69}))}
-    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin() as admin:
         deleted = await admin.delete_groups(["a"])
         never = await admin.delete_groups(["b"])
     assert deleted.failed["a"].code is ErrorCode.GROUP_ID_NOT_FOUND
@@ -490,7 +523,7 @@ async def test_a_deletion_that_an_attempt_before_may_have_done_says_so():
 @asynchronous
 async def test_what_is_no_group_id_is_refused_before_sending():
     """K229-10."""
-    async with Scripted() as scripted, scripted.admin() as admin:
+    async with ScriptedCluster() as scripted, scripted.admin() as admin:
         with pytest.raises(TypeError, match="group_ids has None, expected texts"):
             await admin.delete_groups([None])
     assert scripted.asked == []
@@ -499,7 +532,7 @@ async def test_what_is_no_group_id_is_refused_before_sending():
 @asynchronous
 async def test_a_broker_without_delete_is_refused_by_name():
     """K229-19."""
-    async with Scripted() as scripted, scripted.admin() as admin:
+    async with ScriptedCluster() as scripted, scripted.admin() as admin:
         scripted.offer("DeleteGroups", None)
         deleted = await admin.delete_groups(["g"])
     assert "does not offer DeleteGroups (KIP-229" in deleted.failed["g"].message
@@ -508,7 +541,7 @@ async def test_a_broker_without_delete_is_refused_by_name():
 @asynchronous
 async def test_a_deletion_that_may_have_arrived_is_not_sent_again():
     answers = {DeleteGroupsRequest: lambda _: CLOSE}
-    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin() as admin:
         deleted = await admin.delete_groups(["g"])
     assert deleted.failed["g"].code is ErrorCode.NETWORK_EXCEPTION
     assert len(scripted.sent("DeleteGroups")) == 1
@@ -518,7 +551,7 @@ async def test_a_deletion_that_may_have_arrived_is_not_sent_again():
 async def test_a_deletion_whose_look_up_has_no_answer_was_never_sent():
     """The coordinator has moved, and nobody says where to: no broker has the second request."""
     answers = {DeleteGroupsRequest: deletion({"a": 16})}
-    async with Scripted(1, answers) as scripted, scripted.admin(0.5) as admin:
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin(0.5) as admin:
         scripted.answers[FindCoordinatorRequest] = in_turn(
             scripted.answers[FindCoordinatorRequest], None
         )
@@ -531,7 +564,7 @@ async def test_a_deletion_whose_look_up_has_no_answer_was_never_sent():
 async def test_a_deletion_whose_look_up_was_lost_is_looked_up_again():
     """Only what was lost itself may have been done: a look-up changes nothing."""
     answers = {DeleteGroupsRequest: deletion({})}
-    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin() as admin:
         look_up = scripted.answers[FindCoordinatorRequest]
         scripted.answers[FindCoordinatorRequest] = in_turn(CLOSE, look_up)
         deleted = await admin.delete_groups(["g"])
@@ -542,7 +575,7 @@ async def test_a_deletion_whose_look_up_was_lost_is_looked_up_again():
 @asynchronous
 async def test_a_deletion_whose_connection_never_stood_is_sent():
     """The coordinator closes during the handshake: the request itself was never on its way."""
-    async with Scripted(2, {DeleteGroupsRequest: deletion({})}) as scripted:
+    async with ScriptedCluster(2, {DeleteGroupsRequest: deletion({})}) as scripted:
         scripted.coordinators["g"] = 1
         shake = scripted.answers[ApiVersionsRequest]
         closes = [True]
@@ -559,7 +592,7 @@ async def test_a_deletion_whose_connection_never_stood_is_sent():
 
 @asynchronous
 async def test_nothing_asked_is_nothing_sent():
-    async with Scripted() as scripted, scripted.admin() as admin:
+    async with ScriptedCluster() as scripted, scripted.admin() as admin:
         assert len(await admin.describe_groups([])) == 0
         assert len(await admin.delete_groups([])) == 0
         assert len(await admin.list_group_offsets({})) == 0
@@ -569,7 +602,7 @@ async def test_nothing_asked_is_nothing_sent():
 
 @asynchronous
 async def test_when_no_broker_can_be_reached_that_is_an_error():
-    async with Scripted() as scripted, scripted.admin() as admin:
+    async with ScriptedCluster() as scripted, scripted.admin() as admin:
         await scripted.stop(0)
         for asking in (admin.describe_groups(["g"]), admin.delete_groups(["g"])):
             with pytest.raises(ApiError, match=r"cannot connect to .*: refused"):

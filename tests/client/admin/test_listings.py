@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.client.scripted import Scripted, asynchronous, in_turn
+from tests.client.scripted import ScriptedCluster, asynchronous, in_turn
 
 from kohort.client.admin import AdminClient
 from kohort.errors import ApiError, ErrorCode
@@ -151,7 +151,7 @@ def listed(*names):
 
 @asynchronous
 async def test_a_coordinator_that_moves_while_groups_are_listed_is_asked_where_it_has_gone():
-    async with Scripted(2) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(2) as scripted, scripted.admin() as admin:
         scripted.topics[OFFSETS] = [0, 1]
         first = scripted.answers[MetadataRequest]
 
@@ -171,7 +171,7 @@ async def test_a_coordinator_that_moves_while_groups_are_listed_is_asked_where_i
 
 @asynchronous
 async def test_a_coordinator_that_is_elected_meanwhile_is_waited_for():
-    async with Scripted(1, {ListGroupsRequest: lambda _: listed("a")}) as scripted:
+    async with ScriptedCluster(1, {ListGroupsRequest: lambda _: listed("a")}) as scripted:
         scripted.topics[OFFSETS] = [-1]
         honest = scripted.answers[MetadataRequest]
         looks = []
@@ -191,7 +191,7 @@ async def test_a_coordinator_that_is_elected_meanwhile_is_waited_for():
 
 @asynchronous
 async def test_who_may_not_see_the_coordinators_is_told_what_is_not_known():
-    async with Scripted(2, {ListGroupsRequest: lambda _: listed("a")}) as scripted:
+    async with ScriptedCluster(2, {ListGroupsRequest: lambda _: listed("a")}) as scripted:
         honest = scripted.answers[MetadataRequest]
 
         def refused(asked):
@@ -215,14 +215,14 @@ async def test_who_may_not_see_the_coordinators_is_told_what_is_not_known():
 @asynchronous
 async def test_a_cluster_that_never_had_a_group_lacks_nothing():
     answers = {ListGroupsRequest: lambda _: listed()}
-    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin() as admin:
         listings = await admin.list_groups()
     assert (len(listings), listings.errors, listings.unverified) == (0, {}, None)
 
 
 @asynchronous
 async def test_a_node_that_cannot_be_asked_is_named_once_and_not_again_for_what_it_leads():
-    async with Scripted(2, {ListGroupsRequest: lambda _: listed("a")}) as scripted:
+    async with ScriptedCluster(2, {ListGroupsRequest: lambda _: listed("a")}) as scripted:
         scripted.topics[OFFSETS] = [0, 1, 1]
         await scripted.stop(1)
         async with scripted.admin() as admin:
@@ -232,7 +232,7 @@ async def test_a_node_that_cannot_be_asked_is_named_once_and_not_again_for_what_
 
 @asynchronous
 async def test_a_topic_that_cannot_be_looked_at_is_listed_with_its_error():
-    async with Scripted() as scripted, scripted.admin() as admin:
+    async with ScriptedCluster() as scripted, scripted.admin() as admin:
         scripted.topics["t"] = [0]
         honest = scripted.answers[MetadataRequest]
 
@@ -326,7 +326,7 @@ def configs(code):
 async def test_one_item_that_is_refused_is_named_and_hides_no_other(
     request_class, answer, question, failed, there, code
 ):
-    async with Scripted(1, {request_class: lambda _: answer(code)}) as scripted:
+    async with ScriptedCluster(1, {request_class: lambda _: answer(code)}) as scripted:
         scripted.topics["t"] = [0, 0]
         async with scripted.admin(timeout=0.3) as admin:
             outcomes = await question(admin)
@@ -337,7 +337,7 @@ async def test_one_item_that_is_refused_is_named_and_hides_no_other(
 @asynchronous
 async def test_a_coordinator_that_is_still_loading_is_waited_for_and_named_when_time_is_up():
     loading = ListGroupsResponse(error_code=LOADING)
-    async with Scripted(2) as scripted:
+    async with ScriptedCluster(2) as scripted:
         scripted.topics[OFFSETS] = [0, 1]
         scripted.answers[ListGroupsRequest] = lambda asked: loading if asked.node else listed("a")
         async with scripted.admin(timeout=0.3) as admin:
@@ -362,7 +362,7 @@ async def test_what_an_answer_leaves_out_is_named():
         ListOffsetsRequest: lambda _: ListOffsetsResponse(topics=[]),
         DescribeConfigsRequest: lambda _: DescribeConfigsResponse(results=[]),
     }
-    async with Scripted(1, empty) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, empty) as scripted, scripted.admin() as admin:
         scripted.topics["t"] = [0]
         answers = [
             await admin.describe_groups(["a"]),

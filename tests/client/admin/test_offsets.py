@@ -3,7 +3,7 @@
 import inspect
 
 import pytest
-from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
+from tests.client.scripted import CLOSE, ScriptedCluster, asynchronous, in_turn
 
 from kohort.client.admin import AdminClient, CommittedOffset, TopicPartition
 from kohort.errors import ApiError, ErrorCode
@@ -101,7 +101,7 @@ EXPECTED = {
 @asynchronous
 async def test_brokers_of_every_age_give_the_same_result(newest, find, fetches):
     """K709-27, K709-28, K709-29: one request where that is offered, else one per group."""
-    async with Scripted(1, FETCH) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, FETCH) as scripted, scripted.admin() as admin:
         scripted.offer("OffsetFetch", f"1-{newest}")
         scripted.offer("FindCoordinator", f"0-{find}")
         result = await admin.list_group_offsets({"a": None, "b": None, "c": None})
@@ -122,7 +122,7 @@ async def test_brokers_of_every_age_give_the_same_result(newest, find, fetches):
 async def test_a_hundred_groups_are_one_request_per_coordinator():
     """K709-29."""
     COMMITTED.update({f"g{index}": {("t", 0): index} for index in range(100)})
-    async with Scripted(2, FETCH) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(2, FETCH) as scripted, scripted.admin() as admin:
         scripted.coordinators = {f"g{index}": index % 2 for index in range(100)}
         result = await admin.list_group_offsets({f"g{index}": None for index in range(100)})
     assert [one["t", 0].offset for one in result.succeeded.values()] == list(range(100))
@@ -133,7 +133,7 @@ async def test_a_hundred_groups_are_one_request_per_coordinator():
 @asynchronous
 async def test_a_cluster_in_upgrade_is_asked_by_each_brokers_age():
     """K709-27: decided per broker."""
-    async with Scripted(2, FETCH) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(2, FETCH) as scripted, scripted.admin() as admin:
         scripted.nodes[1].offer("OffsetFetch", "1-7")
         scripted.coordinators = {"b": 1, "c": 1}
         result = await admin.list_group_offsets({"a": None, "b": None, "c": None})
@@ -146,7 +146,7 @@ async def test_a_cluster_in_upgrade_is_asked_by_each_brokers_age():
 @asynchronous
 async def test_named_partitions_are_all_answered(newest):
     """K709-19, K709-24: None where nothing is committed."""
-    async with Scripted(1, FETCH) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, FETCH) as scripted, scripted.admin() as admin:
         scripted.offer("OffsetFetch", f"1-{newest}")
         wanted = {"a": [("pay", 3), ("orders", 1)], "b": [TopicPartition("orders", 1)]}
         result = await admin.list_group_offsets(wanted)
@@ -160,7 +160,7 @@ async def test_named_partitions_are_all_answered(newest):
 async def test_one_group_that_fails_leaves_the_others_whole(newest):
     """K709-14, K709-22, K709-25: what will not pass is asked once."""
     answers = {OffsetFetchRequest: saying(group_codes={"b": 30})}
-    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin() as admin:
         scripted.offer("OffsetFetch", f"1-{newest}")
         result = await admin.list_group_offsets({"a": None, "b": None})
     assert list(result) == ["a", "b"]
@@ -176,7 +176,7 @@ async def test_one_group_that_fails_leaves_the_others_whole(newest):
 async def test_v1_writes_a_groups_error_into_each_partition():
     """K709-11."""
     answers = {OffsetFetchRequest: saying(group_codes={"a": 30})}
-    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin() as admin:
         scripted.offer("OffsetFetch", "1-1")
         result = await admin.list_group_offsets({"a": [("orders", 0), ("orders", 1)]})
     assert result.failed["a"].code is ErrorCode.GROUP_AUTHORIZATION_FAILED
@@ -184,7 +184,7 @@ async def test_v1_writes_a_groups_error_into_each_partition():
 
 @asynchronous
 async def test_v1_cannot_tell_all_partitions_and_says_so():
-    async with Scripted(1, FETCH) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, FETCH) as scripted, scripted.admin() as admin:
         scripted.offer("OffsetFetch", "1-1")
         result = await admin.list_group_offsets({"a": None, "b": [("orders", 0)]})
     assert "offers OffsetFetch v1; fetching the offsets of all partitions needs v2" in str(
@@ -197,7 +197,7 @@ async def test_v1_cannot_tell_all_partitions_and_says_so():
 async def test_a_partitions_error_stays_with_its_partition():
     """K709-32."""
     answers = {OffsetFetchRequest: saying(codes={("orders", 0): 29})}
-    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin() as admin:
         offsets = (await admin.list_group_offsets({"a": None}))["a"]
     assert offsets[TopicPartition("orders", 1)].offset == 11
     assert offsets[TopicPartition("orders", 0)].code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -206,7 +206,7 @@ async def test_a_partitions_error_stays_with_its_partition():
 @asynchronous
 async def test_what_the_answer_lacks_is_an_error_not_a_gap():
     answers = {OffsetFetchRequest: lambda _: OffsetFetchResponse()}
-    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin() as admin:
         result = await admin.list_group_offsets({"a": None})
     assert "lacks an entry for a" in result.failed["a"].message
 
@@ -219,7 +219,7 @@ async def test_an_open_transaction_is_waited_for():
     """K709-25."""
     unstable = saying(codes={("orders", 0): 88})
     answers = {OffsetFetchRequest: in_turn(unstable, unstable, fetched)}
-    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin() as admin:
         result = await admin.list_group_offsets({"a": None}, require_stable=True)
     assert result.all() == {"a": EXPECTED["a"]}
     assert [one.request.require_stable for one in scripted.sent("OffsetFetch")] == [True] * 3
@@ -229,7 +229,7 @@ async def test_an_open_transaction_is_waited_for():
 @asynchronous
 async def test_one_that_stays_open_is_told_at_the_end_with_the_rest_kept():
     answers = {OffsetFetchRequest: saying(codes={("orders", 0): 88})}
-    async with Scripted(1, answers) as scripted, scripted.admin(0.5) as admin:
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin(0.5) as admin:
         offsets = (await admin.list_group_offsets({"a": None}, require_stable=True))["a"]
     assert offsets[TopicPartition("orders", 0)].code is ErrorCode.UNSTABLE_OFFSET_COMMIT
     assert offsets[TopicPartition("orders", 1)].offset == 11
@@ -238,7 +238,7 @@ async def test_one_that_stays_open_is_told_at_the_end_with_the_rest_kept():
 @asynchronous
 async def test_require_stable_is_never_dropped_in_silence():
     """K709-31."""
-    async with Scripted(1, FETCH) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, FETCH) as scripted, scripted.admin() as admin:
         scripted.offer("OffsetFetch", "1-6")
         result = await admin.list_group_offsets({"a": None}, require_stable=True)
     assert "offers OffsetFetch v1-6; require_stable needs v7 (KIP-447" in result.failed["a"].message
@@ -259,7 +259,10 @@ async def test_a_moved_coordinator_is_asked_for_its_groups_only(newest):
             return fetched(asked, group_codes={"b": 16})
         return fetched(asked)
 
-    async with Scripted(2, {OffsetFetchRequest: answer}) as scripted, scripted.admin() as admin:
+    async with (
+        ScriptedCluster(2, {OffsetFetchRequest: answer}) as scripted,
+        scripted.admin() as admin,
+    ):
         scripted.offer("OffsetFetch", f"1-{newest}")
         scripted.coordinators = {"a": 0, "b": 1, "c": 1}
         result = await admin.list_group_offsets({"a": None, "b": None, "c": None})
@@ -277,7 +280,7 @@ async def test_a_moved_coordinator_is_asked_for_its_groups_only(newest):
 async def test_a_coordinator_that_loads_is_asked_again_without_a_look_up():
     """K709-25."""
     answers = {OffsetFetchRequest: in_turn(saying(group_codes={"a": 14}), fetched)}
-    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin() as admin:
         result = await admin.list_group_offsets({"a": None, "b": None})
     assert result.all() == {"a": EXPECTED["a"], "b": EXPECTED["b"]}
     assert scripted.names() == ["FindCoordinator", "OffsetFetch", "OffsetFetch"]
@@ -287,7 +290,7 @@ async def test_a_coordinator_that_loads_is_asked_again_without_a_look_up():
 @asynchronous
 async def test_a_last_question_that_nobody_answers_does_not_hide_why_it_was_asked():
     answers = {OffsetFetchRequest: in_turn(saying(group_codes={"a": 14}), None)}
-    async with Scripted(1, answers) as scripted, scripted.admin(0.5) as admin:
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin(0.5) as admin:
         result = await admin.list_group_offsets({"a": None, "b": None})
     assert result["b"] == EXPECTED["b"]
     assert result.failed["a"].code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -297,7 +300,7 @@ async def test_a_last_question_that_nobody_answers_does_not_hide_why_it_was_aske
 @asynchronous
 async def test_one_that_loads_for_ever_is_told_when_time_is_up():
     answers = {OffsetFetchRequest: saying(group_codes={"a": 14})}
-    async with Scripted(1, answers) as scripted, scripted.admin(0.5) as admin:
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin(0.5) as admin:
         result = await admin.list_group_offsets({"a": None, "b": None})
     assert result["b"] == EXPECTED["b"]
     assert result.failed["a"].code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -306,7 +309,7 @@ async def test_one_that_loads_for_ever_is_told_when_time_is_up():
 
 @asynchronous
 async def test_one_coordinator_that_is_down_leaves_the_groups_of_the_others():
-    async with Scripted(2, FETCH) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(2, FETCH) as scripted, scripted.admin() as admin:
         scripted.coordinators = {"b": 1}
         await scripted.stop(1)
         result = await admin.list_group_offsets({"a": None, "b": None})
@@ -323,7 +326,10 @@ async def test_a_group_that_is_asked_for_again_does_not_wait_for_a_broker_that_i
     def answer(asked):
         return ready(asked) if asked.node == 0 else None
 
-    async with Scripted(2, {OffsetFetchRequest: answer}) as scripted, scripted.admin(1.0) as admin:
+    async with (
+        ScriptedCluster(2, {OffsetFetchRequest: answer}) as scripted,
+        scripted.admin(1.0) as admin,
+    ):
         scripted.coordinators = {"b": 1}
         result = await admin.list_group_offsets({"a": None, "b": None})
     assert result["a"] == EXPECTED["a"]
@@ -333,7 +339,7 @@ async def test_a_group_that_is_asked_for_again_does_not_wait_for_a_broker_that_i
 @asynchronous
 async def test_a_broken_connection_is_opened_again_for_a_read():
     answers = {OffsetFetchRequest: in_turn(CLOSE, fetched)}
-    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin() as admin:
         result = await admin.list_group_offsets({"a": None})
     assert result.all() == {"a": EXPECTED["a"]}
 
@@ -347,7 +353,7 @@ async def test_a_broken_connection_is_opened_again_for_a_read():
 async def test_a_group_may_be_asked_for_by_name_alone(wanted):
     """K709-21."""
     answers = {OffsetFetchRequest: saying()}
-    async with Scripted(answers=answers) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(answers=answers) as scripted, scripted.admin() as admin:
         found = await admin.list_group_offsets(wanted)
     assert {place: one.offset for place, one in found["a"].items()} == COMMITTED["a"]
 
@@ -361,7 +367,7 @@ async def test_each_group_has_a_spec_of_its_own_and_what_else_is_asked_is_named(
     assert all(one.default is not inspect.Parameter.empty for one in more)
 
     wanted = {"a": {("orders", 1): "a mapping"}, "b": None, "c": iter([("orders", 0)])}
-    async with Scripted(1, FETCH) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, FETCH) as scripted, scripted.admin() as admin:
         result = (await admin.list_group_offsets(wanted)).all()
     assert {name: list(each) for name, each in result.items()} == {
         "a": [("orders", 1)],

@@ -1,7 +1,7 @@
 """The settings of an admin client: those of its dict, and its arguments above them."""
 
 import pytest
-from tests.client.scripted import Scripted, asynchronous
+from tests.client.scripted import ScriptedCluster, asynchronous
 
 from kohort import AdminClient
 from kohort.client.address import Address
@@ -41,7 +41,7 @@ def test_what_is_refused(given, words):
 
 @asynchronous
 async def test_an_admin_client_of_a_dict():
-    async with Scripted() as scripted:
+    async with ScriptedCluster() as scripted:
         given = {"bootstrap.servers": scripted.bootstrap, "client.id": "theirs"}
         async with AdminClient(given) as admin:
             (node,) = await admin.describe_cluster()

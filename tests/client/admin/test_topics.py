@@ -4,7 +4,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
+from tests.client.scripted import CLOSE, ScriptedCluster, asynchronous, in_turn
 
 from kohort.client.admin import FoundOffset, NewTopic, TopicPartition
 from kohort.client.cluster import Backoff
@@ -66,7 +66,7 @@ def grown(asked):
 @asynchronous
 async def test_topics_are_given_more_partitions_each_by_itself():
     answers = {CreatePartitionsRequest: grown}
-    async with Scripted(2, answers) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(2, answers) as scripted, scripted.admin() as admin:
         outcomes = await admin.create_partitions({"t": 4, "u": 2}, validate_only=True)
     assert outcomes["t"] is None
     assert outcomes.failed["u"].code is ErrorCode.INVALID_PARTITIONS
@@ -79,7 +79,7 @@ async def test_topics_are_given_more_partitions_each_by_itself():
 @asynchronous
 async def test_more_partitions_are_never_asked_for_twice():
     """It may have happened: a second request would be refused for that."""
-    async with Scripted(1, {CreatePartitionsRequest: lambda _: CLOSE}) as scripted:
+    async with ScriptedCluster(1, {CreatePartitionsRequest: lambda _: CLOSE}) as scripted:
         async with scripted.admin() as admin:
             outcomes = await admin.create_partitions({"t": 4})
         assert outcomes.failed["t"].code is ErrorCode.NETWORK_EXCEPTION
@@ -88,7 +88,10 @@ async def test_more_partitions_are_never_asked_for_twice():
 
 @asynchronous
 async def test_topics_are_created_by_the_controller_each_by_itself():
-    async with Scripted(2, {CreateTopicsRequest: created}) as scripted, scripted.admin() as admin:
+    async with (
+        ScriptedCluster(2, {CreateTopicsRequest: created}) as scripted,
+        scripted.admin() as admin,
+    ):
         topics = [NewTopic("new", 3, 1, {"retention.ms": "1"}), NewTopic("old")]
         outcomes = await admin.create_topics(topics, validate_only=True)
     assert outcomes["new"].partitions == 3
@@ -107,7 +110,7 @@ async def test_topics_are_created_by_the_controller_each_by_itself():
 async def test_a_controller_that_moved_is_looked_up_again():
     moved = CreateTopicsResponse(topics=[CreatableTopicResult(name="new", error_code=41)])
     answers = {CreateTopicsRequest: in_turn(moved, created)}
-    async with Scripted(2, answers) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(2, answers) as scripted, scripted.admin() as admin:
         metadata = scripted.answers[MetadataRequest]
 
         def second_is_controller(asked):
@@ -122,7 +125,10 @@ async def test_a_controller_that_moved_is_looked_up_again():
 
 @asynchronous
 async def test_a_controller_that_is_just_elected_is_waited_for():
-    async with Scripted(1, {CreateTopicsRequest: created}) as scripted, scripted.admin() as admin:
+    async with (
+        ScriptedCluster(1, {CreateTopicsRequest: created}) as scripted,
+        scripted.admin() as admin,
+    ):
         honest = scripted.answers[MetadataRequest]
 
         def nobody(asked):
@@ -140,7 +146,7 @@ async def test_a_change_beyond_the_quota_is_asked_for_again():
     """KIP-599: it was not made, and may be in a moment."""
     much = CreateTopicsResponse(topics=[CreatableTopicResult(name="t", error_code=89)])
     answers = {CreateTopicsRequest: in_turn(much, much, created)}
-    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin() as admin:
         assert list((await admin.create_topics([NewTopic("t", 1, 1)])).succeeded) == ["t"]
 
 
@@ -152,7 +158,7 @@ async def test_a_new_leader_that_does_not_know_its_end_yet_is_asked_again():
         return answer
 
     answers = {ListOffsetsRequest: in_turn(unknown, unknown, found)}
-    async with Scripted(1, answers) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin() as admin:
         scripted.topics = {"t": [0, 0]}
         ends = await admin.end_offsets([("t", 0), ("t", 1)])
     assert list(ends.all()) == [("t", 0), ("t", 1)]
@@ -165,7 +171,7 @@ async def test_a_broker_that_is_asked_late_is_given_the_time_that_is_left():
     """It would go on when nobody waits any more."""
     moved = CreateTopicsResponse(topics=[CreatableTopicResult(name="t", error_code=41)])
     answers = {CreateTopicsRequest: in_turn(moved, created)}
-    async with Scripted(1, answers) as scripted, scripted.admin(5.0) as admin:
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin(5.0) as admin:
         admin._cluster._backoff = Backoff(0.1, 0.1)
         (await admin.create_topics([NewTopic("t", 1, 1)])).all()
         first, second = (one.request.timeout_ms for one in scripted.sent("CreateTopics"))
@@ -178,7 +184,7 @@ async def test_a_broker_that_is_asked_late_is_given_the_time_that_is_left():
 @asynchronous
 async def test_a_change_is_not_sent_when_the_time_is_up_already():
     async with (
-        Scripted(1, {CreateTopicsRequest: created}) as scripted,
+        ScriptedCluster(1, {CreateTopicsRequest: created}) as scripted,
         scripted.admin(0.5) as admin,
     ):
         controller = admin._cluster.controller
@@ -197,7 +203,10 @@ async def test_a_change_is_not_sent_when_the_time_is_up_already():
 
 @asynchronous
 async def test_the_brokers_defaults_need_a_broker_that_has_them():
-    async with Scripted(1, {CreateTopicsRequest: created}) as scripted, scripted.admin() as admin:
+    async with (
+        ScriptedCluster(1, {CreateTopicsRequest: created}) as scripted,
+        scripted.admin() as admin,
+    ):
         scripted.offer("CreateTopics", "2-3")
         outcomes = await admin.create_topics([NewTopic("new", 3)])
         assert "needs v4 (KIP-464" in outcomes.failed["new"].message
@@ -217,7 +226,10 @@ async def test_topics_are_deleted_by_name_in_both_layouts(newest):
         ]
         return DeleteTopicsResponse(responses=results)
 
-    async with Scripted(1, {DeleteTopicsRequest: deleted}) as scripted, scripted.admin() as admin:
+    async with (
+        ScriptedCluster(1, {DeleteTopicsRequest: deleted}) as scripted,
+        scripted.admin() as admin,
+    ):
         scripted.offer("DeleteTopics", f"1-{newest}")
         outcomes = await admin.delete_topics(["t", "nope"])
     assert outcomes.succeeded == {"t": None}
@@ -227,7 +239,7 @@ async def test_topics_are_deleted_by_name_in_both_layouts(newest):
 @asynchronous
 async def test_a_deletion_that_may_have_arrived_is_not_sent_again():
     async with (
-        Scripted(1, {DeleteTopicsRequest: lambda _: CLOSE}) as scripted,
+        ScriptedCluster(1, {DeleteTopicsRequest: lambda _: CLOSE}) as scripted,
         scripted.admin() as admin,
     ):
         outcomes = await admin.delete_topics("t")
@@ -237,7 +249,7 @@ async def test_a_deletion_that_may_have_arrived_is_not_sent_again():
 
 @asynchronous
 async def test_internal_topics_are_listed_when_asked_for():
-    async with Scripted() as scripted, scripted.admin() as admin:
+    async with ScriptedCluster() as scripted, scripted.admin() as admin:
         metadata = scripted.answers[MetadataRequest]
 
         def with_internal(asked):
@@ -260,7 +272,7 @@ async def test_internal_topics_are_listed_when_asked_for():
 @pytest.mark.parametrize("newest", [13, 3])
 @asynchronous
 async def test_topics_are_described_and_unknown_ones_named(newest):
-    async with Scripted(2) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(2) as scripted, scripted.admin() as admin:
         scripted.offer("Metadata", f"0-{newest}")
         scripted.topics = {"orders": [0, 1, -1], "other": [0]}
         described = await admin.describe_topics(["orders", "nope"])
@@ -295,7 +307,10 @@ def found(asked):
 
 @asynchronous
 async def test_each_leader_is_asked_once_for_all_that_it_leads():
-    async with Scripted(2, {ListOffsetsRequest: found}) as scripted, scripted.admin() as admin:
+    async with (
+        ScriptedCluster(2, {ListOffsetsRequest: found}) as scripted,
+        scripted.admin() as admin,
+    ):
         scripted.topics = {"orders": [0, 1], "pay": [0]}
         ends = await admin.end_offsets([("orders", 0), ("orders", 1), ("pay", 0), ("pay", 9)])
     assert {key: one.offset for key, one in ends.succeeded.items()} == {
@@ -310,7 +325,10 @@ async def test_each_leader_is_asked_once_for_all_that_it_leads():
 @asynchronous
 async def test_a_partition_without_a_leader_keeps_the_others_waiting_for_a_moment_only():
     """It has its error after a few look-ups, long before the deadline, and alone."""
-    async with Scripted(1, {ListOffsetsRequest: found}) as scripted, scripted.admin(600) as admin:
+    async with (
+        ScriptedCluster(1, {ListOffsetsRequest: found}) as scripted,
+        scripted.admin(600) as admin,
+    ):
         scripted.topics = {"orders": [0, -1]}
         ends = await admin.end_offsets([("orders", 0), ("orders", 1)])
     assert ends["orders", 0].offset == 100
@@ -325,7 +343,10 @@ async def test_a_partition_without_a_leader_keeps_the_others_waiting_for_a_momen
 
 @asynchronous
 async def test_a_leader_that_is_elected_meanwhile_is_asked():
-    async with Scripted(1, {ListOffsetsRequest: found}) as scripted, scripted.admin() as admin:
+    async with (
+        ScriptedCluster(1, {ListOffsetsRequest: found}) as scripted,
+        scripted.admin() as admin,
+    ):
         look_up = scripted.answers[MetadataRequest]
 
         def elect(asked):
@@ -341,7 +362,10 @@ async def test_a_leader_that_is_elected_meanwhile_is_asked():
 @asynchronous
 async def test_points_and_times():
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    async with Scripted(1, {ListOffsetsRequest: found}) as scripted, scripted.admin() as admin:
+    async with (
+        ScriptedCluster(1, {ListOffsetsRequest: found}) as scripted,
+        scripted.admin() as admin,
+    ):
         scripted.topics = {"t": [0] * 5}
         points = ["earliest", "latest", "max_timestamp", 1234, noon]
         offsets = await admin.list_offsets(
@@ -360,7 +384,10 @@ async def test_points_and_times():
 async def test_a_datetime_asks_for_its_own_millisecond():
     """By way of a float that of 2004 comes out one too low."""
     moments = [EPOCH + timedelta(milliseconds=at) for at in (1_073_747_268_419, 1_767_225_600_001)]
-    async with Scripted(1, {ListOffsetsRequest: found}) as scripted, scripted.admin() as admin:
+    async with (
+        ScriptedCluster(1, {ListOffsetsRequest: found}) as scripted,
+        scripted.admin() as admin,
+    ):
         scripted.topics = {"t": [0, 0]}
         await admin.list_offsets({("t", index): when for index, when in enumerate(moments)})
     (asked,) = scripted.sent("ListOffsets")
@@ -380,7 +407,7 @@ async def test_a_datetime_asks_for_its_own_millisecond():
 )
 @asynchronous
 async def test_times_that_make_no_sense(when, message):
-    async with Scripted() as scripted, scripted.admin() as admin:
+    async with ScriptedCluster() as scripted, scripted.admin() as admin:
         with pytest.raises(ValueError, match=message):
             await admin.list_offsets({("t", 0): when})
 
@@ -394,7 +421,7 @@ async def test_a_leader_that_moved_is_looked_up_again():
         return answer
 
     answers = {ListOffsetsRequest: in_turn(moved, found)}
-    async with Scripted(2, answers) as scripted, scripted.admin() as admin:
+    async with ScriptedCluster(2, answers) as scripted, scripted.admin() as admin:
         scripted.topics = {"t": [0]}
         assert (await admin.end_offsets([("t", 0)]))["t", 0].offset == 7
     assert [one.node for one in scripted.sent("ListOffsets")] == [0, 1]
@@ -402,7 +429,10 @@ async def test_a_leader_that_moved_is_looked_up_again():
 
 @asynchronous
 async def test_the_latest_timestamp_needs_a_broker_that_has_it():
-    async with Scripted(1, {ListOffsetsRequest: found}) as scripted, scripted.admin() as admin:
+    async with (
+        ScriptedCluster(1, {ListOffsetsRequest: found}) as scripted,
+        scripted.admin() as admin,
+    ):
         scripted.offer("ListOffsets", "1-6")
         scripted.topics = {"t": [0]}
         outcome = await admin.list_offsets({("t", 0): "max_timestamp"})

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
-from tests.client.consumer.running import Told, consumer, until
+from tests.client.consumer.running import RebalanceRecorder, consumer, until
 
 from kohort.client.consumer import Consumer
 from kohort.client.fetching import ConsumerRecord
@@ -58,7 +58,7 @@ class Hand:
             settings["session_timeout_ms"] = SESSION_MS
         self.name = name
         self.reader: Consumer = consumer(
-            broker, "t", listener=Told(), auto_commit_interval_ms=200, **settings
+            broker, "t", listener=RebalanceRecorder(), auto_commit_interval_ms=200, **settings
         )
         self.pause_s = 0.001
         self._books = books

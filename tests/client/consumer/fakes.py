@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from kohort.client.fetching import ConsumerRecord, Place
+from kohort.client.fetching import ConsumerRecord, OffsetAndEpoch
 from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -27,18 +27,18 @@ class FakeFetcher:
     """Has what a test puts into `ready`, and writes down what it is told."""
 
     def __init__(self) -> None:
-        self.places: dict[TopicPartition, Place | None] = {}
+        self.places: dict[TopicPartition, OffsetAndEpoch | None] = {}
         self.ready: dict[TopicPartition, list[ConsumerRecord]] = {}
         self.told: list[tuple[Any, ...]] = []
         self.paused: set[TopicPartition] = set()
         self.ids: dict[str, TopicId] = {}  # as the cluster tells them
         self.reads: dict[TopicPartition, TopicId] = {}  # the topic that a partition is read of
         self.bound = False
-        self.on_anew: Callable[[TopicPartition], None] = lambda _: None
+        self.on_topic_recreated: Callable[[TopicPartition], None] = lambda _: None
 
     def add(
         self,
-        places: Mapping[TopicPartition, Place | None],
+        places: Mapping[TopicPartition, OffsetAndEpoch | None],
         ids: Mapping[TopicPartition, TopicId] | None = None,
         *,
         bound: bool = False,
@@ -70,7 +70,7 @@ class FakeFetcher:
     def resume(self, partitions: Collection[TopicPartition]) -> None:
         self.paused -= set(partitions)
 
-    def position(self, partition: TopicPartition) -> Place | None:
+    def position(self, partition: TopicPartition) -> OffsetAndEpoch | None:
         return self.places.get(partition)
 
     def nudge(self) -> None:

@@ -27,7 +27,7 @@ def consumer(broker: Broker, *topics: str, **settings: Any) -> Consumer:
     return Consumer(*topics, bootstrap_servers=broker.bootstrap, **given)
 
 
-class Told(RebalanceListener):
+class RebalanceRecorder(RebalanceListener):
     """Keeps what it hears, in order."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.client.consumer.running import until, within
-from tests.client.scripted import CLOSE, Answer, Scripted, asynchronous, in_turn
+from tests.client.scripted import CLOSE, Answer, ScriptedCluster, asynchronous, in_turn
 
 from kohort.client.consumer.assignor import (
     AssignmentTold,
@@ -17,7 +17,7 @@ from kohort.client.consumer.assignor import (
     GroupToAssign,
     Share,
 )
-from kohort.client.consumer.assignor_runner import FAILED, INVALID, Computing
+from kohort.client.consumer.assignor_runner import FAILED, INVALID, AssignorRunner
 from kohort.client.consumer.group_offsets import Identity
 from kohort.client.members.heartbeat import Offer
 from kohort.errors import ErrorCode
@@ -29,7 +29,7 @@ from kohort.wire.messages.consumer_group_install_assignment import (
 from kohort.wire.messages.consumer_group_install_assignment import Member as Installed
 from kohort.wire.messages.consumer_group_install_assignment import TopicPartition as Given
 from kohort.wire.messages.consumer_group_prepare_assignment import (
-    Assignor as Told,
+    Assignor as WireAssignor,
 )
 from kohort.wire.messages.consumer_group_prepare_assignment import (
     ConsumerGroupPrepareAssignmentRequest,
@@ -51,13 +51,15 @@ PREPARED = ConsumerGroupPrepareAssignmentResponse(
             instance_id="i",
             rack_id="r",
             subscribed_topic_ids=[T, U, GONE],
-            assignor=Told(reason=5, metadata_version=2, metadata_bytes=b"hello"),
+            assignor=WireAssignor(reason=5, metadata_version=2, metadata_bytes=b"hello"),
             topic_partitions=[
                 Has(topic_id=T, partitions=[0, 1]),
                 Has(topic_id=GONE, partitions=[0]),
             ],
         ),
-        Member(member_id="m2", subscribed_topic_ids=[T], assignor=Told(metadata_version=-1)),
+        Member(
+            member_id="m2", subscribed_topic_ids=[T], assignor=WireAssignor(metadata_version=-1)
+        ),
     ],
     topics=[
         TopicMetadata(topic_id=T, topic_name="t", num_partitions=2),
@@ -93,26 +95,26 @@ class Plays(Assignor):
 
 class World:
     def __init__(
-        self, script: Scripted, *assignors: Assignor, timeout_s: float, fallback: str
+        self, script: ScriptedCluster, *assignors: Assignor, timeout_s: float, fallback: str
     ) -> None:
         self.script = script
         self.who: Identity | None = Identity("m1", 3, is_modern=True)
         self.cluster = script.cluster()
-        self.computing = Computing(
+        self.assignor_runner = AssignorRunner(
             *(assignors, self.cluster, "g", lambda: self.who),
             timeout_s=timeout_s,
             fallback=fallback,
         )
         self.asked_soon = 0
-        self.computing.ask_soon = self._ask_soon
+        self.assignor_runner.ask_soon = self._ask_soon
 
     def _ask_soon(self) -> None:
         self.asked_soon += 1
 
     async def computed(self) -> list[Any]:
         """Ask for an assignment, and wait until nothing more comes of it; what was installed."""
-        self.computing.asked()
-        task = self.computing._task
+        self.assignor_runner.on_compute_request()
+        task = self.assignor_runner._task
         assert task is not None
         await task
         return [one.request for one in self.script.sent("ConsumerGroupInstallAssignment")]
@@ -130,11 +132,11 @@ async def world(
         ConsumerGroupPrepareAssignmentRequest: prepare or in_turn(PREPARED),
         ConsumerGroupInstallAssignmentRequest: install or in_turn(DONE),
     }
-    async with within(), Scripted(2, answers) as script:
+    async with within(), ScriptedCluster(2, answers) as script:
         script.coordinators["g"] = 1
         made = World(script, *assignors, timeout_s=timeout_s, fallback=fallback)
         yield made
-        await made.computing.close()
+        await made.assignor_runner.close()
         await made.cluster.close()
 
 
@@ -237,7 +239,7 @@ async def test_one_assignment_is_computed_at_a_time() -> None:
     mine = Plays(lambda _: go_on.wait(20) and {})
     async with world(mine) as it:
         for _ in range(3):
-            it.computing.asked()
+            it.assignor_runner.on_compute_request()
             await until(lambda: mine.groups)
         go_on.set()
         await until(lambda: it.script.sent("ConsumerGroupInstallAssignment"))
@@ -362,9 +364,9 @@ async def test_an_assignment_that_comes_after_the_end_is_nobodys() -> None:
     go_on = threading.Event()
     mine = Plays(lambda _: go_on.wait(20) and {})
     async with world(mine) as it:
-        it.computing.asked()
+        it.assignor_runner.on_compute_request()
         await until(lambda: mine.groups)
-        await it.computing.close()
+        await it.assignor_runner.close()
         go_on.set()
         await asyncio.sleep(0.02)
         assert it.script.sent("ConsumerGroupInstallAssignment") == []
@@ -435,7 +437,7 @@ async def test_it_is_asked_and_installed_as_the_member_of_then() -> None:
             it.who = Identity("m1", 4, is_modern=True)
             return {}
 
-        it.computing._assignors["mine"].given = grow  # type: ignore[attr-defined]
+        it.assignor_runner._assignors["mine"].given = grow  # type: ignore[attr-defined]
         (request,) = await it.computed()
         (prepared,) = it.script.sent("ConsumerGroupPrepareAssignment")
         assert (prepared.request.member_epoch, request.member_epoch) == (3, 4)
@@ -453,14 +455,14 @@ async def test_what_a_member_offers() -> None:
             raise LookupError
 
     async with world(Plays()) as it:
-        it.computing.reason = 4
+        it.assignor_runner.reason = 4
         offer = Offer("mine", 1, 2, reason=4, metadata_version=2, metadata=b"mine")
-        assert it.computing.offers() == (offer,)
+        assert it.assignor_runner.offers() == (offer,)
     async with world() as it:
-        assert it.computing.offers() is None
+        assert it.assignor_runner.offers() is None
     async with world(Other()) as it:
         with pytest.raises(LookupError):
-            it.computing.offers()
+            it.assignor_runner.offers()
 
 
 @asynchronous
@@ -472,11 +474,11 @@ async def test_the_assignor_is_told_and_what_it_raises_is_logged(caplog: Any) ->
 
     mine = Fails()
     async with world(mine) as it:
-        it.computing.told(AssignmentTold((T0,), b"x", 1))
+        it.assignor_runner.notify_assignment(AssignmentTold((T0,), b"x", 1))
     assert mine.told == [AssignmentTold((T0,), b"x", 1)]
     assert "RuntimeError: not now" in caplog.text
     async with world() as it:
-        it.computing.told(AssignmentTold((T0,)))  # nobody is there to hear of it
+        it.assignor_runner.notify_assignment(AssignmentTold((T0,)))  # nobody is there to hear of it
 
 
 @asynchronous
@@ -485,7 +487,7 @@ async def test_of_several_assignors_the_one_is_told_that_has_computed() -> None:
     second.name = "second"
     async with world(first, second) as it:
         for name in ("second", "mine", "", "of nobody here"):
-            it.computing.told(AssignmentTold((T0,), assignor=name))
+            it.assignor_runner.notify_assignment(AssignmentTold((T0,), assignor=name))
     assert [one.assignor for one in second.told] == ["second"]
     assert [one.assignor for one in first.told] == ["mine", ""]
 
@@ -507,9 +509,9 @@ async def test_the_coordinator_is_asked_as_soon_as_there_is_an_outcome(install: 
 @asynchronous
 async def test_every_member_warns_when_the_assignor_has_failed(caplog: Any) -> None:
     async with world() as it:
-        it.computing.told(AssignmentTold((T0, T1), assignor="mine"))
+        it.assignor_runner.notify_assignment(AssignmentTold((T0, T1), assignor="mine"))
         assert caplog.messages == []
-        it.computing.told(AssignmentTold((T0, T1), error=1, assignor="mine"))
+        it.assignor_runner.notify_assignment(AssignmentTold((T0, T1), error=1, assignor="mine"))
     (line,) = caplog.messages
     assert line.startswith("group g: assignor mine has failed (1) at the member that computes")
     assert "here 2 partitions" in line

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from typing import Any
 
 import pytest
-from tests.client.consumer.running import Told, consumer, until, within
+from tests.client.consumer.running import RebalanceRecorder, consumer, until, within
 from tests.client.scripted import asynchronous
 
 from kohort.client.consumer import Assignor, Consumer, GroupToAssign
@@ -65,7 +65,7 @@ async def test_what_is_paused_stays_paused_over_a_rebalance(strategy: str) -> No
         broker.create_topic("t", 2)
         for index in (0, 1):
             broker.produce("t", "before", partition=index)
-        told = Told()
+        told = RebalanceRecorder()
         first, second = (consumer(broker, "t", listener=one, **settings) for one in (told, None))
         async with within(), first:
             assert {(await first.getone()).partition for _ in (0, 1)} == {0, 1}

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
-from tests.client.consumer.running import PROTOCOLS, Told, until, within
+from tests.client.consumer.running import PROTOCOLS, RebalanceRecorder, until, within
 from tests.client.scripted import asynchronous
 
 from kohort.client.consumer import Consumer
@@ -92,7 +92,7 @@ async def test_whoever_asks_in_its_name_is_the_first_to_tell(
     """The records that were ready at hand are not handed out any more."""
     if ask is look and protocol == "classic":
         pytest.skip("a classic member does not say who it is when it looks at offsets")
-    told = Told()
+    told = RebalanceRecorder()
     settings: dict[str, Any] = {"listener": told}
     if ask is read_on:
         settings |= {"enable_auto_commit": True, "auto_commit_interval_ms": 100}
@@ -129,7 +129,7 @@ async def test_what_is_ready_at_hand_is_not_handed_out_after_a_refusal(
 @both
 @asynchronous
 async def test_a_farewell_whose_commit_is_refused_is_a_loss(broker: Broker, protocol: str) -> None:
-    told = Told()
+    told = RebalanceRecorder()
     it = reader(broker, protocol, listener=told, enable_auto_commit=True)
     async with within(), it:
         await it.getone()
@@ -148,7 +148,7 @@ async def test_silence_for_longer_than_a_session_is_an_answer(protocol: str) -> 
     given: dict[str, Any] = {"group_consumer_session_timeout_ms": SILENT_MS}
     if protocol == "classic":
         given = {"heartbeat_interval_ms": 100, "session_timeout_ms": SILENT_MS}
-    told = Told()
+    told = RebalanceRecorder()
     given["request_timeout_ms"] = 1000  # the join that follows is dropped, too
     with Broker(OFTEN) as broker:
         broker.create_topic("t", 1)

@@ -7,12 +7,12 @@ from tests.client.consumer.fakes import T0, T1, FakeFetcher, record
 from tests.client.scripted import asynchronous
 
 from kohort.client.admin import CommittedOffset
-from kohort.client.consumer.committing import check_offset, to_commit
-from kohort.client.consumer.group_offsets import ToCommit
-from kohort.client.consumer.in_flight_records import Handing
+from kohort.client.consumer.committing import check_offset, offsets_to_commit
+from kohort.client.consumer.group_offsets import OffsetsToCommit
+from kohort.client.consumer.in_flight_records import InFlightRecords
 from kohort.client.consumer.ownership import Ownership
 from kohort.client.consumer.settings import ConsumerSettings
-from kohort.client.fetching import Place
+from kohort.client.fetching import OffsetAndEpoch
 from kohort.errors import ErrorCode
 
 
@@ -21,16 +21,16 @@ class World:
 
     def __init__(self) -> None:
         self.fetcher = FakeFetcher()
-        self.handing = Handing()
+        self.in_flight = InFlightRecords()
         fetcher: Any = cast("Any", self.fetcher)
-        self.ownership = Ownership(fetcher, self.handing, ConsumerSettings(), None)
+        self.ownership = Ownership(fetcher, self.in_flight, ConsumerSettings(), None)
         self.ownership.owned = frozenset({T0, T1})
-        self.fetcher.places = {T0: Place(6, 3), T1: Place(9)}
-        self.handing.line_up({T0: [record(T0, 5)]})
-        self.handing.take()
+        self.fetcher.places = {T0: OffsetAndEpoch(6, 3), T1: OffsetAndEpoch(9)}
+        self.in_flight.line_up({T0: [record(T0, 5)]})
+        self.in_flight.take()
 
-    def told(self, offsets: Any = None, *, handed: bool = True) -> ToCommit:
-        return to_commit(cast("Any", self.fetcher), self.ownership, offsets, handed=handed)
+    def told(self, offsets: Any = None, *, handed: bool = True) -> OffsetsToCommit:
+        return offsets_to_commit(cast("Any", self.fetcher), self.ownership, offsets, handed=handed)
 
 
 def test_all_that_was_handed_out_or_all_that_is_processed() -> None:
@@ -68,14 +68,14 @@ async def test_what_was_lost_is_not_committed_by_its_offset_either() -> None:
         assert what.offsets == {T1: CommittedOffset(9)}
         assert what.refusal is not None
         assert what.refusal.code is ErrorCode.UNKNOWN_MEMBER_ID
-        world.ownership.came_back()  # which a program does that hands its records to workers
+        world.ownership.mark_processed()  # which a program does that hands its records to workers
     world.ownership.gone -= {T0}
     assert world.told({T0: 4}).refusal is None
 
 
 def test_what_was_in_work_of_a_topic_that_is_gone_is_refused() -> None:
     world = World()
-    world.fetcher.on_anew(T0)
+    world.fetcher.on_topic_recreated(T0)
     what = world.told()
     assert what.offsets == {T1: CommittedOffset(9)}
     assert what.refusal is not None

@@ -7,7 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.client.consumer.running import PROTOCOLS, Told, Worker, consumer, until, within
+from tests.client.consumer.running import (
+    PROTOCOLS,
+    RebalanceRecorder,
+    Worker,
+    consumer,
+    until,
+    within,
+)
 from tests.client.scripted import asynchronous
 
 from kohort.client.admin import AdminClient, CommittedOffset
@@ -389,7 +396,7 @@ async def test_auto_commit_goes_on_beside(broker: Broker) -> None:
 async def test_the_listener_hears_of_everything_in_order(broker: Broker, protocol: str) -> None:
     """K848-180: piece by piece in the new protocol, and by cooperative-sticky in the other."""
     fill(broker, 4, partitions=2)
-    told = Told()
+    told = RebalanceRecorder()
     settings: Any = {}
     if protocol == "classic":
         settings["partition_assignment_strategy"] = "cooperative-sticky"
@@ -408,7 +415,7 @@ async def test_the_listener_hears_of_everything_in_order(broker: Broker, protoco
 async def test_a_listener_may_seek_before_the_first_record(broker: Broker) -> None:
     fill(broker, 10, partitions=1)
 
-    class Seeks(Told):
+    class Seeks(RebalanceRecorder):
         async def on_assigned(self, partitions: Any) -> None:
             reader.seek(T0, 7)
 
@@ -417,7 +424,7 @@ async def test_a_listener_may_seek_before_the_first_record(broker: Broker) -> No
         assert (await reader.getone()).offset == 7
 
 
-@pytest.mark.parametrize("listener", [print, Told, object(), "told", {}])
+@pytest.mark.parametrize("listener", [print, RebalanceRecorder, object(), "told", {}])
 @asynchronous
 async def test_what_is_no_listener_is_refused(broker: Broker, listener: Any) -> None:
     """It would be missed when partitions come, and no record would follow."""
@@ -480,7 +487,7 @@ async def test_partitions_that_are_none_are_named(broker: Broker) -> None:
 async def test_what_a_listener_raises_is_heard(broker: Broker) -> None:
     fill(broker, 1, partitions=1)
 
-    class Fails(Told):
+    class Fails(RebalanceRecorder):
         def on_assigned(self, partitions: Any) -> None:  # type: ignore[override]
             raise RuntimeError("no room")
 
@@ -636,7 +643,7 @@ async def test_a_topic_that_grows(broker: Broker, protocol: str) -> None:
 @asynchronous
 async def test_a_static_member_comes_back_to_its_partitions(broker: Broker, protocol: str) -> None:
     fill(broker, 4, partitions=2)
-    told = Told()
+    told = RebalanceRecorder()
     static: Any = {"group_protocol": protocol, "group_instance_id": "i1"}
     async with within(), Worker(consumer(broker, "t", group_protocol=protocol, listener=told)):
         async with Worker(consumer(broker, "t", **static)) as first:
@@ -753,7 +760,7 @@ async def test_a_listener_that_waits_for_what_was_cancelled(broker: Broker) -> N
 @asynchronous
 async def test_a_commit_of_what_was_lost_in_work_is_refused(broker: Broker, protocol: str) -> None:
     fill(broker, 4, partitions=1)
-    told = Told()
+    told = RebalanceRecorder()
     settings: Any = {"group_protocol": protocol, "enable_auto_commit": False, "listener": told}
     async with within(), consumer(broker, "t", **settings) as reader:
         await reader.getone()
@@ -840,7 +847,7 @@ async def test_the_coordinator_moves(protocol: str) -> None:
 @asynchronous
 async def test_a_member_that_was_thrown_out_comes_back(broker: Broker, protocol: str) -> None:
     fill(broker, 4, partitions=1)
-    told = Told()
+    told = RebalanceRecorder()
     reader = consumer(broker, "t", group_protocol=protocol, listener=told)
     async with within(), Worker(reader) as worker:
         await until(lambda: len(worker.seen) == 4)

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.client.scripted import Scripted, asynchronous
+from tests.client.scripted import ScriptedCluster, asynchronous
 
 from kohort.client.cluster import Node
 from kohort.client.connection import ConnectionFailedError, RequestTimeoutError
@@ -33,7 +33,7 @@ def _deadline(timeout_s: float = 5) -> float:
 
 @asynchronous
 async def test_it_is_remembered() -> None:
-    async with Scripted(2) as script:
+    async with ScriptedCluster(2) as script:
         coordinator = Coordinator(script.cluster(), "g")
         script.coordinators["g"] = 1
         attempts = Attempts("done")
@@ -53,7 +53,7 @@ async def test_it_is_remembered() -> None:
 )
 @asynchronous
 async def test_it_is_looked_up_again_when_it_is_another_one_or_silent(error: ApiError) -> None:
-    async with Scripted(2) as script:
+    async with ScriptedCluster(2) as script:
         coordinator = Coordinator(script.cluster(), "g")
         attempts = Attempts("first", error, "second")
         assert await coordinator.settle(attempts, _deadline()) == "first"
@@ -73,7 +73,7 @@ async def test_it_is_looked_up_again_when_it_is_another_one_or_silent(error: Api
 )
 @asynchronous
 async def test_what_passes_is_waited_for(code: ErrorCode) -> None:
-    async with Scripted() as script:
+    async with ScriptedCluster() as script:
         attempts = Attempts(ApiError(code), ApiError(code), "done")
         coordinator = Coordinator(script.cluster(), "g")
         assert await coordinator.settle(attempts, _deadline()) == "done"
@@ -82,7 +82,7 @@ async def test_what_passes_is_waited_for(code: ErrorCode) -> None:
 
 @asynchronous
 async def test_what_passes_is_not_waited_for_where_nobody_wants_that() -> None:
-    async with Scripted() as script:
+    async with ScriptedCluster() as script:
         attempts = Attempts(ApiError(ErrorCode.STALE_MEMBER_EPOCH), "done")
         coordinator = Coordinator(script.cluster(), "g")
         with pytest.raises(ApiError, match="STALE_MEMBER_EPOCH"):
@@ -91,7 +91,7 @@ async def test_what_passes_is_not_waited_for_where_nobody_wants_that() -> None:
 
 @asynchronous
 async def test_other_errors_and_the_last_one_are_raised() -> None:
-    async with Scripted() as script:
+    async with ScriptedCluster() as script:
         coordinator = Coordinator(script.cluster(), "g")
         with pytest.raises(ApiError, match="FENCED_MEMBER_EPOCH"):
             await coordinator.settle(Attempts(ApiError(ErrorCode.FENCED_MEMBER_EPOCH)), _deadline())

@@ -8,18 +8,18 @@ from typing import Any, cast
 import pytest
 from tests.client.consumer.fakes import FakeFetcher
 from tests.client.consumer.running import until, within
-from tests.client.scripted import Answer, Scripted, asynchronous, in_turn
+from tests.client.scripted import Answer, ScriptedCluster, asynchronous, in_turn
 
 from kohort.client.address import Address
 from kohort.client.cluster import Cluster
 from kohort.client.consumer.assignor import Assignor
-from kohort.client.consumer.assignor_runner import Computing
+from kohort.client.consumer.assignor_runner import AssignorRunner
 from kohort.client.consumer.group import Group
 from kohort.client.consumer.group_offsets import NOBODY
-from kohort.client.consumer.in_flight_records import Handing
+from kohort.client.consumer.in_flight_records import InFlightRecords
 from kohort.client.consumer.member import Member
 from kohort.client.consumer.ownership import Ownership
-from kohort.client.consumer.protocols import ClassicProtocol, ModernProtocol, Subscribed
+from kohort.client.consumer.protocols import ClassicProtocol, ModernProtocol, TopicSubscription
 from kohort.client.consumer.settings import ConsumerSettings
 from kohort.client.metadata import Metadata
 from kohort.errors import ApiError, ErrorCode
@@ -30,7 +30,7 @@ from kohort.wire.messages.consumer_group_heartbeat import (
 )
 from kohort.wire.messages.join_group import JoinGroupRequest
 
-T, U = Subscribed(("t",)), Subscribed(("u",))
+T, U = TopicSubscription(("t",)), TopicSubscription(("u",))
 PROTOCOLS = pytest.mark.parametrize("protocol", ["consumer", "classic"])
 
 
@@ -49,14 +49,16 @@ class World:
         self.clusters: list[Cluster] = []
         metadata = Metadata(self.cluster)
         fetcher = cast("Any", FakeFetcher())
-        self.ownership = Ownership(fetcher, Handing(), settings, None)
-        self.computing = Computing(assignors, self.cluster, "g", lambda: None, timeout_s=5.0)
+        self.ownership = Ownership(fetcher, InFlightRecords(), settings, None)
+        self.assignor_runner = AssignorRunner(
+            assignors, self.cluster, "g", lambda: None, timeout_s=5.0
+        )
 
         def another() -> Cluster:
             self.clusters.append(self.new_cluster(bootstrap))
             return self.clusters[-1]
 
-        self.group = Group(settings, another, metadata, self.ownership, self.computing)
+        self.group = Group(settings, another, metadata, self.ownership, self.assignor_runner)
 
     @staticmethod
     def new_cluster(bootstrap: str) -> Cluster:
@@ -66,7 +68,7 @@ class World:
     def owned(self) -> set[str]:
         return {str(one) for one in self.ownership.owned}
 
-    def enter(self, wanted: Subscribed) -> None:
+    def enter(self, wanted: TopicSubscription) -> None:
         self.group.wanted = wanted
         self.group.enter()
 
@@ -82,7 +84,7 @@ async def world(bootstrap: str, *assignors: Assignor, **given: Any) -> AsyncIter
 
 @asynccontextmanager
 async def scripted(answers: dict[type, Answer], **given: Any) -> AsyncIterator[tuple[World, Any]]:
-    async with Scripted(1, answers) as script, world(script.bootstrap, **given) as it:
+    async with ScriptedCluster(1, answers) as script, world(script.bootstrap, **given) as it:
         yield it, script
 
 
@@ -136,8 +138,8 @@ async def test_to_leave_what_was_never_entered(broker: Broker) -> None:
     async with world(broker.bootstrap) as it:
         await it.group.leave(for_good=True)
         await it.group.look_again()
-        it.group.too_late(9.0)
-        it.group.asked()
+        it.group.on_poll_timeout(9.0)
+        it.group.on_poll()
         assert it.clusters == []
 
 
@@ -155,9 +157,9 @@ async def test_to_end_without_a_word(broker: Broker, protocol: str) -> None:
 async def test_another_pattern_is_matched_at_once(broker: Broker) -> None:
     """In a classic group the client matches, and not only when it looks again."""
     async with world(broker.bootstrap, group_protocol="classic") as it:
-        it.enter(Subscribed((), "t.*"))
+        it.enter(TopicSubscription((), "t.*"))
         await until(lambda: it.owned == {"t:0", "t:1"})
-        it.enter(Subscribed((), "u.*"))
+        it.enter(TopicSubscription((), "u.*"))
         await until(lambda: it.owned == {"u:0"})
 
 
@@ -166,7 +168,7 @@ async def test_another_pattern_is_matched_at_once(broker: Broker) -> None:
 async def test_a_topic_that_goes_is_given_up(broker: Broker, protocol: str) -> None:
     broker.create_topic("short-lived", 1)
     async with world(broker.bootstrap, group_protocol=protocol) as it:
-        it.enter(Subscribed(("t", "short-lived")))
+        it.enter(TopicSubscription(("t", "short-lived")))
         await until(lambda: it.owned == {"t:0", "t:1", "short-lived:0"})
         broker.delete_topic("short-lived")
         await it.group.look_again()
@@ -177,7 +179,7 @@ async def test_a_topic_that_goes_is_given_up(broker: Broker, protocol: str) -> N
 @asynchronous
 async def test_topics_that_come_are_found(broker: Broker, protocol: str) -> None:
     async with world(broker.bootstrap, group_protocol=protocol) as it:
-        it.enter(Subscribed((), "t.*"))
+        it.enter(TopicSubscription((), "t.*"))
         await until(lambda: it.owned == {"t:0", "t:1"})
         broker.create_topic("t2", 1)
         await it.group.look_again()
@@ -207,16 +209,16 @@ async def test_who_stays_away_is_out_until_it_comes_back(broker: Broker, protoco
     async with world(broker.bootstrap, group_protocol=protocol) as it:
         it.enter(T)
         await until(lambda: it.owned)
-        it.group.asked()
+        it.group.on_poll()
         assert it.owned
-        it.group.too_late(9.0)
-        it.group.too_late(10.0)
+        it.group.on_poll_timeout(9.0)
+        it.group.on_poll_timeout(10.0)
         assert it.ownership.hurry
         await until(lambda: broker.groups["g"].state == "Empty" and not it.owned)
-        it.group.asked()
+        it.group.on_poll()
         assert not it.ownership.hurry
         await until(lambda: it.owned == {"t:0", "t:1"})
-        it.group.too_late(9.0)  # and once more
+        it.group.on_poll_timeout(9.0)  # and once more
         await until(lambda: not it.owned)
 
 
@@ -226,12 +228,12 @@ async def test_who_comes_back_with_another_wish(broker: Broker, protocol: str) -
     async with world(broker.bootstrap, group_protocol=protocol) as it:
         it.enter(T)
         await until(lambda: it.owned)
-        it.group.too_late(9.0)
+        it.group.on_poll_timeout(9.0)
         await until(lambda: it.group._member and it.group._member.outside.is_set())
         it.enter(U)
         assert not it.ownership.hurry
         await until(lambda: it.owned == {"u:0"})
-        it.group.too_late(9.0)
+        it.group.on_poll_timeout(9.0)
         await until(lambda: not it.owned)
 
 
@@ -240,12 +242,12 @@ async def test_who_stayed_away_and_left_comes_back_like_anybody_else(broker: Bro
     async with world(broker.bootstrap) as it:
         it.enter(T)
         await until(lambda: it.owned)
-        it.group.too_late(9.0)
+        it.group.on_poll_timeout(9.0)
         await it.group.leave(for_good=False)
         it.enter(T)
         assert not it.ownership.hurry
         await until(lambda: it.owned)
-        it.group.too_late(9.0)
+        it.group.on_poll_timeout(9.0)
         await until(lambda: not it.owned)
 
 
@@ -401,7 +403,7 @@ async def test_who_may_ask_for_an_assignment(broker: Broker) -> None:
         it.group.ask_for_assignment(3)
         member = it.group._member
         assert member is not None
-        assert member.protocol.machine.profile.offers[0].reason == 3
+        assert member.protocol.machine.config.offers[0].reason == 3
     async with world(broker.bootstrap) as it:
         it.enter(T)
         with pytest.raises(ValueError, match="no group with assignors of its own"):

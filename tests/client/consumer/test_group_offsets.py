@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.client.consumer.running import until
-from tests.client.scripted import Asked, Scripted, asynchronous, in_turn
+from tests.client.scripted import ReceivedRequest, ScriptedCluster, asynchronous, in_turn
 
 from kohort.client.admin import CommittedOffset
 from kohort.client.consumer.group_offsets import (
@@ -38,7 +38,7 @@ MODERN = Identity("m", 7, "i", is_modern=True)
 CLASSIC = Identity("m", 3, None)
 
 
-def offsets(script: Scripted, who: Identity | None = NOBODY) -> GroupOffsets:
+def offsets(script: ScriptedCluster, who: Identity | None = NOBODY) -> GroupOffsets:
     return GroupOffsets(script.cluster(), "g", lambda: who)
 
 
@@ -46,7 +46,7 @@ def deadline(timeout_s: float = 5) -> float:
     return asyncio.get_running_loop().time() + timeout_s
 
 
-def committed(asked: Asked, *codes: int) -> OffsetCommitResponse:
+def committed(asked: ReceivedRequest, *codes: int) -> OffsetCommitResponse:
     """Each partition that was named is answered with a code in turn, the last one for the rest."""
     left = list(codes) or [0]
     return OffsetCommitResponse(
@@ -67,7 +67,7 @@ def committed(asked: Asked, *codes: int) -> OffsetCommitResponse:
     )
 
 
-def fetched(asked: Asked, code: int = 0, of_partition: int = 0) -> OffsetFetchResponse:
+def fetched(asked: ReceivedRequest, code: int = 0, of_partition: int = 0) -> OffsetFetchResponse:
     """Partition 0 is committed at 5, and no other."""
     if asked.version < 8:
         parts = [
@@ -99,7 +99,7 @@ def fetched(asked: Asked, code: int = 0, of_partition: int = 0) -> OffsetFetchRe
 
 @asynchronous
 async def test_a_commit_says_who_commits() -> None:
-    async with Scripted(1, {OffsetCommitRequest: committed}) as script:
+    async with ScriptedCluster(1, {OffsetCommitRequest: committed}) as script:
         await offsets(script, MODERN).commit(lambda: {T0: CommittedOffset(4, 1, "x")}, deadline())
         (asked,) = script.sent("OffsetCommit")
         request = asked.request
@@ -113,7 +113,7 @@ async def test_a_commit_says_who_commits() -> None:
 
 @asynchronous
 async def test_a_classic_member_commits_to_old_brokers_too() -> None:
-    async with Scripted(1, {OffsetCommitRequest: committed}) as script:
+    async with ScriptedCluster(1, {OffsetCommitRequest: committed}) as script:
         script.offer("OffsetCommit", "2-5")
         await offsets(script, CLASSIC).commit(lambda: {T0: CommittedOffset(4)}, deadline())
         assert script.sent("OffsetCommit")[0].version == 5
@@ -124,7 +124,7 @@ async def test_a_classic_member_commits_to_old_brokers_too() -> None:
 @asynchronous
 async def test_only_what_was_refused_is_committed_again() -> None:
     answers = in_turn(lambda asked: committed(asked, 0, 14), committed)
-    async with Scripted(1, {OffsetCommitRequest: answers}) as script:
+    async with ScriptedCluster(1, {OffsetCommitRequest: answers}) as script:
         both = {T0: CommittedOffset(1), T1: CommittedOffset(2)}
         await offsets(script).commit(lambda: both, deadline())
         first, second = script.sent("OffsetCommit")
@@ -134,7 +134,9 @@ async def test_only_what_was_refused_is_committed_again() -> None:
 
 @asynchronous
 async def test_a_refusal_names_its_partition() -> None:
-    async with Scripted(1, {OffsetCommitRequest: lambda asked: committed(asked, 110)}) as script:
+    async with ScriptedCluster(
+        1, {OffsetCommitRequest: lambda asked: committed(asked, 110)}
+    ) as script:
         with pytest.raises(ApiError, match="t:0: FENCED_MEMBER_EPOCH"):
             await offsets(script).commit(lambda: {T0: CommittedOffset(1)}, deadline())
 
@@ -143,7 +145,7 @@ async def test_a_refusal_names_its_partition() -> None:
 async def test_the_epoch_of_now_is_told_after_a_stale_one() -> None:
     epochs = [4, 5, 5]
     answers = in_turn(lambda asked: committed(asked, 113), committed)
-    async with Scripted(1, {OffsetCommitRequest: answers}) as script:
+    async with ScriptedCluster(1, {OffsetCommitRequest: answers}) as script:
         mine = GroupOffsets(
             script.cluster(), "g", lambda: Identity("m", epochs.pop(0), is_modern=True)
         )
@@ -154,7 +156,7 @@ async def test_the_epoch_of_now_is_told_after_a_stale_one() -> None:
 
 @asynchronous
 async def test_who_is_no_member_commits_nothing() -> None:
-    async with Scripted(1, {OffsetCommitRequest: committed}) as script:
+    async with ScriptedCluster(1, {OffsetCommitRequest: committed}) as script:
         with pytest.raises(ApiError, match="the consumer is no member of group g at the moment"):
             await offsets(script, None).commit(lambda: {T0: CommittedOffset(1)}, deadline())
         assert not offsets(script, None).has_identity
@@ -163,7 +165,7 @@ async def test_who_is_no_member_commits_nothing() -> None:
 
 @asynchronous
 async def test_commits_wait_for_each_other_and_look_when_it_is_their_turn() -> None:
-    async with Scripted(1, {OffsetCommitRequest: committed}) as script:
+    async with ScriptedCluster(1, {OffsetCommitRequest: committed}) as script:
         mine = offsets(script)
         newest = {"offset": 1}
         first = asyncio.create_task(
@@ -186,7 +188,7 @@ async def test_commits_wait_for_each_other_and_look_when_it_is_their_turn() -> N
 
 @asynchronous
 async def test_nothing_to_commit_asks_nobody() -> None:
-    async with Scripted() as script:
+    async with ScriptedCluster() as script:
         await offsets(script).commit(dict, deadline())
         assert await offsets(script).fetch([], deadline()) == {}
         assert script.asked == []
@@ -204,7 +206,7 @@ async def test_nothing_to_commit_asks_nobody() -> None:
 async def test_a_fetch_says_who_asks_where_it_can(
     versions: str, who: Identity, expected: Any
 ) -> None:
-    async with Scripted(1, {OffsetFetchRequest: fetched}) as script:
+    async with ScriptedCluster(1, {OffsetFetchRequest: fetched}) as script:
         script.offer("OffsetFetch", versions)
         found = await offsets(script, who).fetch([T1, T0], deadline())
         assert found == {T0: CommittedOffset(5, 2, "x"), T1: None}
@@ -217,7 +219,7 @@ async def test_a_fetch_says_who_asks_where_it_can(
 @pytest.mark.parametrize(("versions", "stable"), [("1-7", True), ("1-6", False)])
 @asynchronous
 async def test_old_brokers_are_asked_for_one_group(versions: str, stable: bool) -> None:  # noqa: FBT001
-    async with Scripted(1, {OffsetFetchRequest: fetched}) as script:
+    async with ScriptedCluster(1, {OffsetFetchRequest: fetched}) as script:
         script.offer("OffsetFetch", versions)
         found = await offsets(script, CLASSIC).fetch([T0], deadline())
         assert found == {T0: CommittedOffset(5)}
@@ -227,7 +229,7 @@ async def test_old_brokers_are_asked_for_one_group(versions: str, stable: bool) 
 @asynchronous
 async def test_an_open_transaction_is_waited_for() -> None:
     answers = in_turn(lambda asked: fetched(asked, of_partition=88), fetched)
-    async with Scripted(1, {OffsetFetchRequest: answers}) as script:
+    async with ScriptedCluster(1, {OffsetFetchRequest: answers}) as script:
         assert await offsets(script).fetch([T0], deadline()) == {T0: CommittedOffset(5, 2, "x")}
         assert len(script.sent("OffsetFetch")) == 2
 
@@ -246,7 +248,7 @@ async def test_an_open_transaction_is_waited_for() -> None:
 )
 @asynchronous
 async def test_what_cannot_be_known_is_an_error(answer: Any, refusal: str) -> None:
-    async with Scripted(1, {OffsetFetchRequest: answer}) as script:
+    async with ScriptedCluster(1, {OffsetFetchRequest: answer}) as script:
         with pytest.raises(ApiError, match=refusal):
             await offsets(script).fetch([T0], deadline(1))
 
@@ -259,7 +261,7 @@ U0 = TopicPartition("u", 0)
 
 @asynchronous
 async def test_topics_are_named_by_id_where_all_have_one() -> None:
-    script = Scripted(
+    script = ScriptedCluster(
         answers={
             OffsetFetchRequest: fetched,
             OffsetCommitRequest: committed,
@@ -282,7 +284,7 @@ async def test_topics_are_named_by_id_where_all_have_one() -> None:
 
 @asynchronous
 async def test_a_broker_without_ids_is_asked_by_name() -> None:
-    script = Scripted(answers={OffsetFetchRequest: fetched, OffsetCommitRequest: committed})
+    script = ScriptedCluster(answers={OffsetFetchRequest: fetched, OffsetCommitRequest: committed})
     script.offer("OffsetFetch", "1-9")
     script.offer("OffsetCommit", "2-9")
     async with script:
@@ -295,7 +297,9 @@ async def test_a_broker_without_ids_is_asked_by_name() -> None:
 
 @asynchronous
 async def test_a_topic_that_is_gone_is_told_at_once_to_who_reads_offsets() -> None:
-    script = Scripted(answers={OffsetFetchRequest: lambda asked: fetched(asked, of_partition=100)})
+    script = ScriptedCluster(
+        answers={OffsetFetchRequest: lambda asked: fetched(asked, of_partition=100)}
+    )
     async with script:
         some = offsets(script)
         with pytest.raises(ApiError) as failure:
@@ -307,7 +311,7 @@ async def test_a_topic_that_is_gone_is_told_at_once_to_who_reads_offsets() -> No
 
 @asynchronous
 async def test_an_offset_of_a_topic_that_is_gone_is_refused_after_some_looks() -> None:
-    script = Scripted(answers={OffsetCommitRequest: lambda asked: committed(asked, 100)})
+    script = ScriptedCluster(answers={OffsetCommitRequest: lambda asked: committed(asked, 100)})
     async with script:
         some = offsets(script)
         with pytest.raises(ApiError) as failure:
@@ -322,11 +326,11 @@ async def test_what_was_lost_is_not_committed_by_a_later_epoch() -> None:
     """The coordinator moved while the member was put out, and let in again."""
     busy = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
-    def loads(asked: Asked) -> OffsetCommitResponse:
+    def loads(asked: ReceivedRequest) -> OffsetCommitResponse:
         some.lost([T0])
         return committed(asked, busy)
 
-    async with Scripted(1, {OffsetCommitRequest: in_turn(loads, committed)}) as script:
+    async with ScriptedCluster(1, {OffsetCommitRequest: in_turn(loads, committed)}) as script:
         some = offsets(script, MODERN)
         both = {T0: CommittedOffset(4), T1: CommittedOffset(5)}
         with pytest.raises(ApiError, match="t:0: lost before") as refused:
@@ -343,11 +347,11 @@ async def test_what_was_lost_is_not_committed_by_a_later_epoch() -> None:
 
 @asynchronous
 async def test_what_was_committed_before_it_was_lost_is_committed() -> None:
-    def told(asked: Asked) -> OffsetCommitResponse:
+    def told(asked: ReceivedRequest) -> OffsetCommitResponse:
         some.lost([T0])
         return committed(asked)
 
-    async with Scripted(1, {OffsetCommitRequest: told}) as script:
+    async with ScriptedCluster(1, {OffsetCommitRequest: told}) as script:
         some = offsets(script, MODERN)
         await some.commit(lambda: {T0: CommittedOffset(4)}, deadline())
 
@@ -355,7 +359,7 @@ async def test_what_was_committed_before_it_was_lost_is_committed() -> None:
 # Whoever believes to be the member hears that it is not
 
 
-def listening(script: Scripted, who: Identity) -> tuple[GroupOffsets, list[Any], list[Any]]:
+def listening(script: ScriptedCluster, who: Identity) -> tuple[GroupOffsets, list[Any], list[Any]]:
     refusals: list[Any] = []
     unknown: list[Any] = []
     mine = GroupOffsets(
@@ -375,7 +379,7 @@ REFUSALS = [*sorted(NOT_THE_MEMBER), ErrorCode.OFFSET_METADATA_TOO_LARGE]
 @asynchronous
 async def test_a_refused_commit_says_in_whose_name_it_was(who: Identity, code: ErrorCode) -> None:
     answers = in_turn(lambda asked: committed(asked, code), committed)
-    async with Scripted(1, {OffsetCommitRequest: answers}) as script:
+    async with ScriptedCluster(1, {OffsetCommitRequest: answers}) as script:
         mine, refusals, _ = listening(script, who)
         with contextlib.suppress(ApiError):  # some pass
             await mine.commit({T0: CommittedOffset(1), T1: CommittedOffset(1)}, deadline())
@@ -390,7 +394,7 @@ async def test_a_refused_look_at_offsets_does_so_too(
     who: Identity, code: ErrorCode, where: str
 ) -> None:
     answers = in_turn(lambda asked: fetched(asked, **{where: code}), fetched)
-    async with Scripted(1, {OffsetFetchRequest: answers}) as script:
+    async with ScriptedCluster(1, {OffsetFetchRequest: answers}) as script:
         mine, refusals, _ = listening(script, who)
         with contextlib.suppress(ApiError):
             await mine.fetch([T0], deadline())
@@ -404,7 +408,7 @@ async def test_a_partition_that_the_coordinator_does_not_know_is_looked_up(code:
         OffsetCommitRequest: in_turn(lambda asked: committed(asked, code), committed),
         OffsetFetchRequest: in_turn(lambda asked: fetched(asked, of_partition=code), fetched),
     }
-    async with Scripted(1, answers) as script:
+    async with ScriptedCluster(1, answers) as script:
         mine, _, unknown = listening(script, MODERN)
         await mine.commit({T0: CommittedOffset(1)}, deadline())
         assert unknown == [T0]
@@ -418,11 +422,11 @@ async def test_a_commit_that_waits_for_its_turn_does_not_commit_what_is_lost_mea
     """Under an epoch of later it would go behind what others have committed."""
     held = asyncio.Event()
 
-    async def slow(asked: Asked) -> OffsetCommitResponse:
+    async def slow(asked: ReceivedRequest) -> OffsetCommitResponse:
         await held.wait()
         return committed(asked)
 
-    async with Scripted(1, {OffsetCommitRequest: slow}) as script:
+    async with ScriptedCluster(1, {OffsetCommitRequest: slow}) as script:
         mine = offsets(script)
         first = asyncio.create_task(mine.commit({T0: CommittedOffset(1)}, deadline()))
         given = {T0: CommittedOffset(2), T1: CommittedOffset(2)}

@@ -8,30 +8,30 @@ from typing import Any
 
 import pytest
 from tests.client.consumer.running import until, within
-from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
+from tests.client.scripted import CLOSE, ScriptedCluster, asynchronous, in_turn
 
 from kohort.client.cluster import Node
 from kohort.client.connection import Need
 from kohort.client.consumer.assignor import AssignmentTold
 from kohort.client.consumer.group_offsets import Identity
 from kohort.client.consumer.member import Member
-from kohort.client.consumer.protocols import ClassicProtocol, ModernProtocol, Subscribed
+from kohort.client.consumer.protocols import ClassicProtocol, ModernProtocol, TopicSubscription
 from kohort.client.consumer.settings import ConsumerSettings
 from kohort.client.members.events import (
-    Assigned,
-    Attached,
+    AssignmentMetadata,
     ComputeWanted,
     CoordinatorWanted,
-    Failed,
+    GroupLeft,
     HangUp,
-    Left,
-    Lost,
-    Refused,
-    Revoked,
+    MembershipFailed,
+    PartitionsAssigned,
+    PartitionsLost,
+    PartitionsRevoked,
+    RequestRefused,
     TopicsWanted,
 )
 from kohort.client.members.membership import Heartbeat
-from kohort.client.members.retry_backoff import Pauses
+from kohort.client.members.retry_backoff import RetryBackoff
 from kohort.client.metadata import Metadata
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import Millis, TopicId, TopicPartition
@@ -94,7 +94,7 @@ class Machine:
 
     def refuse(self, error: ApiError) -> list[Any]:
         self.heard.append(("refuse", error.code))
-        return [Failed(error)]
+        return [MembershipFailed(error)]
 
     def expire(self, _now: Millis) -> list[Any]:
         return []
@@ -114,7 +114,7 @@ class Protocol:
 
     def __init__(self) -> None:
         self.machine = Machine()
-        self.wanted = Subscribed(("t",))
+        self.wanted = TopicSubscription(("t",))
         self.places = dict(PLACES)
         self.refusals: list[Exception] = []
         self.who: Identity | None = Identity("m")
@@ -165,7 +165,7 @@ class Counting(Protocol, ClassicProtocol):
         Protocol.__init__(self)
 
 
-class Owner:
+class PartitionOwner:
     def __init__(self) -> None:
         self.heard_before: list[int] = []  # than the event has its turn
         self.told: list[tuple[Any, ...]] = []
@@ -207,26 +207,26 @@ class Owner:
         await self._tell("lost", [one.partition for one in partitions], error)
 
 
-class Computer:
+class AssignmentComputer:
     def __init__(self) -> None:
         self.heard: list[Any] = []
 
     def reached(self, coordinator: Node) -> None:
         self.reached_at = coordinator
 
-    def asked(self) -> None:
+    def on_compute_request(self) -> None:
         self.heard.append("asked")
 
-    def told(self, assignment: AssignmentTold) -> None:
+    def notify_assignment(self, assignment: AssignmentTold) -> None:
         self.heard.append(assignment)
 
 
 class World:
-    def __init__(self, script: Scripted, protocol: Any) -> None:
+    def __init__(self, script: ScriptedCluster, protocol: Any) -> None:
         self.script = script
         self.protocol = protocol
         self.machine: Machine = protocol.machine
-        self.owner, self.computer = Owner(), Computer()
+        self.owner, self.computer = PartitionOwner(), AssignmentComputer()
         self.refusals: list[tuple[Any, bool]] = []
         self.member = Member(
             "g",
@@ -252,7 +252,7 @@ class World:
 
     async def owns(self, *raw: Any) -> None:
         self.has(*raw)
-        self.play(Assigned(raw))
+        self.play(PartitionsAssigned(raw))
         await until(lambda: self.owner.told)
         self.owner.told.clear()
         self.machine.heard.clear()
@@ -264,7 +264,7 @@ def beat(number: int) -> ConsumerGroupHeartbeatRequest:
 
 @asynccontextmanager
 async def world(protocol: Any = None, **answers: Any) -> AsyncIterator[World]:
-    async with within(), Scripted(2) as script:
+    async with within(), ScriptedCluster(2) as script:
         script.answers[ConsumerGroupHeartbeatRequest] = answers.get("heartbeat", in_turn(HEARD))
         if "find" in answers:
             script.answers[FindCoordinatorRequest] = answers["find"]
@@ -296,7 +296,7 @@ async def test_heartbeats_go_on_while_the_application_is_slow() -> None:
     async with world() as it:
         it.has(A)
         it.owner.may_go_on.clear()
-        it.play(CoordinatorWanted(), Assigned((A,)))
+        it.play(CoordinatorWanted(), PartitionsAssigned((A,)))
         await until(lambda: it.owner.told)
         for number in (1, 2):
             it.heartbeat(number)
@@ -312,7 +312,7 @@ def coordinator(code: int) -> FindCoordinatorResponse:
 async def test_the_coordinator_is_looked_for_until_it_is_found(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    usual = Scripted()._find_coordinator
+    usual = ScriptedCluster()._find_coordinator
     answers = in_turn(
         coordinator(ErrorCode.COORDINATOR_NOT_AVAILABLE),
         CLOSE,
@@ -430,9 +430,9 @@ async def test_partitions_come_and_go_by_name() -> None:
     async with world() as it:
         await it.owns(A, B)
         it.protocol.who = None
-        it.play(Revoked((B,)))
+        it.play(PartitionsRevoked((B,)))
         await until(lambda: ("released", [B]) in it.machine.heard)
-        it.play(Lost((A,), LOST))
+        it.play(PartitionsLost((A,), LOST))
         await until(lambda: ("released", [A]) in it.machine.heard)
         assert it.owner.told == [("revoked", [1], False), ("lost", [0], LOST)]
 
@@ -442,7 +442,7 @@ async def test_one_event_is_over_before_the_next() -> None:
     async with world() as it:
         it.has(A, B)
         it.owner.may_go_on.clear()
-        it.play(Assigned((A,)), Revoked((A,)), Assigned((B,)))
+        it.play(PartitionsAssigned((A,)), PartitionsRevoked((A,)), PartitionsAssigned((B,)))
         await until(lambda: it.owner.told)
         await asyncio.sleep(0.01)
         assert it.owner.told == [("assigned", [0])]
@@ -451,13 +451,13 @@ async def test_one_event_is_over_before_the_next() -> None:
         assert [one[0] for one in it.owner.told] == ["assigned", "revoked", "assigned"]
 
 
-@pytest.mark.parametrize("event", [Revoked((A,)), Lost((A,), LOST)])
+@pytest.mark.parametrize("event", [PartitionsRevoked((A,)), PartitionsLost((A,), LOST)])
 @asynchronous
 async def test_who_begins_hears_at_once_that_it_is_in_vain(event: Any) -> None:
     async with world() as it:
         it.has(A)
         it.owner.may_go_on.clear()
-        it.play(Assigned((A,)))
+        it.play(PartitionsAssigned((A,)))
         await until(lambda: it.owner.told)
         it.play(event)
         await until(lambda: it.owner.heard_before == [0])
@@ -466,7 +466,7 @@ async def test_who_begins_hears_at_once_that_it_is_in_vain(event: Any) -> None:
         await until(lambda: len(it.owner.told) == 2)
 
 
-@pytest.mark.parametrize("event", [Revoked((A,)), Lost((A,), LOST)])
+@pytest.mark.parametrize("event", [PartitionsRevoked((A,)), PartitionsLost((A,), LOST)])
 @asynchronous
 async def test_what_is_taken_away_is_released_whatever_happens(event: Any, caplog: Any) -> None:
     """Else the group would wait for it until the coordinator puts this member out."""
@@ -483,7 +483,7 @@ async def test_a_fault_with_one_event_is_not_the_end(caplog: Any) -> None:
     async with world() as it:
         it.has(A, B)
         it.owner.fault = RuntimeError("ours")
-        it.play(Assigned((A,)), Assigned((B,)))
+        it.play(PartitionsAssigned((A,)), PartitionsAssigned((B,)))
         await until(lambda: len(it.owner.told) == 2)
         assert "RuntimeError: ours" in caplog.text
 
@@ -494,7 +494,7 @@ async def test_a_topic_that_has_no_name_yet_holds_up_no_other() -> None:
         it.has(A, B)
         del it.protocol.places[B]
         it.protocol.refusals = [ApiError(ErrorCode.NETWORK_EXCEPTION)]
-        it.play(Assigned((A, B)))
+        it.play(PartitionsAssigned((A, B)))
         await until(lambda: it.owner.told)
         assert it.owner.told == [("assigned", [0])]
         it.protocol.places[B] = PLACES[B]
@@ -507,10 +507,10 @@ async def test_what_is_taken_away_before_it_has_a_name_was_never_there() -> None
     async with world() as it:
         it.has(A, B)
         it.protocol.places.clear()
-        it.play(Assigned((A, B)))
+        it.play(PartitionsAssigned((A, B)))
         await asyncio.sleep(0.01)
         it.machine.consumable = set()
-        it.play(Revoked((A, B)))
+        it.play(PartitionsRevoked((A, B)))
         await until(lambda: ("released", [A, B]) in it.machine.heard)
         assert it.owner.told == [("revoked", [], True)]
 
@@ -519,7 +519,7 @@ async def test_what_is_taken_away_before_it_has_a_name_was_never_there() -> None
 async def test_what_is_released_has_no_name_any_more() -> None:
     async with world() as it:
         await it.owns(A)
-        it.play(Revoked((A,)), Revoked((A,)))
+        it.play(PartitionsRevoked((A,)), PartitionsRevoked((A,)))
         await until(lambda: len(it.owner.told) == 2)
         assert it.owner.told == [("revoked", [0], True), ("revoked", [], True)]
 
@@ -528,7 +528,7 @@ async def test_what_is_released_has_no_name_any_more() -> None:
 async def test_what_the_assignor_adds_is_told_and_asked_for() -> None:
     async with world() as it:
         await it.owns(A, B)
-        it.play(ComputeWanted(), Attached((B, A), 2, b"x", 1))
+        it.play(ComputeWanted(), AssignmentMetadata((B, A), 2, b"x", 1))
         await until(lambda: len(it.computer.heard) == 2)
         assert it.computer.heard == [
             "asked",
@@ -551,11 +551,11 @@ async def test_the_owner_hears_of_each_answer_that_refuses_nothing() -> None:
 @asynchronous
 async def test_refusals() -> None:
     async with world() as it:
-        it.machine.events = [Refused(LOST)]
+        it.machine.events = [RequestRefused(LOST)]
         it.member.join()
         await until(lambda: it.refusals)
         assert (it.refusals, it.member.outside.is_set()) == ([(LOST, False)], False)
-        it.play(Failed(LOST))
+        it.play(MembershipFailed(LOST))
         await it.member.outside.wait()
         await until(lambda: len(it.refusals) == 2)
         assert it.refusals[1] == (LOST, True)
@@ -569,7 +569,7 @@ async def test_who_leaves_is_outside_at_the_end(for_good: bool) -> None:  # noqa
         it.member.leave(for_good=for_good)
         assert ("leave", for_good) in it.machine.heard
         assert not it.member.outside.is_set()
-        it.play(Left())
+        it.play(GroupLeft())
         assert it.member.outside.is_set()
 
 
@@ -586,7 +586,7 @@ async def test_a_leader_counts_until_it_knows() -> None:
 @asynchronous
 async def test_to_look_again() -> None:
     async with world() as it:
-        it.machine.events = [Refused(LOST)]
+        it.machine.events = [RequestRefused(LOST)]
         await it.member.look_again()
         await until(lambda: it.refusals)
         it.protocol.refusals = [LOST]
@@ -601,7 +601,7 @@ async def test_to_close_ends_everything_at_any_time() -> None:
         it.has(A)
         it.owner.may_go_on.clear()
         it.machine.has_coordinator = True
-        it.play(CoordinatorWanted(), Assigned((A,)))
+        it.play(CoordinatorWanted(), PartitionsAssigned((A,)))
         await until(lambda: it.owner.told)
         await it.member.close()
         ours = {str(one.get_coro()) for one in asyncio.all_tasks() - before}
@@ -625,7 +625,7 @@ async def test_a_member_of_a_modern_group_from_its_first_word_to_its_last() -> N
             assignment=Assignment(topic_partitions=partitions) if epoch == 0 else None,
         )
 
-    async with within(), Scripted() as script:
+    async with within(), ScriptedCluster() as script:
         script.topics["t"] = [0, 0]
         usual = script.answers[MetadataRequest]
 
@@ -641,7 +641,9 @@ async def test_a_member_of_a_modern_group_from_its_first_word_to_its_last() -> N
         script.answers[ConsumerGroupHeartbeatRequest] = hear
         metadata = Metadata(script.cluster())
         settings = ConsumerSettings(group_id="g")
-        protocol = ModernProtocol(settings, metadata, Subscribed(("t",)), Pauses(), lambda: None)
+        protocol = ModernProtocol(
+            settings, metadata, TopicSubscription(("t",)), RetryBackoff(), lambda: None
+        )
         it = World(script, protocol)
         it.member.start()
         it.member.join()

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 from tests.client.consumer.running import until
-from tests.client.scripted import Scripted, asynchronous
+from tests.client.scripted import ScriptedCluster, asynchronous
 
 import kohort.client.consumer.missing_topics as module
-from kohort.client.consumer.missing_topics import Missing
+from kohort.client.consumer.missing_topics import MissingTopics
 from kohort.client.metadata import Metadata
 
 
@@ -21,10 +21,10 @@ async def test_what_is_missing_is_told_once_and_when_it_comes(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     quick(monkeypatch)
-    async with Scripted() as script:
+    async with ScriptedCluster() as script:
         script.topics = {"there": [0]}
         metadata = Metadata(script.cluster())
-        missing = Missing(metadata, lambda: ["there", "late"], timeout_s=5)
+        missing = MissingTopics(metadata, lambda: ["there", "late"], timeout_s=5)
         task = asyncio.create_task(missing.watch())
         await until(lambda: len(script.sent("Metadata")) > 5)
         (line,) = caplog.messages
@@ -45,11 +45,11 @@ async def test_a_cluster_that_is_away_is_not_a_missing_topic(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     quick(monkeypatch)
-    async with Scripted() as script:
+    async with ScriptedCluster() as script:
         script.topics = {"t": [0]}
         await script.stop(0)
         metadata = Metadata(script.cluster())
-        missing = Missing(metadata, lambda: ["t"], timeout_s=0.01)
+        missing = MissingTopics(metadata, lambda: ["t"], timeout_s=0.01)
         task = asyncio.create_task(missing.watch())
         await asyncio.sleep(0.1)
         assert not task.done()
@@ -64,11 +64,11 @@ async def test_what_others_wait_for_is_looked_for_and_not_told(
 ) -> None:
     """The leader of a classic group looks for all; only metadata tell it what has come."""
     quick(monkeypatch)
-    async with Scripted() as script:
+    async with ScriptedCluster() as script:
         metadata = Metadata(script.cluster())
         counts: list[tuple[str, int]] = []
         metadata.on_count = lambda name, partitions: counts.append((name, partitions))
-        missing = Missing(metadata, lambda: ["mine"], lambda: ["mine", "theirs"], timeout_s=5)
+        missing = MissingTopics(metadata, lambda: ["mine"], lambda: ["mine", "theirs"], timeout_s=5)
         task = asyncio.create_task(missing.watch())
         await until(lambda: len(script.sent("Metadata")) > 5)
         script.topics["theirs"] = [0, 0]

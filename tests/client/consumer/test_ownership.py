@@ -10,10 +10,10 @@ from tests.client.scripted import asynchronous
 
 from kohort.client import log_deduplication
 from kohort.client.admin import CommittedOffset
-from kohort.client.consumer.in_flight_records import Handing
+from kohort.client.consumer.in_flight_records import InFlightRecords
 from kohort.client.consumer.ownership import Ownership, RebalanceListener
 from kohort.client.consumer.settings import ConsumerSettings
-from kohort.client.fetching import Place
+from kohort.client.fetching import OffsetAndEpoch
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import TopicId, TopicPartition
 
@@ -55,7 +55,7 @@ class FakeOffsets:
         self.lost_ones.update(partitions)
 
 
-class Heard(RebalanceListener):
+class RecordingListener(RebalanceListener):
     """Plain functions; what is lost is told as revoked, unless somebody cares."""
 
     def __init__(self) -> None:
@@ -71,12 +71,12 @@ class Heard(RebalanceListener):
 class World:
     def __init__(self, *, auto_commit: bool = True, grouped: bool = True) -> None:
         self.fetcher = FakeFetcher()
-        self.handing = Handing()
+        self.in_flight = InFlightRecords()
         self.offsets = FakeOffsets()
-        self.heard = Heard()
+        self.heard = RecordingListener()
         settings = ConsumerSettings(enable_auto_commit=auto_commit)
         offsets: Any = self.offsets if grouped else None
-        self.ownership = Ownership(cast("Any", self.fetcher), self.handing, settings, offsets)
+        self.ownership = Ownership(cast("Any", self.fetcher), self.in_flight, settings, offsets)
         self.ownership.listener = self.heard
 
 
@@ -85,7 +85,7 @@ async def test_a_partition_begins_where_the_group_was() -> None:
     world = World()
     world.offsets.committed[T0] = CommittedOffset(7, 2)
     await world.ownership.assigned([T0, T1])
-    assert world.fetcher.places == {T0: Place(7, 2), T1: None}
+    assert world.fetcher.places == {T0: OffsetAndEpoch(7, 2), T1: None}
     assert world.ownership.owned == {T0, T1}
     assert world.fetcher.paused == set()
     assert world.heard.events == [("assigned", (T0, T1))]
@@ -103,7 +103,7 @@ async def test_nothing_is_handed_out_before_the_listener_knows() -> None:
     world = World()
     may_go_on = asyncio.Event()
 
-    class Slow(Heard):
+    class Slow(RecordingListener):
         async def on_assigned(self, partitions: Any) -> None:  # type: ignore[override]
             await may_go_on.wait()
 
@@ -152,15 +152,15 @@ async def test_who_is_put_out_before_its_offsets_are_known_gets_nothing() -> Non
 async def test_a_partition_waits_for_the_application_and_is_committed() -> None:
     world = World()
     await world.ownership.assigned([T0])
-    world.fetcher.places[T0] = Place(3)
-    world.handing.line_up({T0: [record(T0, 0), record(T0, 1), record(T0, 2)]})
-    world.handing.take()
+    world.fetcher.places[T0] = OffsetAndEpoch(3)
+    world.in_flight.line_up({T0: [record(T0, 0), record(T0, 1), record(T0, 2)]})
+    world.in_flight.take()
     task = asyncio.create_task(world.ownership.revoked([T0], lambda: True))
     await asyncio.sleep(0.01)
     assert not task.done()
-    assert world.fetcher.told == [("seek", T0, Place(1, 3))]
-    assert world.handing.take() is None  # nothing more of it; the application is back
-    world.ownership.came_back()
+    assert world.fetcher.told == [("seek", T0, OffsetAndEpoch(1, 3))]
+    assert world.in_flight.take() is None  # nothing more of it; the application is back
+    world.ownership.mark_processed()
     await task
     assert world.offsets.committed == {T0: CommittedOffset(1, 3)}
     assert world.heard.events[1:] == [("revoked", (T0,))]
@@ -174,10 +174,10 @@ async def test_nobody_waits_for_ever(hurried: bool) -> None:  # noqa: FBT001
     """What is in work is not committed; where the coordinator has lost its patience, nothing is."""
     world = World()
     await world.ownership.assigned([T0])
-    world.fetcher.places[T0] = Place(2)
-    world.handing.line_up({T0: [record(T0, 0), record(T0, 1)]})
-    world.handing.take()
-    world.handing.take()
+    world.fetcher.places[T0] = OffsetAndEpoch(2)
+    world.in_flight.line_up({T0: [record(T0, 0), record(T0, 1)]})
+    world.in_flight.take()
+    world.in_flight.take()
     world.ownership.hurry = hurried
     await world.ownership.revoked([T0], lambda: hurried)
     assert world.offsets.committed == ({T0: CommittedOffset(1, 3)} if hurried else {})
@@ -188,7 +188,7 @@ async def test_nobody_waits_for_ever(hurried: bool) -> None:  # noqa: FBT001
 async def test_what_is_lost_is_not_committed() -> None:
     world = World()
     await world.ownership.assigned([T0, T1])
-    world.fetcher.places.update({T0: Place(9), T1: Place(9)})
+    world.fetcher.places.update({T0: OffsetAndEpoch(9), T1: OffsetAndEpoch(9)})
     world.ownership.pause([T0])
     await world.ownership.lost([T0], LOST)
     assert world.offsets.committed == {}
@@ -201,7 +201,7 @@ async def test_what_is_lost_is_not_committed() -> None:
 async def test_without_auto_commit_only_the_application_commits() -> None:
     world = World(auto_commit=False)
     await world.ownership.assigned([T0])
-    world.fetcher.places[T0] = Place(9)
+    world.fetcher.places[T0] = OffsetAndEpoch(9)
     await world.ownership.revoked([T0], lambda: True)
     assert world.offsets.committed == {}
 
@@ -211,11 +211,13 @@ async def test_only_what_is_new_is_committed() -> None:
     world = World()
     world.offsets.committed[T0] = CommittedOffset(5)
     await world.ownership.assigned([T0, T1])
-    world.fetcher.places.update({T0: Place(5), T1: None})
+    world.fetcher.places.update({T0: OffsetAndEpoch(5), T1: None})
     world.offsets.committed.clear()
     await world.ownership.commit_processed([T0, T1], 1.0)
     assert world.offsets.committed == {}
-    world.fetcher.places[T1] = Place(0)  # looked up: the group goes on from here, come what may
+    world.fetcher.places[T1] = OffsetAndEpoch(
+        0
+    )  # looked up: the group goes on from here, come what may
     await world.ownership.commit_processed([T0, T1], 1.0)
     assert world.offsets.committed == {T1: CommittedOffset(0)}
 
@@ -224,8 +226,8 @@ async def test_only_what_is_new_is_committed() -> None:
 async def test_what_the_application_has_committed_of_its_work_stands() -> None:
     world = World()
     await world.ownership.assigned([T0])
-    world.fetcher.places[T0] = Place(4)
-    world.handing.note({T0: [record(T0, 0), record(T0, 3)]})
+    world.fetcher.places[T0] = OffsetAndEpoch(4)
+    world.in_flight.note({T0: [record(T0, 0), record(T0, 3)]})
     world.ownership.note({T0: CommittedOffset(4)})
     await world.ownership.commit_processed([T0], 1.0)
     assert world.offsets.committed == {}
@@ -238,7 +240,7 @@ async def test_what_the_application_has_committed_of_its_work_stands() -> None:
 async def test_a_commit_that_fails_is_tried_again_the_next_time() -> None:
     world = World()
     await world.ownership.assigned([T0])
-    world.fetcher.places[T0] = Place(4)
+    world.fetcher.places[T0] = OffsetAndEpoch(4)
     world.offsets.refusals = [LOST]
     await world.ownership.commit_processed([T0], 1.0)
     assert world.offsets.committed == {}
@@ -251,10 +253,10 @@ async def test_positions_and_whose_they_are() -> None:
     world = World()
     await world.ownership.assigned([T0])
     assert world.ownership.position(T0) is None
-    world.fetcher.places[T0] = Place(4)
-    assert world.ownership.position(T0) == Place(4)
-    world.handing.line_up({T0: [record(T0, 2), record(T0, 3)]})
-    assert world.ownership.position(T0) == Place(2, 3)
+    world.fetcher.places[T0] = OffsetAndEpoch(4)
+    assert world.ownership.position(T0) == OffsetAndEpoch(4)
+    world.in_flight.line_up({T0: [record(T0, 2), record(T0, 3)]})
+    assert world.ownership.position(T0) == OffsetAndEpoch(2, 3)
     with pytest.raises(ValueError, match="t:1 is not assigned to this consumer, which has t:0"):
         world.ownership.position(T1)
     await world.ownership.lost([T0], LOST)
@@ -286,7 +288,7 @@ async def test_what_is_committed_is_asked_for_and_committed_by_the_id_of_the_top
     await world.ownership.assigned([T0])
     assert world.offsets.asked_by == [{T0: FIRST}]
     assert (world.fetcher.reads, world.fetcher.bound) == ({T0: FIRST}, False)
-    world.fetcher.places[T0] = Place(5)
+    world.fetcher.places[T0] = OffsetAndEpoch(5)
     await world.ownership.commit_processed([T0], 5)
     assert world.offsets.committed_by == {T0: FIRST}
 
@@ -308,7 +310,7 @@ async def test_a_coordinator_that_does_not_know_the_topic_is_asked_by_name_in_th
     world.offsets.refusals = [ApiError(ErrorCode.UNKNOWN_TOPIC_ID)] * 4
     await world.ownership.assigned([T0])
     assert world.offsets.asked_by == [{T0: FIRST}] * 4 + [{}]
-    assert world.fetcher.places == {T0: Place(7)}
+    assert world.fetcher.places == {T0: OffsetAndEpoch(7)}
     assert world.fetcher.reads == {}
 
 
@@ -326,19 +328,19 @@ async def test_an_assigned_topic_that_is_gone_holds_nobody_up() -> None:
 async def test_nothing_of_a_topic_that_is_gone_is_committed() -> None:
     world = World()
     await world.ownership.assigned([T0, T1])
-    world.fetcher.places = {T0: Place(9), T1: Place(4)}
-    world.handing.line_up({T0: [record(T0, 7), record(T0, 8)]})
-    assert world.handing.take() is not None
+    world.fetcher.places = {T0: OffsetAndEpoch(9), T1: OffsetAndEpoch(4)}
+    world.in_flight.line_up({T0: [record(T0, 7), record(T0, 8)]})
+    assert world.in_flight.take() is not None
     world.fetcher.places[T0] = None  # it is looked up where the new one begins
-    world.fetcher.on_anew(T0)
+    world.fetcher.on_topic_recreated(T0)
     assert world.ownership.void_in_work == {T0}
-    assert world.handing.take() is None
+    assert world.in_flight.take() is None
     await world.ownership.commit_processed([T0, T1], 5)
     assert world.offsets.committed == {T1: CommittedOffset(4, None, "")}
-    world.fetcher.places[T0] = Place(0)
+    world.fetcher.places[T0] = OffsetAndEpoch(0)
     await world.ownership.commit_processed([T0, T1], 5)
     assert world.offsets.committed[T0] == CommittedOffset(0, None, "")
-    world.ownership.came_back()
+    world.ownership.mark_processed()
     assert world.ownership.void_in_work == frozenset()
 
 
@@ -348,8 +350,8 @@ async def test_who_is_cancelled_while_it_gives_up_partitions_has_them_still() ->
     world = World()
     await world.ownership.assigned([T0, T1])
     world.ownership.pause([T1])
-    world.handing.line_up({T0: [record(T0, 5)]})
-    world.handing.take()
+    world.in_flight.line_up({T0: [record(T0, 5)]})
+    world.in_flight.take()
     task = asyncio.create_task(world.ownership.revoked([T0, T1], lambda: True))
     await asyncio.sleep(0)
     assert world.fetcher.paused == {T0, T1}
@@ -363,7 +365,7 @@ async def test_who_is_cancelled_while_it_gives_up_partitions_has_them_still() ->
 async def test_who_is_cancelled_while_a_listener_is_told_has_nothing_new() -> None:
     world = World()
 
-    class Slow(Heard):
+    class Slow(RecordingListener):
         async def on_assigned(self, partitions: Any) -> None:  # type: ignore[override]
             await asyncio.sleep(3600)
 
@@ -420,11 +422,11 @@ async def test_what_is_to_be_given_up_or_lost_is_not_handed_out_from_that_moment
     """Even while a listener keeps the rest of it waiting, and whatever the application resumes."""
     world = World()
     await world.ownership.assigned([T0, T1])
-    world.handing.line_up({T0: [record(T0, 3), record(T0, 4)], T1: [record(T1, 8)]})
-    assert world.handing.take() == record(T0, 3)
+    world.in_flight.line_up({T0: [record(T0, 3), record(T0, 4)], T1: [record(T1, 8)]})
+    assert world.in_flight.take() == record(T0, 3)
     world.ownership.unwanted([T0])
     assert world.fetcher.paused == {T0}
-    assert world.handing.take() == record(T1, 8)
+    assert world.in_flight.take() == record(T1, 8)
     world.ownership.resume([T0])
     assert world.fetcher.paused == {T0}
     await world.ownership.lost([T0], LOST)

@@ -7,21 +7,21 @@ import pytest
 from tests.client.consumer.fakes import T0, FakeFetcher, record
 from tests.client.scripted import asynchronous
 
-from kohort.client.consumer.in_flight_records import Handing
+from kohort.client.consumer.in_flight_records import InFlightRecords
 from kohort.client.consumer.ownership import Ownership
-from kohort.client.consumer.poller import Reading, asker
+from kohort.client.consumer.poller import Poller, caller_task
 from kohort.client.consumer.settings import ConsumerSettings
-from kohort.client.fetching import Place
+from kohort.client.fetching import OffsetAndEpoch
 
 
 class World:
     def __init__(self) -> None:
         self.asked = 0
         self.fetcher = FakeFetcher()
-        self.handing = Handing()
+        self.in_flight = InFlightRecords()
         fetcher: Any = cast("Any", self.fetcher)
-        self.ownership = Ownership(fetcher, self.handing, ConsumerSettings(), None)
-        self.reading = Reading(fetcher, self.handing, self.ownership, 3, self.on_ask)
+        self.ownership = Ownership(fetcher, self.in_flight, ConsumerSettings(), None)
+        self.reading = Poller(fetcher, self.in_flight, self.ownership, 3, self.on_ask)
 
     def on_ask(self) -> None:
         self.asked += 1
@@ -43,9 +43,9 @@ async def test_many_at_once() -> None:
     for most, expected in ((None, 3), (2, 2)):
         world.fetcher.ready = {T0: [record(T0, offset) for offset in range(5)]}
         assert len((await world.reading.many(most, 1000))[T0]) == expected
-        assert world.handing.works_on([T0])
+        assert world.in_flight.works_on([T0])
     assert await world.reading.many(None, 0.0) == {}
-    assert not world.handing.works_on([T0])
+    assert not world.in_flight.works_on([T0])
 
 
 @asynchronous
@@ -55,7 +55,7 @@ async def test_what_was_lined_up_comes_first_in_a_batch() -> None:
     world.fetcher.ready = {T0: [record(T0, 0), record(T0, 1)]}
     await world.reading.one()
     await world.reading.many(None, 0.0)
-    assert world.fetcher.told == [("seek", T0, Place(1, 3))]
+    assert world.fetcher.told == [("seek", T0, OffsetAndEpoch(1, 3))]
 
 
 @asynchronous
@@ -164,14 +164,14 @@ async def test_nobody_speaks_for_a_task_that_works(name: str) -> None:
     is_processed, then = OUTCOMES[name]
     world = World()
     await world.ownership.assigned([T0])
-    world.fetcher.places[T0] = Place(7)
+    world.fetcher.places[T0] = OffsetAndEpoch(7)
     task = await lent(world, name)
-    assert world.handing.in_work
+    assert world.in_flight.in_work
     assert world.reading.is_processed is is_processed
     if isinstance(then, str):
         with pytest.raises(RuntimeError, match=then):
             await world.reading.one()
-        assert world.handing.processed(T0, Place(7)).offset == 5
+        assert world.in_flight.processed(T0, OffsetAndEpoch(7)).offset == 5
         assert world.reading.reader is task
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -179,9 +179,9 @@ async def test_nobody_speaks_for_a_task_that_works(name: str) -> None:
     world.fetcher.told.clear()
     world.fetcher.ready = {T0: [record(T0, offset) for offset in (then, then + 1)]}
     assert (await world.reading.one()).offset == then
-    sought = [("seek", T0, Place(5, 3))] if then == 5 else []
-    assert world.fetcher.told == sought
-    assert world.handing.processed(T0, Place(7)).offset == then
+    on_seek = [("seek", T0, OffsetAndEpoch(5, 3))] if then == 5 else []
+    assert world.fetcher.told == on_seek
+    assert world.in_flight.processed(T0, OffsetAndEpoch(7)).offset == then
     assert world.reading.is_processed  # by the task that asks now
 
 
@@ -224,4 +224,4 @@ async def test_who_asks_is_who_calls_whatever_task_awaits_it(first: str) -> None
 
 
 def test_a_call_outside_of_a_loop_is_asked_by_the_task_that_runs_it() -> None:
-    assert asker() is None
+    assert caller_task() is None

@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 from tests.client.joining import soon
-from tests.client.scripted import Asked, Scripted, asynchronous
+from tests.client.scripted import ReceivedRequest, ScriptedCluster, asynchronous
 
 from kohort.client.consumer.protocols import (
     HEARTBEAT,
     ClassicProtocol,
     ModernProtocol,
-    Subscribed,
+    TopicSubscription,
 )
 from kohort.client.consumer.settings import ConsumerSettings
 from kohort.client.members.classic_membership import ClassicStage
 from kohort.client.members.events import TopicIdPartition
-from kohort.client.members.heartbeat import Offer, Profile
+from kohort.client.members.heartbeat import MemberConfig, Offer
 from kohort.client.members.membership import Stage
-from kohort.client.members.retry_backoff import Pauses
+from kohort.client.members.retry_backoff import RetryBackoff
 from kohort.client.metadata import Metadata
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import MemberId, Millis, PartitionIndex, TopicId, TopicPartition
@@ -31,13 +31,13 @@ from kohort.wire.messages.metadata import MetadataRequest, MetadataResponse
 from kohort.wire.messages.sync_group import SyncGroupRequest
 
 NOW = Millis(1000)
-TOPIC = Subscribed(("t",))
+TOPIC = TopicSubscription(("t",))
 ID, GONE = TopicId(b"t" * 16), TopicId(b"g" * 16)
 
 
 def test_what_is_subscribed_to_is_in_order_and_each_topic_once():
-    assert Subscribed.of(["u", "t", "u"], None) == Subscribed(("t", "u"), "")
-    assert Subscribed.of((), "t.*") == Subscribed((), "t.*")
+    assert TopicSubscription.of(["u", "t", "u"], None) == TopicSubscription(("t", "u"), "")
+    assert TopicSubscription.of((), "t.*") == TopicSubscription((), "t.*")
 
 
 @pytest.mark.parametrize(
@@ -59,14 +59,14 @@ def test_what_is_subscribed_to_is_in_order_and_each_topic_once():
 )
 def test_what_no_broker_could_match_is_refused(topics, pattern, error, text):
     with pytest.raises(error, match=text):
-        Subscribed.of(topics, pattern)
+        TopicSubscription.of(topics, pattern)
 
 
 def settings(**given: Any) -> ConsumerSettings:
     return ConsumerSettings(**{"group_id": "g", **given})
 
 
-class Topics(Scripted):
+class Topics(ScriptedCluster):
     """A cluster with these topics; `codes` refuse some of them."""
 
     def __init__(self, **topics: int) -> None:
@@ -76,7 +76,7 @@ class Topics(Scripted):
         self.internal: set[str] = set()
         self.answers[MetadataRequest] = self.told
 
-    def told(self, asked: Asked) -> MetadataResponse:
+    def told(self, asked: ReceivedRequest) -> MetadataResponse:
         wanted = asked.request.topics
         for one in wanted or ():
             if one.name is None:
@@ -100,31 +100,31 @@ async def metadata(script: Topics) -> AsyncIterator[Metadata]:
 
 def modern(
     metadata: Any = None,
-    wanted: Subscribed = TOPIC,
+    wanted: TopicSubscription = TOPIC,
     **given: Any,
 ) -> ModernProtocol:
     offers = given.pop("offers", None)
-    return ModernProtocol(settings(**given), metadata, wanted, Pauses(), lambda: offers)
+    return ModernProtocol(settings(**given), metadata, wanted, RetryBackoff(), lambda: offers)
 
 
 def classic(
     metadata: Any = None,
-    wanted: Subscribed = TOPIC,
+    wanted: TopicSubscription = TOPIC,
     **given: Any,
 ) -> ClassicProtocol:
-    return ClassicProtocol(settings(**given), metadata, wanted, Pauses())
+    return ClassicProtocol(settings(**given), metadata, wanted, RetryBackoff())
 
 
 @pytest.mark.parametrize(
     ("wanted", "shown"),
     [
-        (Subscribed(("t", "u")), "t, u"),
-        (Subscribed((), "p.*"), "/p.*/"),
-        (Subscribed(("t",), "p.*"), "t, /p.*/"),
-        (Subscribed(), ""),
+        (TopicSubscription(("t", "u")), "t, u"),
+        (TopicSubscription((), "p.*"), "/p.*/"),
+        (TopicSubscription(("t",), "p.*"), "t, /p.*/"),
+        (TopicSubscription(), ""),
     ],
 )
-def test_a_subscription_as_text(wanted: Subscribed, shown: str) -> None:
+def test_a_subscription_as_text(wanted: TopicSubscription, shown: str) -> None:
     assert str(wanted) == shown
 
 
@@ -134,14 +134,14 @@ def test_a_subscription_as_text(wanted: Subscribed, shown: str) -> None:
 def test_what_a_modern_member_says() -> None:
     offers = (Offer("mine"),)
     one = modern(
-        wanted=Subscribed(("t", "u"), "p.*"),
+        wanted=TopicSubscription(("t", "u"), "p.*"),
         max_poll_interval_ms=7000,
         group_remote_assignor="range",
         client_rack="r",
         group_instance_id="i",
         offers=offers,
     )
-    assert one.machine.profile == Profile(("t", "u"), "p.*", 7000, "range", "r", offers)
+    assert one.machine.config == MemberConfig(("t", "u"), "p.*", 7000, "range", "r", offers)
     assert (one.machine.group_id, one.machine.instance_id) == ("g", "i")
 
 
@@ -153,9 +153,9 @@ def test_each_modern_member_has_an_id_of_its_own() -> None:
 
 def test_a_modern_member_wants_something_else() -> None:
     one = modern()
-    one.wanted = Subscribed((), "p.*")
+    one.wanted = TopicSubscription((), "p.*")
     assert one.want(NOW) == []
-    assert (one.machine.profile.names, one.machine.profile.regex) == ((), "p.*")
+    assert (one.machine.config.names, one.machine.config.regex) == ((), "p.*")
 
 
 def test_who_commits_in_a_modern_group() -> None:
@@ -200,7 +200,7 @@ async def test_a_modern_member_has_let_go() -> None:
 
 def test_what_a_classic_member_says() -> None:
     one = classic(
-        wanted=Subscribed(("u", "t")),
+        wanted=TopicSubscription(("u", "t")),
         partition_assignment_strategy=("roundrobin",),
         session_timeout_ms=9000,
         heartbeat_interval_ms=700,
@@ -208,7 +208,7 @@ def test_what_a_classic_member_says() -> None:
         client_rack="r",
         group_instance_id="i",
     )
-    assert one.machine.profile == (("t", "u"), ("roundrobin",), 9000, 7000, 700, "r")
+    assert one.machine.config == (("t", "u"), ("roundrobin",), 9000, 7000, 700, "r")
     assert (one.machine.group_id, one.machine.instance_id) == ("g", "i")
 
 
@@ -250,28 +250,30 @@ async def test_a_pattern_is_matched_here() -> None:
     script = Topics(t=1, **{"p-1": 1, "p-2": 1, "xp-1": 1, "p-internal": 1})
     script.internal, script.codes = {"p-internal"}, {"p-2": 29}
     async with metadata(script) as some:
-        one = classic(some, Subscribed(("t", "z"), "p-.*"))
-        assert one.machine.profile.topics == ("t", "z")
+        one = classic(some, TopicSubscription(("t", "z"), "p-.*"))
+        assert one.machine.config.topics == ("t", "z")
         await one.look_again(NOW, soon())
-        assert one.machine.profile.topics == ("p-1", "t", "z")
+        assert one.machine.config.topics == ("p-1", "t", "z")
         script.codes = {}
         del script.topics["p-1"]
         await one.look_again(NOW, soon())
-        assert one.machine.profile.topics == ("p-2", "t", "z")
+        assert one.machine.config.topics == ("p-2", "t", "z")
 
 
-@pytest.mark.parametrize("wanted", [Subscribed(("u",)), Subscribed(("u",), "q-.*")])
+@pytest.mark.parametrize("wanted", [TopicSubscription(("u",)), TopicSubscription(("u",), "q-.*")])
 @asynchronous
-async def test_what_another_pattern_has_matched_is_not_wanted_any_more(wanted: Subscribed) -> None:
+async def test_what_another_pattern_has_matched_is_not_wanted_any_more(
+    wanted: TopicSubscription,
+) -> None:
     async with metadata(Topics(**{"p-1": 1, "q-1": 1})) as some:
-        one = classic(some, Subscribed((), "p-.*"))
+        one = classic(some, TopicSubscription((), "p-.*"))
         await one.look_again(NOW, soon())
-        assert one.machine.profile.topics == ("p-1",)
+        assert one.machine.config.topics == ("p-1",)
         one.wanted = wanted
         one.want(NOW)
-        assert one.machine.profile.topics == ("u",)
+        assert one.machine.config.topics == ("u",)
         await one.look_again(NOW, soon())
-        assert one.machine.profile.topics == (("q-1", "u") if wanted.pattern else ("u",))
+        assert one.machine.config.topics == (("q-1", "u") if wanted.pattern else ("u",))
 
 
 @asynchronous

@@ -7,14 +7,14 @@ from typing import Any
 
 from tests.client.consumer.running import SOON_S
 from tests.client.fetching.batches import T0
-from tests.client.scripted import CLOSE, Asked, Scripted
+from tests.client.scripted import CLOSE, ReceivedRequest, ScriptedCluster
 from tests.client.scripted import Node as Scene
 
 from kohort.client.cluster import Node
 from kohort.client.fetching.fetcher import Fetcher
-from kohort.client.fetching.partition_lookup import Finding
-from kohort.client.fetching.partition_state import Track
-from kohort.client.fetching.record import Place
+from kohort.client.fetching.partition_lookup import PartitionLookup
+from kohort.client.fetching.partition_state import TopicPartitionState
+from kohort.client.fetching.record import OffsetAndEpoch
 from kohort.client.fetching.settings import FetchSettings
 from kohort.client.metadata import Metadata
 from kohort.errors import ErrorCode, KohortError
@@ -51,7 +51,7 @@ Topic = tuple[str, bytes]
 Known = dict[tuple[Topic, int], FetchPartition]
 
 
-class Cast(Scripted):
+class Cast(ScriptedCluster):
     """`epochs` are of leaders, `ids` of topics. `log` is where each partition begins and ends, and
     `ends` the epoch and the end that are told for the epoch of a record; `codes` refuse requests
     for a partition, one after the other.
@@ -73,7 +73,7 @@ class Cast(Scripted):
         self.batches: dict[TopicPartition, list[bytes]] = {}
         self.followers: set[int] = set()
         self.preferred: dict[TopicPartition, int] = {}
-        self.script: list[Callable[[Asked], Any] | None] = []
+        self.script: list[Callable[[ReceivedRequest], Any] | None] = []
         self.sessions: dict[int, Known] | None = {}  # None: the broker keeps none
         self.session_epochs: dict[int, int] = {}
         self.answers[ListOffsetsRequest] = self.list_offsets
@@ -101,7 +101,7 @@ class Cast(Scripted):
         left = self.codes.get(request, {}).get(partition)
         return left.pop(0) if left else 0
 
-    def _metadata(self, asked: Asked) -> MetadataResponse:
+    def _metadata(self, asked: ReceivedRequest) -> MetadataResponse:
         answer = super()._metadata(asked)
         for topic in answer.topics:
             name = topic.name or ""
@@ -111,7 +111,7 @@ class Cast(Scripted):
                 one.leader_epoch = self.epochs.get(TopicPartition(name, one.partition_index), 0)
         return answer
 
-    def list_offsets(self, asked: Asked) -> ListOffsetsResponse:
+    def list_offsets(self, asked: ReceivedRequest) -> ListOffsetsResponse:
         def found(partition: TopicPartition, timestamp: int) -> Any:
             code = self.code(ListOffsetsRequest, partition)
             begin, end = self.log.get(partition, (0, 0))
@@ -138,7 +138,7 @@ class Cast(Scripted):
             ]
         )
 
-    def leader_epochs(self, asked: Asked) -> OffsetForLeaderEpochResponse:
+    def leader_epochs(self, asked: ReceivedRequest) -> OffsetForLeaderEpochResponse:
         def found(partition: TopicPartition, epoch: int) -> Any:
             code = self.code(OffsetForLeaderEpochRequest, partition)
             last = self.log.get(partition, (0, 0))[1]
@@ -169,14 +169,16 @@ class Cast(Scripted):
         flexible = APIS[key].flexible(version)
         _, start = decode_request_header(frame, flexible=flexible)
         request = decode(FetchRequest, version, frame, start)
-        asked = Asked(node.id, request, version)
+        asked = ReceivedRequest(node.id, request, version)
         self.asked.append(asked)
         task = asyncio.create_task(self._fetch(asked, correlation_id, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return True
 
-    async def _fetch(self, asked: Asked, number: int, writer: asyncio.StreamWriter) -> None:
+    async def _fetch(
+        self, asked: ReceivedRequest, number: int, writer: asyncio.StreamWriter
+    ) -> None:
         scripted = self.script.pop(0) if self.script else None
         answer = scripted(asked) if scripted is not None else await self._usual(asked)
         if answer is CLOSE:
@@ -187,7 +189,7 @@ class Cast(Scripted):
             body = encode(answer, asked.version)
             writer.write(encode_response(number, body, flexible=asked.version >= 12))
 
-    async def _usual(self, asked: Asked) -> FetchResponse:
+    async def _usual(self, asked: ReceivedRequest) -> FetchResponse:
         request = asked.request
         session_id, known = 0, dict(_named(request))
         if request.session_epoch == 0 and self.sessions is not None:
@@ -214,7 +216,7 @@ class Cast(Scripted):
                 return answer
             await asyncio.sleep(0.002)
 
-    def _look_at(self, asked: Asked, known: Known) -> FetchResponse:
+    def _look_at(self, asked: ReceivedRequest, known: Known) -> FetchResponse:
         topics: dict[Topic, FetchableTopicResponse] = {}
         for (topic, _), wanted in known.items():
             part = self._part(asked, topic, wanted)
@@ -224,7 +226,7 @@ class Cast(Scripted):
                 topics.setdefault(topic, answer).partitions.append(part)
         return FetchResponse(responses=list(topics.values()))
 
-    def _part(self, asked: Asked, topic: Topic, wanted: FetchPartition) -> PartitionData:
+    def _part(self, asked: ReceivedRequest, topic: Topic, wanted: FetchPartition) -> PartitionData:
         name = topic[0]
         if asked.version >= 13:
             name = next((one for one, known in self.ids.items() if known == topic[1]), "")
@@ -268,24 +270,26 @@ def _named(request: FetchRequest) -> Known:
 
 
 @asynccontextmanager
-async def finding(cast: Cast, **settings: Any) -> AsyncIterator[Finding]:
+async def finding(cast: Cast, **settings: Any) -> AsyncIterator[PartitionLookup]:
     metadata = Metadata(cast.cluster())
-    yield Finding(metadata, FetchSettings(**settings))
+    yield PartitionLookup(metadata, FetchSettings(**settings))
     await metadata.cluster.close()
 
 
-async def look(found: Finding, *tracks: Track) -> None:
+async def look(found: PartitionLookup, *states: TopicPartitionState) -> None:
     """Find out what is missing of these, once."""
-    await found.leaders([one for one in tracks if one.leader is None])
-    by_leader: dict[Node, list[Track]] = {}
-    for one in tracks:
+    await found.leaders([one for one in states if one.leader is None])
+    by_leader: dict[Node, list[TopicPartitionState]] = {}
+    for one in states:
         if one.leader is not None:
             by_leader.setdefault(one.leader, []).append(one)
     await asyncio.gather(*(found.places(leader, some) for leader, some in by_leader.items()))
 
 
-def track(partition: TopicPartition = T0, where: Place | str | None = None, **given: Any) -> Track:
-    made = Track(partition, FetchSettings(**given))
+def state(
+    partition: TopicPartition = T0, where: OffsetAndEpoch | str | None = None, **given: Any
+) -> TopicPartitionState:
+    made = TopicPartitionState(partition, FetchSettings(**given))
     made.go_to(where)
     return made
 

@@ -17,14 +17,14 @@ from tests.client.fetching.batches import (
 
 from kohort.client.fetching.buffer import Buffer
 from kohort.client.fetching.decoding import RecordError
-from kohort.client.fetching.record import Place
+from kohort.client.fetching.record import OffsetAndEpoch
 from kohort.client.fetching.settings import FetchSettings
 
 BODY = 70  # a place among the records of a batch, behind its header
 
 
 def buffer(offset: int = 0, **settings: Any) -> Buffer:
-    return Buffer(T0, Place(offset), FetchSettings(**settings))
+    return Buffer(T0, OffsetAndEpoch(offset), FetchSettings(**settings))
 
 
 def taken(some: Buffer, most: int = 100) -> list[int]:
@@ -41,14 +41,14 @@ def drained(some: Buffer) -> list[int]:
 def test_records_are_handed_out_from_the_place_on() -> None:
     some = buffer(3)
     some.add(answer(batch(0, 1, 2, 3, 4, epoch=2), batch(5, 6, epoch=3)))
-    assert some.fetch_from == Place(7, 3)
-    assert some.take_from == Place(3)
+    assert some.fetch_from == OffsetAndEpoch(7, 3)
+    assert some.take_from == OffsetAndEpoch(3)
     assert taken(some, 1) == [3]
-    assert some.take_from == Place(4, 2)
+    assert some.take_from == OffsetAndEpoch(4, 2)
     assert taken(some) == [4]
-    assert some.take_from == Place(5, 2)
+    assert some.take_from == OffsetAndEpoch(5, 2)
     assert taken(some, 1) == [5]
-    assert some.take_from == Place(6, 3)
+    assert some.take_from == OffsetAndEpoch(6, 3)
     assert taken(some) == [6]
     assert some.take_from == some.fetch_from
     assert taken(some) == []
@@ -58,7 +58,7 @@ def test_a_gap_that_compaction_has_left_is_passed() -> None:
     some = buffer(2)
     some.add(answer(batch(0, 9), emptied(10, 14), batch(20, last_offset=29)))
     assert drained(some) == [9, 20]
-    assert some.take_from == some.fetch_from == Place(30, 0)
+    assert some.take_from == some.fetch_from == OffsetAndEpoch(30, 0)
 
 
 @pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
@@ -66,10 +66,10 @@ def test_batches_without_anything_to_see_move_the_place(level: str) -> None:
     """Else a reader would ask for them again and again, and never come to the end."""
     some = buffer(isolation_level=level)
     some.add(answer(emptied(0, 4, epoch=1), marker(1, 5, commit=True)))
-    assert some.fetch_from == Place(6, -1)
+    assert some.fetch_from == OffsetAndEpoch(6, -1)
     assert some.has_something
     assert taken(some) == []
-    assert some.take_from == Place(6, -1)
+    assert some.take_from == OffsetAndEpoch(6, -1)
     assert (some.has_something, some.bytes) == (False, 0)
 
 
@@ -81,7 +81,7 @@ def test_aborted_transactions(level: str, seen: list[int]) -> None:
     told = answer(of_transaction(1, 0, 1), marker(1, 2, commit=False), batch(3), aborted=[(1, 0)])
     some.add(told)
     assert drained(some) == seen
-    assert some.take_from == Place(4, 0)
+    assert some.take_from == OffsetAndEpoch(4, 0)
 
 
 def test_what_is_passed_over_still_says_where_transactions_end() -> None:
@@ -127,13 +127,17 @@ def test_nothing_is_nothing() -> None:
         told = answer()
         told.records = nothing
         some.add(told)
-    assert (some.has_something, some.take_from, some.fetch_from) == (False, Place(5), Place(5))
+    assert (some.has_something, some.take_from, some.fetch_from) == (
+        False,
+        OffsetAndEpoch(5),
+        OffsetAndEpoch(5),
+    )
 
 
 def test_a_batch_that_is_cut_is_asked_for_again() -> None:
     some = buffer()
     some.add(answer(batch(0, 1), batch(2, 3)[:-1]))
-    assert some.fetch_from == Place(2, 0)
+    assert some.fetch_from == OffsetAndEpoch(2, 0)
     some.add(answer(batch(2, 3)))
     assert drained(some) == [0, 1, 2, 3]
 
@@ -151,7 +155,7 @@ def test_damage_is_told_at_the_first_record_of_its_batch() -> None:
         assert isinstance(some.error, RecordError)
         assert some.error.offset == 2
         assert some.has_something  # somebody has to be told
-        assert some.take_from == Place(2, 0)
+        assert some.take_from == OffsetAndEpoch(2, 0)
     assert some.bytes == 0
 
 
@@ -181,7 +185,7 @@ def test_what_is_no_batch_does_not_drop_what_is_before_it() -> None:
     assert isinstance(some.error, RecordError)
     assert some.error.offset == some.fetch_from.offset == 3
     assert drained(some) == [1, 2]
-    assert some.take_from == Place(3, 0)
+    assert some.take_from == OffsetAndEpoch(3, 0)
     assert some.bytes == 0
 
 
@@ -196,7 +200,7 @@ def test_an_answer_that_never_comes_to_the_place_is_an_error(told: bytes) -> Non
     some.add(answer(told))
     assert isinstance(some.error, RecordError)
     assert some.error.offset == 2
-    assert (some.fetch_from, some.bytes, taken(some)) == (Place(2), 0, [])
+    assert (some.fetch_from, some.bytes, taken(some)) == (OffsetAndEpoch(2), 0, [])
 
 
 def test_batches_that_go_back_are_not_handed_out_twice() -> None:

@@ -19,7 +19,7 @@ from tests.client.fetching.batches import (
 )
 
 from kohort.client.fetching.decoding import (
-    Aborted,
+    AbortedBatchFilter,
     RecordError,
     deserialized,
     records_of,
@@ -51,7 +51,7 @@ def offsets(data: bytes, first: int = 0) -> list[int]:
 
 def visible(data: bytes, *aborted: tuple[int, int]) -> list[int]:
     """The offsets that a reader of committed records sees."""
-    told = Aborted(answer(aborted=aborted).aborted_transactions)
+    told = AbortedBatchFilter(answer(aborted=aborted).aborted_transactions)
     return [
         record.offset
         for position, header in whole_batches(data)
@@ -334,14 +334,14 @@ def test_compaction_may_leave_a_marker_empty() -> None:
 
 def test_no_list_of_transactions_is_an_empty_one() -> None:
     data = of_transaction(1, 0)
-    assert not Aborted(None).drops(data, 0, peek(data))
+    assert not AbortedBatchFilter(None).drops(data, 0, peek(data))
 
 
 @pytest.mark.parametrize("key", [None, b"", b"\0\0\0", b"\0\0\0\x05"])
 def test_a_marker_that_says_nothing(key: bytes | None) -> None:
     data = build([(key, None)], 0, producer_id=1, transactional=True, control=True)
     with pytest.raises(WireError, match="control record"):
-        Aborted(None).drops(data, 0, peek(data))
+        AbortedBatchFilter(None).drops(data, 0, peek(data))
 
 
 # Deserializers

@@ -11,11 +11,11 @@ import pytest
 from tests.client.consumer.running import until
 from tests.client.fetching.batches import T0, T1, T2, answer, batch, damaged, emptied
 from tests.client.fetching.scripted_logs import Cast, failure, fetcher, now, read
-from tests.client.scripted import CLOSE, Asked, asynchronous
+from tests.client.scripted import CLOSE, ReceivedRequest, asynchronous
 
 import kohort.client.fetching.fetcher as module
 from kohort.client.fetching.decoding import RecordError
-from kohort.client.fetching.record import Place
+from kohort.client.fetching.record import OffsetAndEpoch
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import TopicId, TopicPartition, uuid_text
 from kohort.wire.messages.fetch import (
@@ -38,7 +38,7 @@ def parts(**of: PartitionData) -> FetchResponse:
     )
 
 
-def asked_for(asked: Asked) -> dict[TopicPartition, int]:
+def asked_for(asked: ReceivedRequest) -> dict[TopicPartition, int]:
     return {
         TopicPartition(topic.topic, one.partition): one.fetch_offset
         for topic in asked.request.topics
@@ -55,10 +55,10 @@ async def test_records_of_several_brokers_from_a_place_on() -> None:
         cast.put(T0, batch(0, 1, 2, epoch=3), emptied(3, 5, epoch=3))
         cast.put(T1, batch(4, 5), batch(9))
         async with fetcher(cast) as some:
-            some.add({T0: Place(1), T1: None})
+            some.add({T0: OffsetAndEpoch(1), T1: None})
             assert await read(some, 5) == {T0: [1, 2], T1: [4, 5, 9]}
-            await until(lambda: some.take(1) == {} and some.position(T0) == Place(6, 3))
-            assert some.position(T1) == Place(10, 0)
+            await until(lambda: some.take(1) == {} and some.position(T0) == OffsetAndEpoch(6, 3))
+            assert some.position(T1) == OffsetAndEpoch(10, 0)
             assert (some.end(T0), some.end(T1)) == (6, 10)
             cast.put(T0, batch(6))
             assert await read(some, 1) == {T0: [6]}
@@ -71,7 +71,7 @@ async def test_what_is_known_of_a_partition_before_the_first_answer() -> None:
         assert [some.position(T0), some.position(T1), some.end(T0), some.end(T1)] == [None] * 4
         assert some.take(5) == {}
         with pytest.raises(KeyError):
-            some.seek(T1, Place(0))
+            some.seek(T1, OffsetAndEpoch(0))
 
 
 @pytest.mark.parametrize(("level", "end"), [("read_committed", 3), ("read_uncommitted", 5)])
@@ -80,7 +80,7 @@ async def test_the_end_is_that_of_what_may_be_read(level: str, end: int) -> None
     async with Cast() as cast, fetcher(cast, isolation_level=level) as some:
         part = answer(batch(0), high_watermark=5, last_stable_offset=3)
         cast.script = [lambda _: parts(t=part)]
-        some.add({T0: Place(0)})
+        some.add({T0: OffsetAndEpoch(0)})
         await read(some, 1)
         assert some.end(T0) == end
         assert cast.sent("Fetch")[0].request.isolation_level == int(level == "read_committed")
@@ -91,8 +91,8 @@ async def test_partitions_have_their_turns() -> None:
     async with Cast(topics={"t": [0, 0, 0]}) as cast, fetcher(cast) as some:
         for one in (T0, T1, T2):
             cast.put(one, batch(0, 1, 2, 3))
-        some.add(dict.fromkeys((T0, T1, T2), Place(0)))
-        await until(lambda: all(one.is_ready for one in some._tracks.values()))
+        some.add(dict.fromkeys((T0, T1, T2), OffsetAndEpoch(0)))
+        await until(lambda: all(one.is_ready for one in some._states.values()))
         turns = [dict(some.take(2)) for _ in range(6)]
         assert [next(iter(turn)) for turn in turns] == [T0, T1, T2] * 2
         assert [one.offset for turn in turns for one in turn.get(T1, [])] == [0, 1, 2, 3]
@@ -110,7 +110,7 @@ async def test_the_settings_are_what_is_asked() -> None:
             "client_rack": "r",
         }
         async with fetcher(cast, **settings) as some:
-            some.add({T0: Place(0)})
+            some.add({T0: OffsetAndEpoch(0)})
             await read(some, 1)
         asked = cast.sent("Fetch")[0].request
         assert (asked.min_bytes, asked.max_bytes, asked.max_wait_ms, asked.rack_id) == (
@@ -134,7 +134,7 @@ async def test_topics_are_named_by_id_where_all_have_one(
         cast.ids = ids
         cast.put(T0, batch(0))
         cast.put(U0, batch(0))
-        some.add({T0: Place(0), U0: Place(0)})
+        some.add({T0: OffsetAndEpoch(0), U0: OffsetAndEpoch(0)})
         assert await read(some, 2) == {T0: [0], U0: [0]}
         assert lowest <= cast.sent("Fetch")[0].version <= highest
 
@@ -143,14 +143,14 @@ async def test_topics_are_named_by_id_where_all_have_one(
 async def test_a_batch_that_is_larger_than_a_share_comes_whole() -> None:
     async with Cast() as cast, fetcher(cast, max_partition_fetch_bytes=100) as some:
         cast.put(T0, batch(0, value=b"v" * 5000), batch(1, value=b"w" * 5000))
-        some.add({T0: Place(0)})
+        some.add({T0: OffsetAndEpoch(0)})
         assert await read(some, 2) == {T0: [0, 1]}
 
 
 @asynchronous
 async def test_nothing_to_read_is_waited_for_until_somebody_nudges() -> None:
     async with Cast() as cast, fetcher(cast) as some:
-        some.add({T0: Place(0)})
+        some.add({T0: OffsetAndEpoch(0)})
         assert not await some.wait(now() + 0.05)
         waiting = asyncio.create_task(some.wait(now() + 20))
         await asyncio.sleep(0)
@@ -164,7 +164,7 @@ async def test_to_close_ends_everything() -> None:
     before = asyncio.all_tasks()
     async with Cast() as cast:
         async with fetcher(cast) as some:
-            some.add({T0: Place(0)})
+            some.add({T0: OffsetAndEpoch(0)})
             await until(lambda: cast.sent("Fetch"))
         ours = {one for one in asyncio.all_tasks() - before if "Fetcher" in str(one.get_coro())}
         assert not ours
@@ -178,7 +178,7 @@ async def test_to_close_ends_everything() -> None:
 @asynchronous
 async def test_a_session_says_only_what_is_new() -> None:
     async with Cast(topics={"t": [0, 0]}) as cast, fetcher(cast) as some:
-        some.add({T0: Place(0), T1: Place(0)})
+        some.add({T0: OffsetAndEpoch(0), T1: OffsetAndEpoch(0)})
         for offset in range(3):
             cast.put(T0, batch(offset))
             assert await read(some, 1) == {T0: [offset]}
@@ -192,7 +192,7 @@ async def test_a_session_says_only_what_is_new() -> None:
 async def test_a_broker_that_keeps_no_sessions() -> None:
     async with Cast(topics={"t": [0, 0]}) as cast, fetcher(cast) as some:
         cast.sessions = None
-        some.add({T0: Place(0), T1: Place(0)})
+        some.add({T0: OffsetAndEpoch(0), T1: OffsetAndEpoch(0)})
         for offset in range(3):
             cast.put(T0, batch(offset))
             assert await read(some, 1) == {T0: [offset]}
@@ -223,7 +223,7 @@ async def test_a_request_that_is_refused_is_followed_by_one_of_a_new_session(
     async with Cast(topics={"t": [0, 0]}) as cast, fetcher(cast) as some:
         cast.put(T0, batch(0))
         cast.script = [None, refuse(code)]
-        some.add({T0: Place(0), T1: Place(0)})
+        some.add({T0: OffsetAndEpoch(0), T1: OffsetAndEpoch(0)})
         assert await read(some, 1) == {T0: [0]}
         await until(lambda: len(cast.sent("Fetch")) == 3)
         _, refused, again = cast.sent("Fetch")
@@ -237,7 +237,7 @@ async def test_a_request_that_is_refused_is_followed_by_one_of_a_new_session(
 @asynchronous
 async def test_a_session_that_the_broker_has_put_out() -> None:
     async with Cast(topics={"t": [0, 0]}) as cast, fetcher(cast, fetch_max_wait_ms=10) as some:
-        some.add({T0: Place(0), T1: Place(0)})
+        some.add({T0: OffsetAndEpoch(0), T1: OffsetAndEpoch(0)})
         await until(lambda: len(cast.sent("Fetch")) > 3)
         assert cast.sessions
         cast.sessions.clear()
@@ -270,7 +270,7 @@ async def test_what_passes_is_asked_again_of_whoever_leads_then(code: ErrorCode)
         cast.put(T1, batch(0))
         cast.refusing(FetchRequest, code)
         async with fetcher(cast) as some:
-            some.add({T0: Place(0), T1: Place(0)})
+            some.add({T0: OffsetAndEpoch(0), T1: OffsetAndEpoch(0)})
             await until(lambda: cast.sent("Fetch"))
             cast.topics["t"][0], cast.epochs[T0] = 1, 1
             assert await read(some, 2) == {T0: [0], T1: [0]}
@@ -293,10 +293,10 @@ async def test_a_topic_that_was_made_anew_is_read_from_its_first_record_on(
     settings = {"fetch_max_wait_ms": 10, "auto_offset_reset": policy}
     async with Cast() as cast, fetcher(cast, **settings) as some:
         told: list[TopicPartition] = []
-        some.on_anew = told.append
+        some.on_topic_recreated = told.append
         cast.ids["t"] = b"i" * 16
         cast.put(T0, batch(0, 1))
-        some.add({T0: Place(0)})
+        some.add({T0: OffsetAndEpoch(0)})
         assert await read(some, 2) == {T0: [0, 1]}
         assert some.topic_id(T0) == b"i" * 16
         make_anew(cast, batch(0, 1, 2))
@@ -317,13 +317,13 @@ async def test_a_topic_that_was_made_anew_is_not_read_without_a_policy() -> None
     async with Cast() as cast, fetcher(cast, **settings) as some:
         cast.ids["t"] = b"i" * 16
         cast.put(T0, batch(0))
-        some.add({T0: Place(0)})
+        some.add({T0: OffsetAndEpoch(0)})
         assert await read(some, 1) == {T0: [0]}
         make_anew(cast, batch(0, 1))
         error = await failure(some)
         assert isinstance(error, ApiError)
         assert error.code is ErrorCode.OFFSET_OUT_OF_RANGE
-        some.seek(T0, Place(1))
+        some.seek(T0, OffsetAndEpoch(1))
         assert await read(some, 1) == {T0: [1]}
 
 
@@ -336,13 +336,13 @@ async def test_a_topic_that_the_group_does_not_mean_is_not_read() -> None:
     ):
         cast.ids |= {"t": b"i" * 16, "u": b"u" * 16}
         cast.put(T0, batch(0))
-        some.add({T0: Place(0)}, {T0: TopicId(b"i" * 16)}, bound=True)
+        some.add({T0: OffsetAndEpoch(0)}, {T0: TopicId(b"i" * 16)}, bound=True)
         assert await read(some, 1) == {T0: [0]}
         make_anew(cast, batch(0, 1))
         asked = len(cast.sent("Metadata"))
         await until(lambda: len(cast.sent("Metadata")) > asked + 2)
         assert some.take(10) == {}
-        assert some.position(T0) == Place(1, 0)
+        assert some.position(T0) == OffsetAndEpoch(1, 0)
         some.remove([T0])
         some.add({T0: None}, {T0: TopicId(b"j" * 16)}, bound=True)  # this is what it means
         assert await read(some, 2) == {T0: [0, 1]}
@@ -358,12 +358,12 @@ async def test_who_had_a_topic_reads_all_of_the_one_that_was_made_anew() -> None
         cast.ids["t"] = b"j" * 16
         cast.put(T0, batch(0, 1))
         cast.put(T1, batch(0, 1))
-        some.add({T0: Place(5)}, {T0: TopicId(b"i" * 16)}, bound=True)
+        some.add({T0: OffsetAndEpoch(5)}, {T0: TopicId(b"i" * 16)}, bound=True)
         some.remove([T0])
         some.add(dict.fromkeys([T0, T1]), dict.fromkeys([T0, T1], TopicId(b"j" * 16)))
         assert await read(some, 4) == {T0: [0, 1], T1: [0, 1]}
         some.remove([T0, T1])
-        some.add({T0: None, T1: Place(1)}, dict.fromkeys([T0, T1], TopicId(b"j" * 16)))
+        some.add({T0: None, T1: OffsetAndEpoch(1)}, dict.fromkeys([T0, T1], TopicId(b"j" * 16)))
         assert await read(some, 1) == {T1: [1]}  # and T0 at its end, as it is the same topic
 
 
@@ -372,12 +372,12 @@ async def test_an_answer_for_the_topic_before_is_not_taken() -> None:
     """Though it is for the offset that the new one is read from as well."""
     asked_for_both = asyncio.Event()
 
-    def of_the_former(asked: Asked) -> FetchResponse:
+    def of_the_former(asked: ReceivedRequest) -> FetchResponse:
         cast.ids["t"] = b"j" * 16
         cast.put(T0, batch(0))
-        (track,) = some._tracks.values()
-        track.made_anew(TopicId(b"j" * 16))
-        track.go_to(Place(0))
+        (state,) = some._states.values()
+        state.topic_recreated(TopicId(b"j" * 16))
+        state.go_to(OffsetAndEpoch(0))
         some.resume([T0])
         asked_for_both.set()
         part = PartitionData(partition_index=0, high_watermark=9, records=batch(0, 1, 2))
@@ -387,7 +387,7 @@ async def test_an_answer_for_the_topic_before_is_not_taken() -> None:
     async with Cast() as cast, fetcher(cast) as some:
         cast.ids["t"] = b"i" * 16
         cast.script = [of_the_former]
-        some.add({T0: Place(0)})
+        some.add({T0: OffsetAndEpoch(0)})
         await asked_for_both.wait()
         assert await read(some, 1) == {T0: [0]}
         assert some.end(T0) == 1
@@ -402,19 +402,19 @@ async def test_what_does_not_pass_is_raised_when_nobody_else_has_records(code: E
         cast.put(T0, batch(0))
         cast.put(T1, batch(0), batch(1))
         cast.refusing(FetchRequest, code)
-        some.add({T0: Place(0), T1: Place(0)})
-        await until(lambda: some._tracks[T0].error and some._tracks[T1].is_ready)
+        some.add({T0: OffsetAndEpoch(0), T1: OffsetAndEpoch(0)})
+        await until(lambda: some._states[T0].error and some._states[T1].is_ready)
         assert await read(some, 2) == {T1: [0, 1]}
         for _ in range(2):
             error = await failure(some)
             assert isinstance(error, ApiError)
             assert error.code is code
             assert "t:0" in str(error)
-        assert some.position(T0) == Place(0)
+        assert some.position(T0) == OffsetAndEpoch(0)
         cast.put(T1, batch(2))
-        await until(lambda: some._tracks[T1].is_ready)
+        await until(lambda: some._states[T1].is_ready)
         assert [one.offset for one in some.take(9)[T1]] == [2]
-        some.seek(T0, Place(0))
+        some.seek(T0, OffsetAndEpoch(0))
         assert await read(some, 1) == {T0: [0]}
 
 
@@ -423,11 +423,11 @@ async def test_what_a_broker_finds_damaged_can_be_passed_by() -> None:
     async with Cast() as cast, fetcher(cast) as some:
         cast.put(T0, batch(0), batch(1))
         cast.refusing(FetchRequest, ErrorCode.CORRUPT_MESSAGE)
-        some.add({T0: Place(0)})
+        some.add({T0: OffsetAndEpoch(0)})
         error = await failure(some)
         assert isinstance(error, RecordError)
         assert error.offset == 0
-        some.seek(T0, Place(error.offset + 1))
+        some.seek(T0, OffsetAndEpoch(error.offset + 1))
         assert await read(some, 1) == {T0: [1]}
 
 
@@ -449,8 +449,8 @@ async def test_a_deserializer_that_ends_the_program_loses_nothing(at: int) -> No
         cast.put(T0, batch(0, 1))
         cast.put(T1, batch(0, 1), batch(2))
         async with fetcher(cast, value_deserializer=deserialize) as some:
-            some.add({T0: Place(0), T1: Place(0)})
-            await until(lambda: len([t for t in some._tracks.values() if t.is_ready]) == 2)
+            some.add({T0: OffsetAndEpoch(0), T1: OffsetAndEpoch(0)})
+            await until(lambda: len([t for t in some._states.values() if t.is_ready]) == 2)
             with pytest.raises(SystemExit):
                 some.take(100)
             assert [place and place.offset for place in map(some.position, (T0, T1))] == [0, 0]
@@ -463,20 +463,20 @@ async def test_damage_stops_one_partition_and_no_other() -> None:
         cast.put(T0, batch(0), damaged(batch(1, 2), 70), batch(3))
         cast.put(T1, batch(0))
         cast.put(T2, batch(0))
-        some.add(dict.fromkeys((T0, T1, T2), Place(0)))
+        some.add(dict.fromkeys((T0, T1, T2), OffsetAndEpoch(0)))
         assert await read(some, 3) == {T0: [0], T1: [0], T2: [0]}
         error = await failure(some)
         assert isinstance(error, RecordError)
         assert (error.partition, error.offset) == (T0, 1)
         cast.put(T1, batch(1))
         cast.put(T2, batch(1))
-        await until(lambda: some._tracks[T1].is_ready and some._tracks[T2].is_ready)
+        await until(lambda: some._states[T1].is_ready and some._states[T2].is_ready)
         assert {one: records[0].offset for one, records in some.take(9).items()} == {T1: 1, T2: 1}
         some.pause([T0])
         assert some.take(5) == {}  # who is paused says nothing
         some.resume([T0])
         assert isinstance(await failure(some), RecordError)
-        some.seek(T0, Place(3))
+        some.seek(T0, OffsetAndEpoch(3))
         assert await read(some, 1) == {T0: [3]}
 
 
@@ -487,7 +487,7 @@ async def test_an_answer_that_is_no_message_concerns_one_broker(told: bytes) -> 
         cast.script = [lambda _: told] * 2
         cast.put(T0, batch(0))
         cast.put(T1, batch(0))
-        some.add({T0: Place(0), T1: Place(0)})
+        some.add({T0: OffsetAndEpoch(0), T1: OffsetAndEpoch(0)})
         assert await read(some, 2) == {T0: [0], T1: [0]}
 
 
@@ -502,7 +502,7 @@ async def test_what_nobody_has_asked_for_is_not_taken() -> None:
         )
         cast.script = [lambda _: strange]
         cast.put(T0, batch(0))
-        some.add({T0: Place(0)})
+        some.add({T0: OffsetAndEpoch(0)})
         assert await read(some, 1) == {T0: [0]}
         assert some.take(5) == {}
 
@@ -517,8 +517,8 @@ async def test_a_place_out_of_range(policy: str, offset: int, place: int) -> Non
     async with Cast(topics={"t": [0, 0]}) as cast, fetcher(cast, auto_offset_reset=policy) as some:
         cast.put(T0, batch(5, 6, 7, 8))
         cast.put(T1, batch(0))
-        some.add({T0: Place(place), T1: Place(0)})
-        await until(lambda: some.position(T0) == Place(offset, 0))
+        some.add({T0: OffsetAndEpoch(place), T1: OffsetAndEpoch(0)})
+        await until(lambda: some.position(T0) == OffsetAndEpoch(offset, 0))
         cast.put(T0, batch(9))
         found = await read(some, 2 if policy == "latest" else 6)
         assert found[T1] == [0]
@@ -530,13 +530,13 @@ async def test_a_place_out_of_range_is_an_error_without_a_policy() -> None:
     async with Cast(topics={"t": [0, 0]}) as cast, fetcher(cast, auto_offset_reset="none") as some:
         cast.put(T0, batch(5))
         cast.put(T1, batch(0))
-        some.add({T0: Place(2), T1: Place(0)})
+        some.add({T0: OffsetAndEpoch(2), T1: OffsetAndEpoch(0)})
         assert await read(some, 1) == {T1: [0]}
         error = await failure(some)
         assert isinstance(error, ApiError)
         assert error.code is ErrorCode.OFFSET_OUT_OF_RANGE
         assert "t:0 has no offset 2: it begins at 5" in str(error)
-        some.seek(T0, Place(5))
+        some.seek(T0, OffsetAndEpoch(5))
         assert await read(some, 1) == {T0: [5]}
 
 
@@ -545,8 +545,8 @@ async def test_what_was_fetched_is_handed_out_before_the_place_after_it_is_out_o
     """Retention may pass a reader that is slow; what it has is not lost by that."""
     async with Cast() as cast, fetcher(cast, fetch_max_wait_ms=10) as some:
         cast.put(T0, batch(0, 1))
-        some.add({T0: Place(0)})
-        await until(lambda: some._tracks[T0].is_ready)
+        some.add({T0: OffsetAndEpoch(0)})
+        await until(lambda: some._states[T0].is_ready)
         cast.batches.clear()
         cast.put(T0, batch(7))
         count = len(cast.sent("Fetch"))
@@ -559,7 +559,7 @@ async def test_a_new_leader_whose_log_is_shorter() -> None:
     """What is not in its log any more is forgotten, and what comes in its place is read."""
     async with Cast(2) as cast, fetcher(cast, fetch_max_wait_ms=10) as some:
         cast.put(T0, batch(0, 1, 2))
-        some.add({T0: Place(0)})
+        some.add({T0: OffsetAndEpoch(0)})
         assert await read(some, 3) == {T0: [0, 1, 2]}
         cast.topics["t"], cast.epochs[T0], cast.ends[T0] = [1], 1, (0, 2)
         cast.batches.clear()
@@ -573,7 +573,7 @@ async def test_records_of_a_leader_need_no_check_by_it() -> None:
     async with Cast() as cast, fetcher(cast) as some:
         cast.epochs[T0] = 4
         cast.put(T0, batch(0, epoch=2))
-        some.add({T0: Place(0)})
+        some.add({T0: OffsetAndEpoch(0)})
         assert await read(some, 1) == {T0: [0]}
         cast.put(T0, batch(1, epoch=4))
         assert await read(some, 1) == {T0: [1]}
@@ -588,7 +588,7 @@ async def test_a_replica_that_the_leader_prefers() -> None:
     async with Cast(2) as cast, fetcher(cast, client_rack="r") as some:
         cast.followers, cast.preferred = {1}, {T0: 1}
         cast.put(T0, batch(0))
-        some.add({T0: Place(0)})
+        some.add({T0: OffsetAndEpoch(0)})
         assert await read(some, 1) == {T0: [0]}
         cast.put(T0, batch(1))
         assert await read(some, 1) == {T0: [1]}
@@ -602,12 +602,12 @@ async def test_a_replica_that_is_behind_is_left_for_the_leader() -> None:
         cast.followers, cast.preferred = {1}, {T0: 1}
         cast.put(T0, batch(0, 1, 2))
 
-        def behind(asked: Asked) -> Any:
+        def behind(asked: ReceivedRequest) -> Any:
             cast.preferred.clear()
             return parts(t=PartitionData(error_code=ErrorCode.OFFSET_OUT_OF_RANGE))
 
         cast.script = [None, behind]
-        some.add({T0: Place(1)})
+        some.add({T0: OffsetAndEpoch(1)})
         assert await read(some, 2) == {T0: [1, 2]}
         assert [one.node for one in cast.sent("Fetch")][:3] == [0, 1, 0]
         assert cast.sent("ListOffsets") == []
@@ -619,13 +619,13 @@ async def test_a_replica_that_was_left_meanwhile_does_not_speak_for_the_leader()
         cast.followers, cast.preferred = {1}, {T0: 1}
         cast.put(T0, batch(0, 1, 2))
 
-        def late(asked: Asked) -> Any:
+        def late(asked: ReceivedRequest) -> Any:
             cast.preferred.clear()
-            some._tracks[T0].replica = None  # its time was over
+            some._states[T0].replica = None  # its time was over
             return parts(t=PartitionData(error_code=ErrorCode.OFFSET_OUT_OF_RANGE))
 
         cast.script = [None, late]
-        some.add({T0: Place(1)})
+        some.add({T0: OffsetAndEpoch(1)})
         assert await read(some, 2) == {T0: [1, 2]}
         assert cast.sent("ListOffsets") == []
 
@@ -635,7 +635,7 @@ async def test_a_replica_that_nobody_knows() -> None:
     async with Cast(2) as cast, fetcher(cast) as some:
         cast.put(T0, batch(0))
         cast.script = [lambda _: parts(t=PartitionData(preferred_read_replica=9))]
-        some.add({T0: Place(0)})
+        some.add({T0: OffsetAndEpoch(0)})
         assert await read(some, 1) == {T0: [0]}
 
 
@@ -643,12 +643,12 @@ async def test_a_replica_that_nobody_knows() -> None:
 async def test_the_leader_is_asked_again_after_a_time() -> None:
     async with Cast(2) as cast, fetcher(cast, fetch_max_wait_ms=10) as some:
         cast.followers, cast.preferred = {1}, {T0: 1}
-        some.add({T0: Place(0)})
+        some.add({T0: OffsetAndEpoch(0)})
         await until(lambda: cast.sent("Fetch") and cast.sent("Fetch")[-1].node == 1)
         cast.preferred.clear()
-        some._tracks[T0].replica_until = 0.0
+        some._states[T0].replica_until = 0.0
         await until(lambda: cast.sent("Fetch")[-1].node == 0)
-        assert some._tracks[T0].replica is None
+        assert some._states[T0].replica is None
 
 
 @asynchronous
@@ -656,7 +656,7 @@ async def test_a_replica_that_goes_away() -> None:
     async with Cast(2) as cast, fetcher(cast) as some:
         cast.followers, cast.preferred = {1}, {T0: 1}
         cast.put(T0, batch(0))
-        some.add({T0: Place(0)})
+        some.add({T0: OffsetAndEpoch(0)})
         assert await read(some, 1) == {T0: [0]}
         cast.preferred.clear()
         await cast.stop(1)
@@ -667,21 +667,21 @@ async def test_a_replica_that_goes_away() -> None:
 # Somebody seeks, pauses or removes while a fetch is under way
 
 
-@pytest.mark.parametrize("where", [Place(5), "latest", Place(1)])
+@pytest.mark.parametrize("where", [OffsetAndEpoch(5), "latest", OffsetAndEpoch(1)])
 @asynchronous
 async def test_an_answer_that_comes_after_a_seek_is_not_taken(where: Any) -> None:
     async with Cast() as cast, fetcher(cast) as some:
         cast.put(T0, batch(0, 1, 2, 3, 4), batch(5, 6))
 
-        def late(_: Asked) -> Any:
+        def late(_: ReceivedRequest) -> Any:
             some.seek(T0, where)
             return parts(t=answer(batch(0, 1, 2, 3, 4)))
 
         cast.script = [late]
-        some.add({T0: Place(0)})
+        some.add({T0: OffsetAndEpoch(0)})
         await until(lambda: cast.sent("Fetch"))
         if where == "latest":
-            await until(lambda: some.position(T0) == Place(7, 0))
+            await until(lambda: some.position(T0) == OffsetAndEpoch(7, 0))
             assert some.take(5) == {}
         else:
             assert (await read(some, 2))[T0] == [where.offset, where.offset + 1]
@@ -692,12 +692,12 @@ async def test_a_refusal_that_comes_after_a_seek_is_not_heard() -> None:
     async with Cast() as cast, fetcher(cast, auto_offset_reset="none") as some:
         cast.put(T0, batch(0))
 
-        def late(_: Asked) -> Any:
-            some.seek(T0, Place(0))
+        def late(_: ReceivedRequest) -> Any:
+            some.seek(T0, OffsetAndEpoch(0))
             return parts(t=PartitionData(error_code=ErrorCode.OFFSET_OUT_OF_RANGE))
 
         cast.script = [late]
-        some.add({T0: Place(9)})
+        some.add({T0: OffsetAndEpoch(9)})
         assert await read(some, 1) == {T0: [0]}
 
 
@@ -706,13 +706,13 @@ async def test_an_answer_for_a_partition_that_was_taken_away_and_came_back() -> 
     async with Cast() as cast, fetcher(cast) as some:
         cast.put(T0, batch(0, 1), batch(2))
 
-        def late(_: Asked) -> Any:
+        def late(_: ReceivedRequest) -> Any:
             some.remove([T0, T1])
-            some.add({T0: Place(2)})
+            some.add({T0: OffsetAndEpoch(2)})
             return parts(t=answer(batch(0, 1)))
 
         cast.script = [late]
-        some.add({T0: Place(0)})
+        some.add({T0: OffsetAndEpoch(0)})
         assert await read(some, 1) == {T0: [2]}
         some.remove([T0])
         assert some.position(T0) is None
@@ -723,13 +723,13 @@ async def test_what_comes_for_a_paused_partition_is_kept() -> None:
     async with Cast() as cast, fetcher(cast) as some:
         cast.put(T0, batch(0, 1))
 
-        def late(_: Asked) -> Any:
+        def late(_: ReceivedRequest) -> Any:
             some.pause([T0])
             return parts(t=answer(batch(0, 1)))
 
         cast.script = [late]
-        some.add({T0: Place(0)})
-        await until(lambda: some._tracks[T0].buffer and some._tracks[T0].buffer.bytes)
+        some.add({T0: OffsetAndEpoch(0)})
+        await until(lambda: some._states[T0].buffer and some._states[T0].buffer.bytes)
         assert some.take(5) == {}
         assert not await some.wait(now() + 0.05)
         some.resume([T0])
@@ -744,16 +744,16 @@ async def test_what_comes_for_a_paused_partition_is_kept() -> None:
 async def test_a_partition_that_is_added_beside_one_without_records() -> None:
     async with Cast(topics={"t": [0, 0]}) as cast, fetcher(cast) as some:
         cast.put(T1, batch(0), batch(1))
-        some.add({T0: Place(0)})
+        some.add({T0: OffsetAndEpoch(0)})
         await until(lambda: cast.sent("Fetch"))
-        some.add({T1: Place(0)})
+        some.add({T1: OffsetAndEpoch(0)})
         assert await read(some, 2) == {T1: [0, 1]}
 
 
 @asynchronous
 async def test_a_partition_that_is_resumed_or_sought_beside_one_without_records() -> None:
     async with Cast(topics={"t": [0, 0]}) as cast, fetcher(cast) as some:
-        some.add({T0: Place(0), T1: Place(0)})
+        some.add({T0: OffsetAndEpoch(0), T1: OffsetAndEpoch(0)})
         some.pause([T1])
         await until(lambda: cast.sent("Fetch"))
         cast.put(T1, batch(0), batch(1))
@@ -761,7 +761,7 @@ async def test_a_partition_that_is_resumed_or_sought_beside_one_without_records(
         assert await read(some, 2) == {T1: [0, 1]}
         some.seek(T1, "earliest")
         assert await read(some, 2) == {T1: [0, 1]}
-        some.seek(T1, Place(1))
+        some.seek(T1, OffsetAndEpoch(1))
         assert await read(some, 1) == {T1: [1]}
 
 
@@ -773,16 +773,16 @@ async def test_a_full_partition_goes_on_when_it_was_taken_from() -> None:
         fetcher(cast, max_partition_fetch_bytes=len(batch(0))) as some,
     ):
         cast.put(T0, *(batch(offset) for offset in range(20)))
-        some.add({T0: Place(0), T1: Place(0)})
+        some.add({T0: OffsetAndEpoch(0), T1: OffsetAndEpoch(0)})
         assert await read(some, 20) == {T0: list(range(20))}
 
 
 @asynchronous
 async def test_a_record_that_comes_late_for_a_partition_that_came_late() -> None:
     async with Cast(topics={"t": [0, 0]}) as cast, fetcher(cast) as some:
-        some.add({T0: Place(0)})
+        some.add({T0: OffsetAndEpoch(0)})
         await until(lambda: cast.sent("Fetch"))
-        some.add({T1: Place(0)})
+        some.add({T1: OffsetAndEpoch(0)})
         await until(lambda: len(cast.sent("Fetch")) > 1)
         cast.put(T1, batch(0))
         assert await read(some, 1) == {T1: [0]}
@@ -791,10 +791,10 @@ async def test_a_record_that_comes_late_for_a_partition_that_came_late() -> None
 @asynchronous
 async def test_what_has_no_records_is_asked_for_with_pauses(monkeypatch: Any) -> None:
     async with Cast(topics={"t": [0, 0]}) as cast, fetcher(cast) as some:
-        some.add({T0: Place(0)})
+        some.add({T0: OffsetAndEpoch(0)})
         await until(lambda: cast.sent("Fetch"))
         monkeypatch.setattr(module, "PAUSE_S", 600.0)
-        some.add({T1: Place(0)})
+        some.add({T1: OffsetAndEpoch(0)})
         await until(lambda: len(cast.sent("Fetch")) == 2)
         for _ in range(10):
             some._go_on()
@@ -817,9 +817,9 @@ async def test_a_partition_has_its_share_and_no_more() -> None:
     ):
         cast.put(T0, *(batch(offset) for offset in range(20)))
         cast.put(T1, batch(0))
-        some.add({T0: Place(0), T1: Place(0)})
+        some.add({T0: OffsetAndEpoch(0), T1: OffsetAndEpoch(0)})
         await until(lambda: len(cast.sent("Fetch")) > 4)
-        buffer = some._tracks[T0].buffer
+        buffer = some._states[T0].buffer
         assert buffer is not None
         assert buffer.bytes == share
         assert await read(some, 21) == {T0: list(range(20)), T1: [0]}
@@ -833,9 +833,9 @@ async def test_all_together_have_a_bound() -> None:
         every = [TopicPartition("t", index) for index in range(4)]
         for one in every:
             cast.put(one, *(batch(offset) for offset in range(5)))
-        some.add({every[0]: Place(0), every[1]: Place(0)})
+        some.add({every[0]: OffsetAndEpoch(0), every[1]: OffsetAndEpoch(0)})
         await until(lambda: queued(some) >= 2 * size)
-        some.add({every[2]: Place(0), every[3]: Place(0)})
+        some.add({every[2]: OffsetAndEpoch(0), every[3]: OffsetAndEpoch(0)})
         await until(lambda: len(some._brokers) == 4)
         await asyncio.sleep(0.05)
         assert queued(some) == 2 * size
@@ -843,7 +843,7 @@ async def test_all_together_have_a_bound() -> None:
 
 
 def queued(some: Any) -> int:
-    return sum(one.buffer.bytes for one in some._tracks.values() if one.buffer)
+    return sum(one.buffer.bytes for one in some._states.values() if one.buffer)
 
 
 @asynchronous
@@ -853,10 +853,10 @@ async def test_who_is_paused_does_not_use_up_the_room_of_the_others() -> None:
     async with Cast(topics={"t": [0, 0, 0]}) as cast, fetcher(cast, **settings) as some:
         for one in (T0, T1, T2):
             cast.put(one, batch(0), batch(1))
-        some.add({T0: Place(0), T1: Place(0)})
+        some.add({T0: OffsetAndEpoch(0), T1: OffsetAndEpoch(0)})
         await until(lambda: queued(some) >= 2 * size)
         some.pause([T0, T1])
-        some.add({T2: Place(0)})
+        some.add({T2: OffsetAndEpoch(0)})
         assert await read(some, 2) == {T2: [0, 1]}
         assert queued(some) <= 2 * size
         some.resume([T0, T1])
@@ -872,7 +872,7 @@ async def test_a_leader_that_breaks_off_is_asked_again() -> None:
         cast.script = [lambda _: CLOSE] * 2
         cast.put(T0, batch(0))
         cast.put(T1, batch(0))
-        some.add({T0: Place(0), T1: Place(0)})
+        some.add({T0: OffsetAndEpoch(0), T1: OffsetAndEpoch(0)})
         assert await read(some, 2) == {T0: [0], T1: [0]}
 
 
@@ -880,7 +880,7 @@ async def test_a_leader_that_breaks_off_is_asked_again() -> None:
 async def test_a_leader_that_is_gone_and_another_one_that_follows() -> None:
     async with Cast(3, topics={"t": [1, 2]}) as cast, fetcher(cast) as some:
         cast.put(T0, batch(0))
-        some.add({T0: Place(0), T1: Place(0)})
+        some.add({T0: OffsetAndEpoch(0), T1: OffsetAndEpoch(0)})
         assert await read(some, 1) == {T0: [0]}
         await cast.stop(1)
         cast.put(T1, batch(0))
@@ -902,7 +902,7 @@ async def test_a_leader_that_never_answers_holds_up_nobody_else() -> None:
         await until(lambda: cast.sent("ListOffsets"))
         some.add({T1: None})
         assert await read(some, 1) == {T1: [0]}
-        some.seek(T0, Place(0))
+        some.seek(T0, OffsetAndEpoch(0))
         cast.put(T0, batch(0))
         assert await read(some, 1) == {T0: [0]}
 
@@ -911,7 +911,7 @@ async def test_a_leader_that_never_answers_holds_up_nobody_else() -> None:
 async def test_nobody_knows_the_leaders_for_a_while() -> None:
     async with Cast(topics={"t": [9]}) as cast, fetcher(cast) as some:
         cast.put(T0, batch(0))
-        some.add({T0: Place(0)})
+        some.add({T0: OffsetAndEpoch(0)})
         await until(lambda: len(cast.sent("Metadata")) > 2)
         cast.topics["t"] = [0]
         assert await read(some, 1) == {T0: [0]}

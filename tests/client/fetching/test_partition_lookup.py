@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from tests.client.consumer.running import until
 from tests.client.fetching.batches import T0, T1, answer, batch
-from tests.client.fetching.scripted_logs import Cast, finding, look, now, track
-from tests.client.scripted import CLOSE, Asked, asynchronous
+from tests.client.fetching.scripted_logs import Cast, finding, look, now, state
+from tests.client.scripted import CLOSE, ReceivedRequest, asynchronous
 
 from kohort.client.fetching.partition_lookup import out_of_range
-from kohort.client.fetching.partition_state import Track
-from kohort.client.fetching.record import Place
+from kohort.client.fetching.partition_state import TopicPartitionState
+from kohort.client.fetching.record import OffsetAndEpoch
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import TopicPartition
 from kohort.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -26,14 +26,16 @@ U0 = TopicPartition("u", 0)
 BOTH = (ListOffsetsRequest, OffsetForLeaderEpochRequest)
 
 
-def rests(one: Track) -> bool:
+def rests(one: TopicPartitionState) -> bool:
     """It is looked up again, but not at once."""
     return one.leader is None and one.not_before > now() and one.error is None
 
 
-def missing(request: type[Any], **settings: Any) -> Track:
-    """A track of which something is missing that this request finds out."""
-    return track(T0, "earliest" if request is ListOffsetsRequest else Place(5, 3), **settings)
+def missing(request: type[Any], **settings: Any) -> TopicPartitionState:
+    """A state of which something is missing that this request finds out."""
+    return state(
+        T0, "earliest" if request is ListOffsetsRequest else OffsetAndEpoch(5, 3), **settings
+    )
 
 
 # Leaders
@@ -43,7 +45,7 @@ def missing(request: type[Any], **settings: Any) -> Track:
 async def test_leaders_with_their_epochs_and_the_ids_of_topics() -> None:
     async with Cast(2, topics={"t": [0, 1], "u": [1]}) as cast, finding(cast) as found:
         cast.ids, cast.epochs = {"t": b"i" * 16}, {T1: 4}
-        some = [track(one, Place(0)) for one in (T0, T1, U0)]
+        some = [state(one, OffsetAndEpoch(0)) for one in (T0, T1, U0)]
         await look(found, *some)
         assert [one.leader and one.leader.id for one in some] == [0, 1, 1]
         assert [one.leader_epoch for one in some] == [0, 4, 0]
@@ -56,7 +58,7 @@ async def test_leaders_with_their_epochs_and_the_ids_of_topics() -> None:
 async def test_what_is_remembered_of_leaders_is_asked_again() -> None:
     """Whoever looks for a leader has found out that the one before is wrong."""
     async with Cast(2) as cast, finding(cast) as found:
-        one = track(T0, Place(0))
+        one = state(T0, OffsetAndEpoch(0))
         for leader in (0, 1):
             cast.topics["t"] = [leader]
             one.look_up(0.0)
@@ -68,7 +70,7 @@ async def test_what_is_remembered_of_leaders_is_asked_again() -> None:
 @asynchronous
 async def test_who_has_no_leader_rests_and_the_others_go_on() -> None:
     async with Cast(topics={"t": [0, 7]}) as cast, finding(cast) as found:
-        some = {one: track(one, Place(0)) for one in (T0, T1, TopicPartition("t", 9), U0)}
+        some = {one: state(one, OffsetAndEpoch(0)) for one in (T0, T1, TopicPartition("t", 9), U0)}
         await look(found, *some.values())
         assert some.pop(T0).leader is not None
         assert all(rests(one) for one in some.values())
@@ -77,7 +79,7 @@ async def test_who_has_no_leader_rests_and_the_others_go_on() -> None:
 @asynchronous
 async def test_a_partition_that_is_not_there_is_told_once(caplog: Any) -> None:
     async with Cast(topics={"t": [0, 0]}) as cast, finding(cast) as found:
-        one = track(TopicPartition("t", 9), Place(0))
+        one = state(TopicPartition("t", 9), OffsetAndEpoch(0))
         for _ in range(3):
             one.look_up(0.0)
             await look(found, one)
@@ -88,7 +90,7 @@ async def test_a_partition_that_is_not_there_is_told_once(caplog: Any) -> None:
 async def test_a_topic_that_nobody_may_read() -> None:
     async with Cast(topics={"t": [0], "u": [0]}) as cast, finding(cast) as found:
         cast.topic_codes["u"] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        good, bad = track(T0, Place(0)), track(U0, Place(0))
+        good, bad = state(T0, OffsetAndEpoch(0)), state(U0, OffsetAndEpoch(0))
         await look(found, good, bad)
         assert good.leader is not None
         assert isinstance(bad.error, ApiError)
@@ -102,7 +104,7 @@ async def test_nobody_to_ask() -> None:
         cast.answers[MetadataRequest] = lambda _: CLOSE
         async with finding(cast) as found:
             with pytest.raises(ApiError, match="closed the connection"):
-                await found.leaders([track(T0, Place(0))])
+                await found.leaders([state(T0, OffsetAndEpoch(0))])
             await found.leaders([])  # nothing is asked then
 
 
@@ -115,9 +117,9 @@ async def test_nobody_to_ask() -> None:
 async def test_a_partition_begins_at_one_of_its_ends(reset: str, offset: int, level: str) -> None:
     async with Cast() as cast, finding(cast, isolation_level=level) as found:
         cast.log[T0], cast.epochs[T0] = (3, 9), 2
-        one = track(T0, reset)
+        one = state(T0, reset)
         await look(found, one)
-        assert (one.position, one.reset, one.error) == (Place(offset, 2), None, None)
+        assert (one.position, one.reset, one.error) == (OffsetAndEpoch(offset, 2), None, None)
         assert not one.has_to_be_checked  # this leader has said so
         (asked,) = cast.sent("ListOffsets")
         assert asked.request.isolation_level == int(level == "read_committed")
@@ -127,21 +129,21 @@ async def test_a_partition_begins_at_one_of_its_ends(reset: str, offset: int, le
 @asynchronous
 async def test_a_broker_is_asked_once_for_all_of_its_partitions() -> None:
     async with Cast(2, topics={"t": [0, 0, 1], "u": [0]}) as cast, finding(cast) as found:
-        some = [track(one, "latest") for one in (T0, T1, TopicPartition("t", 2), U0)]
+        some = [state(one, "latest") for one in (T0, T1, TopicPartition("t", 2), U0)]
         await look(found, *some)
         assert sorted(one.node for one in cast.sent("ListOffsets")) == [0, 1]
         assert all(one.position is not None for one in some)
 
 
 @pytest.mark.parametrize(
-    ("offset", "position", "reset"), [(4, Place(4, 0), None), (-1, None, "latest")]
+    ("offset", "position", "reset"), [(4, OffsetAndEpoch(4, 0), None), (-1, None, "latest")]
 )
 @asynchronous
 async def test_a_partition_begins_an_hour_ago(offset: int, position: Any, reset: Any) -> None:
     """Where all records are older than that, it begins behind the last of them (KIP-1106)."""
     asked_for = []
 
-    def told(asked: Asked) -> Any:
+    def told(asked: ReceivedRequest) -> Any:
         asked_for.append(asked.request.topics[0].partitions[0].timestamp)
         answer = cast.list_offsets(asked)
         answer.topics[0].partitions[0].offset = offset
@@ -150,7 +152,7 @@ async def test_a_partition_begins_an_hour_ago(offset: int, position: Any, reset:
 
     async with Cast() as cast, finding(cast) as found:
         cast.answers[ListOffsetsRequest] = told
-        one = track(T0, "by_duration:PT1H")
+        one = state(T0, "by_duration:PT1H")
         await look(found, one)
         assert (one.position, one.reset) == (position, reset)
     hour_ago = datetime.now(UTC).timestamp() * 1000 - 3_600_000
@@ -160,7 +162,7 @@ async def test_a_partition_begins_an_hour_ago(offset: int, position: Any, reset:
 @asynchronous
 async def test_a_duration_may_be_longer_than_there_was_time() -> None:
     async with Cast() as cast, finding(cast) as found:
-        one = track(T0, "by_duration:P99999999D")
+        one = state(T0, "by_duration:P99999999D")
         await look(found, one)
         assert cast.sent("ListOffsets")[0].request.topics[0].partitions[0].timestamp == 0
         assert one.reset == "latest"
@@ -170,7 +172,7 @@ async def test_a_duration_may_be_longer_than_there_was_time() -> None:
 async def test_an_end_that_is_not_known_yet_is_asked_for_later() -> None:
     async with Cast() as cast, finding(cast) as found:
         cast.log[T0] = (-1, -1)
-        one = track(T0, "latest")
+        one = state(T0, "latest")
         await look(found, one)
         assert (one.position, one.reset, one.error) == (None, "latest", None)
         assert one.not_before > now()
@@ -179,7 +181,7 @@ async def test_an_end_that_is_not_known_yet_is_asked_for_later() -> None:
 @asynchronous
 async def test_without_a_place_and_a_policy_nobody_is_asked() -> None:
     async with Cast() as cast, finding(cast) as found:
-        one = track(T0, None, auto_offset_reset="none")
+        one = state(T0, None, auto_offset_reset="none")
         await look(found, one)
         assert isinstance(one.error, ApiError)
         assert one.error.code is ErrorCode.OFFSET_OUT_OF_RANGE
@@ -210,12 +212,12 @@ async def test_what_passes_is_asked_again(request_type: Any, code: ErrorCode) ->
         cast.epochs = {T0: 4, T1: 4}
         cast.log = {T0: (3, 9), T1: (3, 9)}
         cast.refusing(request_type, code)
-        one, other = missing(request_type), track(T1, "earliest")
+        one, other = missing(request_type), state(T1, "earliest")
         await look(found, one, other)
         assert rests(one)
-        assert other.position == Place(3, 4)
+        assert other.position == OffsetAndEpoch(3, 4)
         await look(found, one)
-        assert one.position in (Place(3, 4), Place(5, 3))
+        assert one.position in (OffsetAndEpoch(3, 4), OffsetAndEpoch(5, 3))
         assert not one.has_to_be_checked
 
 
@@ -225,11 +227,11 @@ async def test_what_does_not_pass_is_an_error(request_type: Any) -> None:
     async with Cast(topics={"t": [0, 0]}) as cast, finding(cast) as found:
         cast.epochs[T0] = 4
         cast.refusing(request_type, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        one, other = missing(request_type), track(T1, "earliest")
+        one, other = missing(request_type), state(T1, "earliest")
         await look(found, one, other)
         assert isinstance(one.error, ApiError)
         assert one.error.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        assert other.position == Place(0, 0)
+        assert other.position == OffsetAndEpoch(0, 0)
 
 
 @pytest.mark.parametrize("request_type", BOTH)
@@ -239,10 +241,10 @@ async def test_a_leader_that_breaks_off_is_looked_up_again(request_type: Any) ->
         cast.epochs[T0] = 4
         usual = cast.answers[request_type]
         cast.answers[request_type] = lambda asked: usual(asked) if asked.node else CLOSE
-        one, other = missing(request_type), track(T1, "earliest")
+        one, other = missing(request_type), state(T1, "earliest")
         await look(found, one, other)
         assert rests(one)
-        assert other.position == Place(0, 0)
+        assert other.position == OffsetAndEpoch(0, 0)
 
 
 @pytest.mark.parametrize(
@@ -268,18 +270,18 @@ async def test_an_answer_that_says_nothing_of_a_partition(request_type: Any, emp
 @pytest.mark.parametrize(
     ("before", "after", "offset"),
     [
-        ("latest", Place(5), 9),
+        ("latest", OffsetAndEpoch(5), 9),
         ("latest", "earliest", 9),
         ("by_duration:PT1H", "earliest", 9),
         ("by_duration:PT1H", "earliest", -1),
-        ("by_duration:PT1H", Place(5), -1),
+        ("by_duration:PT1H", OffsetAndEpoch(5), -1),
     ],
 )
 @asynchronous
 async def test_a_late_offset_is_not_taken(before: Any, after: Any, offset: int) -> None:
-    one = track(T0, before)
+    one = state(T0, before)
 
-    def told(asked: Asked) -> Any:
+    def told(asked: ReceivedRequest) -> Any:
         one.go_to(after)
         answer = cast.list_offsets(asked)
         answer.topics[0].partitions[0].offset = offset
@@ -289,17 +291,17 @@ async def test_a_late_offset_is_not_taken(before: Any, after: Any, offset: int) 
         cast.answers[ListOffsetsRequest] = told
         await look(found, one)
     assert (one.position, one.reset) == (
-        (after, None) if isinstance(after, Place) else (None, after)
+        (after, None) if isinstance(after, OffsetAndEpoch) else (None, after)
     )
 
 
 @pytest.mark.parametrize("end", [(-1, -1), (3, 2), (3, 9)])
-@pytest.mark.parametrize("where", [Place(7, 3), "latest"])
+@pytest.mark.parametrize("where", [OffsetAndEpoch(7, 3), "latest"])
 @asynchronous
 async def test_a_late_word_on_what_was_read_is_not_taken(end: Any, where: Any) -> None:
-    one = track(T0, Place(5, 3))
+    one = state(T0, OffsetAndEpoch(5, 3))
 
-    def told(asked: Asked) -> Any:
+    def told(asked: ReceivedRequest) -> Any:
         one.go_to(where)
         return cast.leader_epochs(asked)
 
@@ -307,7 +309,7 @@ async def test_a_late_word_on_what_was_read_is_not_taken(end: Any, where: Any) -
         cast.epochs[T0], cast.ends[T0] = 4, end
         cast.answers[OffsetForLeaderEpochRequest] = told
         await look(found, one)
-    assert one.position == (where if isinstance(where, Place) else None)
+    assert one.position == (where if isinstance(where, OffsetAndEpoch) else None)
     assert one.checked_epoch < 4
     assert one.error is None
 
@@ -320,13 +322,13 @@ async def test_a_late_word_on_what_was_read_is_not_taken(end: Any, where: Any) -
 async def test_a_log_that_still_has_it(end: tuple[int, int]) -> None:
     async with Cast() as cast, finding(cast) as found:
         cast.epochs[T0], cast.ends[T0] = 4, end
-        one = track(T0, Place(5, 3))
+        one = state(T0, OffsetAndEpoch(5, 3))
         await look(found, one)
         (asked,) = cast.sent("OffsetForLeaderEpoch")
         told = asked.request.topics[0].partitions[0]
         assert (told.current_leader_epoch, told.leader_epoch) == (4, 3)
         assert asked.request.replica_id == -1
-        assert (one.position, one.checked_epoch) == (Place(5, 3), 4)
+        assert (one.position, one.checked_epoch) == (OffsetAndEpoch(5, 3), 4)
         await look(found, one)
         assert len(cast.sent("OffsetForLeaderEpoch")) == 1
 
@@ -336,9 +338,9 @@ async def test_a_log_that_still_has_it(end: tuple[int, int]) -> None:
 async def test_a_log_that_was_truncated_is_read_on_from_its_end(policy: str) -> None:
     async with Cast() as cast, finding(cast, auto_offset_reset=policy) as found:
         cast.epochs[T0], cast.ends[T0] = 4, (2, 3)
-        one = track(T0, Place(5, 3), auto_offset_reset=policy)
+        one = state(T0, OffsetAndEpoch(5, 3), auto_offset_reset=policy)
         await look(found, one)
-        assert (one.position, one.checked_epoch, one.error) == (Place(3, 2), 4, None)
+        assert (one.position, one.checked_epoch, one.error) == (OffsetAndEpoch(3, 2), 4, None)
 
 
 @pytest.mark.parametrize("end", [(-1, -1), (3, -1), (-1, 9)])
@@ -346,7 +348,7 @@ async def test_a_log_that_was_truncated_is_read_on_from_its_end(policy: str) -> 
 async def test_a_log_that_knows_no_end_is_begun_where_the_settings_say(end: Any) -> None:
     async with Cast() as cast, finding(cast, auto_offset_reset="earliest") as found:
         cast.epochs[T0], cast.ends[T0] = 4, end
-        one = track(T0, Place(5, 3), auto_offset_reset="earliest")
+        one = state(T0, OffsetAndEpoch(5, 3), auto_offset_reset="earliest")
         await look(found, one)
         assert (one.position, one.reset) == (None, "earliest")
 
@@ -359,13 +361,13 @@ async def test_a_log_that_knows_no_end_is_begun_where_the_settings_say(end: Any)
 async def test_a_truncated_log_is_an_error_without_a_policy(end: Any, why: str) -> None:
     async with Cast() as cast, finding(cast, auto_offset_reset="none") as found:
         cast.epochs[T0], cast.ends[T0] = 4, end
-        one = track(T0, Place(5, 3), auto_offset_reset="none")
+        one = state(T0, OffsetAndEpoch(5, 3), auto_offset_reset="none")
         await look(found, one)
         assert isinstance(one.error, ApiError)
         assert one.error.code is ErrorCode.OFFSET_OUT_OF_RANGE
         assert why in str(one.error)
         assert "the next record was to be 5" in str(one.error)
-        assert one.position == Place(5, 3)
+        assert one.position == OffsetAndEpoch(5, 3)
 
 
 @pytest.mark.parametrize("policy", ["latest", "none"])
@@ -374,13 +376,13 @@ async def test_a_truncated_log_is_an_error_without_a_policy(end: Any, why: str) 
 async def test_what_was_not_handed_out_yet_is_not_lost_with_the_end(policy: str, end: Any) -> None:
     """The log was cut at 7: what is before that is still to be handed out."""
     async with Cast() as cast, finding(cast, auto_offset_reset=policy) as found:
-        one = track(T0, Place(5, 3), auto_offset_reset=policy)
+        one = state(T0, OffsetAndEpoch(5, 3), auto_offset_reset=policy)
         assert one.buffer is not None
         one.buffer.add(answer(batch(5, 6, 7, 8, epoch=3)))
         assert len(one.take(1)) == 1
         cast.epochs[T0], cast.ends[T0] = 4, end
         await look(found, one)
-        assert (one.position, one.error) == (Place(6, 3), None)
+        assert (one.position, one.error) == (OffsetAndEpoch(6, 3), None)
         assert one.has_to_be_checked  # the place before is another one
         assert not one.is_ready
 
@@ -390,9 +392,9 @@ async def test_a_broker_that_does_not_know_epochs_is_believed() -> None:
     async with Cast() as cast, finding(cast) as found:
         cast.offer("OffsetForLeaderEpoch", None)
         cast.epochs[T0] = 4
-        one = track(T0, Place(5, 3))
+        one = state(T0, OffsetAndEpoch(5, 3))
         await look(found, one)
-        assert (one.position, one.checked_epoch, one.error) == (Place(5, 3), 4, None)
+        assert (one.position, one.checked_epoch, one.error) == (OffsetAndEpoch(5, 3), 4, None)
         assert one.leader is not None
 
 
@@ -401,7 +403,7 @@ async def test_a_broker_that_does_not_know_epochs_is_believed() -> None:
 
 @pytest.mark.parametrize("policy", ["earliest", "latest", "by_duration:PT1H"])
 def test_out_of_range_is_where_the_settings_say(policy: str) -> None:
-    one = track(T0, Place(5), auto_offset_reset=policy)
+    one = state(T0, OffsetAndEpoch(5), auto_offset_reset=policy)
     out_of_range(one, policy, 9)
     assert (one.position, one.reset, one.error) == (None, policy, None)
 
@@ -415,13 +417,13 @@ def test_out_of_range_is_where_the_settings_say(policy: str) -> None:
     ],
 )
 def test_out_of_range_is_an_error_without_a_policy(log_start: Any, end: Any, shown: str) -> None:
-    one = track(T0, Place(5), auto_offset_reset="none")
+    one = state(T0, OffsetAndEpoch(5), auto_offset_reset="none")
     one.high_watermark = end
     out_of_range(one, "none", log_start)
     assert isinstance(one.error, ApiError)
     assert one.error.code is ErrorCode.OFFSET_OUT_OF_RANGE
     assert str(one.error).endswith(shown)
-    assert one.position == Place(5)
+    assert one.position == OffsetAndEpoch(5)
 
 
 @asynchronous
@@ -429,7 +431,7 @@ async def test_a_leader_that_hangs_holds_up_nobody_elses_partitions() -> None:
     async with Cast(2, topics={"t": [0, 1]}) as cast, finding(cast) as found:
         usual = cast.answers[ListOffsetsRequest]
         cast.answers[ListOffsetsRequest] = lambda asked: usual(asked) if asked.node else None
-        one, other = track(T0, "latest"), track(T1, "latest")
+        one, other = state(T0, "latest"), state(T1, "latest")
         task = asyncio.create_task(look(found, one, other))
         await until(lambda: other.position is not None)
         assert (one.position, task.done()) == (None, False)

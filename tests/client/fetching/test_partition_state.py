@@ -6,9 +6,9 @@ import pytest
 from tests.client.fetching.batches import T0, answer, batch
 
 from kohort.client.cluster import Node
-from kohort.client.fetching.partition_state import Track
-from kohort.client.fetching.record import Place
-from kohort.client.fetching.session import Wanted
+from kohort.client.fetching.partition_state import TopicPartitionState
+from kohort.client.fetching.record import OffsetAndEpoch
+from kohort.client.fetching.session import PartitionFetch
 from kohort.client.fetching.settings import FetchSettings
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import TopicId
@@ -17,54 +17,54 @@ LEADER, REPLICA = Node(1, "a", 1), Node(2, "b", 2)
 REFUSED = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
-def track(place: Place | str | None = None, **settings: Any) -> Track:
+def state(place: OffsetAndEpoch | str | None = None, **settings: Any) -> TopicPartitionState:
     """A partition that begins at 5, and whose leader is known."""
-    made = Track(T0, FetchSettings(**settings))
-    made.go_to(Place(5) if place is None else place)
+    made = TopicPartitionState(T0, FetchSettings(**settings))
+    made.go_to(OffsetAndEpoch(5) if place is None else place)
     made.leader, made.leader_epoch = LEADER, 4
     return made
 
 
 def test_a_partition_is_asked_for_where_it_goes_on() -> None:
-    one = track(Place(5, 3))
+    one = state(OffsetAndEpoch(5, 3))
     one.checked_epoch = 4
     one.topic_id = TopicId(b"i" * 16)
-    assert one.wanted(0.0) == Wanted(5, 4, 3, 1 << 20, one.topic_id)
+    assert one.wanted(0.0) == PartitionFetch(5, 4, 3, 1 << 20, one.topic_id)
     assert one.buffer is not None
     one.buffer.add(answer(batch(5, 6, epoch=4)))
-    assert one.wanted(0.0) == Wanted(7, 4, 4, 1 << 20, one.topic_id)
-    assert one.position == Place(5, 3)
+    assert one.wanted(0.0) == PartitionFetch(7, 4, 4, 1 << 20, one.topic_id)
+    assert one.position == OffsetAndEpoch(5, 3)
 
 
 def test_what_keeps_a_partition_from_being_asked_for() -> None:
-    def paused(one: Track) -> None:
+    def paused(one: TopicPartitionState) -> None:
         one.paused = True
 
-    def nobody(one: Track) -> None:
+    def nobody(one: TopicPartitionState) -> None:
         one.look_up(0.0)
 
-    def rests(one: Track) -> None:
+    def rests(one: TopicPartitionState) -> None:
         one.not_before = 10.5
 
-    def refused(one: Track) -> None:
+    def refused(one: TopicPartitionState) -> None:
         one.error = REFUSED
 
-    def damaged(one: Track) -> None:
+    def damaged(one: TopicPartitionState) -> None:
         assert one.buffer is not None
         one.buffer.add(answer(b"x" * 70))
 
-    def full(one: Track) -> None:
+    def full(one: TopicPartitionState) -> None:
         assert one.buffer is not None
         one.buffer.add(answer(batch(5)))
 
-    def unknown(one: Track) -> None:
+    def unknown(one: TopicPartitionState) -> None:
         one.go_to("latest")
 
-    def unchecked(one: Track) -> None:
-        one.go_to(Place(5, 3))
+    def unchecked(one: TopicPartitionState) -> None:
+        one.go_to(OffsetAndEpoch(5, 3))
 
     for keep in (paused, nobody, rests, refused, damaged, full, unknown, unchecked):
-        one = track(max_partition_fetch_bytes=len(batch(5)))
+        one = state(max_partition_fetch_bytes=len(batch(5)))
         one.checked_epoch = 4
         assert one.wanted(10.0) is not None, keep
         keep(one)
@@ -72,7 +72,7 @@ def test_what_keeps_a_partition_from_being_asked_for() -> None:
 
 
 def test_a_share_is_kept_ready_and_no_more() -> None:
-    one = track(max_partition_fetch_bytes=len(batch(5)) + 1)
+    one = state(max_partition_fetch_bytes=len(batch(5)) + 1)
     one.checked_epoch = 4
     assert one.buffer is not None
     one.buffer.add(answer(batch(5)))
@@ -88,12 +88,12 @@ def test_a_share_is_kept_ready_and_no_more() -> None:
 @pytest.mark.parametrize(
     ("place", "leader_epoch", "checked_epoch", "expected"),
     [
-        (Place(5, 3), 4, 3, True),  # the leader is a new one
-        (Place(5, 3), 4, 4, False),
-        (Place(5, 3), 4, 5, False),  # what is known of leaders may be old
-        (Place(5, 3), 4, -1, True),  # as after a seek
-        (Place(5, -1), 4, -1, False),  # nothing is known of the record before
-        (Place(5, 3), -1, -1, False),  # a broker that tells no epochs
+        (OffsetAndEpoch(5, 3), 4, 3, True),  # the leader is a new one
+        (OffsetAndEpoch(5, 3), 4, 4, False),
+        (OffsetAndEpoch(5, 3), 4, 5, False),  # what is known of leaders may be old
+        (OffsetAndEpoch(5, 3), 4, -1, True),  # as after a seek
+        (OffsetAndEpoch(5, -1), 4, -1, False),  # nothing is known of the record before
+        (OffsetAndEpoch(5, 3), -1, -1, False),  # a broker that tells no epochs
         ("latest", 4, -1, False),
     ],
 )
@@ -103,13 +103,13 @@ def test_a_new_leader_has_to_be_checked(
     checked_epoch: int,
     expected: bool,  # noqa: FBT001
 ) -> None:
-    one = track(place)
+    one = state(place)
     one.leader_epoch, one.checked_epoch = leader_epoch, checked_epoch
     assert one.has_to_be_checked is expected
 
 
 def test_who_is_asked() -> None:
-    one = track()
+    one = state()
     assert one.node == LEADER
     one.replica = REPLICA
     assert one.node == REPLICA
@@ -121,7 +121,7 @@ def test_who_is_asked() -> None:
     ("where", "reset"), [("earliest", "earliest"), ("latest", "latest"), (None, "by_duration:PT1H")]
 )
 def test_to_go_where_nobody_knows_yet(where: str | None, reset: str) -> None:
-    one = track(auto_offset_reset="by_duration:PT1H")
+    one = state(auto_offset_reset="by_duration:PT1H")
     one.error = REFUSED
     one.go_to(where)
     assert (one.position, one.reset, one.error) == (None, reset, None)
@@ -130,22 +130,22 @@ def test_to_go_where_nobody_knows_yet(where: str | None, reset: str) -> None:
 
 
 def test_to_go_to_a_place_drops_what_was_there() -> None:
-    one = track()
+    one = state()
     assert one.buffer is not None
     one.buffer.add(answer(batch(5, 6)))
     one.error, one.checked_epoch = REFUSED, 4
-    one.go_to(Place(6))
-    assert (one.position, one.reset, one.error) == (Place(6), None, None)
+    one.go_to(OffsetAndEpoch(6))
+    assert (one.position, one.reset, one.error) == (OffsetAndEpoch(6), None, None)
     assert (one.is_ready, one.checked_epoch, one.take(5)) == (False, -1, [])
 
 
 def test_what_is_paused_stays() -> None:
-    one = track()
+    one = state()
     assert one.buffer is not None
     one.buffer.add(answer(batch(5, 6)))
     assert [record.offset for record in one.take(1)] == [5]
     one.paused = True
-    assert (one.is_ready, one.take(1), one.position) == (False, [], Place(6, 0))
+    assert (one.is_ready, one.take(1), one.position) == (False, [], OffsetAndEpoch(6, 0))
     one.error = REFUSED
     assert not one.is_ready
     one.paused = False
@@ -154,7 +154,7 @@ def test_what_is_paused_stays() -> None:
 
 
 def test_trouble_of_the_partition_and_of_its_bytes() -> None:
-    one = track()
+    one = state()
     assert one.trouble is None
     assert one.buffer is not None
     one.buffer.add(answer(b"x" * 70))

@@ -2,7 +2,7 @@
 
 import pickle
 
-from kohort.client.fetching.record import ConsumerRecord, Place
+from kohort.client.fetching.record import ConsumerRecord, OffsetAndEpoch
 
 
 def test_a_record_reads_as_it_is_written() -> None:
@@ -20,5 +20,5 @@ def test_what_a_test_of_an_application_need_not_say() -> None:
 
 
 def test_a_place_of_an_unknown_epoch() -> None:
-    assert Place(7) == (7, -1)
-    assert Place(7, 3).leader_epoch == 3
+    assert OffsetAndEpoch(7) == (7, -1)
+    assert OffsetAndEpoch(7, 3).leader_epoch == 3

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tests.client.fetching.batches import T0, T1, T2
 
-from kohort.client.fetching.session import LAST_EPOCH, Part, Session, Wanted
+from kohort.client.fetching.session import LAST_EPOCH, FetchRequestData, PartitionFetch, Session
 from kohort.terms import TopicId, TopicPartition
 from kohort.wire.messages.fetch import FetchPartition, FetchTopic, ForgottenTopic
 
@@ -15,11 +15,11 @@ U0 = TopicPartition("u", 0)
 ID, OTHER_ID = TopicId(b"i" * 16), TopicId(b"o" * 16)
 
 
-def wanted(offset: int, topic_id: TopicId = ID) -> Wanted:
-    return Wanted(offset, current_epoch=3, last_epoch=2, max_bytes=100, topic_id=topic_id)
+def wanted(offset: int, topic_id: TopicId = ID) -> PartitionFetch:
+    return PartitionFetch(offset, current_epoch=3, last_epoch=2, max_bytes=100, topic_id=topic_id)
 
 
-def asked(part: Part) -> dict[TopicPartition, int]:
+def asked(part: FetchRequestData) -> dict[TopicPartition, int]:
     """The place of each partition that is named."""
     return {
         TopicPartition(topic.topic, one.partition): one.fetch_offset
@@ -28,7 +28,7 @@ def asked(part: Part) -> dict[TopicPartition, int]:
     }
 
 
-def forgotten(part: Part) -> list[TopicPartition]:
+def forgotten(part: FetchRequestData) -> list[TopicPartition]:
     return [
         TopicPartition(topic.topic, index) for topic in part.forgotten for index in topic.partitions
     ]
@@ -41,7 +41,7 @@ def test_the_first_request_says_everything() -> None:
         "last_fetched_epoch": -1,  # for replicas: a consumer asks OffsetForLeaderEpoch
         "partition_max_bytes": 100,
     }
-    assert part == Part(
+    assert part == FetchRequestData(
         session_id=0,
         session_epoch=0,
         topics=[
@@ -67,7 +67,7 @@ def test_what_follows_says_what_is_new() -> None:
     session = Session()
     session.ask({T0: wanted(5), T1: wanted(7)})
     session.answered(9)
-    assert session.ask({T0: wanted(5), T1: wanted(7)}) == Part(9, 1, [], [])
+    assert session.ask({T0: wanted(5), T1: wanted(7)}) == FetchRequestData(9, 1, [], [])
     session.answered(9)
     part = session.ask({T0: wanted(6), T1: wanted(7), U0: wanted(0, OTHER_ID)})
     assert part[:2] == (9, 2)
@@ -168,11 +168,11 @@ class TwoSides(RuleBasedStateMachine):
         self.sessions: dict[int, Known] = {}
         self.epochs: dict[int, int] = {}
         self.last_id = 0
-        self.wanted: dict[TopicPartition, Wanted] = {}
+        self.wanted: dict[TopicPartition, PartitionFetch] = {}
         self.served: Known | None = None
 
     @rule(places=places, keeps=st.booleans())
-    def fetch(self, places: dict[TopicPartition, Wanted], keeps: bool) -> None:  # noqa: FBT001
+    def fetch(self, places: dict[TopicPartition, PartitionFetch], keeps: bool) -> None:  # noqa: FBT001
         part = self.session.ask(places)
         self.wanted, self.served = places, None
         told = {
@@ -206,7 +206,7 @@ class TwoSides(RuleBasedStateMachine):
         self.sessions.clear()
 
     @rule(places=places)
-    def lose(self, places: dict[TopicPartition, Wanted]) -> None:
+    def lose(self, places: dict[TopicPartition, PartitionFetch]) -> None:
         """The connection breaks: nobody knows whether the broker has seen the request."""
         self.session.ask(places)
         self.session.broke()

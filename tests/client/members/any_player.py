@@ -7,7 +7,12 @@ from typing import Any
 
 from tests.coordinator.desk import Desk
 
-from kohort.client.members.events import Assigned, CoordinatorWanted, Lost, Revoked
+from kohort.client.members.events import (
+    CoordinatorWanted,
+    PartitionsAssigned,
+    PartitionsLost,
+    PartitionsRevoked,
+)
 
 
 class AnyPlayer:
@@ -57,10 +62,10 @@ class AnyPlayer:
         """The events, and those that follow from what the application does about them."""
         for event in list(events):
             match event:
-                case Assigned(partitions):
+                case PartitionsAssigned(partitions):
                     assert not self.held & set(partitions), "given twice"
                     self.held |= set(partitions)
-                case Revoked(partitions) | Lost(partitions):
+                case PartitionsRevoked(partitions) | PartitionsLost(partitions):
                     assert set(partitions) <= self.held, "to give up what it does not have"
                     assert not self.to_release & set(partitions), "to give it up twice"
                     self.to_release |= set(partitions)

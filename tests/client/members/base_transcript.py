@@ -16,12 +16,12 @@ The form is that of tests/scenarios/transcript.py, with its `topic`, `delete`, `
 from collections.abc import Iterable
 from typing import Any
 
-from tests.scenarios.transcript import Story
+from tests.scenarios.transcript import TranscriptRunner
 
 from kohort.client.members import events as told
 
 
-class AnyMemberStory(Story):
+class MemberTranscript(TranscriptRunner):
     """`players` are the members of the story, by name. A subclass knows what they say."""
 
     def __init__(self) -> None:
@@ -106,11 +106,11 @@ class AnyMemberStory(Story):
 
     def _event(self, event: Any) -> str:
         match event:
-            case told.Assigned(partitions):
+            case told.PartitionsAssigned(partitions):
                 return f"begins with {self.places(partitions)}"
-            case told.Revoked(partitions):
+            case told.PartitionsRevoked(partitions):
                 return f"stops {self.places(partitions)}"
-            case told.Lost(partitions, error):
+            case told.PartitionsLost(partitions, error):
                 return f"has lost {self.places(partitions)} ({error.code.name})"
             case told.CoordinatorWanted():
                 return "looks for the coordinator"
@@ -118,11 +118,11 @@ class AnyMemberStory(Story):
                 return "hangs up"
             case told.TopicsWanted(topics):
                 return f"leads, and looks at {','.join(topics) or 'no topics'}"
-            case told.Refused(error):
+            case told.RequestRefused(error):
                 return f"is refused ({error.code.name})"
-            case told.Failed(error):
+            case told.MembershipFailed(error):
                 return f"gives up ({error.code.name})"
-            case told.Left():
+            case told.GroupLeft():
                 return "is out"
         raise AssertionError(event)
 

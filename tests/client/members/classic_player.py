@@ -7,8 +7,8 @@ from tests.coordinator.desk import Asked, Desk
 
 from kohort.client.members.classic_membership import (
     VERSIONS,
+    ClassicMemberConfig,
     ClassicMembership,
-    ClassicProfile,
     ClassicRequest,
 )
 from kohort.client.members.events import HangUp, TopicsWanted
@@ -22,8 +22,8 @@ class ClassicPlayer(AnyPlayer):
 
     machine: ClassicMembership
 
-    def __init__(self, desk: Desk, name: str, profile: ClassicProfile, **more: Any) -> None:
-        super().__init__(desk, ClassicMembership(GroupId("g"), profile, **more))
+    def __init__(self, desk: Desk, name: str, config: ClassicMemberConfig, **more: Any) -> None:
+        super().__init__(desk, ClassicMembership(GroupId("g"), config, **more))
         self.name = name
         self.under_way: ClassicRequest | None = None
         self.asked: Asked | None = None

@@ -10,11 +10,11 @@ Time is given to the first rebalance of a group by `wait 3s`, its initial delay.
 from collections.abc import Iterable
 from typing import Any
 
-from tests.client.members.base_transcript import AnyMemberStory
+from tests.client.members.base_transcript import MemberTranscript
 from tests.client.members.classic_player import ClassicPlayer
 
 from kohort.client.members.classic_assigning import read_assignment
-from kohort.client.members.classic_membership import ClassicProfile
+from kohort.client.members.classic_membership import ClassicMemberConfig
 from kohort.errors import ErrorCode
 from kohort.records.consumer_protocol import decode_subscription
 from kohort.terms import TopicPartition
@@ -24,7 +24,7 @@ from kohort.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupRespon
 from kohort.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
-class ClassicMemberStory(AnyMemberStory):
+class ClassicMemberTranscript(MemberTranscript):
     """Joins and syncs may be parked, so what is said and what is heard are two things."""
 
     players: dict[str, ClassicPlayer]
@@ -44,13 +44,13 @@ class ClassicMemberStory(AnyMemberStory):
 
     def _tell_join(self, name: str, **fields: str) -> Iterable[str]:
         if name not in self.players:
-            self.players[name] = ClassicPlayer(self.desk, name, ClassicProfile(()))
+            self.players[name] = ClassicPlayer(self.desk, name, ClassicMemberConfig(()))
         list(self._tell_want(name, **fields))
         return self._events(name, self.players[name].join())
 
     def _tell_want(self, name: str, **fields: str) -> Iterable[str]:
         player = self.players[name]
-        wanted = player.machine.profile
+        wanted = player.machine.config
         if "subscribe" in fields:
             names = fields.pop("subscribe")
             wanted = wanted._replace(topics=() if names == "-" else tuple(names.split(",")))

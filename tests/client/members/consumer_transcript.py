@@ -9,11 +9,11 @@ Its own commands:
 from collections.abc import Iterable
 from typing import Any
 
-from tests.client.members.base_transcript import AnyMemberStory
+from tests.client.members.base_transcript import MemberTranscript
 from tests.client.members.player import Player
 
 from kohort.client.members.events import TopicIdPartition
-from kohort.client.members.heartbeat import Profile
+from kohort.client.members.heartbeat import MemberConfig
 from kohort.client.members.membership import Heartbeat, Stage
 from kohort.errors import ErrorCode
 from kohort.wire.messages.consumer_group_heartbeat import (
@@ -23,7 +23,7 @@ from kohort.wire.messages.consumer_group_heartbeat import (
 )
 
 
-class MemberStory(AnyMemberStory):
+class ConsumerMemberTranscript(MemberTranscript):
     """`kept` are the answers that got lost, by the name of their member."""
 
     players: dict[str, Player]
@@ -48,14 +48,14 @@ class MemberStory(AnyMemberStory):
 
     def _tell_join(self, name: str, **fields: str) -> Iterable[str]:
         if name not in self.players:
-            self.players[name] = Player(self.desk, name, Profile())
+            self.players[name] = Player(self.desk, name, MemberConfig())
         player = self.players[name]
         self._tell_want(name, **fields)
         return self._events(name, player.join())
 
     def _tell_want(self, name: str, **fields: str) -> Iterable[str]:
         machine = self.players[name].machine
-        wanted = machine.profile
+        wanted = machine.config
         if "subscribe" in fields:
             names = fields.pop("subscribe")
             wanted = wanted._replace(names=() if names == "-" else tuple(names.split(",")))

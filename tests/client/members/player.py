@@ -6,7 +6,7 @@ from tests.client.members.any_player import AnyPlayer
 from tests.coordinator.desk import Desk
 
 from kohort.client.members.events import TopicIdPartition
-from kohort.client.members.heartbeat import Profile
+from kohort.client.members.heartbeat import MemberConfig
 from kohort.client.members.membership import Heartbeat, Membership
 from kohort.terms import GroupId, MemberId
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
@@ -19,8 +19,8 @@ class Player(AnyPlayer):
 
     machine: Membership
 
-    def __init__(self, desk: Desk, name: str, profile: Profile, **more: Any) -> None:
-        super().__init__(desk, Membership(GroupId("g"), MemberId(name), profile, **more))
+    def __init__(self, desk: Desk, name: str, config: MemberConfig, **more: Any) -> None:
+        super().__init__(desk, Membership(GroupId("g"), MemberId(name), config, **more))
         self.under_way: Heartbeat | None = None
 
     def send(self) -> Heartbeat | None:

@@ -7,19 +7,19 @@ import pytest
 
 from kohort.client.members.classic_assigning import assignment_of, by_topic
 from kohort.client.members.classic_membership import (
+    ClassicMemberConfig,
     ClassicMembership,
-    ClassicProfile,
     ClassicRequest,
     ClassicStage,
 )
 from kohort.client.members.events import (
-    Assigned,
     CoordinatorWanted,
-    Failed,
+    GroupLeft,
     HangUp,
-    Left,
-    Lost,
-    Revoked,
+    MembershipFailed,
+    PartitionsAssigned,
+    PartitionsLost,
+    PartitionsRevoked,
     TopicsWanted,
 )
 from kohort.errors import ApiError, ErrorCode
@@ -81,7 +81,7 @@ def after(ms: int) -> Millis:
 
 
 def outside(protocols: tuple[str, ...] = EAGER, **more: Any) -> ClassicMembership:
-    member = ClassicMembership(GroupId("g"), ClassicProfile(("t",), protocols), **more)
+    member = ClassicMembership(GroupId("g"), ClassicMemberConfig(("t",), protocols), **more)
     member.coordinator_found()
     return member
 
@@ -110,7 +110,9 @@ def syncing(protocols: tuple[str, ...] = EAGER) -> ClassicMembership:
 def at_rest(*indices: int, protocols: tuple[str, ...] = EAGER) -> ClassicMembership:
     """A follower of generation 3 that has these, and is quiet until NOW + 3000."""
     member = syncing(protocols)
-    assert tell(member, gets(*indices)) == ([Assigned(places(*indices))] if indices else [])
+    assert tell(member, gets(*indices)) == (
+        [PartitionsAssigned(places(*indices))] if indices else []
+    )
     assert member.wake_at() == after(3000)
     return member
 
@@ -121,7 +123,7 @@ def rebalancing(code: ErrorCode = ErrorCode.REBALANCE_IN_PROGRESS) -> HeartbeatR
 
 def preparing() -> ClassicMembership:
     member = at_rest(0, 1)
-    assert tell(member, rebalancing(), after(3000)) == [Revoked(places(0, 1))]
+    assert tell(member, rebalancing(), after(3000)) == [PartitionsRevoked(places(0, 1))]
     return member
 
 
@@ -133,7 +135,7 @@ def lost() -> ClassicMembership:
 
 def parting() -> ClassicMembership:
     member = at_rest(0)
-    assert member.leave(NOW) == [Revoked(places(0))]
+    assert member.leave(NOW) == [PartitionsRevoked(places(0))]
     return member
 
 
@@ -180,7 +182,7 @@ def test_nobody_joins_twice(stage: ClassicStage) -> None:
 
 def test_a_member_comes_back_with_the_id_that_it_is_given() -> None:
     """KIP-394."""
-    member = ClassicMembership(GroupId("g"), ClassicProfile(("t",)))
+    member = ClassicMembership(GroupId("g"), ClassicMemberConfig(("t",)))
     assert member.join() == [CoordinatorWanted()]
     assert member.next(NOW) is None
     member.coordinator_found()
@@ -254,13 +256,13 @@ def test_a_leader_that_need_not_assign_joins_again_where_it_alone_lacks_somethin
 @pytest.mark.parametrize(("number", "by"), [(-1, "range"), (3, "best"), (3, None)])
 def test_a_generation_that_is_none_of_ours_ends_it(number: int, by: str) -> None:
     (event,) = tell(joining(), generation(number, by=by))
-    assert isinstance(event, Failed)
+    assert isinstance(event, MembershipFailed)
 
 
 @pytest.mark.parametrize("assignment", [b"\0", b"\0\1\x7f\xff\xff\xff"])
 def test_an_assignment_that_cannot_be_read_ends_it(assignment: bytes) -> None:
     (event,) = tell(syncing(), SyncGroupResponse(assignment=assignment))
-    assert isinstance(event, Failed)
+    assert isinstance(event, MembershipFailed)
 
 
 def test_a_member_that_is_given_nothing_waits() -> None:
@@ -316,10 +318,10 @@ def cooperative_in_the_next_generation(*indices: int) -> tuple[ClassicMembership
 
 def test_what_the_new_generation_does_not_give_is_given_up_and_told() -> None:
     member, events = cooperative_in_the_next_generation(1, 2)
-    assert events == [Revoked(places(0))]
+    assert events == [PartitionsRevoked(places(0))]
     assert member.consumable == set(places(1))
     assert member.stage is ClassicStage.MEMBER
-    assert member.released(frozenset(places(0)), NOW) == [Assigned(places(2))]
+    assert member.released(frozenset(places(0)), NOW) == [PartitionsAssigned(places(2))]
     request = sent(member, after(3000)).request
     assert isinstance(request, JoinGroupRequest)
     said = decode_subscription(request.protocols[0].metadata)
@@ -328,7 +330,7 @@ def test_what_the_new_generation_does_not_give_is_given_up_and_told() -> None:
 
 def test_who_keeps_all_does_not_join_again() -> None:
     member, events = cooperative_in_the_next_generation(0, 1, 2)
-    assert events == [Assigned(places(2))]
+    assert events == [PartitionsAssigned(places(2))]
     assert member.stage is ClassicStage.MEMBER
 
 
@@ -345,13 +347,13 @@ def test_a_rebalance_that_begins_during_a_release_waits_for_it() -> None:
 
 def test_protocols_of_both_kinds_are_eager() -> None:
     """A rolling upgrade offers both, and the group may choose either."""
-    assert not ClassicProfile(("t",), ("cooperative-sticky", "range")).cooperative
+    assert not ClassicMemberConfig(("t",), ("cooperative-sticky", "range")).cooperative
 
 
 def test_another_wish_is_told_by_a_join() -> None:
     member = at_rest(0)
-    assert member.want(member.profile, NOW) == []
-    assert member.want(ClassicProfile(("t", "u")), NOW) == [Revoked(places(0))]
+    assert member.want(member.config, NOW) == []
+    assert member.want(ClassicMemberConfig(("t", "u")), NOW) == [PartitionsRevoked(places(0))]
     member.released(frozenset(places(0)), NOW)
     request = sent(member).request
     assert isinstance(request, JoinGroupRequest)
@@ -361,7 +363,7 @@ def test_another_wish_is_told_by_a_join() -> None:
 def test_a_wish_that_changes_during_a_join_is_told_by_the_next() -> None:
     member = joining()
     join = sent(member)
-    assert member.want(ClassicProfile(("u",)), NOW) == []
+    assert member.want(ClassicMemberConfig(("u",)), NOW) == []
     member.received(join.number, generation(3), NOW)
     assert tell(member, gets(0)) == []
     assert (member.stage, member.owned) == (ClassicStage.JOINING, frozenset())
@@ -369,7 +371,7 @@ def test_a_wish_that_changes_during_a_join_is_told_by_the_next() -> None:
 
 def test_a_leader_that_sees_other_topics_asks_for_a_rebalance() -> None:
     member = at_rest(0)
-    assert member.join_again(NOW) == [Revoked(places(0))]
+    assert member.join_again(NOW) == [PartitionsRevoked(places(0))]
     member = syncing()
     assert member.join_again(NOW) == []
     assert tell(member, gets(0)) == []
@@ -460,7 +462,7 @@ def test_who_is_put_out_loses_all_and_joins_once_it_is_released(
 ) -> None:
     member = at_rest(0, 1, protocols=protocols)
     (event,) = answer(member, code)
-    assert isinstance(event, Lost)
+    assert isinstance(event, PartitionsLost)
     assert event.partitions == places(0, 1)
     assert (member.stage, member.commits_as) == (ClassicStage.LOST, None)
     assert member.wake_at() is None
@@ -486,7 +488,7 @@ def test_who_is_put_out_while_it_gives_up_a_part_loses_the_rest() -> None:
     (event,) = member.received(
         sent(member, after(6000)).number, rebalancing(ErrorCode.UNKNOWN_MEMBER_ID), after(6000)
     )
-    assert isinstance(event, Lost)
+    assert isinstance(event, PartitionsLost)
     assert event.partitions == places(1)
     member.released(frozenset(places(1)), after(6000))
     assert member.stage is ClassicStage.LOST
@@ -525,7 +527,7 @@ def test_a_refusal_for_good_is_the_end(
 ) -> None:
     member = make()
     (event,) = answer(member, code)
-    assert isinstance(event, Failed)
+    assert isinstance(event, MembershipFailed)
     assert (member.stage, member.wake_at()) == (ClassicStage.FAILED, None)
     assert member.join() == []
     request = sent(member, after(3000)).request
@@ -557,21 +559,21 @@ def test_who_leaves_does_not_wait_for_a_parked_answer(
     good_bye = sent(member)
     assert isinstance(good_bye.request, LeaveGroupRequest)
     assert member.received(parked.number, generation(4), NOW) == []
-    assert member.received(good_bye.number, LeaveGroupResponse(), NOW) == [Left()]
+    assert member.received(good_bye.number, LeaveGroupResponse(), NOW) == [GroupLeft()]
 
 
 def test_who_leaves_during_a_first_join_hangs_up_and_is_out() -> None:
     member = outside()
     member.join()
     sent(member)
-    assert member.leave(NOW) == [HangUp(), Left()]
+    assert member.leave(NOW) == [HangUp(), GroupLeft()]
 
 
 def test_who_leaves_during_a_join_lets_go_of_all_before_the_good_bye() -> None:
     member = at_rest(0, protocols=COOPERATIVE)
     tell(member, rebalancing(), after(3000))
     sent(member, after(3000))
-    assert member.leave(after(3000)) == [HangUp(), Revoked(places(0))]
+    assert member.leave(after(3000)) == [HangUp(), PartitionsRevoked(places(0))]
     assert isinstance(sent(member, after(6000)).request, HeartbeatRequest)
 
 
@@ -588,30 +590,30 @@ def test_a_good_bye_waits_for_a_heartbeat() -> None:
     assert member.leave(after(3000)) == []
     assert member.wake_at() is None
     assert member.received(beat.number, rebalancing(), after(3000)) == []
-    assert tell(member, LeaveGroupResponse(), after(3000)) == [Left()]
+    assert tell(member, LeaveGroupResponse(), after(3000)) == [GroupLeft()]
     assert (member.stage, member.member_id) == (ClassicStage.OUTSIDE, "")
 
 
 def test_a_good_bye_that_is_refused_for_good_is_one() -> None:
-    assert answer(leaving(), ErrorCode.UNKNOWN_MEMBER_ID) == [Left()]
+    assert answer(leaving(), ErrorCode.UNKNOWN_MEMBER_ID) == [GroupLeft()]
 
 
 def test_who_has_no_id_is_out_at_once() -> None:
-    assert outside().leave(NOW) == [Left()]
+    assert outside().leave(NOW) == [GroupLeft()]
     member = lost()
     assert member.leave(NOW) == []
-    assert member.released(frozenset(places(0)), NOW) == [Left()]
+    assert member.released(frozenset(places(0)), NOW) == [GroupLeft()]
 
 
 def test_who_is_put_out_while_it_parts_need_not_say_good_bye() -> None:
     member = parting()
     assert answer(member, ErrorCode.UNKNOWN_MEMBER_ID) == []
-    assert member.released(frozenset(places(0)), NOW) == [Left()]
+    assert member.released(frozenset(places(0)), NOW) == [GroupLeft()]
 
 
 def test_who_fails_while_it_parts_says_good_bye_all_the_same() -> None:
     member = parting()
-    assert isinstance(answer(member, ErrorCode.GROUP_AUTHORIZATION_FAILED)[-1], Failed)
+    assert isinstance(answer(member, ErrorCode.GROUP_AUTHORIZATION_FAILED)[-1], MembershipFailed)
     assert member.released(frozenset(places(0)), NOW) == []
     assert isinstance(sent(member).request, LeaveGroupRequest)
 
@@ -624,7 +626,9 @@ def static(*indices: int) -> ClassicMembership:
     member = outside(instance_id="i")
     assert member.join() == []
     assert tell(member, generation(3)) == []
-    assert tell(member, gets(*indices)) == ([Assigned(places(*indices))] if indices else [])
+    assert tell(member, gets(*indices)) == (
+        [PartitionsAssigned(places(*indices))] if indices else []
+    )
     return member
 
 
@@ -642,8 +646,8 @@ def test_every_request_of_a_static_member_names_its_instance() -> None:
 def test_a_static_member_goes_without_a_word() -> None:
     """Its place waits for it until its session is over."""
     member = static(0)
-    assert member.leave(NOW) == [Revoked(places(0))]
-    assert member.released(frozenset(places(0)), NOW) == [Left()]
+    assert member.leave(NOW) == [PartitionsRevoked(places(0))]
+    assert member.released(frozenset(places(0)), NOW) == [GroupLeft()]
     assert (member.stage, member.wake_at()) == (ClassicStage.OUTSIDE, None)
     assert member.join() == []
     request = sent(member).request
@@ -678,10 +682,10 @@ def test_who_has_lost_its_instance_id_has_lost_everything() -> None:
     lost, failure = tell(
         member, HeartbeatResponse(error_code=ErrorCode.FENCED_INSTANCE_ID), after(3000)
     )
-    assert isinstance(lost, Lost)
-    assert isinstance(failure, Failed)
+    assert isinstance(lost, PartitionsLost)
+    assert isinstance(failure, MembershipFailed)
     assert member.leave(NOW) == []
-    assert member.released(frozenset(places(0)), NOW) == [Left()]
+    assert member.released(frozenset(places(0)), NOW) == [GroupLeft()]
 
 
 # What others were told in its name
@@ -708,7 +712,7 @@ def test_a_refusal_of_its_generation_counts_whoever_was_refused(
     events = member.refused_as(MemberId("m"), generation, ApiError(code), NOW)
     if generation == 3 and code in ENDED:
         (lost,) = events
-        assert isinstance(lost, Lost)
+        assert isinstance(lost, PartitionsLost)
         assert (lost.partitions, lost.error.code) == (places(0, 1), code)
         assert (member.stage, member.commits_as) == (ClassicStage.LOST, None)
         member.released(frozenset(places(0, 1)), NOW)
@@ -716,7 +720,7 @@ def test_a_refusal_of_its_generation_counts_whoever_was_refused(
         assert isinstance(request, JoinGroupRequest)
         assert request.member_id == ("" if code is ErrorCode.UNKNOWN_MEMBER_ID else "m")
     elif generation == 3 and code is ErrorCode.FENCED_INSTANCE_ID:
-        assert [type(event) for event in events] == [Lost, Failed]
+        assert [type(event) for event in events] == [PartitionsLost, MembershipFailed]
     else:
         assert events == []
         assert member.consumable == set(places(0, 1))
@@ -727,7 +731,9 @@ def test_a_refusal_of_its_generation_counts_whoever_was_refused(
 def test_a_refused_commit_may_be_the_first_to_tell_of_a_rebalance() -> None:
     code = ErrorCode.REBALANCE_IN_PROGRESS
     member = at_rest(0)
-    assert member.refused_as(MemberId("m"), 3, ApiError(code), NOW) == [Revoked(places(0))]
+    assert member.refused_as(MemberId("m"), 3, ApiError(code), NOW) == [
+        PartitionsRevoked(places(0))
+    ]
     member = at_rest(0, protocols=COOPERATIVE)
     assert member.refused_as(MemberId("m"), 3, ApiError(code), NOW) == []
     assert isinstance(sent(member).request, JoinGroupRequest)
@@ -744,7 +750,7 @@ def test_a_join_under_way_says_itself_what_became_of_the_generation(code: ErrorC
     sent(member, after(3000))
     events = member.refused_as(MemberId("m"), 3, ApiError(code), after(3000))
     if code is ErrorCode.UNKNOWN_MEMBER_ID:
-        assert [type(event) for event in events] == [HangUp, Lost]
+        assert [type(event) for event in events] == [HangUp, PartitionsLost]
     else:
         assert events == []
         assert member.consumable == set(places(0))
@@ -768,7 +774,7 @@ def test_a_session_without_an_answer_is_the_end_of_what_it_owns() -> None:
     assert member.wake_at() == after(45_000)
     assert member.expire(after(44_999)) == []
     hang_up, lost, wanted = member.expire(after(45_000))
-    assert (hang_up, type(lost), wanted) == (HangUp(), Lost, CoordinatorWanted())
+    assert (hang_up, type(lost), wanted) == (HangUp(), PartitionsLost, CoordinatorWanted())
     member.released(frozenset(places(0)), after(45_000))
     member.coordinator_found()
     request = sent(member, after(45_000)).request
@@ -815,7 +821,7 @@ def test_what_comes_back_from_an_eager_rebalance_is_named() -> None:
     tell(member, rebalancing(), after(3000))
     member.released(frozenset(places(0, 1)), after(3000))
     tell(member, generation(4), after(3000))
-    assert tell(member, gets(1, 2), after(3000)) == [Assigned(places(1, 2), places(1))]
+    assert tell(member, gets(1, 2), after(3000)) == [PartitionsAssigned(places(1, 2), places(1))]
 
 
 def test_what_others_had_meanwhile_comes_anew() -> None:
@@ -825,7 +831,7 @@ def test_what_others_had_meanwhile_comes_anew() -> None:
         member.released(member.owned, after(3000 * number))
         tell(member, generation(number), after(3000 * number))
         events = tell(member, gets(*mine), after(3000 * number))
-    assert events == [Assigned(places(0, 1))]
+    assert events == [PartitionsAssigned(places(0, 1))]
 
 
 def test_what_was_lost_comes_anew() -> None:
@@ -834,4 +840,4 @@ def test_what_was_lost_comes_anew() -> None:
     answer(member, ErrorCode.UNKNOWN_MEMBER_ID)
     member.released(frozenset(places(0)), after(6000))
     tell(member, generation(9), after(6000))
-    assert tell(member, gets(0), after(6000)) == [Assigned(places(0))]
+    assert tell(member, gets(0), after(6000)) == [PartitionsAssigned(places(0))]

@@ -6,10 +6,10 @@ import pytest
 
 from kohort.client.members.events import TopicIdPartition
 from kohort.client.members.heartbeat import (
-    Name,
+    HeartbeatFields,
+    MemberConfig,
+    MemberIds,
     Offer,
-    Profile,
-    Told,
     assignment_in,
     farewell,
     request_of,
@@ -24,13 +24,13 @@ from kohort.wire.messages.consumer_group_heartbeat import (
 )
 
 TOPIC, OTHER = TopicId(b"t" * 16), TopicId(b"u" * 16)
-PROFILE = Profile(names=("t",), regex="u.*", server_assignor="range", rack="r1")
+PROFILE = MemberConfig(names=("t",), regex="u.*", server_assignor="range", rack="r1")
 OWNED = tuple(
     TopicIdPartition(topic, PartitionIndex(index))
     for topic, index in [(TOPIC, 0), (TOPIC, 1), (OTHER, 0)]
 )
-TOLD = Told(PROFILE, OWNED)
-NAME = Name(GroupId("g"), MemberId("m"), None)
+HEARTBEAT_FIELDS = HeartbeatFields(PROFILE, OWNED)
+NAME = MemberIds(GroupId("g"), MemberId("m"), None)
 QUIET: dict[str, Any] = {
     "instance_id": None,
     "rack_id": None,
@@ -54,7 +54,9 @@ FULL = {
 }
 
 
-def said(tell: Told, known: Told | None, epoch: int = 4) -> ConsumerGroupHeartbeatRequest:
+def said(
+    tell: HeartbeatFields, known: HeartbeatFields | None, epoch: int = 4
+) -> ConsumerGroupHeartbeatRequest:
     return request_of(NAME, epoch, tell, known)
 
 
@@ -66,38 +68,59 @@ def expected(**fields: Any) -> ConsumerGroupHeartbeatRequest:
     ("known", "fields"),
     [
         (None, FULL),
-        (TOLD, QUIET),
-        (Told(PROFILE._replace(names=()), OWNED), {**QUIET, "subscribed_topic_names": ["t"]}),
-        (Told(PROFILE._replace(regex=""), OWNED), {**QUIET, "subscribed_topic_regex": "u.*"}),
+        (HEARTBEAT_FIELDS, QUIET),
         (
-            Told(PROFILE._replace(rebalance_timeout_ms=1), OWNED),
+            HeartbeatFields(PROFILE._replace(names=()), OWNED),
+            {**QUIET, "subscribed_topic_names": ["t"]},
+        ),
+        (
+            HeartbeatFields(PROFILE._replace(regex=""), OWNED),
+            {**QUIET, "subscribed_topic_regex": "u.*"},
+        ),
+        (
+            HeartbeatFields(PROFILE._replace(rebalance_timeout_ms=1), OWNED),
             {**QUIET, "rebalance_timeout_ms": 300_000},
         ),
         (
-            Told(PROFILE._replace(server_assignor=None), OWNED),
+            HeartbeatFields(PROFILE._replace(server_assignor=None), OWNED),
             {**QUIET, "server_assignor": "range"},
         ),
-        (Told(PROFILE._replace(rack="r2"), OWNED), {**QUIET, "rack_id": "r1"}),
-        (Told(PROFILE, OWNED[:1]), {**QUIET, "topic_partitions": FULL["topic_partitions"]}),
+        (HeartbeatFields(PROFILE._replace(rack="r2"), OWNED), {**QUIET, "rack_id": "r1"}),
+        (
+            HeartbeatFields(PROFILE, OWNED[:1]),
+            {**QUIET, "topic_partitions": FULL["topic_partitions"]},
+        ),
     ],
     ids=["nothing", "all", "names", "regex", "timeout", "vote", "rack", "owned"],
 )
-def test_only_what_is_not_known_is_said(known: Told | None, fields: dict[str, Any]) -> None:
+def test_only_what_is_not_known_is_said(
+    known: HeartbeatFields | None, fields: dict[str, Any]
+) -> None:
     """K848-093, K848-097."""
-    assert said(TOLD, known) == expected(member_epoch=4, **fields)
+    assert said(HEARTBEAT_FIELDS, known) == expected(member_epoch=4, **fields)
 
 
 def test_who_owns_nothing_says_so() -> None:
     """An empty list is a statement and null is none (K848-098)."""
-    request = said(Told(Profile(), ()), None, epoch=0)
+    request = said(HeartbeatFields(MemberConfig(), ()), None, epoch=0)
     assert request.topic_partitions == []
     assert request.subscribed_topic_names == []
     assert request.subscribed_topic_regex == ""
-    assert said(Told(Profile(), ()), Told(Profile(), OWNED)).topic_partitions == []
+    assert (
+        said(
+            HeartbeatFields(MemberConfig(), ()), HeartbeatFields(MemberConfig(), OWNED)
+        ).topic_partitions
+        == []
+    )
 
 
 def test_an_expression_is_taken_back_by_an_empty_one() -> None:
-    assert said(Told(PROFILE._replace(regex=""), OWNED), TOLD).subscribed_topic_regex == ""
+    assert (
+        said(
+            HeartbeatFields(PROFILE._replace(regex=""), OWNED), HEARTBEAT_FIELDS
+        ).subscribed_topic_regex
+        == ""
+    )
 
 
 def test_a_farewell_says_nothing_else() -> None:
@@ -113,8 +136,10 @@ def test_every_heartbeat_of_a_static_member_names_its_instance(
     """Without it, it would be taken for a dynamic one (K848-106, K848-107)."""
     name = NAME._replace(instance_id="i")
     static = QUIET | {"instance_id": "i"}
-    assert request_of(name, 4, TOLD, TOLD) == expected(member_epoch=4, **static)
-    assert request_of(name, 0, TOLD, None).instance_id == "i"
+    assert request_of(name, 4, HEARTBEAT_FIELDS, HEARTBEAT_FIELDS) == expected(
+        member_epoch=4, **static
+    )
+    assert request_of(name, 0, HEARTBEAT_FIELDS, None).instance_id == "i"
     assert farewell(name, for_good=for_good) == expected(member_epoch=epoch, **static)
 
 
@@ -166,8 +191,8 @@ ON_THE_WIRE = [
 def test_assignors_of_its_own_are_told_when_they_are_news(
     offers: Any, known: Any, told: Any
 ) -> None:
-    knew = None if known is None else Told(PROFILE._replace(offers=known), OWNED)
-    request = said(Told(PROFILE._replace(offers=offers), OWNED), knew)
+    knew = None if known is None else HeartbeatFields(PROFILE._replace(offers=known), OWNED)
+    request = said(HeartbeatFields(PROFILE._replace(offers=offers), OWNED), knew)
     if told and offers[0].reason == 0:
         assert request.client_assignors is not None
         assert request.client_assignors[0].reason == 0

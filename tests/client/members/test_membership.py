@@ -5,21 +5,21 @@ from typing import Any
 import pytest
 
 from kohort.client.members.events import (
-    Assigned,
-    Attached,
+    AssignmentMetadata,
     ComputeWanted,
     CoordinatorWanted,
-    Failed,
+    GroupLeft,
     HangUp,
-    Left,
-    Lost,
-    Refused,
-    Revoked,
+    MembershipFailed,
+    PartitionsAssigned,
+    PartitionsLost,
+    PartitionsRevoked,
+    RequestRefused,
     TopicIdPartition,
 )
-from kohort.client.members.heartbeat import Profile
+from kohort.client.members.heartbeat import MemberConfig
 from kohort.client.members.membership import Heartbeat, Membership, Stage
-from kohort.client.members.retry_backoff import Pauses
+from kohort.client.members.retry_backoff import RetryBackoff
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import GroupId, MemberId, Millis, PartitionIndex, TopicId
 from kohort.wire.messages.consumer_group_heartbeat import (
@@ -56,7 +56,7 @@ def no(code: ErrorCode) -> ConsumerGroupHeartbeatResponse:
 
 
 def outside(**more: Any) -> Membership:
-    member = Membership(GroupId("g"), MemberId("m"), Profile(names=("t",)), **more)
+    member = Membership(GroupId("g"), MemberId("m"), MemberConfig(names=("t",)), **more)
     member.coordinator_found()
     return member
 
@@ -95,13 +95,13 @@ def after(member: Membership, ms: int = 5000) -> Millis:
 def revoking() -> Membership:
     """A member that has 0 and 1, and is to give up 1."""
     member = at_rest(0, 1)
-    assert tell(member, given(5, 0), after(member)) == [Revoked(places(1))]
+    assert tell(member, given(5, 0), after(member)) == [PartitionsRevoked(places(1))]
     return member
 
 
 def parting() -> Membership:
     member = at_rest(0)
-    assert member.leave(NOW) == [Revoked(places(0))]
+    assert member.leave(NOW) == [PartitionsRevoked(places(0))]
     return member
 
 
@@ -143,7 +143,7 @@ def test_each_stage_is_reached(stage: Stage) -> None:
 
 
 def test_a_first_join_looks_for_the_coordinator_and_waits_for_it() -> None:
-    member = Membership(GroupId("g"), MemberId("m"), Profile(names=("t",)))
+    member = Membership(GroupId("g"), MemberId("m"), MemberConfig(names=("t",)))
     assert member.join() == [CoordinatorWanted()]
     assert member.wake_at() is None
     assert member.next(NOW) is None
@@ -154,7 +154,7 @@ def test_a_first_join_looks_for_the_coordinator_and_waits_for_it() -> None:
 
 def test_a_join_is_answered_and_acknowledged_at_once() -> None:
     member = joining()
-    assert tell(member, given(5, 1, 0)) == [Assigned(places(0, 1))]
+    assert tell(member, given(5, 1, 0)) == [PartitionsAssigned(places(0, 1))]
     assert (member.stage, member.epoch) == (Stage.MEMBER, 5)
     assert member.consumable == set(places(0, 1))
     acknowledgement = sent(member).request
@@ -206,7 +206,7 @@ def test_an_interval_that_is_no_interval_changes_nothing(interval_ms: int) -> No
 
 def test_another_wish_is_said_at_once() -> None:
     member = at_rest(0)
-    member.want(Profile(names=("t", "u")))
+    member.want(MemberConfig(names=("t", "u")))
     request = sent(member).request
     assert request.subscribed_topic_names == ["t", "u"]
     assert request.topic_partitions is None
@@ -214,9 +214,9 @@ def test_another_wish_is_said_at_once() -> None:
 
 def test_a_wish_that_changes_while_the_last_is_under_way_is_said_next() -> None:
     member = at_rest(0)
-    member.want(Profile(names=("u",)))
+    member.want(MemberConfig(names=("u",)))
     heartbeat = sent(member)
-    member.want(Profile(names=("v",)))
+    member.want(MemberConfig(names=("v",)))
     member.received(heartbeat.number, kept(5), NOW)
     assert sent(member).request.subscribed_topic_names == ["v"]
 
@@ -268,14 +268,14 @@ def test_a_release_counts_when_it_is_complete() -> None:
 
 def test_new_partitions_wait_until_the_old_ones_are_released() -> None:
     member = at_rest(0)
-    assert tell(member, given(6, 1), after(member)) == [Revoked(places(0))]
+    assert tell(member, given(6, 1), after(member)) == [PartitionsRevoked(places(0))]
     assert member.consumable == frozenset()
-    assert member.released(frozenset(places(0))) == [Assigned(places(1))]
+    assert member.released(frozenset(places(0))) == [PartitionsAssigned(places(1))]
 
 
 def test_more_is_taken_away_while_something_is_being_released() -> None:
     member = revoking()
-    assert tell(member, given(5), after(member, 10_000)) == [Revoked(places(0))]
+    assert tell(member, given(5), after(member, 10_000)) == [PartitionsRevoked(places(0))]
     member.released(frozenset(places(0, 1)))
     assert sent(member, after(member, 10_000)).request.topic_partitions == []
 
@@ -284,7 +284,7 @@ def test_what_is_given_back_before_it_is_released_is_released_first() -> None:
     member = revoking()
     assert tell(member, given(5, 0, 1), after(member, 10_000)) == []
     assert member.consumable == set(places(0))
-    assert member.released(frozenset(places(1))) == [Assigned(places(1))]
+    assert member.released(frozenset(places(1))) == [PartitionsAssigned(places(1))]
 
 
 def test_the_time_for_a_release_counts_from_the_question() -> None:
@@ -309,7 +309,7 @@ def test_what_is_not_to_be_given_up_is_passed_over(index: int) -> None:
 def test_a_release_that_is_repeated_after_the_partition_came_back_is_harmless() -> None:
     member = revoking()
     member.released(frozenset(places(1)))
-    assert tell(member, given(6, 0, 1), after(member)) == [Assigned(places(1))]
+    assert tell(member, given(6, 0, 1), after(member)) == [PartitionsAssigned(places(1))]
     assert member.released(frozenset(places(1))) == []
     assert member.consumable == set(places(0, 1))
 
@@ -333,7 +333,7 @@ def test_a_lost_answer_makes_the_next_heartbeat_full_after_a_pause() -> None:
 
 
 def test_pauses_grow_and_end_with_an_answer() -> None:
-    member = outside(pauses=Pauses(first_ms=100, most_ms=300))
+    member = outside(backoff=RetryBackoff(first_ms=100, most_ms=300))
     member.join()
     now = NOW
     for pause_ms in (100, 200, 300, 300):
@@ -411,7 +411,7 @@ def test_who_is_put_out_loses_all_and_joins_once_it_is_released(code: ErrorCode)
     """K848-090, K848-101."""
     member = revoking()
     (event,) = tell(member, no(code), after(member, 10_000))
-    assert isinstance(event, Lost)
+    assert isinstance(event, PartitionsLost)
     assert (event.partitions, event.error.code) == (places(0), code)
     assert (member.stage, member.epoch) == (Stage.LOST, 0)
     assert member.consumable == frozenset()
@@ -443,8 +443,8 @@ def test_a_join_that_is_refused_as_if_it_were_none_is_no_hot_loop(code: ErrorCod
 def test_a_refusal_for_good_is_the_end(code: ErrorCode) -> None:
     member = at_rest(0)
     lost, failed = tell(member, no(code), after(member))
-    assert isinstance(lost, Lost)
-    assert isinstance(failed, Failed)
+    assert isinstance(lost, PartitionsLost)
+    assert isinstance(failed, MembershipFailed)
     assert failed.error.code is code
     assert member.stage is Stage.FAILED
     assert member.wake_at() is None
@@ -453,19 +453,19 @@ def test_a_refusal_for_good_is_the_end(code: ErrorCode) -> None:
 def test_a_group_that_does_not_take_consumers_refuses_a_join_for_good() -> None:
     member = joining()
     (event,) = tell(member, no(ErrorCode.GROUP_ID_NOT_FOUND))
-    assert isinstance(event, Failed)
+    assert isinstance(event, MembershipFailed)
 
 
 def test_a_code_that_nobody_knows_is_a_refusal_for_good() -> None:
     (event,) = tell(joining(), ConsumerGroupHeartbeatResponse(error_code=9999))
-    assert isinstance(event, Failed)
+    assert isinstance(event, MembershipFailed)
     assert event.error.code is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def test_a_missing_right_is_told_and_asked_for_again() -> None:
     member = at_rest(0)
     (event,) = tell(member, no(ErrorCode.TOPIC_AUTHORIZATION_FAILED), after(member))
-    assert isinstance(event, Refused)
+    assert isinstance(event, RequestRefused)
     assert member.consumable == set(places(0))
     assert member.wake_at() == NOW + 5100
 
@@ -484,7 +484,7 @@ def test_a_leave_is_said_when_all_is_released() -> None:
     assert member.released(frozenset(places(0))) == []
     good_bye = sent(member, after(member))
     assert good_bye.request.member_epoch == -1
-    assert member.received(good_bye.number, kept(-1), after(member)) == [Left()]
+    assert member.received(good_bye.number, kept(-1), after(member)) == [GroupLeft()]
     assert member.stage is Stage.OUTSIDE
     assert member.commits_as is None
 
@@ -497,13 +497,13 @@ def test_who_parts_takes_nothing_new() -> None:
 
 def test_what_was_being_released_is_not_revoked_twice() -> None:
     member = revoking()
-    assert member.leave(NOW) == [Revoked(places(0))]
+    assert member.leave(NOW) == [PartitionsRevoked(places(0))]
 
 
 @pytest.mark.parametrize("code", [*PUT_OUT, *FOR_GOOD, ErrorCode.TOPIC_AUTHORIZATION_FAILED])
 def test_a_good_bye_that_is_refused_for_good_is_one(code: ErrorCode) -> None:
     member = leaving()
-    assert tell(member, no(code)) == [Left()]
+    assert tell(member, no(code)) == [GroupLeft()]
 
 
 @pytest.mark.parametrize("code", [*LATER, *ELSEWHERE])
@@ -513,7 +513,7 @@ def test_a_good_bye_is_said_until_it_is_heard(code: ErrorCode) -> None:
     member.coordinator_found()
     now = member.wake_at()
     assert now is not None
-    assert tell(member, kept(-1), now) == [Left()]
+    assert tell(member, kept(-1), now) == [GroupLeft()]
 
 
 def test_a_good_bye_waits_for_the_answer_before() -> None:
@@ -523,12 +523,12 @@ def test_a_good_bye_waits_for_the_answer_before() -> None:
     assert member.wake_at() is None
     assert member.received(join.number, given(5, 0), NOW) == []
     assert member.owned == frozenset()
-    assert tell(member, kept(-1)) == [Left()]
+    assert tell(member, kept(-1)) == [GroupLeft()]
 
 
 def test_who_has_said_nothing_is_out_at_once() -> None:
-    assert joining().leave(NOW) == [Left()]
-    assert outside().leave(NOW) == [Left()]
+    assert joining().leave(NOW) == [GroupLeft()]
+    assert outside().leave(NOW) == [GroupLeft()]
 
 
 @pytest.mark.parametrize("code", [PUT_OUT[0], FOR_GOOD[0]])
@@ -536,11 +536,11 @@ def test_who_loses_all_while_it_parts_says_good_bye_all_the_same(code: ErrorCode
     """Its old self may be known still, and others would wait for its session to end."""
     member = parting()
     events = tell(member, no(code), after(member))
-    assert [type(one) for one in events] == ([] if code in PUT_OUT else [Failed])
+    assert [type(one) for one in events] == ([] if code in PUT_OUT else [MembershipFailed])
     assert member.wake_at() is None
     assert member.released(frozenset(places(0))) == []
     assert member.stage is Stage.LEAVING
-    assert tell(member, no(ErrorCode.UNKNOWN_MEMBER_ID), after(member)) == [Left()]
+    assert tell(member, no(ErrorCode.UNKNOWN_MEMBER_ID), after(member)) == [GroupLeft()]
 
 
 def test_who_is_lost_leaves_without_joining() -> None:
@@ -553,14 +553,14 @@ def test_who_is_lost_leaves_without_joining() -> None:
 def test_who_has_failed_leaves_by_a_good_bye() -> None:
     member = failed()
     assert member.leave(NOW) == []
-    assert tell(member, no(ErrorCode.UNKNOWN_MEMBER_ID)) == [Left()]
+    assert tell(member, no(ErrorCode.UNKNOWN_MEMBER_ID)) == [GroupLeft()]
 
 
 def test_who_has_left_may_join_again() -> None:
     member = leaving()
     tell(member, kept(-1))
     assert member.join() == []
-    assert tell(member, given(7, 0)) == [Assigned(places(0))]
+    assert tell(member, given(7, 0)) == [PartitionsAssigned(places(0))]
 
 
 def test_who_has_failed_without_a_coordinator_looks_for_one_to_leave() -> None:
@@ -587,7 +587,7 @@ def test_a_static_member_leaves_for_a_while_unless_it_is_for_good(
 ) -> None:
     """It lets go of what it has, though nobody else gets it (K848-107)."""
     member = static(0)
-    assert member.leave(NOW, for_good=for_good) == [Revoked(places(0))]
+    assert member.leave(NOW, for_good=for_good) == [PartitionsRevoked(places(0))]
     assert member.released(frozenset(places(0))) == []
     request = sent(member).request
     assert (request.member_epoch, request.instance_id) == (epoch, "i")
@@ -595,7 +595,7 @@ def test_a_static_member_leaves_for_a_while_unless_it_is_for_good(
     member.coordinator_found()
     assert sent(member, after(member)).request.member_epoch == epoch  # until it is heard
     assert member.received(2, kept(epoch), after(member)) == []
-    assert member.received(3, kept(epoch), after(member)) == [Left()]
+    assert member.received(3, kept(epoch), after(member)) == [GroupLeft()]
     assert member.stage is Stage.OUTSIDE
 
 
@@ -606,22 +606,22 @@ def test_who_waits_for_its_instance_id_is_told_so_and_asks_again() -> None:
     for number in range(3):
         at = after(member, number * 10_000)
         (event,) = tell(member, no(ErrorCode.UNRELEASED_INSTANCE_ID), at)
-        assert isinstance(event, Refused)
+        assert isinstance(event, RequestRefused)
         assert member.stage is Stage.JOINING
         wake = member.wake_at()
         assert wake is not None
         assert wake > at
-    assert tell(member, given(6, 1), after(member, 40_000)) == [Assigned(places(1))]
+    assert tell(member, given(6, 1), after(member, 40_000)) == [PartitionsAssigned(places(1))]
 
 
 def test_who_has_lost_its_instance_id_has_lost_everything_and_says_no_good_bye() -> None:
     """K848-109."""
     member = static(0)
     lost, failure = tell(member, no(ErrorCode.FENCED_INSTANCE_ID), after(member))
-    assert isinstance(lost, Lost)
-    assert isinstance(failure, Failed)
+    assert isinstance(lost, PartitionsLost)
+    assert isinstance(failure, MembershipFailed)
     assert member.leave(NOW) == []
-    assert member.released(frozenset(places(0))) == [Left()]
+    assert member.released(frozenset(places(0))) == [GroupLeft()]
     assert member.wake_at() is None
 
 
@@ -632,7 +632,7 @@ def test_who_is_asked_to_compute_is_a_member_as_before() -> None:
     """The answer is filled in as for success: nothing of it is lost (KIP-848)."""
     member = joining()
     asked = given(4, 1, error_code=ErrorCode.COMPUTE_ASSIGNMENT)
-    assert tell(member, asked) == [Assigned(places(1)), ComputeWanted()]
+    assert tell(member, asked) == [PartitionsAssigned(places(1)), ComputeWanted()]
     assert (member.stage, member.epoch) == (Stage.MEMBER, 4)
 
 
@@ -658,8 +658,8 @@ def test_what_an_assignor_adds_comes_after_the_partitions() -> None:
     answer.assignment.attachment = Attachment(
         error=3, metadata_version=2, metadata_bytes=b"x", assignor_name="mine"
     )
-    attached = Attached(places(0, 1), 2, b"x", 3, "mine")
-    assert tell(member, answer) == [Assigned(places(0, 1)), attached]
+    attached = AssignmentMetadata(places(0, 1), 2, b"x", 3, "mine")
+    assert tell(member, answer) == [PartitionsAssigned(places(0, 1)), attached]
 
 
 # What others were told in its name
@@ -679,13 +679,13 @@ def test_a_refusal_of_its_present_epoch_counts_whoever_was_refused(
     events = member.refused_as(MemberId("m"), epoch, ApiError(code), NOW)
     if epoch == 5 and code in PUT_OUT:
         (lost,) = events
-        assert isinstance(lost, Lost)
+        assert isinstance(lost, PartitionsLost)
         assert (lost.partitions, lost.error.code) == (places(0), code)
         assert (member.stage, member.commits_as) == (Stage.LOST, None)
         member.released(frozenset(places(0)))
         assert sent(member).request.member_epoch == 0
     elif epoch == 5 and code is ErrorCode.FENCED_INSTANCE_ID:
-        assert [type(event) for event in events] == [Lost, Failed]
+        assert [type(event) for event in events] == [PartitionsLost, MembershipFailed]
         assert member.stage is Stage.FAILED
     else:
         assert events == []
@@ -714,7 +714,7 @@ def test_a_heartbeat_under_way_is_given_up_by_who_is_put_out() -> None:
     late = sent(member, after(member))
     error = ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
     hang_up, lost = member.refused_as(MemberId("m"), 5, error, after(member))
-    assert (hang_up, type(lost)) == (HangUp(), Lost)
+    assert (hang_up, type(lost)) == (HangUp(), PartitionsLost)
     assert member.received(late.number, kept(6), after(member)) == []
     assert member.stage is Stage.LOST
 
@@ -722,15 +722,15 @@ def test_a_heartbeat_under_way_is_given_up_by_who_is_put_out() -> None:
 def test_asking_again_and_again_for_nothing_new_is_no_hot_loop() -> None:
     """A coordinator may have a member compute, and refuse what it computes, for ever."""
     member = at_rest(0)
-    now, pauses = NOW, []
+    now, backoff = NOW, []
     for _ in range(7):
         member.ask_soon(now)
         due = member.wake_at()
         assert due is not None
-        pauses.append(max(0, due - now))
+        backoff.append(max(0, due - now))
         now = Millis(max(now, due))
         tell(member, kept(5), now)
-    assert pauses == [0, 100, 200, 400, 800, 1000, 1000]
+    assert backoff == [0, 100, 200, 400, 800, 1000, 1000]
     member.ask_soon(now)
     tell(member, given(6, 0, 1), Millis(now + 1000))
     tell(member, kept(6), Millis(now + 1000))  # the acknowledgement
@@ -760,7 +760,7 @@ def test_a_session_without_an_answer_is_the_end_of_what_it_owns() -> None:
     assert member.expire(Millis(NOW + 44_999)) == []
     assert member.consumable == set(places(0, 1))
     lost, wanted = member.expire(Millis(NOW + 45_000))
-    assert isinstance(lost, Lost)
+    assert isinstance(lost, PartitionsLost)
     assert (lost.partitions, lost.error.code) == (places(0, 1), ErrorCode.REQUEST_TIMED_OUT)
     assert wanted == CoordinatorWanted()
     assert (member.stage, member.consumable) == (Stage.LOST, frozenset())
@@ -776,7 +776,7 @@ def test_an_answer_that_is_awaited_is_silence_too() -> None:
     late = sent(member, after(member))
     assert member.wake_at() == NOW + 45_000
     hang_up, lost, wanted = member.expire(Millis(NOW + 45_000))
-    assert (hang_up, type(lost), wanted) == (HangUp(), Lost, CoordinatorWanted())
+    assert (hang_up, type(lost), wanted) == (HangUp(), PartitionsLost, CoordinatorWanted())
     assert member.received(late.number, kept(5), Millis(NOW + 45_000)) == []
 
 
@@ -812,7 +812,7 @@ def test_who_owns_nothing_hears_no_silence(stage: Stage) -> None:
 
 
 def pattern(member_pattern: str = "t.*") -> Membership:
-    member = Membership(GroupId("g"), MemberId("m"), Profile(regex=member_pattern))
+    member = Membership(GroupId("g"), MemberId("m"), MemberConfig(regex=member_pattern))
     member.coordinator_found()
     member.join()
     return member
@@ -825,7 +825,7 @@ def test_what_a_pattern_matches_is_asked_for_before_an_interval_is_over() -> Non
     assert member.wake_at() == NOW + 100
     tell(member, kept(1), Millis(NOW + 100))
     assert member.wake_at() == NOW + 300
-    assert tell(member, given(2, 0), Millis(NOW + 300)) == [Assigned(places(0))]
+    assert tell(member, given(2, 0), Millis(NOW + 300)) == [PartitionsAssigned(places(0))]
     tell(member, kept(2), Millis(NOW + 300))
     assert member.wake_at() == NOW + 5300
 
@@ -846,7 +846,7 @@ def test_a_pattern_that_matches_nothing_is_no_hot_loop() -> None:
 
 def test_another_pattern_is_looked_for_as_the_first_was() -> None:
     member = at_rest(0)
-    member.want(Profile(regex="u.*"))
+    member.want(MemberConfig(regex="u.*"))
     assert tell(member, kept(5)) == []
     assert member.wake_at() == NOW + 100
 
@@ -857,21 +857,21 @@ def test_an_instance_id_that_is_held_for_longer_than_a_session_is_an_error() -> 
     member.join()
     held = no(ErrorCode.UNRELEASED_INSTANCE_ID)
     (refused,) = tell(member, held)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RequestRefused)
     (refused,) = tell(member, held, Millis(NOW + 19_999))
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RequestRefused)
     (failed,) = tell(member, held, Millis(NOW + 21_000))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, MembershipFailed)
     assert failed.error.code is ErrorCode.UNRELEASED_INSTANCE_ID
     assert "Another member has the group_instance_id i" in failed.error.message
     assert member.join() == []  # and again, as long as before
     (refused,) = tell(member, held, Millis(NOW + 30_000))
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RequestRefused)
 
 
 def test_a_fault_that_others_see_is_the_end_as_well() -> None:
     member = at_rest(0)
     lost, failed = member.refuse(ApiError(ErrorCode.UNSUPPORTED_VERSION, "too old"))
-    assert isinstance(lost, Lost)
-    assert isinstance(failed, Failed)
+    assert isinstance(lost, PartitionsLost)
+    assert isinstance(failed, MembershipFailed)
     assert member.stage is Stage.FAILED

@@ -1,14 +1,14 @@
 """One request at a time: which answer counts, and when the next request may leave."""
 
-from kohort.client.members.request_state import AT_ONCE, Asked, Asking
-from kohort.client.members.retry_backoff import Pauses
+from kohort.client.members.request_state import AT_ONCE, InFlightRequest, RequestState
+from kohort.client.members.retry_backoff import RetryBackoff
 from kohort.terms import Millis
 
 NOW, LATER = Millis(1000), Millis(2000)
 
 
-def asking() -> Asking:
-    made = Asking(Pauses())
+def asking() -> RequestState:
+    made = RequestState(RetryBackoff())
     made.has_coordinator = True
     return made
 
@@ -19,7 +19,7 @@ def test_only_the_answer_to_the_last_request_counts() -> None:
     one.failed(NOW)
     second = one.ask(LATER)
     assert one.answered(first) is None
-    assert one.answered(second) == Asked(second, LATER)
+    assert one.answered(second) == InFlightRequest(second, LATER)
     assert one.answered(second) is None
 
 

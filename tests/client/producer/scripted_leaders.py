@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tests.client.scripted import Answer, Asked, Scripted
+from tests.client.scripted import Answer, ReceivedRequest, ScriptedCluster
 
 from kohort.client.producer import Producer
 from kohort.errors import ErrorCode
@@ -20,11 +20,11 @@ from kohort.wire.messages.produce import (
 ID = 77
 
 
-def identified(_asked: Asked) -> InitProducerIdResponse:
+def identified(_asked: ReceivedRequest) -> InitProducerIdResponse:
     return InitProducerIdResponse(producer_id=ID, producer_epoch=0)
 
 
-def taken(asked: Asked, offset: int = 100, append_time: int = -1) -> ProduceResponse:
+def taken(asked: ReceivedRequest, offset: int = 100, append_time: int = -1) -> ProduceResponse:
     return answered(asked, lambda _: (0, offset), append_time)
 
 
@@ -35,7 +35,7 @@ def refused(code: ErrorCode, message: str | None = None, **records: str) -> Answ
         for name, text in records.items()
     ]
 
-    def answer(asked: Asked) -> ProduceResponse:
+    def answer(asked: ReceivedRequest) -> ProduceResponse:
         response = answered(asked, lambda _: (code, -1))
         for topic in response.responses:
             for one in topic.partition_responses:
@@ -46,7 +46,7 @@ def refused(code: ErrorCode, message: str | None = None, **records: str) -> Answ
 
 
 def answered(
-    asked: Asked, judge: Callable[[bytes], tuple[int, int]], append_time: int = -1
+    asked: ReceivedRequest, judge: Callable[[bytes], tuple[int, int]], append_time: int = -1
 ) -> ProduceResponse:
     return ProduceResponse(
         responses=[
@@ -69,7 +69,7 @@ def _one(index: int, code: int, offset: int, time: int) -> PartitionProduceRespo
     )
 
 
-def sequences(asked: list[Asked]) -> list[tuple[int, int, list[bytes | None]]]:
+def sequences(asked: list[ReceivedRequest]) -> list[tuple[int, int, list[bytes | None]]]:
     """Epoch, sequence and values of each batch that was sent."""
     found = []
     for one in asked:
@@ -81,8 +81,8 @@ def sequences(asked: list[Asked]) -> list[tuple[int, int, list[bytes | None]]]:
     return found
 
 
-def scripted(produce: Answer, nodes: int = 1, **topics: list[int]) -> Scripted:
-    world = Scripted(nodes, {ProduceRequest: produce, InitProducerIdRequest: identified})
+def scripted(produce: Answer, nodes: int = 1, **topics: list[int]) -> ScriptedCluster:
+    world = ScriptedCluster(nodes, {ProduceRequest: produce, InitProducerIdRequest: identified})
     world.topics = topics or {"t": [0]}
     return world
 

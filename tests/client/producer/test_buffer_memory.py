@@ -5,17 +5,17 @@ import asyncio
 import pytest
 from tests.client.scripted import asynchronous
 
-from kohort.client.producer.buffer_memory import Room
+from kohort.client.producer.buffer_memory import BufferMemory
 
 
 class Held:
     def __init__(self, size: int) -> None:
         self.size = size
-        self.room = Room(10, lambda: self.size)
+        self.memory = BufferMemory(10, lambda: self.size)
         self.order: list[str] = []
 
     async def take(self, name: str, size: int, timeout_s: float = 5) -> None:
-        await self.room.wait(size, asyncio.get_running_loop().time() + timeout_s)
+        await self.memory.wait(size, asyncio.get_running_loop().time() + timeout_s)
         self.size += size
         self.order.append(name)
 
@@ -25,16 +25,16 @@ async def test_whoever_comes_first_is_first_also_where_another_would_fit() -> No
     held = Held(9)
     tasks = [asyncio.create_task(held.take(name, size)) for name, size in (("a", 5), ("b", 1))]
     await asyncio.sleep(0)
-    assert not held.room.has(1), "somebody waits who came before"
+    assert not held.memory.has(1), "somebody waits who came before"
     held.size = 6
-    held.room.look()
+    held.memory.look()
     await asyncio.sleep(0)
     assert held.order == []
     held.size = 2
-    held.room.look()
+    held.memory.look()
     await asyncio.gather(*tasks)
     assert held.order == ["a", "b"]
-    assert held.room.has(2)
+    assert held.memory.has(2)
 
 
 @asynchronous

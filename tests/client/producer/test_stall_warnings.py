@@ -2,7 +2,7 @@
 
 import pytest
 
-from kohort.client.producer.stall_warnings import LASTS_S, Patience
+from kohort.client.producer.stall_warnings import LASTS_S, StallWarnings
 
 
 class Clock:
@@ -20,7 +20,7 @@ def clock() -> Clock:
 def test_what_lasts_is_said_once_and_so_is_its_end(
     clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    patience = Patience(clock)
+    patience = StallWarnings(clock)
     for _ in range(7):
         patience.failed("node 1", "refused")
         clock.now += LASTS_S / 2
@@ -34,7 +34,7 @@ def test_what_lasts_is_said_once_and_so_is_its_end(
 def test_what_passes_at_once_is_not_worth_a_line(
     clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    patience = Patience(clock)
+    patience = StallWarnings(clock)
     for _ in range(5):
         patience.failed("node 1", "refused")
         patience.passed("node 1")
@@ -45,7 +45,7 @@ def test_what_passes_at_once_is_not_worth_a_line(
 def test_one_that_fails_is_not_excused_by_another_that_works(
     clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    patience = Patience(clock)
+    patience = StallWarnings(clock)
     for _ in range(2):
         patience.failed("node 1", "refused")
         patience.passed("node 2")

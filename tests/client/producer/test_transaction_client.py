@@ -15,7 +15,7 @@ from tests.client.producer.scripted_leaders import (
     sequences,
     taken,
 )
-from tests.client.scripted import CLOSE, Scripted, asynchronous, in_turn
+from tests.client.scripted import CLOSE, ScriptedCluster, asynchronous, in_turn
 
 from kohort.client.cluster import Backoff
 from kohort.client.connection import Connection, ConnectionFailedError, RequestTimeoutError
@@ -318,7 +318,7 @@ def offsets_told(code: int = 0) -> TxnOffsetCommitResponse:
     )
 
 
-def coordinator(**answers: Any) -> Scripted:
+def coordinator(**answers: Any) -> ScriptedCluster:
     world = scripted(taken)
     kinds = {
         "init": (InitProducerIdRequest, identified),

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from typing import Any
 
-from kohort.client.producing.accumulator import Limits, Outcome, Queue
+from kohort.client.producing.accumulator import Limits, Outcome, RecordAccumulator
 from kohort.client.producing.batch import Batch, ProducerId
 from kohort.errors import ErrorCode
 from kohort.terms import TopicPartition
@@ -21,7 +21,7 @@ def batch_of(*values: bytes, number: int = 1, place: TopicPartition = T0) -> Bat
     return batch
 
 
-def queue_of(**options: Any) -> Queue:
+def queue_of(**options: Any) -> RecordAccumulator:
     limits = {
         "batch_size": 100,
         "linger_ms": 5,
@@ -31,17 +31,17 @@ def queue_of(**options: Any) -> Queue:
     }
     given = {"idempotent": True, "transactional": False, "pause_ms": lambda _: 10, **options}
     limits.update({name: given.pop(name) for name in list(given) if name in limits})
-    queue = Queue(Limits(**limits), **given)
+    queue = RecordAccumulator(Limits(**limits), **given)
     if queue.idempotent:
         queue.producer = ID
     return queue
 
 
-def put(queue: Queue, value: str, place: TopicPartition = T0, now: int = 0) -> bool:
+def put(queue: RecordAccumulator, value: str, place: TopicPartition = T0, now: int = 0) -> bool:
     return queue.add(place, 5, None, value.encode(), (), value, 10, lambda: now)
 
 
-def taken(queue: Queue, now: int, **options: Any) -> list[list[Batch]]:
+def taken(queue: RecordAccumulator, now: int, **options: Any) -> list[list[Batch]]:
     """What one look sends: everything to node 0, which is always free, unless said otherwise."""
     given = {
         "leader_of": lambda _: 0,

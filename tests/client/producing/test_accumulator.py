@@ -15,7 +15,7 @@ from tests.client.producing.fake_leader import (
     values_of,
 )
 
-from kohort.client.producing.accumulator import EPOCH_MAX, UNKNOWN, Outcome, Queue
+from kohort.client.producing.accumulator import EPOCH_MAX, UNKNOWN, Outcome, RecordAccumulator
 from kohort.client.producing.batch import Batch, ProducerId
 from kohort.client.producing.errors import DeliveryError
 from kohort.errors import ApiError, ErrorCode
@@ -119,7 +119,7 @@ def test_nothing_is_sent_before_there_is_a_producer_id() -> None:
 # What became of it
 
 
-def sent(queue: Queue, *values: str, now: int = 5) -> list[Batch]:
+def sent(queue: RecordAccumulator, *values: str, now: int = 5) -> list[Batch]:
     """A batch under way for each value, after one that was taken."""
     batches = []
     queue.is_urgent = True
@@ -541,7 +541,7 @@ def test_the_first_batch_to_a_topic_that_was_made_anew_goes_alone_by_the_next_se
     put(queue, "a")
     ((first,),) = taken(queue, 5)
     queue.acked(first, 0, UNKNOWN)
-    assert not queue.made_anew("t")
+    assert not queue.topic_recreated("t")
     put(queue, "b" * 30, now=5)
     put(queue, "c" * 30, now=5)
     ((second,),) = taken(queue, 10)
@@ -556,7 +556,7 @@ def test_what_the_former_topic_has_not_taken_goes_to_the_new_one_by_its_sequence
     put(queue, "a")
     ((batch,),) = taken(queue, 5)
     assert queue.refused(batch, ApiError(ErrorCode.UNKNOWN_TOPIC_ID), 5) == []
-    assert not queue.made_anew("t")
+    assert not queue.topic_recreated("t")
     ((again,),) = taken(queue, 1000)
     assert again is batch
     assert again.sequence == 0
@@ -569,5 +569,5 @@ def test_a_transaction_has_lost_what_the_former_topic_had(*, wrote: bool) -> Non
     if wrote:
         ((batch,),) = taken(queue, 5)
         queue.acked(batch, 0, UNKNOWN)
-    assert not queue.made_anew("other")
-    assert queue.made_anew("t") is wrote
+    assert not queue.topic_recreated("other")
+    assert queue.topic_recreated("t") is wrote

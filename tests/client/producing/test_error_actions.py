@@ -2,7 +2,12 @@
 
 import pytest
 
-from kohort.client.producing.error_actions import Verdict, is_elsewhere, may_be_written, verdict
+from kohort.client.producing.error_actions import (
+    ErrorAction,
+    error_action,
+    is_elsewhere,
+    may_be_written,
+)
 from kohort.errors import ErrorCode
 
 PLAIN = {"records": 2, "is_next": True, "idempotent": False, "transactional": False}
@@ -10,51 +15,58 @@ IDEMPOTENT = {**PLAIN, "idempotent": True}
 LATER = {**IDEMPOTENT, "is_next": False}
 ALONE = {**IDEMPOTENT, "records": 1}
 IN_TRANSACTION = {**IDEMPOTENT, "transactional": True}
-AGAIN, FAIL, ANEW, OVER = Verdict.AGAIN, Verdict.FAIL, Verdict.ANEW, Verdict.OVER
+RETRY, FAIL, RETRY_WITH_NEW_EPOCH, FATAL = (
+    ErrorAction.RETRY,
+    ErrorAction.FAIL,
+    ErrorAction.RETRY_WITH_NEW_EPOCH,
+    ErrorAction.FATAL,
+)
 
 
 @pytest.mark.parametrize(
     ("code", "case", "expected"),
     [
-        ("NOT_LEADER_OR_FOLLOWER", PLAIN, AGAIN),
-        ("NETWORK_EXCEPTION", PLAIN, AGAIN),
-        ("REQUEST_TIMED_OUT", IDEMPOTENT, AGAIN),
-        ("NOT_ENOUGH_REPLICAS", IDEMPOTENT, AGAIN),
-        ("CORRUPT_MESSAGE", IDEMPOTENT, AGAIN),
-        ("UNKNOWN_TOPIC_OR_PARTITION", IDEMPOTENT, AGAIN),
-        ("MESSAGE_TOO_LARGE", IDEMPOTENT, Verdict.SPLIT),
+        ("NOT_LEADER_OR_FOLLOWER", PLAIN, RETRY),
+        ("NETWORK_EXCEPTION", PLAIN, RETRY),
+        ("REQUEST_TIMED_OUT", IDEMPOTENT, RETRY),
+        ("NOT_ENOUGH_REPLICAS", IDEMPOTENT, RETRY),
+        ("CORRUPT_MESSAGE", IDEMPOTENT, RETRY),
+        ("UNKNOWN_TOPIC_OR_PARTITION", IDEMPOTENT, RETRY),
+        ("MESSAGE_TOO_LARGE", IDEMPOTENT, ErrorAction.SPLIT),
         ("MESSAGE_TOO_LARGE", ALONE, FAIL),
         ("MESSAGE_TOO_LARGE", {**IDEMPOTENT, "maybe_written": True}, FAIL),
-        ("MESSAGE_TOO_LARGE", {**PLAIN, "maybe_written": True}, Verdict.SPLIT),
+        ("MESSAGE_TOO_LARGE", {**PLAIN, "maybe_written": True}, ErrorAction.SPLIT),
         ("INVALID_RECORD", IDEMPOTENT, FAIL),
         ("TOPIC_AUTHORIZATION_FAILED", IDEMPOTENT, FAIL),
         ("UNSUPPORTED_VERSION", IDEMPOTENT, FAIL),
         ("UNKNOWN_SERVER_ERROR", IDEMPOTENT, FAIL),
-        ("DUPLICATE_SEQUENCE_NUMBER", IDEMPOTENT, Verdict.WRITTEN),
+        ("DUPLICATE_SEQUENCE_NUMBER", IDEMPOTENT, ErrorAction.WRITTEN),
         ("DUPLICATE_SEQUENCE_NUMBER", PLAIN, FAIL),
         ("OUT_OF_ORDER_SEQUENCE_NUMBER", PLAIN, FAIL),
-        ("OUT_OF_ORDER_SEQUENCE_NUMBER", IDEMPOTENT, ANEW),
-        ("OUT_OF_ORDER_SEQUENCE_NUMBER", LATER, AGAIN),
+        ("OUT_OF_ORDER_SEQUENCE_NUMBER", IDEMPOTENT, RETRY_WITH_NEW_EPOCH),
+        ("OUT_OF_ORDER_SEQUENCE_NUMBER", LATER, RETRY),
         ("OUT_OF_ORDER_SEQUENCE_NUMBER", IN_TRANSACTION, FAIL),
-        ("OUT_OF_ORDER_SEQUENCE_NUMBER", {**LATER, "transactional": True}, AGAIN),
-        ("UNKNOWN_PRODUCER_ID", IDEMPOTENT, ANEW),
+        ("OUT_OF_ORDER_SEQUENCE_NUMBER", {**LATER, "transactional": True}, RETRY),
+        ("UNKNOWN_PRODUCER_ID", IDEMPOTENT, RETRY_WITH_NEW_EPOCH),
         ("UNKNOWN_PRODUCER_ID", IN_TRANSACTION, FAIL),
-        ("INVALID_PRODUCER_EPOCH", IDEMPOTENT, ANEW),
+        ("INVALID_PRODUCER_EPOCH", IDEMPOTENT, RETRY_WITH_NEW_EPOCH),
         ("INVALID_PRODUCER_EPOCH", IN_TRANSACTION, FAIL),
         ("TRANSACTION_ABORTABLE", IN_TRANSACTION, FAIL),
-        ("PRODUCER_FENCED", IN_TRANSACTION, OVER),
-        ("CLUSTER_AUTHORIZATION_FAILED", IDEMPOTENT, OVER),
-        ("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", IN_TRANSACTION, OVER),
+        ("PRODUCER_FENCED", IN_TRANSACTION, FATAL),
+        ("CLUSTER_AUTHORIZATION_FAILED", IDEMPOTENT, FATAL),
+        ("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", IN_TRANSACTION, FATAL),
     ],
 )
-def test_what_is_done_about_an_error(code: str, case: dict[str, int], expected: Verdict) -> None:
-    assert verdict(ErrorCode[code], **case) is expected  # type: ignore[arg-type]
+def test_what_is_done_about_an_error(
+    code: str, case: dict[str, int], expected: ErrorAction
+) -> None:
+    assert error_action(ErrorCode[code], **case) is expected  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("code", ErrorCode)
 def test_every_error_has_a_verdict(code: ErrorCode) -> None:
     for case in (PLAIN, IDEMPOTENT, LATER, ALONE, IN_TRANSACTION):
-        assert verdict(code, **case) in Verdict  # type: ignore[arg-type]
+        assert error_action(code, **case) in ErrorAction  # type: ignore[arg-type]
 
 
 # By the broker, before it appends anything: the log certainly does not have what was sent.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from tests.client.test_topic_writer import test_a_key_goes_where_java_puts_it as by_java
 
-from kohort.client.producing.partitioning import Sticky, murmur2, partition_of
+from kohort.client.producing.partitioning import StickyPartitioner, murmur2, partition_of
 
 
 def test_a_key_goes_where_java_puts_it() -> None:
@@ -27,7 +27,7 @@ def alike(_partition: int) -> int:
 
 
 def test_it_keeps_to_a_partition_for_a_batch_of_bytes() -> None:
-    sticky = Sticky(100, chances(0.0, 0.5, 0.99))
+    sticky = StickyPartitioner(100, chances(0.0, 0.5, 0.99))
     found = []
     for _ in range(7):
         if sticky.left <= 0:
@@ -44,7 +44,7 @@ def test_it_keeps_to_a_partition_for_a_batch_of_bytes() -> None:
 def test_a_longer_queue_has_a_smaller_chance(
     loads: tuple[int, ...], expected: dict[int, int]
 ) -> None:
-    sticky = Sticky(1, chances(*(number / 100 + 0.001 for number in range(100))))
+    sticky = StickyPartitioner(1, chances(*(number / 100 + 0.001 for number in range(100))))
     found: Counter[int] = Counter()
     for _ in range(100):
         sticky.move([0, 1], loads.__getitem__)

@@ -4,7 +4,12 @@ import pytest
 from tests.client.producing.fake_leader import T0, T1
 
 from kohort.client.producing.errors import TransactionError
-from kohort.client.producing.transactions import Phase, Reply, Transactions, reply_to
+from kohort.client.producing.transactions import (
+    CoordinatorErrorAction,
+    Phase,
+    Transactions,
+    coordinator_error_action,
+)
 from kohort.errors import ApiError, ErrorCode
 
 REFUSED = ApiError(ErrorCode.INVALID_RECORD, "no key")
@@ -25,33 +30,33 @@ def opened(*, is_v2: bool = True) -> Transactions:
 @pytest.mark.parametrize(
     ("code", "reply"),
     [
-        ("NOT_COORDINATOR", Reply.ELSEWHERE),
-        ("COORDINATOR_NOT_AVAILABLE", Reply.ELSEWHERE),
-        ("NETWORK_EXCEPTION", Reply.ELSEWHERE),
-        ("REQUEST_TIMED_OUT", Reply.ELSEWHERE),
-        ("COORDINATOR_LOAD_IN_PROGRESS", Reply.AGAIN),
-        ("CONCURRENT_TRANSACTIONS", Reply.AGAIN),
-        ("UNKNOWN_TOPIC_OR_PARTITION", Reply.AGAIN),
-        ("TRANSACTION_ABORTABLE", Reply.ABORT),
-        ("TOPIC_AUTHORIZATION_FAILED", Reply.ABORT),
-        ("GROUP_AUTHORIZATION_FAILED", Reply.ABORT),
-        ("ILLEGAL_GENERATION", Reply.ABORT),
-        ("UNKNOWN_MEMBER_ID", Reply.ABORT),
-        ("FENCED_INSTANCE_ID", Reply.ABORT),
-        ("STALE_MEMBER_EPOCH", Reply.ABORT),
-        ("UNKNOWN_PRODUCER_ID", Reply.ABORT),
-        ("INVALID_PRODUCER_ID_MAPPING", Reply.ABORT),
-        ("PRODUCER_FENCED", Reply.OVER),
-        ("INVALID_PRODUCER_EPOCH", Reply.OVER),
-        ("INVALID_TXN_STATE", Reply.OVER),
-        ("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", Reply.OVER),
-        ("INVALID_TRANSACTION_TIMEOUT", Reply.OVER),
-        ("UNSUPPORTED_VERSION", Reply.OVER),
-        ("UNKNOWN_SERVER_ERROR", Reply.OVER),
+        ("NOT_COORDINATOR", CoordinatorErrorAction.ELSEWHERE),
+        ("COORDINATOR_NOT_AVAILABLE", CoordinatorErrorAction.ELSEWHERE),
+        ("NETWORK_EXCEPTION", CoordinatorErrorAction.ELSEWHERE),
+        ("REQUEST_TIMED_OUT", CoordinatorErrorAction.ELSEWHERE),
+        ("COORDINATOR_LOAD_IN_PROGRESS", CoordinatorErrorAction.RETRY),
+        ("CONCURRENT_TRANSACTIONS", CoordinatorErrorAction.RETRY),
+        ("UNKNOWN_TOPIC_OR_PARTITION", CoordinatorErrorAction.RETRY),
+        ("TRANSACTION_ABORTABLE", CoordinatorErrorAction.ABORT),
+        ("TOPIC_AUTHORIZATION_FAILED", CoordinatorErrorAction.ABORT),
+        ("GROUP_AUTHORIZATION_FAILED", CoordinatorErrorAction.ABORT),
+        ("ILLEGAL_GENERATION", CoordinatorErrorAction.ABORT),
+        ("UNKNOWN_MEMBER_ID", CoordinatorErrorAction.ABORT),
+        ("FENCED_INSTANCE_ID", CoordinatorErrorAction.ABORT),
+        ("STALE_MEMBER_EPOCH", CoordinatorErrorAction.ABORT),
+        ("UNKNOWN_PRODUCER_ID", CoordinatorErrorAction.ABORT),
+        ("INVALID_PRODUCER_ID_MAPPING", CoordinatorErrorAction.ABORT),
+        ("PRODUCER_FENCED", CoordinatorErrorAction.FATAL),
+        ("INVALID_PRODUCER_EPOCH", CoordinatorErrorAction.FATAL),
+        ("INVALID_TXN_STATE", CoordinatorErrorAction.FATAL),
+        ("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", CoordinatorErrorAction.FATAL),
+        ("INVALID_TRANSACTION_TIMEOUT", CoordinatorErrorAction.FATAL),
+        ("UNSUPPORTED_VERSION", CoordinatorErrorAction.FATAL),
+        ("UNKNOWN_SERVER_ERROR", CoordinatorErrorAction.FATAL),
     ],
 )
-def test_what_an_error_asks_for(code: str, reply: Reply) -> None:
-    assert reply_to(ErrorCode[code]) is reply
+def test_what_an_error_asks_for(code: str, reply: CoordinatorErrorAction) -> None:
+    assert coordinator_error_action(ErrorCode[code]) is reply
 
 
 def test_a_transaction_of_the_second_version_begins_with_the_first_write() -> None:
@@ -97,8 +102,8 @@ def test_one_transaction_at_a_time() -> None:
 
 def test_one_failure_dooms_all_of_it_until_it_is_aborted() -> None:
     transactions = opened()
-    transactions.doom(REFUSED)
-    transactions.doom(ApiError(ErrorCode.REQUEST_TIMED_OUT, "a second one"))
+    transactions.require_abort(REFUSED)
+    transactions.require_abort(ApiError(ErrorCode.REQUEST_TIMED_OUT, "a second one"))
     assert not transactions.may_send(T0)
     for call in (transactions.check_open, transactions.start_commit):
         with pytest.raises(TransactionError, match="has to be aborted: no key") as raised:
@@ -112,7 +117,7 @@ def test_one_failure_dooms_all_of_it_until_it_is_aborted() -> None:
 
 def test_a_failure_outside_a_transaction_dooms_nothing() -> None:
     transactions = ready()
-    transactions.doom(REFUSED)
+    transactions.require_abort(REFUSED)
     transactions.begin(is_v2=True)
     assert transactions.phase is Phase.OPEN
 
@@ -158,11 +163,11 @@ def test_a_commit_delivers_what_was_taken_and_takes_nothing_more() -> None:
 def test_what_is_not_delivered_dooms_the_commit() -> None:
     transactions = opened()
     transactions.start_commit()
-    transactions.doom(REFUSED)
+    transactions.require_abort(REFUSED)
     with pytest.raises(TransactionError, match="has to be aborted: no key"):
         transactions.check_delivered()
     transactions.resume()
-    assert transactions.phase is Phase.DOOMED
+    assert transactions.phase is Phase.ABORTABLE_ERROR
 
 
 def test_what_is_aborted_meanwhile_is_not_committed() -> None:

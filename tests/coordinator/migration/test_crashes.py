@@ -21,7 +21,7 @@ from tests.coordinator.mixed import (
 from kohort.coordinator.consumer.member import MemberState
 from kohort.coordinator.effects import Call, Client
 from kohort.errors import ErrorCode, StorageError
-from kohort.sim.checkers.replay import differences, known
+from kohort.sim.checkers.replay import differences, shard_state
 from kohort.storage.memory import MemoryLog
 from kohort.terms import GroupState
 
@@ -233,7 +233,7 @@ def test_a_conversion_that_the_disk_refuses_has_not_happened(which, monkeypatch)
     else:
         classics, consumer = mixed_group(desk, 2)
         members = [*classics, consumer]
-    before = deepcopy(known(desk.shard))
+    before = deepcopy(shard_state(desk.shard))
     asked = Asked()
     leaves_or_joins = request("new", 0 if which == "upgrade" else -1)
     desk.driver.submit(Call(asked, leaves_or_joins, 1, Client("app", "/127.0.0.1")))
@@ -244,7 +244,7 @@ def test_a_conversion_that_the_disk_refuses_has_not_happened(which, monkeypatch)
     assert reply.response.error_code == ErrorCode.NOT_COORDINATOR
     desk.told_lines.errors.clear()
     desk.restart()
-    assert known(desk.shard) == before
+    assert shard_state(desk.shard) == before
     settle(desk, members)
 
 

@@ -24,7 +24,7 @@ class Conversion:
 
 
 @dataclass
-class _Seen:
+class _MemberProtocols:
     """The members of one group by Kafka's answers: whether each uses the consumer protocol."""
 
     modern: dict[str, bool] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class _Seen:
 
 def conversions(before: Sequence[Any], side: int = 0) -> Iterator[Conversion]:
     """Those of the group `g1`, in order, as far as they are known from what was answered."""
-    seen = _Seen()
+    seen = _MemberProtocols()
     consumer = False
     for at, told in enumerate(before):
         if not told.requests or not isinstance(told.answers[side], dict):
@@ -66,7 +66,9 @@ def conversions(before: Sequence[Any], side: int = 0) -> Iterator[Conversion]:
             consumer = False
 
 
-def _take(seen: _Seen, api: str, request: dict[str, Any], answer: dict[str, Any]) -> None:
+def _take(
+    seen: _MemberProtocols, api: str, request: dict[str, Any], answer: dict[str, Any]
+) -> None:
     """What a request has changed. A join that waits has its member in the group too."""
     if api == "JoinGroup" and not answer["error_code"]:
         seen.add(answer["member_id"], request.get("group_instance_id"), modern=False)

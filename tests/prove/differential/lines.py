@@ -20,7 +20,7 @@ class ClosedError(Exception):
 
 
 @dataclass
-class Sent:
+class PendingRequest:
     """One request that is under way. `answer` is the frame, or None when the connection closed."""
 
     number: int
@@ -44,7 +44,7 @@ class Line:
         self.client_id = client_id
         self.news = news
         self.closed = False
-        self.waiting: dict[int, Sent] = {}
+        self.waiting: dict[int, PendingRequest] = {}
         self._writer: asyncio.StreamWriter | None = None
         self._task: asyncio.Task[None] | None = None
         self._number = 0
@@ -53,7 +53,7 @@ class Line:
         reader, self._writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 27)
         self._task = asyncio.create_task(self._read(reader))
 
-    async def send(self, request: Any, version: int, *, answered: bool = True) -> Sent:
+    async def send(self, request: Any, version: int, *, answered: bool = True) -> PendingRequest:
         api = APIS[request.api_key]
         self._number += 1
         header = RequestHeader(
@@ -62,7 +62,7 @@ class Line:
             correlation_id=self._number,
             client_id=self.client_id,
         )
-        sent = Sent(self._number, api, version)
+        sent = PendingRequest(self._number, api, version)
         body = encode(request, version)
         if answered:
             self.waiting[self._number] = sent
@@ -85,7 +85,7 @@ class Line:
     async def ask_bytes(self, key: int, version: int, body: bytes) -> bytes:
         """The same for an API that Kohort has no messages of: the body of a flexible answer."""
         self._number += 1
-        sent = self.waiting[self._number] = Sent(self._number, None, version)
+        sent = self.waiting[self._number] = PendingRequest(self._number, None, version)
         header = RequestHeader(
             request_api_key=key,
             request_api_version=version,
@@ -99,7 +99,7 @@ class Line:
             raise ClosedError
         return sent.answer[5:]
 
-    async def _come(self, sent: Sent) -> None:
+    async def _come(self, sent: PendingRequest) -> None:
         async with asyncio.timeout(ANSWER_SECONDS):
             while not sent.came:
                 self.news.clear()

@@ -23,7 +23,7 @@ from tests.prove.differential.brokers import Barrier, Pair, shard_of
 from tests.prove.differential.comparing import Difference, alike, differences
 from tests.prove.differential.drawing_transactions import IDS
 from tests.prove.differential.known_differences import Occasion, explanation_of
-from tests.prove.differential.lines import ClosedError, Lines, Sent
+from tests.prove.differential.lines import ClosedError, Lines, PendingRequest
 from tests.prove.differential.steps import (
     API_BY_NAME,
     PAUSE,
@@ -64,12 +64,12 @@ UNREADABLE = "the answer cannot be read"
 
 
 @dataclass
-class Told:
+class StepOutcome:
     """What happened to one step: for the comparison, and for the story."""
 
     step: Step
     requests: list[dict[str, Any]] = field(default_factory=list)
-    sent: list[Sent] = field(default_factory=list)
+    sent: list[PendingRequest] = field(default_factory=list)
     answers: list[Any] = field(default_factory=lambda: [None, None])
     after: list[int | None] = field(default_factory=lambda: [None, None])
 
@@ -83,7 +83,7 @@ class Outcome:
     """`differences` is empty when both brokers agreed to the end, or as far as is explained."""
 
     pairs: int = 0
-    told: list[Told] = field(default_factory=list)
+    told: list[StepOutcome] = field(default_factory=list)
     at: int | None = None  # the step that was answered differently
     seen_at: int = 0  # the step after which that was so
     differences: list[Difference] = field(default_factory=list)
@@ -130,7 +130,7 @@ class Play:
     async def run(self) -> Outcome:
         try:
             for index, step in enumerate(self.steps):
-                self.outcome.told.append(Told(step))
+                self.outcome.told.append(StepOutcome(step))
                 if step is RESTART:
                     await self._restart()
                 elif step is SETTLE:
@@ -303,7 +303,7 @@ class Play:
             found = list(differences(*(self._alike(side, told) for side in range(2))))
         return not found or self._explained(index, found)
 
-    def _decoded(self, side: int, told: Told) -> Any:
+    def _decoded(self, side: int, told: StepOutcome) -> Any:
         try:
             answer = plain(told.sent[side].decoded(), told.step.version)
         except ClosedError:
@@ -313,7 +313,7 @@ class Play:
         learn(self.memories[side], told.step, told.requests[side], answer)
         return answer
 
-    def _alike(self, side: int, told: Told) -> Any:
+    def _alike(self, side: int, told: StepOutcome) -> Any:
         answer = told.answers[side]
         if isinstance(answer, str):
             return {"answer": answer}
@@ -344,7 +344,7 @@ class Play:
 
     # --- topics
 
-    async def _catch_up(self, step: Step, told: Told) -> bool:
+    async def _catch_up(self, step: Step, told: StepOutcome) -> bool:
         """After a change of topics, wait until Kafka lives by it, and learn the new ids. After the
         end of a transaction, wait until its markers are written.
         """

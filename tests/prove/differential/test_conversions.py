@@ -11,23 +11,23 @@ from tests.prove.differential.calming import Beating, members
 from tests.prove.differential.comparing import alike
 from tests.prove.differential.conversions import DOWN, UP, conversions
 from tests.prove.differential.drawing_migrations import Consumes, JoiningId, SharedOut
-from tests.prove.differential.player import Told
+from tests.prove.differential.player import StepOutcome
 from tests.prove.differential.steps import Memory, Step, learn, on
 
 from kohort.records.consumer_protocol import decode_assignment, decode_subscription
 
 
-def told(api: str, member: str, error: int = 0, **more) -> Told:
+def told(api: str, member: str, error: int = 0, **more) -> StepOutcome:
     """One request of a member of the group, and its answer, alike on both brokers."""
     request = {"group_id": "s1-g1", "member_id": member, **more}
     answer = {"error_code": error, "member_id": member}
     if api == "LeaveGroup":
         answer = {"error_code": 0, "members": [{"member_id": member, "error_code": error}]}
     step = Step(member[-1], api, 1, {})
-    return Told(step, requests=[request] * 2, answers=[answer] * 2)
+    return StepOutcome(step, requests=[request] * 2, answers=[answer] * 2)
 
 
-def beat(member: str, epoch: int, error: int = 0, **more) -> Told:
+def beat(member: str, epoch: int, error: int = 0, **more) -> StepOutcome:
     return told("ConsumerGroupHeartbeat", member, error, member_epoch=epoch, **more)
 
 

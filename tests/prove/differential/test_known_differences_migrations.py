@@ -4,7 +4,7 @@ import pytest
 from tests.prove.differential.comparing import Difference
 from tests.prove.differential.known_differences import explanation_of
 from tests.prove.differential.occasions import Occasion
-from tests.prove.differential.player import Told
+from tests.prove.differential.player import StepOutcome
 from tests.prove.differential.steps import Step
 
 from kohort.records.consumer_protocol import (
@@ -17,7 +17,7 @@ UNKNOWN = 25
 
 
 def told(api, member="m"):
-    return Told(Step("a", api, 4, {}), [{"group_id": "g", "member_id": member}] * 2)
+    return StepOutcome(Step("a", api, 4, {}), [{"group_id": "g", "member_id": member}] * 2)
 
 
 def name_of(path, answers, *before, member="m", said=b""):

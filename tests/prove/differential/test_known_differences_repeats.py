@@ -4,7 +4,7 @@ import pytest
 from tests.prove.differential.comparing import Difference, alike
 from tests.prove.differential.known_differences import explanation_of
 from tests.prove.differential.occasions import Occasion
-from tests.prove.differential.player import Told
+from tests.prove.differential.player import StepOutcome
 from tests.prove.differential.steps import Memory, Step
 
 GONE = 25
@@ -87,7 +87,7 @@ def test_repetition_is_no_sign_of_anything_else():
     request = {"group_id": "g", "member_id": "m", "member_epoch": 0}
     answers = [{"error_code": GONE}] * 2
     before = [
-        Told(Step("a", api, 5, {}), [request] * 2, [], answers)
+        StepOutcome(Step("a", api, 5, {}), [request] * 2, [], answers)
         for api in ("ConsumerGroupHeartbeat", "JoinGroup")
     ]
     one, other = ({"group_id": name} for name in ("g", "h"))

@@ -6,7 +6,7 @@ import pytest
 from tests.prove.differential.comparing import Difference
 from tests.prove.differential.known_differences import EXPLANATIONS, explanation_of
 from tests.prove.differential.occasions import Occasion
-from tests.prove.differential.player import Told
+from tests.prove.differential.player import StepOutcome
 from tests.prove.differential.steps import Step
 
 FULL, FITS_NOT, FENCED, UNRELEASED, UNKNOWN, STALE = 81, 23, 82, 111, 25, 113
@@ -17,7 +17,7 @@ def told(api, member, instance, code=0, group="g", *, came=True):
     field = "instance_id" if api == "ConsumerGroupHeartbeat" else "group_instance_id"
     request = {"group_id": group, "member_id": member, "member_epoch": 1, field: instance}
     sent = [SimpleNamespace(came=came)] * 2
-    return Told(Step("a", api, 9, {}), [request] * 2, sent, [{"error_code": code}] * 2)
+    return StepOutcome(Step("a", api, 9, {}), [request] * 2, sent, [{"error_code": code}] * 2)
 
 
 def beat(member, instance, code=0, group="g"):

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from tests.prove.differential.comparing import alike
-from tests.prove.differential.player import Outcome, Told
+from tests.prove.differential.player import Outcome, StepOutcome
 from tests.prove.differential.steps import RESTART, Memory, Ref, label_of
 
 LONGEST = 700
 
 
-def told(outcome: Outcome, memories: list[Memory], title: str) -> str:
+def transcript_lines(outcome: Outcome, memories: list[Memory], title: str) -> str:
     """One line for each step, and the difference at the end."""
     lines = [title]
-    for index, one in enumerate(outcome.told):
+    for index, one in enumerate(outcome.transcript_lines):
         if one.step is RESTART:
             lines.append(f"{index:3}. both brokers are killed and started again")
             continue
@@ -31,14 +31,14 @@ def told(outcome: Outcome, memories: list[Memory], title: str) -> str:
     return "\n".join(lines)
 
 
-def _asked(index: int, one: Told, memories: list[Memory]) -> str:
+def _asked(index: int, one: StepOutcome, memories: list[Memory]) -> str:
     fields = _plain(one.requests[0], memories[0]) if one.requests else _plain(one.step.fields, None)
     queued = ", queued" if one.step.queued else ""
     text = f"{index:3}. {one.step.actor}: {one.step.api} v{one.step.version}{queued} {fields}"
     return f"{_cut(text)} -> {_outcome(one)}"
 
 
-def _outcome(one: Told) -> str:
+def _outcome(one: StepOutcome) -> str:
     answer = one.answers[0]
     if answer is None:
         return "waits" if one.step.answered else "(no answer is due)"
@@ -55,7 +55,7 @@ def _codes(value: Any) -> list[int]:
     return [code for one in value for code in _codes(one)] if isinstance(value, list) else []
 
 
-def _shown(answer: Any, one: Told, memory: Memory) -> str:
+def _shown(answer: Any, one: StepOutcome, memory: Memory) -> str:
     if answer is None or isinstance(answer, str):
         return str(answer)
     return _cut(str(alike(one.step, answer, memory)), 2000)

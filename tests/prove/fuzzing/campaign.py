@@ -17,7 +17,7 @@ RESIDENT_MIB = 600
 """What a process that plays round after round may need at most."""
 
 
-class Played(NamedTuple):
+class RoundResult(NamedTuple):
     """What one round has done."""
 
     number: int
@@ -28,7 +28,7 @@ class Played(NamedTuple):
     resident_mib: float
 
 
-def play(seed: int, number: int, frames: int = FRAMES) -> Played:
+def play(seed: int, number: int, frames: int = FRAMES) -> RoundResult:
     begin = time.monotonic()
     one = Round(seed, number)
     try:
@@ -40,7 +40,7 @@ def play(seed: int, number: int, frames: int = FRAMES) -> Played:
         ) from error
     resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     seconds = time.monotonic() - begin
-    return Played(number, arrived, one.groups_compared, one.most_groups, seconds, resident)
+    return RoundResult(number, arrived, one.groups_compared, one.most_groups, seconds, resident)
 
 
 class Progress:
@@ -63,7 +63,7 @@ class Progress:
         self._handed_out.add(number)
         return number
 
-    def done(self, played: Played) -> None:
+    def done(self, played: RoundResult) -> None:
         self.frames += played.frames
         self._beyond.add(played.number)
         self._handed_out.discard(played.number)
@@ -93,7 +93,7 @@ def run(frames: int, state: Path | None, processes: int | None = None) -> None:
     print(f"seed {progress.seed}, {progress.frames} frames are done", flush=True)
     workers = processes or os.cpu_count() or 1
     with ProcessPoolExecutor(workers) as pool:
-        under_way: set[Future[Played]] = set()
+        under_way: set[Future[RoundResult]] = set()
         while progress.frames < frames:
             while len(under_way) < workers:
                 under_way.add(pool.submit(play, progress.seed, progress.take()))

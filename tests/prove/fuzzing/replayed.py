@@ -3,7 +3,7 @@
 from kohort.coordinator.shard import Shard
 from kohort.runtime.loader import load
 from kohort.server.cluster import Cluster
-from kohort.sim.checkers.replay import differences, known
+from kohort.sim.checkers.replay import differences, shard_state
 
 
 def compare_with_replay(cluster: Cluster) -> int:
@@ -15,5 +15,5 @@ def compare_with_replay(cluster: Cluster) -> int:
             pass
         different = list(differences(driver.machine, replayed))
         assert not different, f"shard {index}: {different[0]}"
-        groups += len(known(driver.machine))
+        groups += len(shard_state(driver.machine))
     return groups

@@ -23,7 +23,7 @@ from tests.prove.sweep.requests import (
     group,
     topic,
 )
-from tests.serve.talk import Served, Talk, address_of, frame, serving
+from tests.serve.talk import ServeProcess, Talk, address_of, frame, serving
 
 from kohort.server.routes import ROUTES
 from kohort.wire.apis import APIS, Api
@@ -89,7 +89,7 @@ def table(rows: list[Row]) -> str:
 class Sweep:
     """A broker that is asked."""
 
-    def __init__(self, broker: Served, beside: Bystander, topic_ids: list[bytes]) -> None:
+    def __init__(self, broker: ServeProcess, beside: Bystander, topic_ids: list[bytes]) -> None:
         self._broker = broker
         self._beside = beside
         self._topic_ids = topic_ids

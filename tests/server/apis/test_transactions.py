@@ -21,7 +21,7 @@ from kohort.server.access import TOPIC, WRITE
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kohort.server.marker_sender import DiscardToken
 from kohort.server.metrics import missing
-from kohort.sim.disk import Crashed, MemoryFiles
+from kohort.sim.disk import MachineCrash, MemoryFiles
 from kohort.terms import TopicPartition
 from kohort.transactions.messages import Enrol
 from kohort.wire.batch import peek
@@ -561,7 +561,7 @@ def test_a_crash_at_any_step_of_the_disk_leaves_each_transaction_whole_or_not_th
         town = Crashing(kind)
         desk = town.started()
         town.files.crash_at = town.files.steps + step
-        with suppress(Crashed):
+        with suppress(MachineCrash):
             town.work(desk)
         disk = town.files
         town.files = disk.after_crash() if step % 2 else disk.after_power_loss(random=Random(step))

@@ -9,7 +9,7 @@ from tests.spark.rows import golden, partition_of, raw, topic_of
 from kohort.records.codec import Record
 from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
 from kohort.spark.columns.decode import OFFSET_COMMITS, decode, offset_commits
-from kohort.spark.columns.record_positions import InColumns
+from kohort.spark.columns.record_positions import ArrowRows
 from kohort.spark.schemas import DECODED, KINDS
 
 NAMES = [name for name in golden_logs.NAMES if not name.startswith("user")]
@@ -32,7 +32,7 @@ def kind_of(line):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_record_has_the_kind_and_fields_that_the_dump_has(name):
-    decoded = decode(InColumns(golden(name)))
+    decoded = decode(ArrowRows(golden(name)))
     assert decoded.schema == DECODED.arrow
     lines = {
         (partition_of(line), line["offset"]): line
@@ -59,14 +59,14 @@ def test_every_record_has_the_kind_and_fields_that_the_dump_has(name):
             assert row["metadata"] == value["metadata"]
             assert row["value_version"] == line["version"]
             assert row["leader_epoch"] == value.get("leaderEpoch", -1)
-    commits = offset_commits(InColumns(golden(name)))
+    commits = offset_commits(ArrowRows(golden(name)))
     assert commits.schema == OFFSET_COMMITS
     kinds = [row for row in rows if row["kind"] in {KINDS[0], KINDS[1]}]
     assert commits.to_pylist() == [{one: row[one] for one in OFFSET_COMMITS.names} for row in kinds]
 
 
 def test_markers_say_what_became_of_the_transaction():
-    rows = decode(InColumns(golden("1-written"))).to_pylist()
+    rows = decode(ArrowRows(golden("1-written"))).to_pylist()
     lines = golden_logs.dump("1-written")
     wanted = Counter(
         line["control"]["endTxnMarker"] == "COMMIT"
@@ -81,7 +81,7 @@ def test_markers_say_what_became_of_the_transaction():
 def test_an_unknown_version_is_in_quarantine_with_its_key():
     rows = [
         row
-        for row in decode(InColumns(golden("legacy"))).to_pylist()
+        for row in decode(ArrowRows(golden("legacy"))).to_pylist()
         if row["kind"] == "quarantine"
     ]
     assert [row["error"] for row in rows] == [FUTURE]
@@ -93,12 +93,12 @@ def test_text_that_is_not_utf8_is_in_quarantine():
     key = OffsetCommitKey(group="g", topic="t", partition=1)
     value = OffsetCommitValue(offset=5, metadata="ß", commit_timestamp=7, topic_id=b"i" * 16)
     rows = raw([Record(key, value)] * 3)
-    sound = decode(InColumns(rows))
+    sound = decode(ArrowRows(rows))
     assert sound.column("kind").to_pylist() == [KINDS[1]] * 3
     assert sound.column("metadata").to_pylist() == ["ß"] * 3
     entries = [(one["offset"], one["key"], one["value"]) for one in rows.to_pylist()]
     entries[1] = (1, entries[1][1], entries[1][2].replace("ß".encode(), b"\xc3("))
-    decoded = decode(InColumns(raw(entries)))
+    decoded = decode(ArrowRows(raw(entries)))
     assert decoded.column("kind").to_pylist() == [KINDS[1], "quarantine", KINDS[1]]
     assert (
         decoded.column("error")[1]
@@ -111,7 +111,7 @@ def test_text_that_is_not_utf8_is_in_quarantine():
 def test_a_group_that_is_not_ours_has_its_id():
     key = (11).to_bytes(2) + (5).to_bytes(2) + b"share"
     rows = decode(
-        InColumns(raw([(0, key, b"\0\0"), (1, key[:4], b"\0\0"), (2, key, None)]))
+        ArrowRows(raw([(0, key, b"\0\0"), (1, key[:4], b"\0\0"), (2, key, None)]))
     ).to_pylist()
     assert {row["kind"] for row in rows} == {"other_record"}
     assert [row["group_id"] for row in rows] == ["share", None, "share"]

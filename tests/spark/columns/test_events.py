@@ -11,11 +11,11 @@ from tests.coordinator.consumers import Consumer, beat
 from tests.spark import rows
 from tests.spark.gold.stories import Story, stalls, ticking
 
-from kohort.history import Commits, History, Names, RebalanceRow, Record, Told
-from kohort.history.rows import Computed
+from kohort.history import Commits, History, HistoryInputs, Names, RebalanceRow, Record
+from kohort.history.rows import AssignmentComputation
 from kohort.spark.columns.decode import decode
 from kohort.spark.columns.events import events
-from kohort.spark.columns.record_positions import InColumns
+from kohort.spark.columns.record_positions import ArrowRows
 from kohort.spark.columns.segments import parse
 from kohort.spark.gold.history_replay import as_table
 from kohort.spark.schemas import DECODED
@@ -29,7 +29,7 @@ def log_of(desk):
 def rebalances(desk):
     parsed = parse(log_of(desk), 0)
     table = pa.Table.from_batches([decode(one) for one in parsed.pieces], DECODED.arrow)
-    history = History(Told(Names({}), None, 0))
+    history = History(HistoryInputs(Names({}), None, 0))
     history.feed(events(table))
     found = [*history.closed, *history.open_rows()]
     return sorted(
@@ -73,8 +73,8 @@ def test_who_has_computed_an_assignment():
     settle(a, b)
     found = {row.epoch: row.computed for row in rebalances(desk) if row.assigned_at is not None}
     computed = [one for one in found.values() if one is not None]
-    assert Computed("x", "b", 1.234, 0, 3, None) in computed
-    assert Computed("x", "b", 0.5, 7, 4, None) in computed
+    assert AssignmentComputation("x", "b", 1.234, 0, 3, None) in computed
+    assert AssignmentComputation("x", "b", 0.5, 7, 4, None) in computed
     last = found[max(found)]
     assert (last.member_id, last.seconds, last.error, last.reason) == (None,) * 4
     assert (last.assignor, bool(last.why)) == ("uniform", True)
@@ -90,7 +90,7 @@ def test_where_nobody_offers_assignors_the_log_does_not_say_who_has_computed():
 
 def test_commits_that_were_folded_and_those_that_were_not():
     raw = rows.golden("codec-zstd")
-    table = pa.Table.from_batches([decode(InColumns(raw))], DECODED.arrow)
+    table = pa.Table.from_batches([decode(ArrowRows(raw))], DECODED.arrow)
     found = events(table)
     commits = [one for one in found if isinstance(one, Commits)]
     assert {one.count for one in commits} == {1}

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tests.spark.downtime.days import BROKER
 
-from kohort.history import History, Names, RebalanceRow, Record, Row, Told
+from kohort.history import History, HistoryInputs, Names, RebalanceRow, Record, Row
 from kohort.history.logged import Line, Lines, by_member
 from kohort.spark.columns.decode import decode
 from kohort.spark.columns.events import events
@@ -96,7 +96,7 @@ class Story:
                 if isinstance(one, Record):
                     one.causes = []
         lines = self.lines(group) if proof else {}
-        told = Told(Names(self.names), session_ms, 0, lines)
+        told = HistoryInputs(Names(self.names), session_ms, 0, lines)
         found: list[Row] = []
         history, size = History(told), every or len(happened)
         for begin in range(0, len(happened), size):

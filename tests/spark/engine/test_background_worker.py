@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 from pyspark import InheritableThread
 from pyspark.errors import PySparkException
 
-from kohort.spark.engine.background_worker import InTurn, beside
+from kohort.spark.engine.background_worker import InlineWorker, background_worker
 
 HERE, THERE = "here", "there"
 
@@ -22,8 +22,8 @@ def failing(text):
 
 def both(spark, here, *there):
     """What comes of what is done beside, of all of it."""
-    with beside(spark) as worker:
-        results = [worker.later(one) for one in there]
+    with background_worker(spark) as worker:
+        results = [worker.submit(one) for one in there]
         here(*results)
     return results
 
@@ -35,8 +35,8 @@ def test_both_results(spark):
         met.wait()
         return spark.range(rows).count()
 
-    with beside(spark) as worker:
-        there = worker.later(lambda: count(5))
+    with background_worker(spark) as worker:
+        there = worker.submit(lambda: count(5))
         here = count(3)
 
     assert (here, there.result()) == (3, 5)
@@ -44,11 +44,11 @@ def test_both_results(spark):
 
 def test_one_after_the_other(spark):
     done = []
-    with beside(spark) as worker:
-        first = worker.later(lambda: (time.sleep(0.1), done.append(1)))
-        worker.later(lambda: done.append(2))
+    with background_worker(spark) as worker:
+        first = worker.submit(lambda: (time.sleep(0.1), done.append(1)))
+        worker.submit(lambda: done.append(2))
         first.result()
-        worker.later(lambda: done.append(3))
+        worker.submit(lambda: done.append(3))
 
     assert done == [1, 2, 3]
 
@@ -127,8 +127,8 @@ def test_its_jobs_are_of_the_same_group(spark):
     context = spark.sparkContext
     context.setJobGroup("a cell", "of a notebook")
     try:
-        with beside(spark) as worker:
-            theirs = worker.later(lambda: context.getLocalProperty("spark.jobGroup.id"))
+        with background_worker(spark) as worker:
+            theirs = worker.submit(lambda: context.getLocalProperty("spark.jobGroup.id"))
     finally:
         context.setLocalProperty("spark.jobGroup.id", None)
 
@@ -136,9 +136,9 @@ def test_its_jobs_are_of_the_same_group(spark):
 
 
 def test_in_turn_all_is_done_where_it_is_given():
-    worker = InTurn()
+    worker = InlineWorker()
     done = []
-    assert worker.later(lambda: done.append(1)).result() is None
+    assert worker.submit(lambda: done.append(1)).result() is None
     assert done == [1]
     with pytest.raises(ValueError, match=THERE):
-        worker.later(lambda: failing(THERE))
+        worker.submit(lambda: failing(THERE))

@@ -15,7 +15,7 @@ from tests.spark.rows import golden
 
 from kohort.errors import KohortError
 from kohort.spark import jobs, streaming
-from kohort.spark.engine.disk_full import no_room_or_none
+from kohort.spark.engine.disk_full import disk_full_or_none
 from kohort.spark.gold import MEASURES
 from kohort.spark.sources.log_position import Identity
 from kohort.spark.tables import delta_logs, ingest, up_to_date
@@ -40,7 +40,7 @@ def caused(error, cause):
 def test_a_full_disk_is_told_with_both_places_and_what_is_left(error, words, tmp_path, monkeypatch):
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/a,{tmp_path}/b")
 
-    text = no_room_or_none(error, None, tmp_path / "out")
+    text = disk_full_or_none(error, None, tmp_path / "out")
 
     assert text.startswith(words)
     for place in (f"in {tmp_path}/out for the tables", f"in {tmp_path}/b for what Spark sorts"):
@@ -49,8 +49,8 @@ def test_a_full_disk_is_told_with_both_places_and_what_is_left(error, words, tmp
 
 
 def test_no_other_error_is_one():
-    assert no_room_or_none(OSError(errno.EACCES, "x"), None, "/out") is None
-    assert no_room_or_none(RuntimeError("no space between them"), None, "/out") is None
+    assert disk_full_or_none(OSError(errno.EACCES, "x"), None, "/out") is None
+    assert disk_full_or_none(RuntimeError("no space between them"), None, "/out") is None
 
 
 class Full:

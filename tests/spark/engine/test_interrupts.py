@@ -66,7 +66,7 @@ def test_ctrl_c_while_spark_starts_waits_until_it_can_be_ended(tmp_path, monkeyp
     monkeypatch.setattr(jobs, "session", start)
     of_the_run = signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored
     try:
-        given = jobs.Given(None, None, None)
+        given = jobs.SparkConfig(None, None, None)
         with Writer(tmp_path) as writer, pytest.raises(KeyboardInterrupt):
             jobs._session(given, writer, None).__enter__()
         assert begun == ["the JVM answers"]

@@ -32,7 +32,7 @@ def moved(batch, by):
     return batch.set_column(at, batch.schema.field(at), shifted)
 
 
-def thinned(batch, seed):
+def downsample(batch, seed):
     """A log after a cleaner: up to some offset of each partition, only the newest of each key."""
     chance = random.Random(seed)
     up_to = {one: chance.randint(0, 200) for one in set(batch.column("partition").to_pylist())}
@@ -62,7 +62,7 @@ def states(spark):
         batch = rows.golden(name)
         batches += [
             moved(batch, APART * number),
-            moved(thinned(batch, number), THINNED + APART * number),
+            moved(downsample(batch, number), THINNED + APART * number),
         ]
     frames = rows.frames(spark, pa.Table.from_batches(batches).combine_chunks().to_batches()[0])
     found = {}

@@ -18,16 +18,16 @@ from tests.spark.gold.progress_rows import (
     seconds,
 )
 
-from kohort.spark.gold.lag import lag, lag_at, sampled
+from kohort.spark.gold.lag import lag, lag_at, sampled_times
 from kohort.spark.gold.measure import Context
 from kohort.spark.gold.moments import micros
 from kohort.spark.gold.newest import as_effective, newest
 from kohort.spark.gold.rates import held_back, rates
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.membership import MEMBERS
-from kohort.spark.schemas.rollup_tiers import Zone
+from kohort.spark.schemas.rollup_tiers import RollupTier
 from kohort.spark.sources import sampling
-from kohort.spark.tables.sample_downsampling import thinned
+from kohort.spark.tables.sample_downsampling import downsample
 from kohort.wire.batch import build
 
 BEGIN_US = micros(at(0))
@@ -120,8 +120,8 @@ def test_rows_worked_out_by_hand(spark):
 
     # offset 100 is the first of the 100 records that came between 0 and 60
     behind = of("behind")
-    passed = 60 * 0.5 / 100
-    assert told(behind) == (200, 200 - passed, 60 - passed, None)
+    with_bracket = 60 * 0.5 / 100
+    assert told(behind) == (200, 200 - with_bracket, 60 - with_bracket, None)
     assert (behind.committed_offset, behind.end_offset) == (100, 300)
     assert (seconds(behind.committed_at), seconds(behind.end_sampled_at)) == (130, 180)
     assert told(of("behind", time=55)) == (0, 0.0, 55.0, None)  # the sample is 55 s old
@@ -194,11 +194,11 @@ def test_moments_asked_for(spark):
 
 def test_moments_of_the_table():
     """The latest sample in each of a few equal steps that begin at multiples of their length."""
-    assert sampled(np.arange(64), 63, 4) == [15, 31, 47, 63]
-    assert sampled(np.arange(64), 40, 4) == [15, 31, 40]
-    assert sampled(np.array([70, 3, 3, 90]), 100, 10) == [3, 70, 90]
-    assert sampled(np.array([], np.int64), 100, 10) == []
-    assert sampled(np.array([7]), 6, 10) == []
+    assert sampled_times(np.arange(64), 63, 4) == [15, 31, 47, 63]
+    assert sampled_times(np.arange(64), 40, 4) == [15, 31, 40]
+    assert sampled_times(np.array([70, 3, 3, 90]), 100, 10) == [3, 70, 90]
+    assert sampled_times(np.array([], np.int64), 100, 10) == []
+    assert sampled_times(np.array([7]), 6, 10) == []
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -213,7 +213,7 @@ def test_moments_that_were_chosen_once_are_enough(seed):
     for end in sorted(choose.sample(range(1, len(times) + 1), 12)):
         known = times[:end]
         most = max(10, most - choose.randrange(5))
-        now = sampled(known, int(known[-1]), most)
+        now = sampled_times(known, int(known[-1]), most)
         assert len(now) <= most
         assert now[-1] == known[-1]
         assert {one for one in now if one <= max(chosen)} <= chosen
@@ -317,9 +317,9 @@ def test_samples_that_were_left_out_make_the_error_larger_and_nothing_wrong(spar
     """The lag of now rests on the newest sample, so in records it is the same."""
     stories = [history(seed) for seed in range(80)]
     samples, commits = rows_of(stories)
-    zone = Zone(step * 1_000_000, 0, 400 * 1_000_000)
+    tier = RollupTier(step * 1_000_000, 0, 400 * 1_000_000)
     every = pa.Table.from_pylist(samples, END_OFFSETS.arrow)
-    few = thinned(every, zone)
+    few = downsample(every, tier)
     assert few.num_rows < len(samples) / 2
     times = [at(time) for time in range(0, 1200, 100)]
     found = {}

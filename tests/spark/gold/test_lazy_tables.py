@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from kohort.spark.gold.lazy_tables import OnDemand
+from kohort.spark.gold.lazy_tables import LazyTables
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def tables(made, *names):
     def maker(name):
         return lambda: made.append(name) or f"table {name}"
 
-    return OnDemand({name: maker(name) for name in names})
+    return LazyTables({name: maker(name) for name in names})
 
 
 def test_a_table_is_made_once_and_when_it_is_asked_for(made):

@@ -9,12 +9,12 @@ from tests.spark.gold.progress_rows import at, commit, commits_frame, seconds
 
 from kohort.spark.gold.measure import Context
 from kohort.spark.gold.moments import micros
-from kohort.spark.gold.rate_rollup import coarser, newest_of
+from kohort.spark.gold.rate_rollup import newest_of, roll_up_rates
 from kohort.spark.gold.rates import commit_rates, held_back, rates
 from kohort.spark.schemas.progress import COMMIT_RATES
-from kohort.spark.schemas.rollup_tiers import ZONES
+from kohort.spark.schemas.rollup_tiers import ROLLUP_TIERS
 
-FINE, COARSE = ZONES
+FINE, COARSE = ROLLUP_TIERS
 DAY_S = 24 * 3600
 DAYS = 30
 EVER = at(10**9)
@@ -62,7 +62,7 @@ def test_cut_anywhere_and_merged_by_and_by_they_are_the_whole(spark, single, see
     """Each piece is merged when its own newest commit was the newest of all."""
     rows, newest = single
     choose = random.Random(seed)
-    whole = told(coarser(spark.createDataFrame(rows), spark.createDataFrame(newest)))
+    whole = told(roll_up_rates(spark.createDataFrame(rows), spark.createDataFrame(newest)))
     kept = spark.createDataFrame(rows.slice(0, 0))
     order = choose.sample(range(rows.num_rows), rows.num_rows)
     cuts = sorted(choose.sample(range(rows.num_rows), 3))
@@ -71,7 +71,7 @@ def test_cut_anywhere_and_merged_by_and_by_they_are_the_whole(spark, single, see
         piece = kept.unionByName(spark.createDataFrame(rows.take(order[first:end])))
         now = last if end == rows.num_rows else last - choose.randrange(20 * DAY_S) * 1_000_000
         then = spark.createDataFrame([(0, now)], "partition int, newest_us bigint")
-        kept = spark.createDataFrame(coarser(piece, then).toArrow())
+        kept = spark.createDataFrame(roll_up_rates(piece, then).toArrow())
 
     assert told(kept) == whole
 
@@ -82,9 +82,15 @@ def test_a_step_keeps_every_sum_the_extremes_and_the_last(spark, lives, single):
     steps = defaultdict(list)
     for row in rows.to_pylist():
         now = micros(row["effective_at"])
-        zone = COARSE if now < COARSE.reaches(last) else FINE if now < FINE.reaches(last) else None
+        tier = (
+            COARSE
+            if now < COARSE.due_before(last)
+            else FINE
+            if now < FINE.due_before(last)
+            else None
+        )
         huge = row["records"] is not None and abs(row["records"]) > 1 << 40
-        step = row["offset"] if zone is None or huge else (zone.step_us, now // zone.step_us)
+        step = row["offset"] if tier is None or huge else (tier.step_us, now // tier.step_us)
         is_complete = row["effective_at"] >= row["complete_from"]
         steps[row["group_id"], step, is_complete, row["is_reset"]].append(row)
 
@@ -153,6 +159,6 @@ def test_many_commits_in_a_row_are_compared_without_overflow(spark, single):
         frames.append(row | {"offset": len(frames), "first_at": at(0), "is_reset": False})
     frame = spark.createDataFrame(pa.Table.from_pylist(frames, COMMIT_RATES.arrow))
 
-    (found,) = coarser(frame, spark.createDataFrame(newest)).toArrow().to_pylist()
+    (found,) = roll_up_rates(frame, spark.createDataFrame(newest)).toArrow().to_pylist()
 
     assert (found["commits"], found["records"]) == ((1 << 31) + 3, 3 << 40)

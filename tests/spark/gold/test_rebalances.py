@@ -11,7 +11,7 @@ from tests.spark import rows
 from tests.spark.gold import stories
 from tests.spark.gold.stories import named, seconds
 
-from kohort.history import Commits, History, Names, Record, Told
+from kohort.history import Commits, History, HistoryInputs, Names, Record
 from kohort.history.backlog import section
 from kohort.spark.columns.events import events
 from kohort.spark.gold.history_replay import events_of, groups_with_members
@@ -217,6 +217,6 @@ def commits(found):
 
 
 def history(found):
-    replayed = History(Told(Names({}), None, 0))
+    replayed = History(HistoryInputs(Names({}), None, 0))
     replayed.feed(deepcopy(found))
     return [*map(repr, replayed.closed), *map(repr, replayed.open_rows())]

@@ -23,7 +23,7 @@ from tests.spark.gold import stories
 from tests.spark.histories import compaction, replay
 
 from kohort.spark.columns.decode import decode
-from kohort.spark.columns.record_positions import InColumns
+from kohort.spark.columns.record_positions import ArrowRows
 from kohort.spark.gold import Context, membership
 from kohort.spark.gold.history_replay import HISTORIES, histories
 from kohort.spark.gold.measure import Frames
@@ -60,7 +60,7 @@ def _logs() -> Iterator[pa.Table]:
 
 
 def _decoded(raw: pa.Table) -> pa.Table:
-    return pa.Table.from_batches([decode(InColumns(raw))], DECODED.arrow)
+    return pa.Table.from_batches([decode(ArrowRows(raw))], DECODED.arrow)
 
 
 def frames_of(spark: SparkSession, decoded: pa.Table) -> Frames:

@@ -17,7 +17,7 @@ from tests.spark.histories import record, scripts
 from tests.spark.histories.player import Player
 from tests.spark.histories.steps import Produce, Script, Stable, Start, Topic
 
-from kohort.testing.cluster_client import Asker
+from kohort.testing.cluster_client import ClusterClient
 
 ZONE = "Asia/Kathmandu"  # 5:45 h east of Greenwich
 COORDINATOR = b" (org.apache.kafka.coordinator."  # the rest is about threads and settings
@@ -47,7 +47,7 @@ class _Player(Player):
             return super().act(step)
 
         async def kick() -> int:
-            asker = Asker(self.broker.bootstrap)
+            asker = ClusterClient(self.broker.bootstrap)
             try:
                 return await asker.remove_members(step.group, None)
             finally:

@@ -13,7 +13,7 @@ from tests.spark.sources.commits import commit, create
 from tests.spark.sources.logs import log_source
 
 from kohort.spark.columns.decode import decode
-from kohort.spark.columns.record_positions import InColumns, raw
+from kohort.spark.columns.record_positions import ArrowRows, raw
 from kohort.spark.schemas import DECODED
 from kohort.spark.sources.log_position import Plan
 from kohort.spark.sources.registry import source
@@ -50,7 +50,7 @@ class SourceContract:
         first = {index: (start, start + 7) for index, (start, _) in plan.ranges.items()}
         second = {index: (start + 7, end) for index, (start, end) in plan.ranges.items()}
         halves = [plan._replace(ranges=first), plan._replace(ranges=second)]
-        expected = shown(decode(InColumns(rows.combine_chunks().to_batches()[0])).to_pylist())
+        expected = shown(decode(ArrowRows(rows.combine_chunks().to_batches()[0])).to_pylist())
 
         frames = [subject.frame(spark, one) for one in (plan, *halves, single)]
         marked = [
@@ -67,7 +67,7 @@ class SourceContract:
 
     def test_few_rows_are_the_same_without_spark(self, subject, rows):
         plan = subject.plan({})
-        expected = decode(InColumns(rows.combine_chunks().to_batches()[0]))
+        expected = decode(ArrowRows(rows.combine_chunks().to_batches()[0]))
 
         found = subject.few_or_none(plan)
 

@@ -15,7 +15,7 @@ from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.sources import end_offsets, sampling, user_topics
 from kohort.spark.sources.log_position import SourceError
 from kohort.spark.sources.samples import Sample, last_seen
-from kohort.spark.sources.sampling import thinned
+from kohort.spark.sources.sampling import downsample
 from kohort.testing import Broker
 from kohort.wire.batch import build
 
@@ -277,7 +277,7 @@ def test_the_start_is_the_highest_that_anybody_tells(tmp_path):
 def test_thinned_samples_are_few_and_keep_both_ends(most):
     samples = [Sample(at * at, at) for at in range(1, 1000)]
 
-    kept = thinned(samples, most)
+    kept = downsample(samples, most)
 
     assert len(kept) <= most + 1
     assert set(kept) <= set(samples)

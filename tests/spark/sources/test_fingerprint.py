@@ -10,7 +10,7 @@ pytest.importorskip("pyarrow")
 from tests import golden_logs
 
 from kohort.spark.sources import fingerprint as module
-from kohort.spark.sources.fingerprint import fingerprint, look, settled_or_none
+from kohort.spark.sources.fingerprint import directory_fingerprint, fingerprint, settled_or_none
 from kohort.spark.sources.log_position import SourceError
 
 
@@ -138,7 +138,7 @@ def test_a_file_that_was_young_and_has_settled_as_it_was_tells(folder, monkeypat
     """On a broker's own directory the last commit is often younger than two seconds."""
     monkeypatch.setattr(module, "SETTLED_NS", 3_600_000_000_000)
     monkeypatch.setattr(module, "TICK_NS", 0)
-    young = look(str(folder))
+    young = directory_fingerprint(str(folder))
     assert settled_or_none(str(folder), young) is None
     monkeypatch.setattr(module, "SETTLED_NS", 0)
 
@@ -152,10 +152,12 @@ def test_a_file_that_was_young_and_has_settled_as_it_was_tells(folder, monkeypat
 def test_a_file_that_was_young_and_has_changed_does_not(change, folder, monkeypatch):
     monkeypatch.setattr(module, "SETTLED_NS", 3_600_000_000_000)
     monkeypatch.setattr(module, "TICK_NS", 0)
-    young = look(str(folder))
+    young = directory_fingerprint(str(folder))
     change(folder)
     monkeypatch.setattr(module, "SETTLED_NS", young.age_ns + 1)  # it was young then
-    monkeypatch.setattr(module, "fingerprint", lambda path: look(path).digest)  # and has settled
+    monkeypatch.setattr(
+        module, "fingerprint", lambda path: directory_fingerprint(path).digest
+    )  # and has settled
 
     assert settled_or_none(str(folder), young) is None
 

@@ -6,7 +6,7 @@ from tests.spark.sources.test_topic import cluster
 
 from kohort.spark.sources import record_estimate
 from kohort.spark.sources.feed import Span, tasks
-from kohort.spark.sources.record_estimate import estimate, places, weighed
+from kohort.spark.sources.record_estimate import estimate, places, weighted_spans
 from kohort.storage.compaction import CleaningRules, compact
 from kohort.storage.files import DiskFiles
 from kohort.storage.log import LogConfig
@@ -41,9 +41,9 @@ def test_an_estimate_goes_by_the_first_batches():
 def test_spans_have_as_many_records_each(monkeypatch):
     monkeypatch.setattr(record_estimate, "SPAN_RECORDS", 100)
 
-    assert [one.span for one in weighed(3, 0, 150)] == [Span(3, 0, 75), Span(3, 75, 150)]
+    assert [one.span for one in weighted_spans(3, 0, 150)] == [Span(3, 0, 75), Span(3, 75, 150)]
     looks = [(0, batches(0, 1000)), (10_000, batches(10_000, 10_001))]
-    found = list(weighed(3, 0, 10_200, looks))
+    found = list(weighted_spans(3, 0, 10_200, looks))
     assert found[0] == (Span(3, 0, 10_000), 19)
     assert [one.weight for one in found[1:]] == [100, 100]
     assert [one.span.start for one in found[1:]] == [one.span.end for one in found[:-1]]
@@ -66,7 +66,7 @@ def judge(live):
     assert end - start >= 6600
     found = live._feed.weigh(plan.ranges)
 
-    by_offsets = tasks([*weighed(0, start, end)], None, 200)
+    by_offsets = tasks([*weighted_spans(0, start, end)], None, 200)
     by_records = tasks(found, None, 200)
 
     assert [one.span.start for one in found] == [start, *(one.span.end for one in found[:-1])]

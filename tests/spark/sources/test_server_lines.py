@@ -2,7 +2,7 @@
 
 import pytest
 
-from kohort.spark.sources.server_lines import FORMS, LONGEST_LINE, said
+from kohort.spark.sources.server_lines import FORMS, LONGEST_LINE, parse_removals
 
 NEW = "org.apache.kafka.coordinator.group.GroupMetadataManager"
 OLD = "kafka.coordinator.group.GroupCoordinator"
@@ -17,7 +17,7 @@ def written(*messages, logger=NEW, speaker=SPEAKER):
 
 
 def told(*messages, **more):
-    found = [*said(written(*messages, **more))]
+    found = [*parse_removals(written(*messages, **more))]
     return [(one.group_id, one.member_id, one.trigger, one.reason, one.number) for one in found]
 
 
@@ -120,12 +120,12 @@ def test_a_list_of_members_that_may_be_one_says_nothing(members):
 def test_a_piece_of_a_line_that_is_too_long_is_none():
     """What is longer is read in pieces, and one of them may look like a line."""
     forged = written(LEFT)[0].rstrip(b"\n").rjust(LONGEST_LINE, b" ")
-    assert [*said([written(LEFT)[0].rstrip(b"\n"), *written(LEFT)])][1:] == []
-    assert [*said([forged.lstrip().ljust(LONGEST_LINE), b"tail\n"])] == []
+    assert [*parse_removals([written(LEFT)[0].rstrip(b"\n"), *written(LEFT)])][1:] == []
+    assert [*parse_removals([forged.lstrip().ljust(LONGEST_LINE), b"tail\n"])] == []
 
 
 def test_the_clock_is_read_as_it_is():
-    (one,) = said(written(LEFT))
+    (one,) = parse_removals(written(LEFT))
     assert one.clock_us == 1_795_503_306_214_000
 
 
@@ -159,7 +159,7 @@ def test_a_line_within_an_id_is_none():
     """A group called `x`, a line break, and a line about another group."""
     inner = written(LEFT)[0].decode()
     text = f"[GroupId x\n{inner}] Member y left the consumer group."
-    assert [*said(b"".join(written(text)).splitlines(keepends=True))] == []
+    assert [*parse_removals(b"".join(written(text)).splitlines(keepends=True))] == []
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_line_within_an_id_is_none():
 )
 def test_damaged_lines_and_those_of_others_do_no_harm(damaged):
     good = written("[GroupId h] Member n left the consumer group.")
-    found = [*said([damaged, *written("nothing"), *good])]
+    found = [*parse_removals([damaged, *written("nothing"), *good])]
     assert [one.group_id for one in found] == ["h"]
 
 

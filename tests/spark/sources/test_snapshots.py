@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 from tests.client.joining import ConsumerMember, commit, coordinator, join_classic
-from tests.client.scripted import Scripted, asynchronous
+from tests.client.scripted import ScriptedCluster, asynchronous
 from tests.serve.talk import Talk
 
 from kohort.client.address import Address
@@ -24,7 +24,7 @@ from kohort.spark.sources.groups import KohortGroups
 from kohort.spark.sources.log_position import SourceError
 from kohort.spark.sources.offsets import KohortOffsets, partition_rows
 from kohort.spark.sources.registry import register
-from kohort.spark.sources.snapshot import Share, Wanted, shares
+from kohort.spark.sources.snapshot import SnapshotOptions, SnapshotPartition, shares
 from kohort.testing import Broker
 from kohort.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
@@ -89,7 +89,7 @@ def rows(source, share):
 
 
 def test_each_group_is_in_one_share_of_its_coordinator(bootstrap):
-    got = shares(Wanted(bootstrap, groups_per_task=100))
+    got = shares(SnapshotOptions(bootstrap, groups_per_task=100))
 
     sizes = [len(share.listings) for share in got]
     assert max(sizes) == 100
@@ -179,9 +179,9 @@ async def test_a_broker_that_cannot_list_its_groups_is_a_row():
             groups=[ListedGroup(group_id="a", protocol_type="x", group_state="Stable")]
         )
 
-    async with Scripted(2, {ListGroupsRequest: listing}) as scripted:
+    async with ScriptedCluster(2, {ListGroupsRequest: listing}) as scripted:
         address = ",".join(f"127.0.0.1:{node.port}" for node in scripted.nodes)
-        got = await asyncio.to_thread(shares, Wanted(address))
+        got = await asyncio.to_thread(shares, SnapshotOptions(address))
 
     told = "node 1 cannot list its groups: CLUSTER_AUTHORIZATION_FAILED"
     assert [[one.group_id for one in share.listings] for share in got] == [[], ["a"]]
@@ -190,13 +190,13 @@ async def test_a_broker_that_cannot_list_its_groups_is_a_row():
     assert (row["group_id"], row["coordinator_id"], row["error"]) == (None, 1, told)
     (row,) = rows(source(KohortOffsets, address), got[0])
     assert (row["group_id"], row["topic"], row["error"]) == (None, None, told)
-    assert rows(source(KohortGroups, address), Share()) == []
+    assert rows(source(KohortGroups, address), SnapshotPartition()) == []
 
 
 def test_a_coordinator_that_nobody_is_is_a_row():
     with Broker(nodes=2, in_memory=True) as broker:
         broker.node(1).stop(takeover=False)
-        got = shares(Wanted(broker.bootstrap))
+        got = shares(SnapshotOptions(broker.bootstrap))
     told = [
         f"the groups of the coordinator at __consumer_offsets:{index} are missing: "
         f"COORDINATOR_NOT_AVAILABLE: nobody coordinates partition {index} of __consumer_offsets"
@@ -223,7 +223,7 @@ def test_options_are_checked(options, message):
 
 def test_a_word_that_is_no_state_is_refused(bootstrap):
     with pytest.raises(SourceError, match="'Asleep' is not a group state, expected one of"):
-        shares(Wanted(bootstrap, states=("Asleep",)))
+        shares(SnapshotOptions(bootstrap, states=("Asleep",)))
 
 
 def read(spark, kind, bootstrap, schema=None, **options):

@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kohort.spark.stores.object_path import ObjectPath, Root
-from kohort.spark.stores.parquet import Growing
+from kohort.spark.stores.parquet import ParquetFileWriter
 
 ROWS = pa.table({"n": pa.array([1, 2, 3])})
 
@@ -22,14 +22,14 @@ class Objects:
 
 def test_it_is_there_with_all_pieces(tmp_path):
     file = tmp_path / "a" / "b.parquet"
-    with Growing(file, ROWS.schema) as growing:
+    with ParquetFileWriter(file, ROWS.schema) as growing:
         growing.write(ROWS, 10)
         growing.write(ROWS, 10)
     assert pq.read_table(file)["n"].to_pylist() == [1, 2, 3, 1, 2, 3]
 
 
 def test_without_pieces_there_is_none(tmp_path):
-    with Growing(tmp_path / "a" / "b.parquet", ROWS.schema):
+    with ParquetFileWriter(tmp_path / "a" / "b.parquet", ROWS.schema):
         pass
     assert not (tmp_path / "a").exists()
 
@@ -39,14 +39,14 @@ def test_of_what_has_failed_nothing_is_put():
     file = ObjectPath(Root(objects, "tables"), "a/b.parquet")
 
     def cut_short():
-        with Growing(file, ROWS.schema) as growing:
+        with ParquetFileWriter(file, ROWS.schema) as growing:
             growing.write(ROWS, 10)
             raise LookupError
 
     with pytest.raises(LookupError):
         cut_short()
     assert objects.there == {}
-    with Growing(file, ROWS.schema) as growing:
+    with ParquetFileWriter(file, ROWS.schema) as growing:
         growing.write(ROWS, 10)
     (data,) = objects.there.values()
     assert pq.read_table(pa.BufferReader(data)) == ROWS

@@ -15,7 +15,7 @@ def test_an_object_is_written_once_for_each_tag(server, objects, key):
     with pytest.raises(ConflictError, match=f"{server.start}{key}: it was written meanwhile"):
         objects.swap(key, b"other", None)
     second = objects.swap(key, b"2", first)
-    for tag in (first, objects.nobodys_tag):
+    for tag in (first, objects.no_such_tag):
         with pytest.raises(ConflictError):
             objects.swap(key, b"3", tag)
     there = objects.current(key)

@@ -314,7 +314,7 @@ def test_a_file_that_somebody_has_removed_is_missed(place):
         groups(place)
     with Writer(place_of(str(place))) as writer:
         assert not (writer.directory / part.path).is_whole()
-        assert writer._store.looks([part.path]) is None
+        assert writer._store.file_digest([part.path]) is None
 
 
 def test_a_store_that_writes_whatever_the_condition_is_refused(server, place):

@@ -12,10 +12,10 @@ from tests.tables.published import publish
 
 from kohort.spark.schemas import END_OFFSETS, GOLD, LAG_HISTORY, STATUS_HISTORY
 from kohort.spark.schemas.progress import LAG
-from kohort.spark.schemas.rollup_tiers import ZONES
+from kohort.spark.schemas.rollup_tiers import ROLLUP_TIERS
 from kohort.spark.stores.layout import ROWS
-from kohort.spark.tables.episodes import followed
-from kohort.spark.tables.lag_downsampling import of_moments, thinned
+from kohort.spark.tables.episodes import update_episodes
+from kohort.spark.tables.lag_downsampling import downsample, of_moments
 from kohort.spark.tables.manifest import Increment
 from kohort.spark.tables.writer import Writer
 
@@ -50,10 +50,10 @@ def _past(gold):
     lag = pa.Table.from_pylist(gold["lag"], LAG.arrow)
     hour_ago = replay.AS_OF - timedelta(hours=1)
     well = [{**row, "status": "OK", "rule": "progress", "lag_records": 0} for row in now]
-    _, before = followed([], well, hour_ago, None, {})
-    over, still = followed(before, now, replay.AS_OF, hour_ago, {})
+    _, before = update_episodes([], well, hour_ago, None, {})
+    over, still = update_episodes(before, now, replay.AS_OF, hour_ago, {})
     return {
-        LAG_HISTORY.name: thinned(of_moments(lag), ZONES[0].step_us),
+        LAG_HISTORY.name: downsample(of_moments(lag), ROLLUP_TIERS[0].step_us),
         STATUS_HISTORY.name: pa.Table.from_pylist([*over, *still], STATUS_HISTORY.arrow),
     }
 

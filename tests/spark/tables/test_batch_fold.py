@@ -11,10 +11,10 @@ from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.sources.samples import last_seen
 from kohort.spark.tables import batch_fold
 from kohort.spark.tables.batch_fold import folded
-from kohort.spark.tables.end_samples import fresh_samples, walked
+from kohort.spark.tables.end_samples import new_samples, walk_positions
 from kohort.spark.tables.manifest import load
 from kohort.spark.tables.observed_history import _sample_times
-from kohort.spark.tables.sample_delta import sample_news
+from kohort.spark.tables.sample_delta import find_sample_delta
 from kohort.spark.tables.writer import Writer
 
 NUMBERS = pa.schema([("number", pa.int64())])
@@ -59,16 +59,16 @@ def test_samples_tell_the_same_in_pieces(samples):
     manifest = load(directory)
     every = sorted({*rows["sampled_at"].cast(pa.int64()).to_pylist()})
 
-    assert walked(directory, manifest) == last_seen(rows)
+    assert walk_positions(directory, manifest) == last_seen(rows)
     assert [*_sample_times(directory, manifest, every[-3])] == every[:-2]
-    assert sorted(sample_news(directory, manifest, None).times) == every
+    assert sorted(find_sample_delta(directory, manifest, None).times) == every
 
 
 def test_samples_that_are_there_are_found_again(samples):
     directory, rows = samples
     with Writer(directory) as writer:
-        assert fresh_samples(writer, writer.manifest, rows.slice(30, 70)) == ()
-        assert fresh_samples(writer, writer.manifest, rows.slice(0, 0)) == ()
+        assert new_samples(writer, writer.manifest, rows.slice(30, 70)) == ()
+        assert new_samples(writer, writer.manifest, rows.slice(0, 0)) == ()
         other = pa.Table.from_pylist([sample(7, 999)], END_OFFSETS.arrow)
-        (part,) = fresh_samples(writer, writer.manifest, pa.concat_tables([rows, other]))
+        (part,) = new_samples(writer, writer.manifest, pa.concat_tables([rows, other]))
         assert part.rows == 1

@@ -11,12 +11,12 @@ from tests.spark.feeding import FedDecoded
 from tests.tables.published import publish
 
 from kohort.spark import jobs
-from kohort.spark.sources.server_lines import Said
+from kohort.spark.sources.server_lines import MemberRemoval
 from kohort.spark.tables.manifest import TablesError, load
 from kohort.spark.tables.server_logs import _write
 from kohort.spark.tables.writer import Writer
 
-LINE = Said("g", "m", "leave", None, 0, 1)
+LINE = MemberRemoval("g", "m", "leave", None, 0, 1)
 
 
 @pytest.fixture

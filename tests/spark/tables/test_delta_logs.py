@@ -41,7 +41,10 @@ STATES = known_tables()["group_state"]
 def root_of(table):
     if table is END_OFFSETS:
         return layout.END
-    folders = {"gold": f"{layout.GOLD}/{table.name}", "past": f"{layout.PAST}/{table.name}"}
+    folders = {
+        "gold": f"{layout.GOLD}/{table.name}",
+        "past": f"{layout.OBSERVED_HISTORY}/{table.name}",
+    }
     return folders.get(table.layer, layout.ROWS)
 
 

@@ -18,11 +18,11 @@ from kohort.records.codec import encode_commit_value
 from kohort.records.schemas import OffsetCommitValue
 from kohort.spark import jobs
 from kohort.spark.columns.decode import decode
-from kohort.spark.columns.record_positions import InColumns
+from kohort.spark.columns.record_positions import ArrowRows
 from kohort.spark.gold import MEASURES
 from kohort.spark.schemas import DECODED
 from kohort.spark.sources import reader
-from kohort.spark.sources.feed_source import FedSource
+from kohort.spark.sources.feed_source import FeedSource
 from kohort.spark.sources.log import KohortLog
 from kohort.spark.sources.registry import source
 from kohort.spark.tables import (
@@ -94,7 +94,7 @@ def test_a_run_over_few_rows_asks_no_executor_for_them(spark, tmp_path, monkeypa
     jobs.run(f"log:{folder}", tmp_path / "there", spark=without_few(spark, monkeypatch))
     monkeypatch.undo()
     compute_only(monkeypatch, ())
-    monkeypatch.setattr(FedSource, "frame", lambda *_: pytest.fail("Spark was asked"))
+    monkeypatch.setattr(FeedSource, "frame", lambda *_: pytest.fail("Spark was asked"))
 
     jobs.run(f"log:{folder}", tmp_path / "here", spark=spark)
 
@@ -121,7 +121,7 @@ def test_tables_of_few_rows_are_those_of_many(spark, tmp_path, monkeypatch, name
 
 def test_a_log_without_members_has_no_histories_to_look_for(spark, tmp_path, monkeypatch):
     compute_only(monkeypatch, [one for one in MEASURES if one.table.name in _OF_HISTORIES])
-    monkeypatch.setattr(histories, "replay_here", lambda *_: pytest.fail("it was replayed"))
+    monkeypatch.setattr(histories, "replay_in_driver", lambda *_: pytest.fail("it was replayed"))
     monkeypatch.setattr(histories, "FEW_RECORDS", 10)  # more than there are
     key = b"\0\x01\0\x01g\0\x01t\0\0\0\0"
     log = Fed({0: raw([(n, key, None, FIRST) for n in range(5)])})
@@ -136,7 +136,7 @@ def test_a_log_without_members_has_no_histories_to_look_for(spark, tmp_path, mon
 
 
 def without_few(spark, monkeypatch):
-    monkeypatch.setattr(FedSource, "few_or_none", lambda *_: None)
+    monkeypatch.setattr(FeedSource, "few_or_none", lambda *_: None)
     return spark
 
 
@@ -162,7 +162,7 @@ def test_many_rows_are_left_to_the_executors(tmp_path, monkeypatch, owner, name,
 )
 def test_rows_that_should_not_be_are_found_both_ways(spark, tmp_path, spoil, words):
     key = b"\0\x01\0\x01g\0\x01t\0\0\0\0"
-    batch = decode(InColumns(raw([(n, key, None, FIRST) for n in range(5)])))
+    batch = decode(ArrowRows(raw([(n, key, None, FIRST) for n in range(5)])))
     table = spoil(pa.Table.from_batches([batch]))
     end = 4 if "expected" in words else 5
     with Writer(tmp_path) as writer:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.spark.schemas import STATUS_HISTORY
-from kohort.spark.tables.episodes import followed
+from kohort.spark.tables.episodes import update_episodes
 
 BEGIN = datetime(2026, 11, 20, tzinfo=UTC)
 
@@ -35,7 +35,7 @@ def told(runs):
     """
     over, still, last = [], [], None
     for number, (statuses, between) in enumerate(runs):
-        done, still = followed(still, statuses, at(number), last, between)
+        done, still = update_episodes(still, statuses, at(number), last, between)
         over += done
         last = at(number)
     return over, still
@@ -110,9 +110,9 @@ def test_groups_and_judges_go_on_by_themselves():
 
 
 def test_a_clock_that_was_set_back_ends_what_it_saw_and_begins_anew():
-    _, before = followed([], [status("OK", 3), status("WARN", group="b")], at(9), None, {})
+    _, before = update_episodes([], [status("OK", 3), status("WARN", group="b")], at(9), None, {})
 
-    over, still = followed(before, [status("OK", 5)], at(4), at(9), {})
+    over, still = update_episodes(before, [status("OK", 5)], at(4), at(9), {})
 
     assert {(one["group_id"], one["valid_to"]) for one in over} == {("a", at(9)), ("b", at(9))}
     (row,) = still

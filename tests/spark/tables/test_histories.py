@@ -1,4 +1,4 @@
-"""Histories that are gone on with are those that are replayed as a whole, however a log comes."""
+"""Histories that are resumed are those that are replayed as a whole, however a log comes."""
 
 import random
 
@@ -18,7 +18,7 @@ from kohort.spark.gold.history_replay import TABLES
 from kohort.spark.tables import histories
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.manifest import load
-from kohort.spark.tables.refresh_plan import ALL, News, news
+from kohort.spark.tables.refresh_plan import FULL_REFRESH, RefreshPlan, refresh_plan
 from kohort.spark.tables.small_parts import MOST_PARTS
 
 AS_OF = replay.AS_OF
@@ -68,10 +68,10 @@ def decided(monkeypatch):
     found = []
 
     def spied(*args):
-        found.append(news(*args))
+        found.append(refresh_plan(*args))
         return found[-1]
 
-    monkeypatch.setattr(histories, "news", spied)
+    monkeypatch.setattr(histories, "refresh_plan", spied)
     return found
 
 
@@ -102,8 +102,8 @@ def test_cut_anywhere_they_are_the_whole(spark, tmp_path, recorded, decided, cut
         assert True in kinds, name
         assert False in kinds, name
     assert last.histories.fed == {one: mine["offset"][-1].as_py() + 1 for one, mine in rows.items()}
-    assert all(one.go_on for one in decided)
-    assert any(one.anew for one in decided)
+    assert all(one.incremental for one in decided)
+    assert any(one.recompute for one in decided)
 
 
 @pytest.fixture(scope="module")
@@ -147,16 +147,16 @@ def test_what_may_not_be_gone_on_with_begins_anew(spark, tmp_path, few, decided,
         jobs.run(source, out, spark=spark, as_of=AS_OF, **more)
         return decided[-1] if decided else None
 
-    assert run() == News(frozenset(few), frozenset())
+    assert run() == RefreshPlan(frozenset(few), frozenset())
     assert told(out) == expected
     before = seen(out)
-    assert run() == News(frozenset(), frozenset())  # nothing is new, and nothing is written
+    assert run() == RefreshPlan(frozenset(), frozenset())  # nothing is new, and nothing is written
     assert seen(out) == before
 
     jobs.run(log, tmp_path / "other", spark=spark, as_of=AS_OF, session_timeout_ms=4000)
-    assert run(session_timeout_ms=4000) == ALL
+    assert run(session_timeout_ms=4000) == FULL_REFRESH
     assert told(out) == told(tmp_path / "other") != expected
-    assert run() == ALL
+    assert run() == FULL_REFRESH
     assert told(out) == expected
 
     for damaged in ("histories", "gold/rebalances"):
@@ -167,7 +167,7 @@ def test_what_may_not_be_gone_on_with_begins_anew(spark, tmp_path, few, decided,
         assert told(out) == expected
 
     monkeypatch.setattr(histories, "code", lambda: "of tomorrow")
-    assert run() == ALL
+    assert run() == FULL_REFRESH
     assert told(out) == expected
 
 
@@ -188,7 +188,7 @@ def test_a_log_that_was_cut_and_written_on(spark, tmp_path, few, decided):
 
     jobs.run(log, out, spark=spark, as_of=AS_OF)
 
-    assert decided[-1].anew == {victim}
+    assert decided[-1].recompute == {victim}
     log.cut = {}
     assert told(out) == whole(log, tmp_path / "whole", spark)
 
@@ -214,7 +214,7 @@ def test_commits_before_the_first_member_belong_to_its_history(spark, tmp_path, 
             assert sum(one.is_open for one in parts) <= 1
             assert len(parts) <= MOST_PARTS
         assert len(load(out).histories.states) == (end > 2)  # before, nobody has members
-    assert all(one == News({partition}, frozenset()) for one in decided[1:])
+    assert all(one == RefreshPlan({partition}, frozenset()) for one in decided[1:])
     assert told(out) == whole(log, tmp_path / "whole", spark)
 
 

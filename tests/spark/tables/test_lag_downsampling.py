@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from kohort.spark.schemas import LAG_HISTORY
 from kohort.spark.schemas.progress import LAG
-from kohort.spark.schemas.rollup_tiers import ONE_MOMENT, ZONES
-from kohort.spark.tables.lag_downsampling import of_moments, thinned
+from kohort.spark.schemas.rollup_tiers import ONE_MOMENT, ROLLUP_TIERS
+from kohort.spark.tables.lag_downsampling import downsample, of_moments
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BEGIN = datetime(2026, 11, 20, tzinfo=UTC)
-FINE, COARSE = ZONES
+FINE, COARSE = ROLLUP_TIERS
 
 
 def lag_row(group, second, records, seconds=None, **told):
@@ -54,21 +54,21 @@ def test_cut_anywhere_and_thinned_by_and_by_it_is_the_whole(drawn, data):
     pieces = []
     for first, last in zip([0, *cuts], [*cuts, len(order)], strict=True):
         piece = whole.take(pa.array(order[first:last], pa.int64()))
-        pieces.append(thinned(piece, data.draw(st.sampled_from([ONE_MOMENT, FINE.step_us]))))
+        pieces.append(downsample(piece, data.draw(st.sampled_from([ONE_MOMENT, FINE.step_us]))))
 
-    by_and_by = thinned(pa.concat_tables(pieces), COARSE.step_us)
+    by_and_by = downsample(pa.concat_tables(pieces), COARSE.step_us)
 
-    assert by_and_by.to_pylist() == thinned(whole, COARSE.step_us).to_pylist()
+    assert by_and_by.to_pylist() == downsample(whole, COARSE.step_us).to_pylist()
 
 
-@given(drawn=series, zone=st.sampled_from(ZONES))
-def test_a_step_keeps_the_extremes_the_last_and_every_count(drawn, zone):
+@given(drawn=series, tier=st.sampled_from(ROLLUP_TIERS))
+def test_a_step_keeps_the_extremes_the_last_and_every_count(drawn, tier):
     steps = defaultdict(list)
     for one in rows_of(drawn).to_pylist():
-        number = (one["at"] - EPOCH) // timedelta(microseconds=1) // zone.step_us
+        number = (one["at"] - EPOCH) // timedelta(microseconds=1) // tier.step_us
         steps[one["group_id"], number].append(one)
 
-    found = thinned(rows_of(drawn), zone.step_us).to_pylist()
+    found = downsample(rows_of(drawn), tier.step_us).to_pylist()
 
     assert len(found) == len(steps)
     for row, (key, mine) in zip(found, sorted(steps.items()), strict=True):
@@ -90,7 +90,7 @@ def test_a_step_keeps_the_extremes_the_last_and_every_count(drawn, zone):
 def test_a_moment_stays_as_lag_has_it():
     lag = [lag_row("a", 5, 3, 2.5, committed_offset=4, end_offset=7), lag_row("a", 1, None)]
 
-    first, last = thinned(history(lag), ONE_MOMENT).to_pylist()
+    first, last = downsample(history(lag), ONE_MOMENT).to_pylist()
 
     assert (first["moments"], first["moments_unknown"], first["reason"]) == (1, 1, "no_end_offset")
     assert last == {
@@ -117,16 +117,16 @@ def test_levels_topics_and_partitions_are_never_merged():
     ]
     rows = [lag_row("a", second, 1, **place) for place in places for second in (1, 2, 3)]
 
-    found = thinned(history(rows), FINE.step_us)
+    found = downsample(history(rows), FINE.step_us)
 
     assert found["moments"].to_pylist() == [3] * len(places)
 
 
 @given(now=st.integers(0, 2**51))
 def test_whole_files_get_old_and_each_at_its_age(now):
-    for zone in ZONES:
-        until = zone.reaches(now)
-        assert until % zone.file_us == 0
-        assert zone.after_us <= now - until < zone.after_us + zone.file_us
-    assert COARSE.reaches(now) <= FINE.reaches(now)
+    for tier in ROLLUP_TIERS:
+        until = tier.due_before(now)
+        assert until % tier.file_us == 0
+        assert tier.after_us <= now - until < tier.after_us + tier.file_us
+    assert COARSE.due_before(now) <= FINE.due_before(now)
     assert FINE.file_us % FINE.step_us == COARSE.file_us % FINE.file_us == 0

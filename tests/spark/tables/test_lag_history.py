@@ -11,13 +11,13 @@ from tests.spark.tables.test_lag_downsampling import BEGIN, EPOCH, lag_row
 
 from kohort.spark.schemas import LAG_HISTORY
 from kohort.spark.schemas.progress import LAG
-from kohort.spark.schemas.rollup_tiers import ONE_MOMENT, ZONES
+from kohort.spark.schemas.rollup_tiers import ONE_MOMENT, ROLLUP_TIERS
 from kohort.spark.tables import lag_history
-from kohort.spark.tables.lag_downsampling import of_moments, thinned
-from kohort.spark.tables.lag_history import Origin, added, aged, there
+from kohort.spark.tables.lag_downsampling import downsample, of_moments
+from kohort.spark.tables.lag_history import Origin, recorded_moments, roll_up, with_new_rows
 from kohort.spark.tables.writer import Writer
 
-FINE, COARSE = ZONES
+FINE, COARSE = ROLLUP_TIERS
 DAY_S = 24 * 3600
 GROUPS = ("a", "b", "ß")
 PLACES = (
@@ -50,7 +50,7 @@ class Runs:
 
     def __init__(self, directory):
         self.writer = Writer(directory)
-        self.stretches = ()
+        self.chunks = ()
         self.seen = []
         self._numbers = 0
 
@@ -61,11 +61,11 @@ class Runs:
         pq.write_table(lag_table(seconds), path)
         self.seen += seconds
         origin = Origin([str(path)], LAG.arrow, shape=of_moments)
-        grown = added(self.writer, self.stretches, [origin])
-        self.stretches = aged(self.writer, grown, micros(max(seconds) if now is None else now))
+        grown = with_new_rows(self.writer, self.chunks, [origin])
+        self.chunks = roll_up(self.writer, grown, micros(max(seconds) if now is None else now))
 
     def rows(self, step_us=None):
-        chosen = [one for one in self.stretches if step_us in (None, one.step_us)]
+        chosen = [one for one in self.chunks if step_us in (None, one.step_us)]
         tables = [pq.read_table(self.writer.directory / one.part.path) for one in chosen]
         return pa.concat_tables([LAG_HISTORY.arrow.empty_table(), *tables])
 
@@ -85,16 +85,16 @@ def test_each_age_has_its_step_and_nothing_is_lost(runs):
         runs(first, first + 30, first + 200, first + 1200)
 
     now = micros(max(runs.seen))
-    bounds = [0, COARSE.reaches(now), FINE.reaches(now), now + 1]
+    bounds = [0, COARSE.due_before(now), FINE.due_before(now), now + 1]
     steps = [COARSE.step_us, FINE.step_us, ONE_MOMENT]
     for step, first, last in zip(steps, bounds, bounds[1:], strict=False):
         mine = [one for one in runs.seen if first <= micros(one) < last]
         assert mine
         expected = of_moments(lag_table(mine))
-        found = thinned(runs.rows(step), ONE_MOMENT)
-        assert found.to_pylist() == thinned(expected, step).to_pylist()
+        found = downsample(runs.rows(step), ONE_MOMENT)
+        assert found.to_pylist() == downsample(expected, step).to_pylist()
     # Single moments of two days in a few files, then a file for each day, then one for each week.
-    assert len(runs.stretches) < 2 * lag_history.MOST_PARTS + 15 + 4
+    assert len(runs.chunks) < 2 * lag_history.MOST_PARTS + 15 + 4
 
 
 @settings(max_examples=15, deadline=None)
@@ -107,22 +107,22 @@ def test_in_any_order_each_moment_counts_once(pieces, tmp_path_factory):
     """A run may be for a moment long ago, and a clock may go back: moments come as they like."""
     runs = Runs(tmp_path_factory.mktemp("past"))
     for piece in pieces:
-        known = there(runs.writer.directory, runs.stretches, [micros(one) for one in piece])
+        known = recorded_moments(runs.writer.directory, runs.chunks, [micros(one) for one in piece])
         fresh = sorted({one for one in piece if micros(one) not in known})
         if fresh:
             runs(*fresh, now=max(piece))
         rows = runs.rows().to_pylist()
         keys = [(row["group_id"], row["level"], row["first_at"]) for row in rows]
         assert len(keys) == len(set(keys))
-        spans = there(runs.writer.directory, runs.stretches, [micros(one) for one in piece])
+        spans = recorded_moments(runs.writer.directory, runs.chunks, [micros(one) for one in piece])
         assert spans == {micros(one) for one in piece}
-    runs.stretches = aged(runs.writer, runs.stretches, micros(90 * DAY_S))
-    assert {one.step_us for one in runs.stretches} == {COARSE.step_us}
+    runs.chunks = roll_up(runs.writer, runs.chunks, micros(90 * DAY_S))
+    assert {one.step_us for one in runs.chunks} == {COARSE.step_us}
 
-    found = thinned(runs.rows(), ONE_MOMENT)
+    found = downsample(runs.rows(), ONE_MOMENT)
 
-    assert found.to_pylist() == thinned(runs.whole(), COARSE.step_us).to_pylist()
-    files = [one.first_us // COARSE.file_us for one in runs.stretches]
+    assert found.to_pylist() == downsample(runs.whole(), COARSE.step_us).to_pylist()
+    files = [one.first_us // COARSE.file_us for one in runs.chunks]
     assert len(files) == len(set(files))
 
 
@@ -130,8 +130,8 @@ def test_a_row_is_written_a_few_times_and_not_again_and_again(runs, monkeypatch)
     written = []
     monkeypatch.setattr(
         lag_history,
-        "thinned",
-        lambda rows, step: written.append(rows.num_rows) or thinned(rows, step),
+        "downsample",
+        lambda rows, step: written.append(rows.num_rows) or downsample(rows, step),
     )
     for day in range(40):
         runs(day * DAY_S, day * DAY_S + 60)
@@ -144,25 +144,27 @@ def test_many_groups_are_thinned_a_few_at_a_time(runs, monkeypatch):
     monkeypatch.setattr(lag_history, "ROWS_AT_ONCE", 5)
     read = []
     monkeypatch.setattr(
-        lag_history, "thinned", lambda rows, step: read.append(rows.num_rows) or thinned(rows, step)
+        lag_history,
+        "downsample",
+        lambda rows, step: read.append(rows.num_rows) or downsample(rows, step),
     )
     runs(0, 60, 120, 4000)
     runs(40 * DAY_S)
 
     assert max(read) <= 5
-    expected = thinned(runs.whole(), COARSE.step_us).to_pylist()
-    assert thinned(runs.rows(), COARSE.step_us).to_pylist() == expected
+    expected = downsample(runs.whole(), COARSE.step_us).to_pylist()
+    assert downsample(runs.rows(), COARSE.step_us).to_pylist() == expected
 
 
 def test_many_small_files_become_one_and_large_ones_stay(runs, monkeypatch):
     monkeypatch.setattr(lag_history, "FEW_ROWS", 2 * len(GROUPS) * len(PLACES))
     runs(1, 2)
-    (large,) = runs.stretches
+    (large,) = runs.chunks
     for second in range(3, 40):
         runs(second)
 
-    assert large in runs.stretches
-    assert len(runs.stretches) < 2 * lag_history.MOST_PARTS
+    assert large in runs.chunks
+    assert len(runs.chunks) < 2 * lag_history.MOST_PARTS
     assert runs.rows().num_rows == 39 * len(GROUPS) * len(PLACES)
 
 
@@ -175,14 +177,14 @@ def test_there_is_what_a_row_is_about_or_around(runs):
         return [
             one
             for one in known
-            if micros(one) in there(runs.writer.directory, runs.stretches, moments)
+            if micros(one) in recorded_moments(runs.writer.directory, runs.chunks, moments)
         ]
 
     assert found() == [0, 100, 200, 300, 340]
-    runs.stretches = aged(runs.writer, runs.stretches, micros(3 * DAY_S))
+    runs.chunks = roll_up(runs.writer, runs.chunks, micros(3 * DAY_S))
     assert found() == [*range(201), *range(300, 341)]
 
 
 def test_nothing_is_written_of_no_rows(runs):
-    assert added(runs.writer, (), []) == ()
-    assert aged(runs.writer, (), micros(0)) == ()
+    assert with_new_rows(runs.writer, (), []) == ()
+    assert roll_up(runs.writer, (), micros(0)) == ()

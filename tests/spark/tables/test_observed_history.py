@@ -17,7 +17,7 @@ from kohort.spark.schemas.rollup_tiers import ONE_MOMENT
 from kohort.spark.tables import observed_history
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.manifest import Gold, load_or_none
-from kohort.spark.tables.observed_history import Seen, bring_up
+from kohort.spark.tables.observed_history import Observation, refresh
 from kohort.spark.tables.writer import Writer
 
 HOUR_S = 3600
@@ -55,8 +55,8 @@ class Runs:
             fresh = [one for one in fresh if one["sampled_at"] not in self._sampled]
             ends = (*manifest.end_offsets, *([write(writer, END_OFFSETS, fresh)] if fresh else []))
             manifest = manifest.with_(end_offsets=ends)
-            seen = Seen(gold, at(second), self.asked.append, clocked)
-            told = bring_up(writer, manifest, seen)
+            observation = Observation(gold, at(second), self.asked.append, clocked)
+            told = refresh(writer, manifest, observation)
             if not crash:
                 writer.publish(manifest.with_(gold=gold, past=told.past))
                 self._sampled |= {one["sampled_at"] for one in fresh}

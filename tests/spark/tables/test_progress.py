@@ -21,7 +21,7 @@ from tests.spark.histories import compaction, replay
 import kohort.spark
 from kohort.spark import jobs
 from kohort.spark.columns.decode import decode
-from kohort.spark.columns.record_positions import InColumns
+from kohort.spark.columns.record_positions import ArrowRows
 from kohort.spark.gold.lag import lag_at
 from kohort.spark.gold.moments import micros
 from kohort.spark.schemas import DECODED, END_OFFSETS
@@ -40,7 +40,7 @@ STORIES = 20_000
 
 
 def decoded(raw):
-    return pa.Table.from_batches([decode(InColumns(raw))], DECODED.arrow)
+    return pa.Table.from_batches([decode(ArrowRows(raw))], DECODED.arrow)
 
 
 @pytest.fixture(scope="module")
@@ -112,10 +112,10 @@ def standings(monkeypatch):
     found = []
 
     def spied(*args):
-        found.append(log_progress.standing(*args))
+        found.append(log_progress.log_progress(*args))
         return found[-1]
 
-    monkeypatch.setattr(compute, "standing", spied)
+    monkeypatch.setattr(compute, "log_progress", spied)
     return found
 
 
@@ -148,9 +148,9 @@ def test_cut_anywhere_they_are_the_whole(spark, tmp_path, recorded, standings, s
             assert differences(told(out), expected) == {}, number
     ways = [one for one in standings if one.before is not None]
     assert len(ways) == pieces - 1
-    assert all(one.go_on - one.hidden for one in ways)
-    assert any(one.hidden for one in ways)
-    assert not any(one.rewound for one in ways)
+    assert all(one.incremental - one.completeness_changed for one in ways)
+    assert any(one.completeness_changed for one in ways)
+    assert not any(one.truncated for one in ways)
     last = load(out)
     assert True in [one.is_open for one in last.gold["commits"].parts]
     assert set(last.progress.open_from) & set(range(STORIES, STORIES + 12))
@@ -191,7 +191,7 @@ def test_what_may_not_be_gone_on_with_begins_anew(spark, tmp_path, few, standing
 
     found = run()
     assert found.before is not None
-    assert found.go_on == set(lives)
+    assert found.incremental == set(lives)
     before = load(out)
     found = run()  # nothing is new, and what tells of now is of the same moment
     assert found.touched == frozenset()
@@ -229,8 +229,8 @@ def test_a_log_that_was_cut_and_written_on(spark, tmp_path, few, standings):
 
     jobs.run(log, out, spark=spark, as_of=AS_OF)
 
-    assert standings[-1].rewound == {victim}
-    assert standings[-1].go_on >= set(lives) - {victim}
+    assert standings[-1].truncated == {victim}
+    assert standings[-1].incremental >= set(lives) - {victim}
     log.cut = {}
     assert differences(told(out), whole(log, tmp_path / "whole", spark)) == {}
 

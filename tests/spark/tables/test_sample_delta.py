@@ -10,8 +10,8 @@ from kohort.spark.gold.moments import micros
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.tables import sample_delta
 from kohort.spark.tables.footers import has_transactions, largest
-from kohort.spark.tables.manifest import Increment, Manifest, Part, Progress
-from kohort.spark.tables.sample_delta import sample_news
+from kohort.spark.tables.manifest import Increment, Manifest, Part, ProgressState
+from kohort.spark.tables.sample_delta import find_sample_delta
 from kohort.spark.tables.topic_names import named
 
 OLD = [sample(0, 5), sample(60, 9), sample(30, 7, topic="idle")]
@@ -19,7 +19,7 @@ EVER, NEVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 @pytest.fixture
-def news(tmp_path):
+def without_known_samples(tmp_path):
     """What new samples tell, beside those of OLD."""
 
     def told(new, *, known=("old",), there=("old", "new"), old=OLD):
@@ -29,13 +29,13 @@ def news(tmp_path):
             rows = pa.Table.from_pylist(parts[name], END_OFFSETS.arrow)
             pq.write_table(rows, tmp_path / name / "samples.parquet")
         manifest = Manifest(end_offsets=tuple(Part(path=one, rows=1) for one in there))
-        return sample_news(tmp_path, manifest, progress(known))
+        return find_sample_delta(tmp_path, manifest, progress(known))
 
     return told
 
 
 def progress(samples):
-    return Progress(
+    return ProgressState(
         code="c",
         fed={},
         extents={},
@@ -55,28 +55,32 @@ def since(seconds):
     return micros(at(seconds))
 
 
-def test_a_sample_tells_of_the_time_behind_the_one_before_it(news):
-    assert news([sample(90, 9)]).since_us == since(60)
-    assert news([sample(90, 9), sample(95, 9, topic="idle")]).since_us == since(30)
-    assert news([sample(40, 1, topic="fresh")]).since_us == since(40)  # nothing was known of it
-    assert news([]).since_us == NEVER
+def test_a_sample_tells_of_the_time_behind_the_one_before_it(without_known_samples):
+    assert without_known_samples([sample(90, 9)]).since_us == since(60)
+    assert without_known_samples([sample(90, 9), sample(95, 9, topic="idle")]).since_us == since(30)
+    assert without_known_samples([sample(40, 1, topic="fresh")]).since_us == since(
+        40
+    )  # nothing was known of it
+    assert without_known_samples([]).since_us == NEVER
 
 
-def test_samples_that_came_late_or_are_gone_tell_of_every_moment(news):
-    assert news([sample(60, 9)]).since_us == EVER
-    assert news([sample(90, 9)], there=("new",)).since_us == EVER
-    assert news([sample(90, 9)], known=()).since_us == since(0)
+def test_samples_that_came_late_or_are_gone_tell_of_every_moment(without_known_samples):
+    assert without_known_samples([sample(60, 9)]).since_us == EVER
+    assert without_known_samples([sample(90, 9)], there=("new",)).since_us == EVER
+    assert without_known_samples([sample(90, 9)], known=()).since_us == since(0)
 
 
-def test_a_folder_whose_samples_are_thinned_tells_of_every_moment(news, monkeypatch):
-    monkeypatch.setattr(sample_delta, "UNTHINNED", 3)
+def test_a_folder_whose_samples_are_thinned_tells_of_every_moment(
+    without_known_samples, monkeypatch
+):
+    monkeypatch.setattr(sample_delta, "NOT_DOWNSAMPLED_BELOW", 3)
     old = [sample(1, 1, origin="log"), sample(2, 2, origin="log")]
-    assert news([sample(3, 3)], old=old).since_us == since(2)
-    assert news([sample(3, 3, origin="log")], old=old).since_us == EVER
+    assert without_known_samples([sample(3, 3)], old=old).since_us == since(2)
+    assert without_known_samples([sample(3, 3, origin="log")], old=old).since_us == EVER
 
 
-def test_times_are_told_once(news):
-    times = news([sample(90, 9), sample(90, 9, topic="idle")]).times
+def test_times_are_told_once(without_known_samples):
+    times = without_known_samples([sample(90, 9), sample(90, 9, topic="idle")]).times
     assert sorted(times.tolist()) == [since(one) for one in (0, 30, 60, 90)]
     assert BEGIN.tzinfo is not None
 

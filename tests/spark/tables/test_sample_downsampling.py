@@ -9,10 +9,10 @@ from tests.spark.gold.progress_rows import BEGIN, sample, seconds
 
 from kohort.spark.gold.moments import micros
 from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.schemas.rollup_tiers import ZONES
-from kohort.spark.tables.sample_downsampling import KEY, ORDER, thinned
+from kohort.spark.schemas.rollup_tiers import ROLLUP_TIERS
+from kohort.spark.tables.sample_downsampling import KEY, ORDER, downsample
 
-FINE, COARSE = ZONES
+FINE, COARSE = ROLLUP_TIERS
 DAY_S = 24 * 3600
 THURSDAY_S = -2 * DAY_S
 """The begin is a Saturday, and a file of the coarse zone begins on a Thursday."""
@@ -63,10 +63,10 @@ def test_in_whatever_order_and_pieces_samples_are_thinned_they_become_the_same(d
     for piece in pieces_of(data, whole, order):
         known = pa.concat_tables([known, piece])
         if data.draw(st.booleans()):
-            known = thinned(known, FINE)
+            known = downsample(known, FINE)
 
-    assert told(thinned(known, COARSE)) == told(thinned(whole, COARSE))
-    assert told(thinned(thinned(whole, FINE), FINE)) == told(thinned(whole, FINE))
+    assert told(downsample(known, COARSE)) == told(downsample(whole, COARSE))
+    assert told(downsample(downsample(whole, FINE), FINE)) == told(downsample(whole, FINE))
 
 
 @given(drawn=samples, data=st.data())
@@ -80,13 +80,13 @@ def test_topics_that_are_made_anew_are_never_taken_for_the_old_ones(drawn, data)
     in_time = whole.sort_by("sampled_at")
     known = END_OFFSETS.arrow.empty_table()
     for piece in pieces_of(data, in_time, range(len(rows))):
-        known = thinned(pa.concat_tables([known, piece]), FINE)
+        known = downsample(pa.concat_tables([known, piece]), FINE)
 
-    kept = told(thinned(known, COARSE))
+    kept = told(downsample(known, COARSE))
 
-    assert kept == told(thinned(whole, COARSE))
-    for zone in ZONES:
-        left = told(thinned(whole, zone))
+    assert kept == told(downsample(whole, COARSE))
+    for tier in ROLLUP_TIERS:
+        left = told(downsample(whole, tier))
         for before, after in going_back(whole.to_pylist()):
             assert {key(before), key(after)} <= {key(row) for row in left}
         assert len(going_back(left)) == len(going_back(whole.to_pylist()))
@@ -107,16 +107,16 @@ def going_back(ordered):
     ]
 
 
-@given(drawn=samples, zone=st.sampled_from(ZONES))
-def test_a_step_keeps_its_last_sample_and_says_for_how_many_it_stands(drawn, zone):
+@given(drawn=samples, tier=st.sampled_from(ROLLUP_TIERS))
+def test_a_step_keeps_its_last_sample_and_says_for_how_many_it_stands(drawn, tier):
     whole = growing(drawn)
     lasts, firsts = {}, {}
     for row in whole.to_pylist():
         at = micros(row["sampled_at"])
-        lasts[*key(row)[:4], at // zone.step_us] = row
-        firsts.setdefault((*key(row)[:4], at // zone.file_us), row)
+        lasts[*key(row)[:4], at // tier.step_us] = row
+        firsts.setdefault((*key(row)[:4], at // tier.file_us), row)
 
-    found = told(thinned(whole, zone))
+    found = told(downsample(whole, tier))
 
     kept = {key(row) for row in (*lasts.values(), *firsts.values())}
     assert {key(row) for row in found} == kept
@@ -131,7 +131,7 @@ def test_a_year_of_samples_every_minute_is_a_few_thousand_rows():
     year = 52 * 7 * DAY_S
     rows = [sample(THURSDAY_S + at, at) for at in range(0, year, 60)]
 
-    found = thinned(table(rows), COARSE)
+    found = downsample(table(rows), COARSE)
 
     assert found.num_rows == 52 * (7 * 24 + 1)
     assert (seconds(rows[0]["sampled_at"]), BEGIN.weekday()) == (THURSDAY_S, 5)
@@ -140,5 +140,5 @@ def test_a_year_of_samples_every_minute_is_a_few_thousand_rows():
 def test_samples_of_an_earlier_kohort_stand_for_themselves():
     old = pa.Table.from_pylist([sample(at, at) for at in (1, 2, 3)], END_OFFSETS.arrow)
     assert old["samples"].null_count == 3
-    assert [row["samples"] for row in told(thinned(old, FINE))] == [1, 2]
-    assert told(thinned(old.slice(0, 0), FINE)) == []
+    assert [row["samples"] for row in told(downsample(old, FINE))] == [1, 2]
+    assert told(downsample(old.slice(0, 0), FINE)) == []

@@ -10,17 +10,22 @@ from tests.tables.published import publish
 
 from kohort.spark.gold.moments import micros
 from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.schemas.rollup_tiers import ZONES
+from kohort.spark.schemas.rollup_tiers import ROLLUP_TIERS
 from kohort.spark.tables import batch_fold
 from kohort.spark.tables.arrow_reader import Tables
-from kohort.spark.tables.end_samples import append_samples, fresh_samples, merge_samples, walked
+from kohort.spark.tables.end_samples import (
+    append_samples,
+    merge_samples,
+    new_samples,
+    walk_positions,
+)
 from kohort.spark.tables.manifest import Part, load
 from kohort.spark.tables.sample_downsampling import ORDER
-from kohort.spark.tables.sample_rollup import aged, news
+from kohort.spark.tables.sample_rollup import roll_up, without_known_samples
 from kohort.spark.tables.writer import Writer
 
 DAY_S = 24 * 3600
-FINE, COARSE = ZONES
+FINE, COARSE = ROLLUP_TIERS
 
 
 class Runs:
@@ -35,7 +40,7 @@ class Runs:
         if rows:
             publish(self.directory, {"end_offsets": rows})
         with Writer(self.directory) as writer:
-            parts = aged(writer, writer.manifest.end_offsets, now)
+            parts = roll_up(writer, writer.manifest.end_offsets, now)
             changed = parts != writer.manifest.end_offsets
             if changed:
                 writer.publish(writer.manifest.with_(end_offsets=parts))
@@ -68,7 +73,7 @@ def test_samples_stay_for_a_day_then_one_for_five_minutes_then_one_for_an_hour(r
     found = runs.samples()
 
     young = [row for row in found if row["sampled_at"] >= at(18 * DAY_S)]
-    until = COARSE.reaches(micros(at(20 * DAY_S)))
+    until = COARSE.due_before(micros(at(20 * DAY_S)))
     coarse = [row for row in found if micros(row["sampled_at"]) < until]
     assert len(young) == 2 * 24 * 60
     assert {row["samples"] for row in young} == {None}
@@ -148,10 +153,10 @@ def test_the_newest_sample_of_each_partition_stays(runs):
     """A folder in which nothing is written is walked on from there, also a year later."""
     rows = every(11, 0, 3000, topic="idle", origin="log", topic_id="A")
     runs(rows)
-    seen = walked(runs.directory, load(runs.directory))
+    seen = walk_positions(runs.directory, load(runs.directory))
     runs([sample(400 * DAY_S, 9)])
 
-    assert walked(runs.directory, load(runs.directory)) == seen
+    assert walk_positions(runs.directory, load(runs.directory)) == seen
     assert len(runs.samples()) < 5
 
 
@@ -179,12 +184,14 @@ def test_what_was_left_out_is_no_news_when_it_is_told_again(runs):
 
     with Writer(runs.directory) as writer:
         there = writer.manifest.end_offsets
-        assert news(writer, there, fresh_samples(writer, writer.manifest, again)) == ()
-        (part,) = news(writer, there, fresh_samples(writer, writer.manifest, both))
+        assert (
+            without_known_samples(writer, there, new_samples(writer, writer.manifest, again)) == ()
+        )
+        (part,) = without_known_samples(writer, there, new_samples(writer, writer.manifest, both))
         assert part.rows == len(late)
-        assert news(writer, (), (part,)) == (part,)
-        young = fresh_samples(writer, writer.manifest, both.slice(len(rows) + 1))
-        assert news(writer, there, young) == young
+        assert without_known_samples(writer, (), (part,)) == (part,)
+        young = new_samples(writer, writer.manifest, both.slice(len(rows) + 1))
+        assert without_known_samples(writer, there, young) == young
     assert runs.samples() == known
 
 

@@ -15,7 +15,7 @@ from kohort.errors import KohortError
 from kohort.spark.schemas.progress import LAG, OFFSETS
 from kohort.spark.tables.filter_pushdown import condition_or_none
 from kohort.spark.tables.manifest import Gold
-from kohort.spark.tables.table_source import KohortTables, Share
+from kohort.spark.tables.table_source import KohortTables, TablePartition
 from kohort.spark.tables.writer import Writer
 
 AT = datetime(2026, 11, 21, 7, tzinfo=UTC)
@@ -169,7 +169,7 @@ def test_files_are_shared_out(out, monkeypatch):
     many = records.partitions()
     assert len(many) > 5
     assert {len(one.files) for one in many} == {1}
-    assert list(records.read(Share())) == []
+    assert list(records.read(TablePartition())) == []
 
 
 @pytest.mark.parametrize(

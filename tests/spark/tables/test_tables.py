@@ -19,7 +19,7 @@ from tests.spark.tables.test_sample_delta import progress
 
 import kohort.spark
 from kohort.spark.columns.decode import decode
-from kohort.spark.columns.record_positions import InColumns
+from kohort.spark.columns.record_positions import ArrowRows
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS, RECORDS_TABLE, SILVER
 from kohort.spark.sources.log_position import Identity, Note, Position
 from kohort.spark.stores import layout, parquet
@@ -34,7 +34,7 @@ from kohort.spark.tables.writer import MOST_NOTES, BusyError, Writer
 def written(writer, rows):
     """Decoded rows as Spark writes them, a directory for each kind."""
     name = writer.new_name("increment=")
-    table = pa.Table.from_batches([decode(InColumns(rows))])
+    table = pa.Table.from_batches([decode(ArrowRows(rows))])
     counts = {}
     for kind in set(table.column("kind").to_pylist()):
         some = table.filter(pa.compute.equal(table.column("kind"), kind)).drop(["kind"])

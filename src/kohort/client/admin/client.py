@@ -25,7 +25,13 @@ from kohort.client.admin.views import (
 )
 from kohort.client.cluster import Cluster
 from kohort.client.lifetime import Client
-from kohort.client.settings import DEFAULT_SERVER, check_text, check_time, shown, taken
+from kohort.client.settings import (
+    DEFAULT_SERVER,
+    check_text,
+    check_time,
+    client_settings,
+    short_repr,
+)
 from kohort.client.topic_partitions import ByPartition, Partition
 from kohort.terms import TopicPartition
 
@@ -62,10 +68,10 @@ class AdminClient(Client):
         client_id: str | None = None,
         timeout: float | None = None,
     ) -> None:
-        settings, self._addresses = taken(AdminSettings, bootstrap_servers, {})
+        settings, self._addresses = client_settings(AdminSettings, bootstrap_servers, {})
         if client_id is not None:
             if not isinstance(client_id, str):
-                raise TypeError(f"client_id is {shown(client_id)}, expected a text")
+                raise TypeError(f"client_id is {short_repr(client_id)}, expected a text")
             settings = replace(settings, client_id=check_text("client_id", client_id))
         self._timeout_s = settings.default_api_timeout_ms / 1000
         if timeout is not None:

@@ -120,18 +120,27 @@ def _consumer_member(member: described_848.Member) -> MemberDescription:
     )
 
 
-def _client_side(told: described_848.ClientSide | None) -> ClientSide | None:
-    if told is None:
+def _client_side(described: described_848.ClientSide | None) -> ClientSide | None:
+    if described is None:
         return None
     return ClientSide(
-        told.selected, told.computing_member, told.last_reason, told.last_error, told.why
+        described.selected,
+        described.computing_member,
+        described.last_reason,
+        described.last_error,
+        described.why,
     )
 
 
-def _attachment(told: described_848.Attachment | None) -> Attachment | None:
-    if told is None:
+def _attachment(described: described_848.Attachment | None) -> Attachment | None:
+    if described is None:
         return None
-    return Attachment(told.error, told.metadata_version, told.metadata_bytes, told.assignor_name)
+    return Attachment(
+        described.error,
+        described.metadata_version,
+        described.metadata_bytes,
+        described.assignor_name,
+    )
 
 
 def _assignment(assignment: described_848.Assignment) -> Assignment:

@@ -12,7 +12,7 @@ from kohort.client.admin.request_rounds import failure, settle
 from kohort.client.admin.views import CommittedOffset, GroupOffsets, Outcomes
 from kohort.client.cluster import Cluster, Node, unanswered
 from kohort.client.connection import Connection, Need
-from kohort.client.topic_partitions import places_of
+from kohort.client.topic_partitions import topic_partitions_of
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
 from kohort.terms import TopicPartition
 from kohort.wire.messages.offset_fetch import (
@@ -50,7 +50,7 @@ async def list_group_offsets(
 ) -> Outcomes[str, GroupOffsets]:
     """See `AdminClient.list_group_offsets`."""
     wanted: dict[str, Partitions] = {
-        group_id: None if partitions is None else places_of(partitions)
+        group_id: None if partitions is None else topic_partitions_of(partitions)
         for group_id, partitions in groups.items()
     }
 

@@ -75,13 +75,13 @@ async def settle(
 
     Raises the error where the cluster could not be reached, so that nothing was looked up.
     """
-    settling = _Settling(cluster, list(dict.fromkeys(keys)), locate, ask, deadline)
-    settling.repeatable = repeatable
-    settling.unfinished = unfinished
-    return await settling.outcomes()
+    rounds = _RequestRounds(cluster, list(dict.fromkeys(keys)), locate, ask, deadline)
+    rounds.repeatable = repeatable
+    rounds.unfinished = unfinished
+    return await rounds.outcomes()
 
 
-class _Settling(Generic[Key, Value]):
+class _RequestRounds(Generic[Key, Value]):
     """What is known of each key, and the steps that are under way.
 
     Each step is a task of its own, and says which ones follow. So the share of a broker that is

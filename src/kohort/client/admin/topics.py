@@ -20,7 +20,7 @@ from kohort.client.admin.views import (
 )
 from kohort.client.cluster import Cluster, Node, nodes_of
 from kohort.client.connection import Need
-from kohort.client.topic_partitions import ByPartition, by_place
+from kohort.client.topic_partitions import ByPartition, by_topic_partition
 from kohort.errors import ApiError, ErrorCode, api_error
 from kohort.terms import NO_TOPIC_ID, TopicPartition, millis_of
 from kohort.wire.messages.create_partitions import (
@@ -290,7 +290,9 @@ async def list_offsets(
     deadline: float,
 ) -> Outcomes[TopicPartition, FoundOffset]:
     """See `AdminClient.list_offsets`."""
-    times = {key: _timestamp(when) for key, when in by_place("partitions", partitions).items()}
+    times = {
+        key: _timestamp(when) for key, when in by_topic_partition("partitions", partitions).items()
+    }
 
     async def ask(
         node: Node, keys: Sequence[TopicPartition], deadline: float

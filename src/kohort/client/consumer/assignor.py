@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from kohort.client.topic_partitions import places_of
+from kohort.client.topic_partitions import topic_partitions_of
 from kohort.terms import TopicPartition
 
 MOST_METADATA = 1 << 20  # bytes for one member; a broker takes as much as fits into a record
@@ -120,7 +120,7 @@ class Assignor:
         """This member has heard of an assignment, computed by an assignor of this name."""
 
 
-def offered(assignors: Iterable[Assignor]) -> list[Assignor]:
+def checked_assignors(assignors: Iterable[Assignor]) -> list[Assignor]:
     """The assignors of a member. Raises TypeError for what is none, and ValueError for names that
     the coordinator could not tell apart.
     """
@@ -157,7 +157,7 @@ def _share_of(member_id: str, given: Share | Iterable[TopicPartition]) -> Share:
     if isinstance(partitions, Iterator):  # of the application: what that raises is its own
         partitions = list(partitions)
     try:
-        share = Share(tuple(places_of(partitions)), metadata)
+        share = Share(tuple(topic_partitions_of(partitions)), metadata)
     except TypeError as error:
         raise ShareError(f"{member_id} gets what is no share: {error}") from None
     if not isinstance(metadata, bytes):

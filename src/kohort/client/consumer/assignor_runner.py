@@ -48,7 +48,7 @@ INVALID = 2  # of one that gave what cannot be
 CLASSIC = -1  # the version of metadata of classic members
 
 
-class Computing:
+class AssignorRunner:
     """`assignors` are the member's own, the preferred one first.
 
     `identity` says who the member is, at the moment of each request. `ask_soon` has the coordinator
@@ -106,7 +106,7 @@ class Computing:
             found.append(offer)
         return tuple(found)
 
-    def asked(self) -> None:
+    def on_compute_request(self) -> None:
         """The coordinator asks for an assignment; it repeats that while one is computed."""
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._compute())
@@ -116,7 +116,7 @@ class Computing:
         if self._assignors and self._checked is None:
             self._checked = asyncio.create_task(self._check(coordinator))
 
-    def told(self, assignment: AssignmentTold) -> None:
+    def notify_assignment(self, assignment: AssignmentTold) -> None:
         """Tell the assignor what its group has got. What it raises is logged.
 
         A broker that does not name it is taken to mean the one that was asked last.

@@ -4,19 +4,19 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from kohort.client.admin.views import CommittedOffset
-from kohort.client.consumer.group_offsets import ToCommit
+from kohort.client.consumer.group_offsets import OffsetsToCommit
 from kohort.client.consumer.ownership import Ownership
 from kohort.client.fetching import Fetcher
-from kohort.client.topic_partitions import ByPartition, by_place
+from kohort.client.topic_partitions import ByPartition, by_topic_partition
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import TopicPartition
 
 Offsets: TypeAlias = ByPartition[int | CommittedOffset]
 
 
-def to_commit(
+def offsets_to_commit(
     fetcher: Fetcher, ownership: Ownership, offsets: Offsets | None, *, handed: bool
-) -> ToCommit:
+) -> OffsetsToCommit:
     """These offsets as things are at this moment. Without any, as far as was handed out, or only
     as far as is processed. Raises TypeError and ValueError for what is no offset.
     """
@@ -25,7 +25,7 @@ def to_commit(
     )
     whole = {
         partition: offset if isinstance(offset, CommittedOffset) else CommittedOffset(offset)
-        for partition, offset in by_place("offsets", given).items()
+        for partition, offset in by_topic_partition("offsets", given).items()
     }
     for partition, committed in whole.items():
         check_offset(partition, committed.offset)
@@ -43,7 +43,7 @@ def to_commit(
     elif lost:
         text = "lost while their records were in work, which others may see again"
         refusal = ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"{_shown(lost)}: {text}")
-    return ToCommit(whole, ids, refusal)
+    return OffsetsToCommit(whole, ids, refusal)
 
 
 def check_offset(partition: TopicPartition, offset: object) -> None:

@@ -8,34 +8,28 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Literal, Self, Unpack
 
+from kohort.client import topic_partitions as tp
 from kohort.client.admin.topics import When, list_offsets
 from kohort.client.admin.views import CommittedOffset, FoundOffset
 from kohort.client.cluster import Cluster
-from kohort.client.consumer.assignor import Assignor, offered
-from kohort.client.consumer.assignor_runner import Computing
-from kohort.client.consumer.committing import Offsets, check_offset, to_commit
+from kohort.client.consumer.assignor import Assignor, checked_assignors
+from kohort.client.consumer.assignor_runner import AssignorRunner
+from kohort.client.consumer.committing import Offsets, check_offset, offsets_to_commit
 from kohort.client.consumer.group import Group
 from kohort.client.consumer.group_metadata import GroupMetadata, group_metadata
-from kohort.client.consumer.group_offsets import GroupOffsets, Identity, ToCommit
-from kohort.client.consumer.in_flight_records import Handing
-from kohort.client.consumer.missing_topics import Missing
+from kohort.client.consumer.group_offsets import GroupOffsets, Identity, OffsetsToCommit
+from kohort.client.consumer.in_flight_records import InFlightRecords
+from kohort.client.consumer.missing_topics import MissingTopics
 from kohort.client.consumer.ownership import Ownership, RebalanceListener, check_listener
-from kohort.client.consumer.poller import Asker, Reading, asker
-from kohort.client.consumer.protocols import Subscribed
+from kohort.client.consumer.poller import CallerTask, Poller, caller_task
+from kohort.client.consumer.protocols import TopicSubscription
 from kohort.client.consumer.settings import ConsumerOptions, ConsumerSettings
 from kohort.client.environment import environment
-from kohort.client.fetching import AnyRecord, Fetcher, Place
+from kohort.client.fetching import AnyRecord, Fetcher, OffsetAndEpoch
 from kohort.client.lifetime import Client
 from kohort.client.metadata import Metadata
-from kohort.client.settings import DEFAULT_SERVER, shown, taken
-from kohort.client.topic_partitions import (
-    ByPartition,
-    Partition,
-    by_place,
-    place_of,
-    places_of,
-    readable,
-)
+from kohort.client.settings import DEFAULT_SERVER, client_settings, short_repr
+from kohort.client.topic_partitions import ByPartition, Partition
 from kohort.errors import ApiError
 from kohort.terms import TopicPartition
 
@@ -85,16 +79,14 @@ class Consumer(Client):
         assignors: Iterable[Assignor] = (),
         **settings: Unpack[ConsumerOptions],
     ) -> None:
-        self.settings, self._addresses = taken(ConsumerSettings, bootstrap_servers, settings)
+        made = client_settings(ConsumerSettings, bootstrap_servers, settings)
+        self.settings, self._addresses = made
         self.settings.check()
-        self._cluster = Cluster(
-            self._addresses,
-            client_id=self.settings.client_id,
-            setup_s=self.settings.socket_connection_setup_timeout_ms / 1000,
-        )
+        setup_s = self.settings.socket_connection_setup_timeout_ms / 1000
+        self._cluster = Cluster(self._addresses, client_id=self.settings.client_id, setup_s=setup_s)
         self._metadata = Metadata(self._cluster, max_age_s=self.settings.metadata_max_age_ms / 1000)
         self._fetcher = Fetcher(self._cluster.another(), self._metadata, self.settings)
-        self._handing = Handing()
+        self._in_flight = InFlightRecords()
         self._monotonic = environment().clock.monotonic
         self._offsets: GroupOffsets | None = None
         if self.settings.group_id is not None:
@@ -103,21 +95,21 @@ class Consumer(Client):
                 on_refusal=self._refused_as,
                 on_unknown=self._fetcher.look_up,
             )
-        self._ownership = Ownership(self._fetcher, self._handing, self.settings, self._offsets)
-        own = offered(assignors)
+        self._ownership = Ownership(self._fetcher, self._in_flight, self.settings, self._offsets)
+        own = checked_assignors(assignors)
         if own and self.settings.group_protocol == "classic":
             raise ValueError("assignors of members need KIP-848, and group_protocol is classic")
-        computing = Computing(
+        runner = AssignorRunner(
             *(own, self._cluster, self.settings.group_id or "", self._identity),
             timeout_s=self.settings.assignor_timeout_ms / 1000,
             fallback=self.settings.assignor_fallback,
         )
         clusters = self._cluster.another
-        self._group = Group(self.settings, clusters, self._metadata, self._ownership, computing)
-        parts = (self._fetcher, self._handing, self._ownership)
-        self._reading = Reading(*parts, self.settings.max_poll_records, self._group.asked)
+        self._group = Group(self.settings, clusters, self._metadata, self._ownership, runner)
+        parts = (self._fetcher, self._in_flight, self._ownership)
+        self._poller = Poller(*parts, self.settings.max_poll_records, self._group.on_poll)
         self._ownership.listen(listener)
-        self._missing = Missing(
+        self._missing = MissingTopics(
             *(self._metadata, self._unread, self._group.missing),
             timeout_s=self.settings.request_timeout_ms / 1000,
         )
@@ -144,7 +136,7 @@ class Consumer(Client):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self.close(processed=kind is None and self._reading.is_processed)
+        await self.close(processed=kind is None and self._poller.is_processed)
 
     async def start(self) -> None:
         """Reach the cluster, and ask to be taken into the group. Raises ApiError, and what an
@@ -178,9 +170,9 @@ class Consumer(Client):
             return
         self._check_outside("close")
         self._closed = True
-        self._reading.end()
+        self._poller.end()
         if self._counts_as_processed() if processed is None else processed:
-            self._handing.came_back()
+            self._in_flight.mark_processed()
         self._ownership.hurry = True
         limit_s = self.settings.close_timeout_ms / 1000
         patience = asyncio.get_running_loop().call_later(
@@ -250,7 +242,7 @@ class Consumer(Client):
         self._check_outside("assign")
         if self._group.wanted is not None:
             raise ValueError(f"the consumer subscribes to {self._group.wanted}: unsubscribe first")
-        wanted = frozenset(readable(partitions))
+        wanted = frozenset(tp.readable_partitions(partitions))
         self._chosen = True
         self._begin()
         async with self._without_waiting():
@@ -269,7 +261,7 @@ class Consumer(Client):
             raise ValueError(f"reason is {reason}, expected 1 to 127")
         self._group.ask_for_assignment(reason)
 
-    def subscription(self) -> Subscribed | None:
+    def subscription(self) -> TopicSubscription | None:
         """What was subscribed to."""
         return self._group.wanted
 
@@ -291,16 +283,16 @@ class Consumer(Client):
             task = None
         return self._next(task)
 
-    async def _next(self, task: Asker) -> AnyRecord:
-        if self._monotonic() < self._reading.turn_at and task is self._reading.reader:
-            record = self._handing.take()
+    async def _next(self, task: CallerTask) -> AnyRecord:
+        if self._monotonic() < self._poller.turn_at and task is self._poller.reader:
+            record = self._in_flight.take()
             if record is not None:
                 return record
         if self._closed:
             raise StopAsyncIteration
         self._check_asks()
         try:
-            return await self._reading.one(task)
+            return await self._poller.one(task)
         except ValueError:
             if self._closed:  # by another task, meanwhile
                 raise StopAsyncIteration from None
@@ -311,9 +303,9 @@ class Consumer(Client):
 
         The task that calls is the one that asks, also where another one awaits it.
         """
-        return self._one(asker())
+        return self._one(caller_task())
 
-    async def _one(self, task: Asker) -> AnyRecord:
+    async def _one(self, task: CallerTask) -> AnyRecord:
         try:
             return await self._next(task)
         except StopAsyncIteration:
@@ -325,15 +317,15 @@ class Consumer(Client):
         """The next records of some partitions, in the order of each: at most `max_records`, else
         `max_poll_records`. Waits up to `timeout_ms` for the first; empty when there are none.
         """
-        return self._many(asker(), timeout_ms, max_records)
+        return self._many(caller_task(), timeout_ms, max_records)
 
     async def _many(
-        self, task: Asker, timeout_ms: int, max_records: int | None
+        self, task: CallerTask, timeout_ms: int, max_records: int | None
     ) -> dict[TopicPartition, list[AnyRecord]]:
         if max_records is not None and (not isinstance(max_records, int) or max_records < 1):
-            raise ValueError(f"max_records is {shown(max_records)}, expected 1 or more")
+            raise ValueError(f"max_records is {short_repr(max_records)}, expected 1 or more")
         self._check_asks()
-        return await self._reading.many(max_records, timeout_ms, task)
+        return await self._poller.many(max_records, timeout_ms, task)
 
     # Places
 
@@ -344,7 +336,7 @@ class Consumer(Client):
         """
         self._check_usable()
         deadline = self._deadline()
-        place = place_of(partition)
+        place = tp.topic_partition_of(partition)
         while True:
             found = self._ownership.position(place)
             if found is not None:
@@ -358,18 +350,18 @@ class Consumer(Client):
         Raises ValueError for a partition that is not assigned, and for an offset below 0.
         """
         self._check_loop()
-        place = place_of(partition)
+        place = tp.topic_partition_of(partition)
         self._ownership.check([place])
         if offset not in ("earliest", "latest"):
             check_offset(place, offset)
-        self._handing.sought(place)
-        self._fetcher.seek(place, offset if isinstance(offset, str) else Place(offset))
+        self._in_flight.on_seek(place)
+        self._fetcher.seek(place, offset if isinstance(offset, str) else OffsetAndEpoch(offset))
 
     async def seek_to_time(self, times: ByPartition[When]) -> dict[TopicPartition, FoundOffset]:
         """Go on from the first record that is not older: a datetime or milliseconds of 1970; at
         the end of a partition that has none. Raises ValueError and ApiError.
         """
-        self._ownership.check(by_place("times", times))
+        self._ownership.check(tp.by_topic_partition("times", times))
         found = await self.offsets_for_times(times)
         for place, offset in found.items():
             self.seek(place, "latest" if offset.offset is None else offset.offset)
@@ -378,12 +370,12 @@ class Consumer(Client):
     def pause(self, *partitions: Partition) -> None:
         """Hand out nothing of these. Raises ValueError for one that is not assigned."""
         self._check_loop()
-        self._ownership.pause(places_of(partitions))
+        self._ownership.pause(tp.topic_partitions_of(partitions))
 
     def resume(self, *partitions: Partition) -> None:
         """Hand these out again. Raises ValueError for one that is not assigned."""
         self._check_loop()
-        self._ownership.resume(places_of(partitions))
+        self._ownership.resume(tp.topic_partitions_of(partitions))
 
     def paused(self) -> frozenset[TopicPartition]:
         """What was paused and is still assigned."""
@@ -394,7 +386,7 @@ class Consumer(Client):
 
         With `read_committed` the end is the last stable offset.
         """
-        place = place_of(partition)
+        place = tp.topic_partition_of(partition)
         position = self._ownership.position(place)
         end = self._fetcher.end(place)
         return None if position is None or end is None else max(0, end - position.offset)
@@ -423,14 +415,14 @@ class Consumer(Client):
         Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH and ILLEGAL_GENERATION say that
         others have the partitions now and will see the records again.
         """
-        await self._commit(self._to_commit(offsets))
+        await self._commit(self._offsets_to_commit(offsets))
 
     def commit_nowait(self, offsets: Offsets | None = None) -> "asyncio.Task[None]":
         """Begin to commit, and go on. Await the task to know what came of it; an error that nobody
         looks at is logged. Commits reach the broker in the order of these calls. One that `close`
         has no time for is cancelled: nobody knows what came of it.
         """
-        task = asyncio.create_task(self._commit(self._to_commit(offsets)))
+        task = asyncio.create_task(self._commit(self._offsets_to_commit(offsets)))
         self._commits[task] = None
         task.add_done_callback(self._commits.pop)
         task.add_done_callback(_log_failure)
@@ -441,7 +433,7 @@ class Consumer(Client):
     ) -> dict[TopicPartition, CommittedOffset | None]:
         """The committed offset of each, None where there is none. Raises ApiError."""
         self._check_usable()
-        places = places_of(partitions)
+        places = tp.topic_partitions_of(partitions)
         return await self._group_offsets().fetch(places, self._deadline())
 
     def group_metadata(self) -> GroupMetadata:
@@ -451,7 +443,7 @@ class Consumer(Client):
         self._group_offsets()
         who = self._group.identity() or Identity(instance_id=self.settings.group_instance_id)
         who = who.outdated() if self._ownership.lost_in_work else who
-        return group_metadata(self.settings.group_id or "", who, self._told_elsewhere)
+        return group_metadata(self.settings.group_id or "", who, self._refused_elsewhere)
 
     # Inside
 
@@ -483,7 +475,7 @@ class Consumer(Client):
     def _refused_as(self, who: Identity, error: ApiError) -> None:
         self._group.refused_as(who, error)
 
-    def _told_elsewhere(self, who: Identity, error: ApiError) -> None:
+    def _refused_elsewhere(self, who: Identity, error: ApiError) -> None:
         """A producer of any thread was refused in our name."""
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # its loop is closed
@@ -493,21 +485,21 @@ class Consumer(Client):
         timeout_s = self.settings.default_api_timeout_ms / 1000
         return asyncio.get_running_loop().time() + timeout_s
 
-    def _to_commit(self, offsets: Offsets | None) -> ToCommit:
+    def _offsets_to_commit(self, offsets: Offsets | None) -> OffsetsToCommit:
         """What is to be committed as things are at this moment."""
         self._check_usable()
         self._group_offsets()
         handed = not self._tells_listener()  # who tells it does not know what is in work
-        return to_commit(self._fetcher, self._ownership, offsets, handed=handed)
+        return offsets_to_commit(self._fetcher, self._ownership, offsets, handed=handed)
 
-    async def _commit(self, wanted: ToCommit) -> None:
+    async def _commit(self, wanted: OffsetsToCommit) -> None:
         await self._group_offsets().commit(wanted.offsets, self._deadline(), wanted.ids.__getitem__)
         self._ownership.note(wanted.offsets)
         if wanted.refusal is not None:
             raise wanted.refusal
 
     def _counts_as_processed(self) -> bool:
-        return sys.exception() is None and self._reading.is_processed
+        return sys.exception() is None and self._poller.is_processed
 
     @contextlib.asynccontextmanager
     async def _without_waiting(self) -> AsyncIterator[None]:
@@ -515,7 +507,7 @@ class Consumer(Client):
         are not processed. Nobody waits for it, as it may wait for the call in turn.
         """
         if self._counts_as_processed():
-            await self._reading.back()
+            await self._poller.back()
         self._ownership.hurry = True
         try:
             yield
@@ -558,7 +550,7 @@ class Consumer(Client):
         return self._offsets
 
     def _wish(self, topics: Iterable[str], pattern: str | None) -> None:
-        wanted = Subscribed.of(topics, pattern)
+        wanted = TopicSubscription.of(topics, pattern)
         if self.settings.group_id is None:
             raise ValueError("to subscribe needs a group_id; `assign` does without")
         if self._chosen:
@@ -568,7 +560,7 @@ class Consumer(Client):
     def _begin(self) -> None:
         if self._ticking is None:
             self._loop = asyncio.get_running_loop()
-            self._reading.start(self._loop.time())
+            self._poller.start(self._loop.time())
             self._ticking = asyncio.create_task(self._tick())
             self._watching = asyncio.create_task(self._missing.watch())
 
@@ -581,11 +573,11 @@ class Consumer(Client):
         while True:
             await asyncio.sleep(_TICK_S)
             now = loop.time()
-            if self._reading.waits:
-                self._group.waited()  # it was still leaving, perhaps, when it was asked
-            away_s = self._reading.away_s(now)
+            if self._poller.waits:
+                self._group.on_poll_wait()  # it was still leaving, perhaps, when it was asked
+            away_s = self._poller.away_s(now)
             if away_s * 1000 > settings.max_poll_interval_ms:
-                self._group.too_late(away_s)
+                self._group.on_poll_timeout(away_s)
             if settings.enable_auto_commit and now >= commit_at:
                 commit_at = now + settings.auto_commit_interval_ms / 1000
                 if self._group.identity() is not None:

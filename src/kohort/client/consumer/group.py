@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Collection
 
 from kohort.client.cluster import Cluster
-from kohort.client.consumer.assignor_runner import Computing
+from kohort.client.consumer.assignor_runner import AssignorRunner
 from kohort.client.consumer.group_offsets import NOBODY, Identity
 from kohort.client.consumer.member import Member
 from kohort.client.consumer.ownership import Ownership
@@ -14,11 +14,11 @@ from kohort.client.consumer.protocols import (
     ClassicProtocol,
     GroupProtocol,
     ModernProtocol,
-    Subscribed,
+    TopicSubscription,
 )
 from kohort.client.consumer.settings import ConsumerSettings
 from kohort.client.environment import environment
-from kohort.client.members.retry_backoff import Pauses
+from kohort.client.members.retry_backoff import RetryBackoff
 from kohort.client.metadata import Metadata
 from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError
 
@@ -34,20 +34,20 @@ class Group:
         new_cluster: Callable[[], Cluster],
         metadata: Metadata,
         ownership: Ownership,
-        computing: Computing,
+        assignor_runner: AssignorRunner,
     ) -> None:
-        self.wanted: Subscribed | None = None
+        self.wanted: TopicSubscription | None = None
         self._settings = settings
         self._new_cluster = new_cluster
         self._metadata = metadata
         self._ownership = ownership
-        self._computing = computing
-        computing.ask_soon = self.ask_soon
+        self._assignor_runner = assignor_runner
+        assignor_runner.ask_soon = self.ask_soon
         self._member: Member | None = None
         self._is_modern = settings.group_protocol != "classic"
         self._idle_told = False
         self._late = False  # left because the application stayed away
-        self._pauses = Pauses(jitter_permille=environment().chance.randrange(-200, 201))
+        self._backoff = RetryBackoff(jitter_permille=environment().chance.randrange(-200, 201))
         self._changing: asyncio.Task[None] | None = None
 
     # Who we are
@@ -93,12 +93,12 @@ class Group:
             self._changing.cancel()
         member, self._member = self._member, None
         try:
-            await self._computing.close()
+            await self._assignor_runner.close()
         finally:
             if member is not None:
                 await member.close()
 
-    def too_late(self, away_s: float) -> None:
+    def on_poll_timeout(self, away_s: float) -> None:
         """The application has stayed away for so long that others should have its partitions."""
         member = self._member
         if member is None or self._late or member.outside.is_set():
@@ -111,18 +111,18 @@ class Group:
         self._late = self._ownership.hurry = True
         member.leave()
 
-    def asked(self) -> None:
+    def on_poll(self) -> None:
         """The application asks for records: it is back."""
         if self._member is not None:
             self._member.check_silence()
         if self._late and self._member is not None and self._member.outside.is_set():
             self._join(self._member)
 
-    def waited(self) -> None:
+    def on_poll_wait(self) -> None:
         """The application goes on waiting for records. Without anything to read it would do so for
         ever, which is said once.
         """
-        self.asked()
+        self.on_poll()
         if self.wanted is None and not self._ownership.owned and not self._idle_told:
             self._idle_told = True
             logger.warning("nothing is read: no topic is subscribed to, and nothing is assigned")
@@ -152,9 +152,9 @@ class Group:
         """Have the group computed anew, with metadata of now. Raises ValueError outside a group
         that could do it.
         """
-        if self._member is None or not self._is_modern or not self._computing.has_assignors:
+        if self._member is None or not self._is_modern or not self._assignor_runner.has_assignors:
             raise ValueError("the consumer is in no group with assignors of its own")
-        self._computing.reason = reason
+        self._assignor_runner.reason = reason
         self._member.want()
 
     async def look_again(self) -> None:
@@ -170,10 +170,10 @@ class Group:
     def _begin(self) -> None:
         assert self.wanted is not None
         settings = self._settings
-        common = (settings, self._metadata, self.wanted, self._pauses)
+        common = (settings, self._metadata, self.wanted, self._backoff)
         protocol: GroupProtocol
         if self._is_modern:
-            protocol = ModernProtocol(*common, self._computing.offers)
+            protocol = ModernProtocol(*common, self._assignor_runner.offers)
         else:
             protocol = ClassicProtocol(*common)
         self._member = Member(
@@ -181,7 +181,7 @@ class Group:
             protocol,
             self._new_cluster(),
             self._ownership,
-            self._computing,
+            self._assignor_runner,
             on_refusal=self._refused,
             timeout_s=settings.request_timeout_ms / 1000,
         )

@@ -39,7 +39,7 @@ Committed = Mapping[TopicPartition, CommittedOffset]
 Ids = Mapping[TopicPartition, TopicId]
 
 
-class ToCommit(NamedTuple):
+class OffsetsToCommit(NamedTuple):
     """`ids` are the topics that these are offsets of, and `refusal` says why others that were
     handed out cannot be committed any more.
     """

@@ -7,14 +7,14 @@ records that it works on count as not processed, and partitions that are taken a
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from kohort.client.fetching import AnyRecord, Place
+from kohort.client.fetching import AnyRecord, OffsetAndEpoch
 from kohort.terms import TopicPartition
 
 Runs = Mapping[TopicPartition, Sequence[AnyRecord]]
 """Records of partitions, none of them empty, each ascending."""
 
 
-class Handing:
+class InFlightRecords:
     """Hands records out one by one, a run of one partition after the other, or notes a batch.
 
     `last` is the record that the application works on, when it is handed one by one. A partition
@@ -25,12 +25,14 @@ class Handing:
         self.last: AnyRecord | None = None
         self._run: Iterator[AnyRecord] = iter(())
         self._of: TopicPartition | None = None  # whose run it is
-        self._next: Place | None = None  # the first record of the run, until `last` says more
+        self._next: OffsetAndEpoch | None = (
+            None  # the first record of the run, until `last` says more
+        )
         self._waiting: dict[TopicPartition, Sequence[AnyRecord]] = {}  # runs to come
-        self._began: dict[TopicPartition, Place] = {}  # of a batch
-        self._left: dict[TopicPartition, Place] = {}  # was in work when it was sought
+        self._began: dict[TopicPartition, OffsetAndEpoch] = {}  # of a batch
+        self._left: dict[TopicPartition, OffsetAndEpoch] = {}  # was in work when it was sought
 
-    # Handing out
+    # InFlightRecords out
 
     def line_up(self, runs: Runs) -> None:
         """The next records to hand out one by one."""
@@ -46,7 +48,7 @@ class Handing:
 
     def note(self, batch: Runs) -> None:
         """The application gets these, all at once."""
-        self._began = {partition: _place(records[0]) for partition, records in batch.items()}
+        self._began = {partition: _position_of(records[0]) for partition, records in batch.items()}
 
     def _next_run(self) -> AnyRecord | None:
         self._of = self._next = None
@@ -54,7 +56,7 @@ class Handing:
             return None
         self._of = next(iter(self._waiting))
         records = self._waiting.pop(self._of)
-        self._next = _place(records[0])
+        self._next = _position_of(records[0])
         self._run = iter(records)
         return next(self._run)
 
@@ -71,7 +73,7 @@ class Handing:
             return True
         return any(partition in self._began or partition in self._left for partition in partitions)
 
-    def came_back(self) -> None:
+    def mark_processed(self) -> None:
         """The application has finished with what it was handed. Records that it was not handed yet
         stay.
         """
@@ -81,27 +83,29 @@ class Handing:
         self._began.clear()
         self._left.clear()
 
-    def gave_up(self) -> dict[TopicPartition, Place]:
+    def take_back(self) -> dict[TopicPartition, OffsetAndEpoch]:
         """Nobody works any more on what was handed out last. Returns where each partition has to be
         read again; one that was sought goes on where it was sought.
         """
         found = dict(self._began)
         if self.last is not None:
-            found[_of(self.last)] = _place(self.last)
+            found[_of(self.last)] = _position_of(self.last)
         self.drop([*found, *self._left])
         return found
 
-    def sought(self, partition: TopicPartition) -> None:
+    def on_seek(self, partition: TopicPartition) -> None:
         """A partition goes on elsewhere. Its records in work are not processed by that."""
         place = self._in_work(partition)
         self.drop([partition])
         if place is not None:
             self._left[partition] = place
 
-    def put_back(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Place]:
+    def put_back(
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, OffsetAndEpoch]:
         """Hand out no more of these partitions. Returns where each has to be read again."""
         found = {
-            partition: _place(self._waiting.pop(partition)[0])
+            partition: _position_of(self._waiting.pop(partition)[0])
             for partition in list(self._waiting)
             if partition in partitions
         }
@@ -124,27 +128,27 @@ class Handing:
 
     # Positions
 
-    def position(self, partition: TopicPartition, fetched: Place) -> Place:
+    def position(self, partition: TopicPartition, fetched: OffsetAndEpoch) -> OffsetAndEpoch:
         """The next record of a partition to hand out; `fetched` is where its runs end."""
         if partition in self._waiting:
-            return _place(self._waiting[partition][0])
+            return _position_of(self._waiting[partition][0])
         here = self._here() if partition == self._of else None
         return fetched if here is None else here
 
-    def processed(self, partition: TopicPartition, fetched: Place) -> Place:
+    def processed(self, partition: TopicPartition, fetched: OffsetAndEpoch) -> OffsetAndEpoch:
         """The first record of a partition that the application has not finished with."""
         position = self.position(partition, fetched)
         place = self._in_work(partition)
         return position if place is None else min(place, position, key=_offset)
 
-    def _in_work(self, partition: TopicPartition) -> Place | None:
+    def _in_work(self, partition: TopicPartition) -> OffsetAndEpoch | None:
         """The first record of it that the application works on."""
         places = [known[partition] for known in (self._began, self._left) if partition in known]
         if self.last is not None and _of(self.last) == partition:
-            places.append(_place(self.last))
+            places.append(_position_of(self.last))
         return min(places, key=_offset, default=None)
 
-    def _here(self) -> Place | None:
+    def _here(self) -> OffsetAndEpoch | None:
         """The next record of the run that is being handed out."""
         if self.last is not None and _of(self.last) == self._of:
             return _after(self.last)
@@ -155,13 +159,13 @@ def _of(record: AnyRecord) -> TopicPartition:
     return TopicPartition(record.topic, record.partition)
 
 
-def _offset(place: Place) -> int:
+def _offset(place: OffsetAndEpoch) -> int:
     return place.offset
 
 
-def _place(record: AnyRecord) -> Place:
-    return Place(record.offset, record.leader_epoch)
+def _position_of(record: AnyRecord) -> OffsetAndEpoch:
+    return OffsetAndEpoch(record.offset, record.leader_epoch)
 
 
-def _after(record: AnyRecord) -> Place:
-    return Place(record.offset + 1, record.leader_epoch)
+def _after(record: AnyRecord) -> OffsetAndEpoch:
+    return OffsetAndEpoch(record.offset + 1, record.leader_epoch)

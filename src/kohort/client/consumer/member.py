@@ -15,16 +15,16 @@ from kohort.client.consumer.assignor import AssignmentTold
 from kohort.client.consumer.group_offsets import Identity
 from kohort.client.consumer.protocols import ClassicProtocol, Events, GroupProtocol
 from kohort.client.members.events import (
-    Assigned,
-    Attached,
+    AssignmentMetadata,
     ComputeWanted,
     CoordinatorWanted,
-    Failed,
+    GroupLeft,
     HangUp,
-    Left,
-    Lost,
-    Refused,
-    Revoked,
+    MembershipFailed,
+    PartitionsAssigned,
+    PartitionsLost,
+    PartitionsRevoked,
+    RequestRefused,
     TopicsWanted,
 )
 from kohort.client.members.request_state import ELSEWHERE
@@ -43,7 +43,7 @@ _FOR_GOOD = frozenset(
 _NOT_YET = frozenset({*ELSEWHERE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
 
 
-class Owner(Protocol):
+class PartitionOwner(Protocol):
     """Whose partitions they are. No call raises; each is over before the next event, but for
     `unwanted`, which is called while another one goes on: no record of these is handed out any
     more.
@@ -68,14 +68,14 @@ class Owner(Protocol):
     def accepted(self) -> None: ...
 
 
-class Computer(Protocol):
+class AssignmentComputer(Protocol):
     """What computes assignments, where the coordinator asks this member to."""
 
     def reached(self, coordinator: Node) -> None: ...
 
-    def asked(self) -> None: ...
+    def on_compute_request(self) -> None: ...
 
-    def told(self, assignment: AssignmentTold) -> None: ...
+    def notify_assignment(self, assignment: AssignmentTold) -> None: ...
 
 
 class Member:
@@ -90,8 +90,8 @@ class Member:
         group_id: str,
         protocol: GroupProtocol,
         cluster: Cluster,
-        owner: Owner,
-        computer: Computer,
+        owner: PartitionOwner,
+        computer: AssignmentComputer,
         *,
         on_refusal: Callable[[KohortError, bool], None],
         timeout_s: float,
@@ -182,16 +182,16 @@ class Member:
                 case TopicsWanted(topics):
                     self._spawn(self._count(topics))
                 case ComputeWanted():
-                    self._computer.asked()
+                    self._computer.on_compute_request()
                 case HangUp():
                     self._spawn(self._hang_up(self._request))
-                case Failed() | Left():
+                case MembershipFailed() | GroupLeft():
                     self._events.put_nowait(event)
                     self.outside.set()
                 case _:
-                    if isinstance(event, Revoked | Lost):
+                    if isinstance(event, PartitionsRevoked | PartitionsLost):
                         partitions = self._names_of(event.partitions)
-                        self._owner.unwanted(partitions, lost=isinstance(event, Lost))
+                        self._owner.unwanted(partitions, lost=isinstance(event, PartitionsLost))
                     self._events.put_nowait(event)
         self._news.set()
 
@@ -306,24 +306,24 @@ class Member:
 
     async def _follow(self, event: Any) -> None:
         match event:
-            case Assigned(raw, returned):
+            case PartitionsAssigned(raw, returned):
                 await self._assigned(raw, returned)
-            case Revoked(raw):
+            case PartitionsRevoked(raw):
                 names = self._names_of(raw)
                 await self._let_go(
                     raw, self._owner.revoked(names, lambda: self.protocol.identity() is not None)
                 )
-            case Lost(raw, error):
+            case PartitionsLost(raw, error):
                 await self._let_go(raw, self._owner.lost(self._names_of(raw), error))
-            case Attached(raw, version, metadata, failure, assignor):
+            case AssignmentMetadata(raw, version, metadata, failure, assignor):
                 places = tuple(self._names_of(raw))
                 told = AssignmentTold(places, metadata, version, failure, assignor)
-                self._computer.told(told)
-            case Refused(error):
+                self._computer.notify_assignment(told)
+            case RequestRefused(error):
                 self._on_refusal(error, False)
-            case Failed(error):
+            case MembershipFailed(error):
                 self._on_refusal(error, True)
-            case Left():
+            case GroupLeft():
                 pass
 
     async def _assigned(self, raw: Collection[Any], returned: Collection[Any]) -> None:

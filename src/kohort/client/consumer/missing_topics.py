@@ -19,7 +19,7 @@ _FIRST_LOOK_S = 1.0  # a topic may be about to be made
 _NEXT_LOOK_S = 1.0
 
 
-class Missing:
+class MissingTopics:
     """`names` says which topics are subscribed to now, and `of_others` which other ones are waited
     for. `metadata` tells whoever wants to know what has come (`Metadata.on_count`).
     """
@@ -36,7 +36,7 @@ class Missing:
         self._names = names
         self._of_others = of_others
         self._timeout_s = timeout_s
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     async def watch(self) -> None:
         """Look for as long as this runs."""
@@ -58,11 +58,11 @@ class Missing:
     def note(self, found: Mapping[str, str | None]) -> None:
         """Log each topic that is missing, with the reason, and each that has come."""
         for name, why in found.items():
-            if why is None and name in self._told:
-                self._told.discard(name)
+            if why is None and name in self._logged:
+                self._logged.discard(name)
                 logger.warning("topic %s is there now", name)
-            elif why is not None and name not in self._told:
-                self._told.add(name)
+            elif why is not None and name not in self._logged:
+                self._logged.add(name)
                 logger.warning("subscribed to topic %s, which is not there: %s", name, why)
 
     async def _look(self, names: Collection[str]) -> dict[str, str | None]:

@@ -13,10 +13,10 @@ from typing import Any
 
 from kohort.client.admin.views import CommittedOffset
 from kohort.client.consumer.group_offsets import GroupOffsets
-from kohort.client.consumer.in_flight_records import Handing
+from kohort.client.consumer.in_flight_records import InFlightRecords
 from kohort.client.consumer.settings import ConsumerSettings
-from kohort.client.fetching import Fetcher, Place
-from kohort.client.log_deduplication import Repeats
+from kohort.client.fetching import Fetcher, OffsetAndEpoch
+from kohort.client.log_deduplication import LogDeduplicator
 from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.terms import TopicId, TopicPartition
 
@@ -69,7 +69,7 @@ class Ownership:
     def __init__(
         self,
         fetcher: Fetcher,
-        handing: Handing,
+        in_flight: InFlightRecords,
         settings: ConsumerSettings,
         offsets: GroupOffsets | None,
     ) -> None:
@@ -84,15 +84,15 @@ class Ownership:
         self.gone: frozenset[TopicPartition] = frozenset()
         self.void_in_work: frozenset[TopicPartition] = frozenset()
         self._fetcher = fetcher
-        fetcher.on_anew = self._made_anew
-        self._handing = handing
+        fetcher.on_topic_recreated = self._topic_recreated
+        self._in_flight = in_flight
         self._settings = settings
         self._offsets = offsets
         self._committed: dict[TopicPartition, int] = {}
         self._unwanted: set[TopicPartition] = set()  # to be given up, or lost: nothing is read
         self._beginning: set[TopicPartition] = set()  # the listener does not know of them yet
         self._paused_before: frozenset[TopicPartition] = frozenset()  # the rebalance under way
-        self._repeats = Repeats()  # of refusals
+        self._repeats = LogDeduplicator()  # of refusals
         self._back = asyncio.Event()
 
     # The application
@@ -103,7 +103,7 @@ class Ownership:
         if listener is not None:
             self.listener = listener
 
-    def came_back(self) -> None:
+    def mark_processed(self) -> None:
         """The application asks for more, so it has processed what it was handed."""
         self.lost_in_work = self.void_in_work = frozenset()
         self._back.set()
@@ -123,26 +123,26 @@ class Ownership:
 
     def put_back(self, partitions: Collection[TopicPartition]) -> None:
         """Records of these that are lined up are read again later."""
-        for partition, place in self._handing.put_back(partitions).items():
+        for partition, place in self._in_flight.put_back(partitions).items():
             self._fetcher.seek(partition, place)
 
     def hand_out_again(self) -> None:
         """Nobody works any more on what was handed out last: it is not processed."""
-        for partition, place in self._handing.gave_up().items():
+        for partition, place in self._in_flight.take_back().items():
             logger.warning(
                 "%s: the task that worked on it broke off: from offset %d again",
                 *(partition, place.offset),
             )
             self._fetcher.seek(partition, place)
 
-    def position(self, partition: TopicPartition) -> Place | None:
+    def position(self, partition: TopicPartition) -> OffsetAndEpoch | None:
         """The next record that the application gets; None while it is looked up.
 
         Raises ValueError for a partition that is not assigned.
         """
         self.check([partition])
         fetched = self._fetcher.position(partition)
-        return None if fetched is None else self._handing.position(partition, fetched)
+        return None if fetched is None else self._in_flight.position(partition, fetched)
 
     def check(self, partitions: Collection[TopicPartition]) -> None:
         for partition in partitions:
@@ -234,7 +234,7 @@ class Ownership:
     async def _farewell(
         self, partitions: Collection[TopicPartition], still_ours: Callable[[], bool]
     ) -> None:
-        while self._handing.works_on(partitions) and still_ours() and not self.hurry:
+        while self._in_flight.works_on(partitions) and still_ours() and not self.hurry:
             self._back.clear()
             try:
                 async with asyncio.timeout(_LOOK_AGAIN_S):
@@ -294,7 +294,7 @@ class Ownership:
             fetched = self._fetcher.position(partition)
             if fetched is None:
                 continue
-            told = self._handing.position if handed else self._handing.processed
+            told = self._in_flight.position if handed else self._in_flight.processed
             place = told(partition, fetched)
             epoch = place.leader_epoch if place.leader_epoch >= 0 else None
             found[partition] = CommittedOffset(place.offset, epoch, "")
@@ -342,11 +342,13 @@ class Ownership:
         partitions: Collection[TopicPartition],
         told: Mapping[TopicPartition, TopicId] | None,
         until: float | None,
-    ) -> tuple[dict[TopicPartition, Place | None], Mapping[TopicPartition, TopicId]] | None:
+    ) -> (
+        tuple[dict[TopicPartition, OffsetAndEpoch | None], Mapping[TopicPartition, TopicId]] | None
+    ):
         """Where each begins, and in which topic; None when the partitions are lost before that is
         known.
         """
-        places: dict[TopicPartition, Place | None] = dict.fromkeys(partitions)
+        places: dict[TopicPartition, OffsetAndEpoch | None] = dict.fromkeys(partitions)
         ids = told or {}
         offsets = self._offsets
         loop = asyncio.get_running_loop()
@@ -381,30 +383,30 @@ class Ownership:
                 for partition, offset in committed.items():
                     if offset is not None:
                         epoch = -1 if offset.leader_epoch is None else offset.leader_epoch
-                        places[partition] = Place(offset.offset, epoch)
+                        places[partition] = OffsetAndEpoch(offset.offset, epoch)
                         self._committed[partition] = offset.offset
                 break
         return places, ids
 
-    def _made_anew(self, partition: TopicPartition) -> None:
+    def _topic_recreated(self, partition: TopicPartition) -> None:
         """The records that were handed out are of a topic that is gone: none of them may be
         committed.
         """
-        if self._handing.works_on([partition]):
+        if self._in_flight.works_on([partition]):
             self.void_in_work |= {partition}
-        self._handing.drop([partition])
+        self._in_flight.drop([partition])
         self._committed.pop(partition, None)
 
     def _note_lost(self, partitions: Collection[TopicPartition]) -> None:
         if self._offsets is not None:
             self._offsets.lost(partitions)
-        gone = (partition for partition in partitions if self._handing.works_on([partition]))
+        gone = (partition for partition in partitions if self._in_flight.works_on([partition]))
         self.lost_in_work = self.lost_in_work.union(gone)
         self.gone = self.gone.union(partitions)
 
     def _forget(self, partitions: Collection[TopicPartition]) -> None:
         gone = frozenset(partitions)
-        self._handing.drop(gone)
+        self._in_flight.drop(gone)
         self._fetcher.remove(self.owned & gone)
         self.owned -= gone
         self.paused -= gone

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kohort.client.consumer.in_flight_records import Handing
+from kohort.client.consumer.in_flight_records import InFlightRecords
 from kohort.client.consumer.ownership import Ownership
 from kohort.client.environment import environment
 from kohort.client.fetching import AnyRecord, Fetcher
@@ -16,11 +16,11 @@ _TURN_S = 0.02  # how long records are handed out before others on the loop have
 _FOR_EVER_S = 3600.0
 
 
-Asker = asyncio.Task[Any] | None
+CallerTask = asyncio.Task[Any] | None
 """The task that made a call; None where there was none, as outside of an event loop."""
 
 
-def asker() -> Asker:
+def caller_task() -> CallerTask:
     """The task that makes a call at this moment."""
     try:
         return asyncio.current_task()
@@ -28,7 +28,7 @@ def asker() -> Asker:
         return None
 
 
-class Reading:
+class Poller:
     """`turn_at` is when others on the event loop have to have a turn, by `time.monotonic`:
     heartbeats are among them, and an application that never waits for anything would keep them out.
 
@@ -40,7 +40,7 @@ class Reading:
     def __init__(
         self,
         fetcher: Fetcher,
-        handing: Handing,
+        in_flight: InFlightRecords,
         ownership: Ownership,
         max_poll_records: int,
         on_ask: Callable[[], None],
@@ -48,7 +48,7 @@ class Reading:
         self.turn_at = 0.0
         self.reader: asyncio.Task[Any] | None = None
         self._fetcher = fetcher
-        self._handing = handing
+        self._in_flight = in_flight
         self._ownership = ownership
         self._most = max_poll_records
         self._on_ask = on_ask
@@ -69,7 +69,7 @@ class Reading:
         ends something: it is the reader itself, or the reader has come to its end.
         """
         reader = self.reader
-        if not self._handing.in_work or reader is asyncio.current_task():
+        if not self._in_flight.in_work or reader is asyncio.current_task():
             return True
         return reader is not None and reader.done() and not _broke(reader)
 
@@ -86,47 +86,47 @@ class Reading:
         """The application could ask from now on."""
         self._asked_at = now
 
-    async def one(self, asker: Asker = None) -> AnyRecord:
+    async def one(self, caller_task: CallerTask = None) -> AnyRecord:
         """The next record; waits for it."""
-        with self._alone(asker):
+        with self._alone(caller_task):
             await self.back()
-            record = self._handing.take()
+            record = self._in_flight.take()
             while record is None:
-                self._handing.line_up(await self._wait(self._most, _FOR_EVER_S))
-                record = self._handing.take()
+                self._in_flight.line_up(await self._wait(self._most, _FOR_EVER_S))
+                record = self._in_flight.take()
             return record
 
     async def many(
-        self, most: int | None, timeout_ms: float, asker: Asker = None
+        self, most: int | None, timeout_ms: float, caller_task: CallerTask = None
     ) -> dict[TopicPartition, list[AnyRecord]]:
         """Some records, or none after this time. Raises TypeError and ValueError for no time."""
         timeout_s = check_time("timeout_ms", timeout_ms, "milliseconds") / 1000
-        with self._alone(asker):
+        with self._alone(caller_task):
             await self.back()
             # What was lined up to be handed out one by one comes first, by being read once more.
             self._ownership.put_back(self._ownership.owned)
             records = await self._wait(self._most if most is None else most, timeout_s)
-            self._handing.note(records)
+            self._in_flight.note(records)
             return records
 
     @contextmanager
-    def _alone(self, asker: Asker) -> Iterator[None]:
+    def _alone(self, caller_task: CallerTask) -> Iterator[None]:
         """A second task that asked would say that the first one has done its work."""
         if self._asks:
             raise RuntimeError("another task is asking this consumer for records")
-        self._take_over(asker)
+        self._take_over(caller_task)
         self._asks = True
         try:
             yield
         finally:
             self._asks = False
 
-    def _take_over(self, asker: Asker) -> None:
+    def _take_over(self, caller_task: CallerTask) -> None:
         """Make this task the reader. What a former reader has broken off comes again."""
-        former, self.reader = self.reader, asker or asyncio.current_task()
+        former, self.reader = self.reader, caller_task or asyncio.current_task()
         if former is self.reader:
             return
-        if former is not None and self._handing.in_work:
+        if former is not None and self._in_flight.in_work:
             if not former.done():
                 self.reader = former
                 raise RuntimeError(
@@ -139,8 +139,8 @@ class Reading:
     async def back(self) -> None:
         """The application has come back from its records. Other tasks have a turn."""
         now = asyncio.get_running_loop().time()
-        self._handing.came_back()
-        self._ownership.came_back()
+        self._in_flight.mark_processed()
+        self._ownership.mark_processed()
         self._on_ask()
         self._asked_at = now
         self.turn_at = self._monotonic() + _TURN_S

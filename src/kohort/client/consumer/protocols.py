@@ -14,14 +14,14 @@ from kohort.client.consumer.settings import ConsumerSettings
 from kohort.client.environment import environment
 from kohort.client.members.classic_membership import (
     VERSIONS,
+    ClassicMemberConfig,
     ClassicMembership,
-    ClassicProfile,
     ClassicStage,
 )
 from kohort.client.members.events import Event
-from kohort.client.members.heartbeat import Offer, Profile
+from kohort.client.members.heartbeat import MemberConfig, Offer
 from kohort.client.members.membership import Membership
-from kohort.client.members.retry_backoff import Pauses
+from kohort.client.members.retry_backoff import RetryBackoff
 from kohort.client.metadata import Metadata
 from kohort.client.topic_partitions import check_topic
 from kohort.errors import ApiError, ErrorCode
@@ -35,7 +35,7 @@ _GRACE_MS = 5000  # the answer to a join may take a rebalance, and its way
 Events = list[Event[Any]]
 
 
-class Subscribed(NamedTuple):
+class TopicSubscription(NamedTuple):
     """Topics by name, ascending, and an expression that names of topics match as a whole.
 
     In a KIP-848 group the broker matches (RE2, both together); in a classic group the client does.
@@ -85,7 +85,7 @@ class GroupProtocol(Protocol):
     """A membership, and how to tell it things of the consumer."""
 
     machine: Any
-    wanted: Subscribed
+    wanted: TopicSubscription
 
     def want(self, now: Millis) -> Events:
         """What is subscribed to has changed."""
@@ -130,8 +130,8 @@ class ModernProtocol:
         self,
         settings: ConsumerSettings,
         metadata: Metadata,
-        wanted: Subscribed,
-        pauses: Pauses,
+        wanted: TopicSubscription,
+        backoff: RetryBackoff,
         offers: Callable[[], tuple[Offer, ...] | None],
     ) -> None:
         self._settings = settings
@@ -141,14 +141,14 @@ class ModernProtocol:
         self.machine = Membership(
             GroupId(settings.group_id or ""),
             MemberId(str(environment().new_uuid())),
-            self._profile(),
-            pauses,
+            self._config(),
+            backoff,
             instance_id=settings.group_instance_id,
             session_ms=settings.group_consumer_session_timeout_ms,
         )
 
-    def _profile(self) -> Profile:
-        return Profile(
+    def _config(self) -> MemberConfig:
+        return MemberConfig(
             names=self.wanted.names,
             regex=self.wanted.pattern,
             rebalance_timeout_ms=self._settings.max_poll_interval_ms,
@@ -158,7 +158,7 @@ class ModernProtocol:
         )
 
     def want(self, _now: Millis) -> Events:
-        self.machine.want(self._profile())
+        self.machine.want(self._config())
         return []
 
     def released(self, raw: Collection[Any], _now: Millis) -> Events:
@@ -207,7 +207,11 @@ class ClassicProtocol:
     """JoinGroup and SyncGroup. An expression is matched here, and a leader watches its topics."""
 
     def __init__(
-        self, settings: ConsumerSettings, metadata: Metadata, wanted: Subscribed, pauses: Pauses
+        self,
+        settings: ConsumerSettings,
+        metadata: Metadata,
+        wanted: TopicSubscription,
+        backoff: RetryBackoff,
     ) -> None:
         self._settings = settings
         self._metadata = metadata
@@ -217,15 +221,15 @@ class ClassicProtocol:
         self._counted: dict[str, int] = {}  # as the leader last knew
         self.machine = ClassicMembership(
             GroupId(settings.group_id or ""),
-            self._profile(),
-            pauses,
+            self._config(),
+            backoff,
             instance_id=settings.group_instance_id,
         )
 
-    def _profile(self) -> ClassicProfile:
+    def _config(self) -> ClassicMemberConfig:
         settings = self._settings
         matched = self._matched if self._matched_by == self.wanted.pattern else ()
-        return ClassicProfile(
+        return ClassicMemberConfig(
             topics=tuple(sorted({*self.wanted.names, *matched})),
             protocols=settings.partition_assignment_strategy,
             session_timeout_ms=settings.session_timeout_ms,
@@ -235,7 +239,7 @@ class ClassicProtocol:
         )
 
     def want(self, now: Millis) -> Events:
-        return self.machine.want(self._profile(), now)
+        return self.machine.want(self._config(), now)
 
     def released(self, raw: Collection[Any], now: Millis) -> Events:
         return self.machine.released(frozenset(raw), now)

@@ -6,7 +6,16 @@ from typing import Any, Literal
 
 from kohort.client.fetching import FetchOptions, FetchSettings
 from kohort.client.members.classic_assigning import PROTOCOLS
-from kohort.client.settings import checked, choice, flag, is_given, plain_text, shown, text, whole
+from kohort.client.settings import (
+    checked_field,
+    choice,
+    flag,
+    is_given,
+    plain_text,
+    short_repr,
+    text,
+    whole,
+)
 
 GROUP_PROTOCOLS = ("auto", "consumer", "classic")
 FALLBACKS = ("none", "uniform")
@@ -20,7 +29,7 @@ def _strategy(name: str, value: Any) -> tuple[str, ...]:
     names = tuple(word.strip() if isinstance(word, str) else "" for word in names)
     if not names or len(set(names)) < len(names) or not set(names) <= set(PROTOCOLS):
         raise ValueError(
-            f"{name} is {shown(value)}, expected some of {', '.join(PROTOCOLS)}, each once"
+            f"{name} is {short_repr(value)}, expected some of {', '.join(PROTOCOLS)}, each once"
         )
     return names
 
@@ -85,7 +94,7 @@ class ConsumerSettings(FetchSettings):
     group_instance_id: str | None = text()
     group_protocol: str = choice("auto", GROUP_PROTOCOLS)
     group_remote_assignor: str | None = text()
-    partition_assignment_strategy: tuple[str, ...] = checked(DEFAULT_STRATEGY, _strategy)
+    partition_assignment_strategy: tuple[str, ...] = checked_field(DEFAULT_STRATEGY, _strategy)
     session_timeout_ms: int = whole(45_000, 1)
     group_consumer_session_timeout_ms: int = whole(45_000, 1)
     heartbeat_interval_ms: int = whole(3000, 1)

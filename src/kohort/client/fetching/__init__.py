@@ -7,7 +7,7 @@ on. A `track` is what is known of a partition, its `buffer` what waits to be han
 
 from kohort.client.fetching.decoding import RecordError
 from kohort.client.fetching.fetcher import Fetcher
-from kohort.client.fetching.record import AnyRecord, ConsumerRecord, Place
+from kohort.client.fetching.record import AnyRecord, ConsumerRecord, OffsetAndEpoch
 from kohort.client.fetching.settings import FetchOptions, FetchSettings
 
 __all__ = [
@@ -16,6 +16,6 @@ __all__ = [
     "FetchOptions",
     "FetchSettings",
     "Fetcher",
-    "Place",
+    "OffsetAndEpoch",
     "RecordError",
 ]

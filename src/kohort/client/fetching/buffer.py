@@ -7,13 +7,13 @@ from collections import deque
 from collections.abc import Iterator
 
 from kohort.client.fetching.decoding import (
-    Aborted,
+    AbortedBatchFilter,
     RecordError,
     deserialized,
     records_of,
     whole_batches,
 )
-from kohort.client.fetching.record import AnyRecord, Place
+from kohort.client.fetching.record import AnyRecord, OffsetAndEpoch
 from kohort.client.fetching.settings import FetchSettings
 from kohort.errors import KohortError, WireError
 from kohort.terms import TopicPartition
@@ -24,7 +24,7 @@ from kohort.wire.messages.fetch import PartitionData
 class _Answer:
     """The batches of one answer that are not decoded yet."""
 
-    def __init__(self, data: bytes, aborted: Aborted | None) -> None:
+    def __init__(self, data: bytes, aborted: AbortedBatchFilter | None) -> None:
         self.data = data
         self.aborted = aborted
         self.batches: Iterator[tuple[int, BatchHeader]] = whole_batches(data)
@@ -35,7 +35,9 @@ class Buffer:
     what is there; it stays until somebody seeks.
     """
 
-    def __init__(self, partition: TopicPartition, place: Place, settings: FetchSettings) -> None:
+    def __init__(
+        self, partition: TopicPartition, place: OffsetAndEpoch, settings: FetchSettings
+    ) -> None:
         self.partition = partition
         self.fetch_from = place
         self.bytes = 0
@@ -47,11 +49,11 @@ class Buffer:
         self._row = 0
 
     @property
-    def take_from(self) -> Place:
+    def take_from(self) -> OffsetAndEpoch:
         """The next record that is handed out, or the end of what is known where there is none."""
         if self._row < len(self._rows):
             row = self._rows[self._row]
-            return Place(row.offset, row.leader_epoch)
+            return OffsetAndEpoch(row.offset, row.leader_epoch)
         return self._take_from
 
     @property
@@ -74,7 +76,7 @@ class Buffer:
             self.error = RecordError(self.partition, self.fetch_from.offset, str(error))
             return
         committed = self._settings.reads_committed
-        aborted = Aborted(answer.aborted_transactions) if committed else None
+        aborted = AbortedBatchFilter(answer.aborted_transactions) if committed else None
         self._answers.append(_Answer(data, aborted))
         self.bytes += len(data)
         self.fetch_from = end
@@ -131,9 +133,9 @@ class Buffer:
             )
         self._rows, self._row = rows, 0
         if failure is None:
-            self._take_from = Place(header.last_offset + 1, header.partition_leader_epoch)
+            self._take_from = OffsetAndEpoch(header.last_offset + 1, header.partition_leader_epoch)
         else:
-            self._take_from = Place(failure.offset, header.partition_leader_epoch)
+            self._take_from = OffsetAndEpoch(failure.offset, header.partition_leader_epoch)
             self._fail(failure)
 
     def _fail(self, error: RecordError) -> None:
@@ -142,12 +144,12 @@ class Buffer:
         self.bytes = 0
 
 
-def _end(data: bytes, begin: Place) -> Place:
+def _end(data: bytes, begin: OffsetAndEpoch) -> OffsetAndEpoch:
     """Where the next answer has to begin. Raises WireError when that is no other place."""
     end = begin
     for _, header in whole_batches(data):
         if header.last_offset >= end.offset:
-            end = Place(header.last_offset + 1, header.partition_leader_epoch)
+            end = OffsetAndEpoch(header.last_offset + 1, header.partition_leader_epoch)
     if end == begin:
         raise WireError(f"{len(data)} bytes were sent, and nothing from there on")
     return end

@@ -69,7 +69,7 @@ def whole_batches(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
         position += header.length
 
 
-class Aborted:
+class AbortedBatchFilter:
     """Which batches of an answer belong to transactions that were aborted.
 
     The broker names producers and first offsets; each holds until its producer's abort marker.

@@ -12,13 +12,18 @@ from typing import Any
 from kohort.client.cluster import Cluster, Node
 from kohort.client.fetching.buffer import Buffer
 from kohort.client.fetching.decoding import RecordError
-from kohort.client.fetching.partition_lookup import PAUSE_S, Finding, out_of_range, tell_anew
-from kohort.client.fetching.partition_state import Reset, Track
-from kohort.client.fetching.record import AnyRecord, Place
-from kohort.client.fetching.session import BROKEN, Session, Wanted, everything
+from kohort.client.fetching.partition_lookup import (
+    PAUSE_S,
+    PartitionLookup,
+    log_recreated,
+    out_of_range,
+)
+from kohort.client.fetching.partition_state import Reset, TopicPartitionState
+from kohort.client.fetching.record import AnyRecord, OffsetAndEpoch
+from kohort.client.fetching.session import BROKEN, PartitionFetch, Session, everything
 from kohort.client.fetching.settings import FetchSettings
-from kohort.client.log_deduplication import Repeats
-from kohort.client.metadata import KnownTopic, Metadata
+from kohort.client.log_deduplication import LogDeduplicator
+from kohort.client.metadata import CachedTopic, Metadata
 from kohort.errors import ApiError, ErrorCode, KohortError, api_error
 from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition
 from kohort.wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
@@ -37,8 +42,8 @@ class _Broker:
     def __init__(self) -> None:
         self.work = asyncio.Event()
         self.late = asyncio.Event()  # the same, for what is asked beside
-        self.waits_for: dict[TopicPartition, Wanted] = {}
-        self.beside: dict[TopicPartition, Wanted] = {}
+        self.waits_for: dict[TopicPartition, PartitionFetch] = {}
+        self.beside: dict[TopicPartition, PartitionFetch] = {}
 
     def go_on(self) -> None:
         self.work.set()
@@ -53,18 +58,19 @@ class Fetcher:
     out.
 
     A topic that was deleted and made anew is another one, with offsets of its own: it is read from
-    its first record on, or not at all where `auto_offset_reset` is none. `on_anew` hears of it.
+    its first record on, or not at all where `auto_offset_reset` is none. `on_topic_recreated` hears
+    of it.
     """
 
     def __init__(self, cluster: Cluster, metadata: Metadata, settings: FetchSettings) -> None:
-        self._repeats = Repeats()
+        self._repeats = LogDeduplicator()
         self._cluster = cluster
         self._metadata = metadata
         self._settings = settings
-        self._finding = Finding(metadata, settings)
-        self._finding.on_anew = self._made_anew
-        self.on_anew: Callable[[TopicPartition], None] = lambda _: None
-        self._tracks: dict[TopicPartition, Track] = {}  # in the order of their turns
+        self._finding = PartitionLookup(metadata, settings)
+        self._finding.on_topic_recreated = self._topic_recreated
+        self.on_topic_recreated: Callable[[TopicPartition], None] = lambda _: None
+        self._states: dict[TopicPartition, TopicPartitionState] = {}  # in the order of their turns
         self._ready = asyncio.Event()
         self._missing = asyncio.Event()  # something has to be found out
         self._brokers: dict[int, _Broker] = {}  # by the id of the node
@@ -76,7 +82,7 @@ class Fetcher:
 
     def add(
         self,
-        places: Mapping[TopicPartition, Place | None],
+        places: Mapping[TopicPartition, OffsetAndEpoch | None],
         ids: Mapping[TopicPartition, TopicId] | None = None,
         *,
         bound: bool = False,
@@ -87,57 +93,57 @@ class Fetcher:
         topic of the name will do.
         """
         for partition, place in places.items():
-            track = Track(partition, self._settings)
-            track.topic_id = (ids or {}).get(partition, NO_TOPIC_ID)
-            track.is_bound = bound and track.topic_id != NO_TOPIC_ID
-            former = self._former(partition, track.topic_id)
+            state = TopicPartitionState(partition, self._settings)
+            state.topic_id = (ids or {}).get(partition, NO_TOPIC_ID)
+            state.is_bound = bound and state.topic_id != NO_TOPIC_ID
+            former = self._former(partition, state.topic_id)
             if place is None and former is not None:
-                track.made_anew(track.topic_id)
-                tell_anew(track, *former)
+                state.topic_recreated(state.topic_id)
+                log_recreated(state, *former)
             else:
-                track.go_to(place)
-            self._tracks[partition] = track
+                state.go_to(place)
+            self._states[partition] = state
         self._look()
 
     def remove(self, partitions: Collection[TopicPartition]) -> None:
         """Read these no more, and forget what is ready."""
         for partition in sorted(partitions):
-            track = self._tracks.pop(partition, None)
-            if track is not None and track.topic_id != NO_TOPIC_ID:
-                at = track.position
-                self._left[partition] = track.topic_id, None if at is None else at.offset
+            state = self._states.pop(partition, None)
+            if state is not None and state.topic_id != NO_TOPIC_ID:
+                at = state.position
+                self._left[partition] = state.topic_id, None if at is None else at.offset
         self._go_on()
 
-    def seek(self, partition: TopicPartition, where: Place | Reset) -> None:
+    def seek(self, partition: TopicPartition, where: OffsetAndEpoch | Reset) -> None:
         """Go on from there. Raises KeyError for a partition that was not added."""
-        self._tracks[partition].go_to(where)
+        self._states[partition].go_to(where)
         self._look()
         self._go_on()
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
         """Hand out nothing of these. What is ready stays."""
         for partition in partitions:
-            self._tracks[partition].paused = True
+            self._states[partition].paused = True
 
     def resume(self, partitions: Collection[TopicPartition]) -> None:
         """Hand these out again."""
         for partition in partitions:
-            self._tracks[partition].paused = False
+            self._states[partition].paused = False
         self._look()
         self._go_on()
         self.nudge()
 
     # What is known
 
-    def position(self, partition: TopicPartition) -> Place | None:
+    def position(self, partition: TopicPartition) -> OffsetAndEpoch | None:
         """The next record that `take` hands out; None while it is looked up, or not added."""
-        track = self._tracks.get(partition)
-        return None if track is None else track.position
+        state = self._states.get(partition)
+        return None if state is None else state.position
 
     def topic_id(self, partition: TopicPartition) -> TopicId:
         """The topic that the position is one of; NO_TOPIC_ID while that is not known."""
-        track = self._tracks.get(partition)
-        return NO_TOPIC_ID if track is None else track.topic_id
+        state = self._states.get(partition)
+        return NO_TOPIC_ID if state is None else state.topic_id
 
     def look_up(self, partitions: Iterable[TopicPartition]) -> None:
         """Somebody was told that these are not there: ask again who leads them, and which topics
@@ -162,7 +168,7 @@ class Fetcher:
         found: dict[TopicPartition, TopicId] = {}
         for partition in partitions:
             topic = topics[partition.topic]
-            if isinstance(topic, KnownTopic) and topic.id != NO_TOPIC_ID:
+            if isinstance(topic, CachedTopic) and topic.id != NO_TOPIC_ID:
                 found[partition] = topic.id
         return found
 
@@ -170,10 +176,10 @@ class Fetcher:
         """Where a reader of these settings reaches the end, as last fetched: the last stable offset
         or the high watermark. None before the first answer.
         """
-        track = self._tracks.get(partition)
-        if track is None:
+        state = self._states.get(partition)
+        if state is None:
             return None
-        return track.last_stable if self._settings.reads_committed else track.high_watermark
+        return state.last_stable if self._settings.reads_committed else state.high_watermark
 
     # Records
 
@@ -185,17 +191,19 @@ class Fetcher:
         """
         found: dict[TopicPartition, list[AnyRecord]] = {}
         served = []
-        for partition, track in self._tracks.items():
+        for partition, state in self._states.items():
             if most <= 0:
                 break
-            if not track.is_ready:
+            if not state.is_ready:
                 continue
             try:
-                records = track.take(most)
+                records = state.take(most)
             except BaseException:  # a deserializer ends the program, and nobody gets what is found
-                track.go_to(track.position)
+                state.go_to(state.position)
                 for before, taken in found.items():
-                    self._tracks[before].go_to(Place(taken[0].offset, taken[0].leader_epoch))
+                    self._states[before].go_to(
+                        OffsetAndEpoch(taken[0].offset, taken[0].leader_epoch)
+                    )
                 self._look()
                 raise
             if records:
@@ -203,18 +211,18 @@ class Fetcher:
                 most -= len(records)
             served.append(partition)
         for partition in served:  # whoever had its turn is the last the next time
-            self._tracks[partition] = self._tracks.pop(partition)
+            self._states[partition] = self._states.pop(partition)
         if served:
             self._go_on()
         if not found:
-            for track in self._tracks.values():
-                if track.trouble is not None and not track.paused:
-                    raise track.trouble
+            for state in self._states.values():
+                if state.trouble is not None and not state.paused:
+                    raise state.trouble
         return found
 
     async def wait(self, deadline: float) -> bool:
         """Until `take` may have something or somebody calls `nudge`; False at the deadline."""
-        if any(track.is_ready for track in self._tracks.values()):
+        if any(state.is_ready for state in self._states.values()):
             return True
         self._ready.clear()
         try:
@@ -242,7 +250,7 @@ class Fetcher:
 
     def _look(self) -> None:
         self._missing.set()
-        if self._finder is None and self._tracks:
+        if self._finder is None and self._states:
             self._finder = asyncio.create_task(self._find())
 
     async def _find(self) -> None:
@@ -254,12 +262,12 @@ class Fetcher:
             self._missing.clear()
             now = loop.time()
             due = [
-                track
-                for track in self._tracks.values()
-                if _misses(track) and track.not_before <= now
+                state
+                for state in self._states.values()
+                if _misses(state) and state.not_before <= now
             ]
             try:
-                await self._finding.leaders([track for track in due if track.leader is None])
+                await self._finding.leaders([state for state in due if state.leader is None])
                 self._repeats.end()
             except KohortError as error:
                 if self._repeats.is_due(str(error)):
@@ -268,23 +276,23 @@ class Fetcher:
             except Exception:
                 logger.exception("leaders are not known yet")
                 await asyncio.sleep(PAUSE_S)
-            by_leader: dict[Node, list[Track]] = {}
-            for track in due:
-                if track.leader is not None and _misses(track):
-                    track.is_sought = True
-                    by_leader.setdefault(track.leader, []).append(track)
-            for leader, tracks in by_leader.items():
-                self._spawn(self._ask_leader(leader, tracks))
+            by_leader: dict[Node, list[TopicPartitionState]] = {}
+            for state in due:
+                if state.leader is not None and _misses(state):
+                    state.is_sought = True
+                    by_leader.setdefault(state.leader, []).append(state)
+            for leader, states in by_leader.items():
+                self._spawn(self._ask_leader(leader, states))
             self._found(due)
-            waits = any(map(_misses, self._tracks.values()))
+            waits = any(map(_misses, self._states.values()))
             try:
                 async with asyncio.timeout(PAUSE_S if waits else None):
                     await self._missing.wait()
             except TimeoutError:
                 continue
 
-    def _made_anew(self, partition: TopicPartition) -> None:
-        self.on_anew(partition)
+    def _topic_recreated(self, partition: TopicPartition) -> None:
+        self.on_topic_recreated(partition)
 
     def _former(
         self, partition: TopicPartition, topic_id: TopicId
@@ -300,27 +308,27 @@ class Fetcher:
                 return former, None
         return None
 
-    async def _ask_leader(self, leader: Node, tracks: Collection[Track]) -> None:
+    async def _ask_leader(self, leader: Node, states: Collection[TopicPartitionState]) -> None:
         try:
-            await self._finding.places(leader, tracks)
+            await self._finding.places(leader, states)
         except Exception:
             logger.exception("%s is asked again", leader)
-            self._look_up(track.partition for track in tracks)
+            self._look_up(state.partition for state in states)
         finally:
-            for track in tracks:
-                track.is_sought = False
-            self._found(tracks)
+            for state in states:
+                state.is_sought = False
+            self._found(states)
             self._missing.set()
 
-    def _found(self, tracks: Collection[Track]) -> None:
+    def _found(self, states: Collection[TopicPartitionState]) -> None:
         self._serve_all()
-        if any(track.error is not None for track in tracks):
+        if any(state.error is not None for state in states):
             self.nudge()
 
     def _serve_all(self) -> None:
         """A task for each broker that has something of ours."""
-        for track in self._tracks.values():
-            node = track.node
+        for state in self._states.values():
+            node = state.node
             if node is not None and node.id not in self._brokers:
                 broker = self._brokers[node.id] = _Broker()
                 self._spawn(self._serve(node.id, broker))
@@ -369,7 +377,10 @@ class Fetcher:
             broker.go_on()
 
     async def _try(
-        self, node: Node, wanted: Mapping[TopicPartition, Wanted], session: Session | None = None
+        self,
+        node: Node,
+        wanted: Mapping[TopicPartition, PartitionFetch],
+        session: Session | None = None,
     ) -> bool:
         """Whether the broker has answered."""
         try:
@@ -386,7 +397,7 @@ class Fetcher:
     async def _idle(self, work: asyncio.Event) -> None:
         """Until there may be something to ask for; a partition that rests is looked at again."""
         now = asyncio.get_running_loop().time()
-        rests = any(track.not_before > now for track in self._tracks.values())
+        rests = any(state.not_before > now for state in self._states.values())
         try:
             async with asyncio.timeout(PAUSE_S if rests else None):
                 await work.wait()
@@ -394,41 +405,41 @@ class Fetcher:
             return
 
     def _wanted(
-        self, node_id: int, asked_already: Mapping[TopicPartition, Wanted]
-    ) -> tuple[Node | None, dict[TopicPartition, Wanted]]:
+        self, node_id: int, asked_already: Mapping[TopicPartition, PartitionFetch]
+    ) -> tuple[Node | None, dict[TopicPartition, PartitionFetch]]:
         """What to ask this broker for now, and where it is; nobody where there is nothing."""
         now = asyncio.get_running_loop().time()
         if self._is_full():
             return None, {}
         asked: Node | None = None
         found = {}
-        for track in self._tracks.values():
-            if track.replica is not None and now > track.replica_until:
-                track.replica = None
+        for state in self._states.values():
+            if state.replica is not None and now > state.replica_until:
+                state.replica = None
                 self._go_on()
-            node = track.node
+            node = state.node
             if node is None or node.id != node_id:
                 continue
-            wanted = track.wanted(now)
-            if wanted is not None and asked_already.get(track.partition) != wanted:
+            wanted = state.wanted(now)
+            if wanted is not None and asked_already.get(state.partition) != wanted:
                 asked = node
-                found[track.partition] = wanted
+                found[state.partition] = wanted
         return asked, found
 
     def _is_full(self) -> bool:
         """Whether as much is ready as may be. Who is paused gives way, and is fetched again."""
         if self._queued() < self._settings.queued_max_bytes:
             return False
-        for track in self._tracks.values():
-            if track.paused and track.buffer is not None and track.buffer.bytes:
-                track.go_to(track.position)
+        for state in self._states.values():
+            if state.paused and state.buffer is not None and state.buffer.bytes:
+                state.go_to(state.position)
         return self._queued() >= self._settings.queued_max_bytes
 
     def _queued(self) -> int:
-        return sum(track.buffer.bytes for track in self._tracks.values() if track.buffer)
+        return sum(state.buffer.bytes for state in self._states.values() if state.buffer)
 
     async def _ask(
-        self, node: Node, wanted: Mapping[TopicPartition, Wanted], session: Session | None
+        self, node: Node, wanted: Mapping[TopicPartition, PartitionFetch], session: Session | None
     ) -> None:
         """Without a session the broker does not wait for records, and is asked on the connection
         for look-ups. So such an answer is no longer than that of one partition.
@@ -476,51 +487,56 @@ class Fetcher:
     # What came of it
 
     def _take_in(
-        self, node: Node, partition: TopicPartition, wanted: Wanted, data: PartitionData
+        self, node: Node, partition: TopicPartition, wanted: PartitionFetch, data: PartitionData
     ) -> None:
-        track = self._tracks.get(partition)
-        if track is None or track.buffer is None:
+        state = self._states.get(partition)
+        if state is None or state.buffer is None:
             return
-        if track.buffer.fetch_from.offset != wanted.offset or track.topic_id != wanted.topic_id:
+        if state.buffer.fetch_from.offset != wanted.offset or state.topic_id != wanted.topic_id:
             return  # somebody has sought meanwhile, or the topic was made anew
         if data.error_code:
-            self._refused(node, track, track.buffer, api_error(data.error_code), data)
+            self._refused(node, state, state.buffer, api_error(data.error_code), data)
             return
-        track.log_start = data.log_start_offset
-        track.high_watermark = data.high_watermark
-        track.last_stable = data.last_stable_offset
+        state.log_start = data.log_start_offset
+        state.high_watermark = data.high_watermark
+        state.last_stable = data.last_stable_offset
         if data.preferred_read_replica >= 0:
-            track.replica = self._metadata.node(data.preferred_read_replica)
-            track.replica_until = asyncio.get_running_loop().time() + _REPLICA_S
-            if track.replica is None:
-                track.look_up(asyncio.get_running_loop().time() + PAUSE_S)
+            state.replica = self._metadata.node(data.preferred_read_replica)
+            state.replica_until = asyncio.get_running_loop().time() + _REPLICA_S
+            if state.replica is None:
+                state.look_up(asyncio.get_running_loop().time() + PAUSE_S)
             self._look()
-        track.buffer.add(data)
+        state.buffer.add(data)
         # What it has sent, it has.
-        track.checked_epoch = max(track.checked_epoch, wanted.current_epoch)
-        if track.is_ready:
+        state.checked_epoch = max(state.checked_epoch, wanted.current_epoch)
+        if state.is_ready:
             self.nudge()
 
     def _refused(
-        self, node: Node, track: Track, buffer: Buffer, error: ApiError, data: PartitionData
+        self,
+        node: Node,
+        state: TopicPartitionState,
+        buffer: Buffer,
+        error: ApiError,
+        data: PartitionData,
     ) -> None:
         later = asyncio.get_running_loop().time() + PAUSE_S
-        logger.info("%s: %s", track.partition, error)
+        logger.info("%s: %s", state.partition, error)
         match error.code:
             case ErrorCode.OFFSET_OUT_OF_RANGE if (
-                track.leader is None or track.leader.id != node.id
+                state.leader is None or state.leader.id != node.id
             ):
-                track.look_up(later)  # a replica may be behind
+                state.look_up(later)  # a replica may be behind
             case ErrorCode.OFFSET_OUT_OF_RANGE if buffer.has_something:
-                track.not_before = later  # what is there comes first
+                state.not_before = later  # what is there comes first
             case ErrorCode.OFFSET_OUT_OF_RANGE:
-                out_of_range(track, self._settings.auto_offset_reset, data.log_start_offset)
+                out_of_range(state, self._settings.auto_offset_reset, data.log_start_offset)
             case ErrorCode.CORRUPT_MESSAGE:
                 why = error.message or "the broker finds it damaged"
-                track.error = RecordError(track.partition, buffer.fetch_from.offset, why)
+                state.error = RecordError(state.partition, buffer.fetch_from.offset, why)
             case _:
-                track.refused(error, later)
-        if track.error is not None:
+                state.refused(error, later)
+        if state.error is not None:
             self.nudge()
         self._look()
 
@@ -530,9 +546,9 @@ class Fetcher:
             return
         later = asyncio.get_running_loop().time() + PAUSE_S
         for partition in wanted:
-            track = self._tracks.get(partition)
-            if track is not None:
-                track.look_up(later)
+            state = self._states.get(partition)
+            if state is not None:
+                state.look_up(later)
         self._look()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -541,8 +557,8 @@ class Fetcher:
         task.add_done_callback(self._tasks.pop)
 
 
-def _misses(track: Track) -> bool:
+def _misses(state: TopicPartitionState) -> bool:
     """Whether something has to be found out before it can be fetched."""
-    if track.error is not None or track.is_sought:
+    if state.error is not None or state.is_sought:
         return False
-    return track.leader is None or track.reset is not None or track.has_to_be_checked
+    return state.leader is None or state.reset is not None or state.has_to_be_checked

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from kohort.client.cluster import Node
 from kohort.client.environment import environment
-from kohort.client.fetching.partition_state import EARLIEST, LATEST, NONE, Track
-from kohort.client.fetching.record import Place
+from kohort.client.fetching.partition_state import EARLIEST, LATEST, NONE, TopicPartitionState
+from kohort.client.fetching.record import OffsetAndEpoch
 from kohort.client.fetching.settings import DURATION, FetchSettings, duration_of
 from kohort.client.metadata import Metadata
 from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, api_error
@@ -35,11 +35,12 @@ PAUSE_S = 0.1
 _POINTS = {EARLIEST: -2, LATEST: -1}
 
 
-class Finding:
+class PartitionLookup:
     """Asks the cluster of `metadata`, whose connections are not those of long fetches.
 
-    What concerns one partition alone is never raised: it becomes the error of its track, or it is
-    looked for again after a pause. `on_anew` hears of each partition whose topic was made anew.
+    What concerns one partition alone is never raised: it becomes the error of its state, or it is
+    looked for again after a pause. `on_topic_recreated` hears of each partition whose topic was
+    made anew.
     """
 
     def __init__(self, metadata: Metadata, settings: FetchSettings) -> None:
@@ -47,39 +48,39 @@ class Finding:
         self._settings = settings
         self._timeout_s = min(10.0, settings.request_timeout_ms / 1000)
         self._missed: set[str] = set()  # topics and partitions that were told of
-        self.on_anew: Callable[[TopicPartition], None] = lambda _: None
+        self.on_topic_recreated: Callable[[TopicPartition], None] = lambda _: None
 
     # Leaders
 
-    async def leaders(self, tracks: Sequence[Track]) -> None:
+    async def leaders(self, states: Sequence[TopicPartitionState]) -> None:
         """Who leads each of these, as the cluster says now. Raises what `Metadata.topics` raises.
 
         A partition without a leader rests for a while.
         """
-        if not tracks:
+        if not states:
             return
-        names = {track.partition.topic for track in tracks}
+        names = {state.partition.topic for state in states}
         for name in names:
             self._metadata.outdated(name)
         topics = await self._metadata.topics(names, self._deadline())
         later = _later()
-        for track in tracks:
-            topic = topics[track.partition.topic]
+        for state in states:
+            topic = topics[state.partition.topic]
             if isinstance(topic, ApiError):
-                self._miss(track.partition.topic, str(topic))
-                track.refused(topic, later)
+                self._miss(state.partition.topic, str(topic))
+                state.refused(topic, later)
                 continue
-            if not self._is_of(track, topic.id):
-                track.not_before = later
+            if not self._is_of(state, topic.id):
+                state.not_before = later
                 continue
-            known = topic.partitions.get(PartitionIndex(track.partition.partition))
+            known = topic.partitions.get(PartitionIndex(state.partition.partition))
             if known is None:
                 count = len(topic.partitions)
-                self._miss(str(track.partition), f"{track.partition.topic} has {count} partitions")
+                self._miss(str(state.partition), f"{state.partition.topic} has {count} partitions")
             if known is None or known.leader is None:
-                track.not_before = later
+                state.not_before = later
             else:
-                track.leader, track.leader_epoch = known.leader, known.leader_epoch
+                state.leader, state.leader_epoch = known.leader, known.leader_epoch
 
     def _miss(self, name: str, why: str) -> None:
         """Tell once that this is not there."""
@@ -87,52 +88,52 @@ class Finding:
             self._missed.add(name)
             logger.warning("%s: %s; it is looked for again", name, why)
 
-    def _is_of(self, track: Track, topic_id: TopicId) -> bool:
-        """Whether the track may be read from the topic that has this id now."""
-        if NO_TOPIC_ID in (track.topic_id, topic_id) or track.topic_id == topic_id:
-            track.topic_id = track.topic_id if topic_id == NO_TOPIC_ID else topic_id
+    def _is_of(self, state: TopicPartitionState, topic_id: TopicId) -> bool:
+        """Whether the state may be read from the topic that has this id now."""
+        if NO_TOPIC_ID in (state.topic_id, topic_id) or state.topic_id == topic_id:
+            state.topic_id = state.topic_id if topic_id == NO_TOPIC_ID else topic_id
             return True
-        if track.is_bound:
-            logger.info("%s: another topic has its name by now", track.partition)
+        if state.is_bound:
+            logger.info("%s: another topic has its name by now", state.partition)
             return False
-        former, at = track.topic_id, track.position
-        track.made_anew(topic_id)
-        tell_anew(track, former, None if at is None else at.offset)
-        self.on_anew(track.partition)
+        former, at = state.topic_id, state.position
+        state.topic_recreated(topic_id)
+        log_recreated(state, former, None if at is None else at.offset)
+        self.on_topic_recreated(state.partition)
         return True
 
     # Places
 
-    async def places(self, leader: Node, tracks: Iterable[Track]) -> None:
+    async def places(self, leader: Node, states: Iterable[TopicPartitionState]) -> None:
         """Where these begin, or whether they may go on, as their leader says. It is asked once."""
-        every = list(tracks)
+        every = list(states)
         try:
-            await self._resets(leader, [track for track in every if track.reset is not None])
-            await self._checks(leader, [track for track in every if track.has_to_be_checked])
+            await self._resets(leader, [state for state in every if state.reset is not None])
+            await self._checks(leader, [state for state in every if state.has_to_be_checked])
         except KohortError as error:
             logger.info("%s: %s", leader, error)
             later = _later()
-            for track in every:
-                track.look_up(later)
+            for state in every:
+                state.look_up(later)
 
-    async def _resets(self, leader: Node, tracks: Sequence[Track]) -> None:
+    async def _resets(self, leader: Node, states: Sequence[TopicPartitionState]) -> None:
         asked: dict[TopicPartition, str] = {}
         topics: dict[str, list[ListOffsetsPartition]] = {}
-        for track in tracks:
-            name, index = track.partition
-            if track.reset == NONE:
-                track.reset = None
-                track.error = ApiError(
+        for state in states:
+            name, index = state.partition
+            if state.reset == NONE:
+                state.reset = None
+                state.error = ApiError(
                     ErrorCode.OFFSET_OUT_OF_RANGE,
-                    f"{track.partition} has no committed offset, and auto_offset_reset is none",
+                    f"{state.partition} has no committed offset, and auto_offset_reset is none",
                 )
-            elif track.reset is not None:
-                asked[track.partition] = track.reset
+            elif state.reset is not None:
+                asked[state.partition] = state.reset
                 topics.setdefault(name, []).append(
                     ListOffsetsPartition(
                         partition_index=index,
-                        current_leader_epoch=track.leader_epoch,
-                        timestamp=_timestamp(track.reset),
+                        current_leader_epoch=state.leader_epoch,
+                        timestamp=_timestamp(state.reset),
                     )
                 )
         if not asked:
@@ -153,37 +154,37 @@ class Finding:
             for topic in answer.topics
             for result in topic.partitions
         }
-        for track in tracks:
-            partition = track.partition
-            if partition in asked and track.reset == asked[partition]:  # else somebody has sought
-                self._begin(track, told.get(partition), leader)
+        for state in states:
+            partition = state.partition
+            if partition in asked and state.reset == asked[partition]:  # else somebody has sought
+                self._begin(state, told.get(partition), leader)
 
     def _begin(
-        self, track: Track, found: ListOffsetsPartitionResponse | None, leader: Node
+        self, state: TopicPartitionState, found: ListOffsetsPartitionResponse | None, leader: Node
     ) -> None:
         if found is None or found.error_code:
-            error = _untold(leader) if found is None else api_error(found.error_code)
-            logger.info("%s: no offset yet: %s", track.partition, error)
-            track.refused(error, _later())
+            error = _without_answer(leader) if found is None else api_error(found.error_code)
+            logger.info("%s: no offset yet: %s", state.partition, error)
+            state.refused(error, _later())
         elif found.offset >= 0:
-            track.go_to(Place(found.offset, found.leader_epoch))
-            track.checked_epoch = track.leader_epoch
-        elif track.reset != LATEST:  # every record is older than that
-            track.reset = LATEST
+            state.go_to(OffsetAndEpoch(found.offset, found.leader_epoch))
+            state.checked_epoch = state.leader_epoch
+        elif state.reset != LATEST:  # every record is older than that
+            state.reset = LATEST
         else:
-            track.not_before = _later()
+            state.not_before = _later()
 
     # What was read before
 
-    async def _checks(self, leader: Node, tracks: Sequence[Track]) -> None:
+    async def _checks(self, leader: Node, states: Sequence[TopicPartitionState]) -> None:
         """A leader of a newer epoch may never have had what was read of the former (KIP-320)."""
-        asked: dict[TopicPartition, tuple[Place, int]] = {}
+        asked: dict[TopicPartition, tuple[OffsetAndEpoch, int]] = {}
         topics: dict[str, list[OffsetForLeaderPartition]] = {}
-        for track in tracks:
-            assert track.buffer is not None
-            name, index = track.partition
-            place, epoch = track.buffer.fetch_from, track.leader_epoch
-            asked[track.partition] = (place, epoch)
+        for state in states:
+            assert state.buffer is not None
+            name, index = state.partition
+            place, epoch = state.buffer.fetch_from, state.leader_epoch
+            asked[state.partition] = (place, epoch)
             topics.setdefault(name, []).append(
                 OffsetForLeaderPartition(
                     partition=index, current_leader_epoch=epoch, leader_epoch=place.leader_epoch
@@ -203,50 +204,50 @@ class Finding:
                 leader, request, deadline=self._deadline()
             )
         except UnsupportedVersionError:  # then nobody can know
-            for track in tracks:
-                track.checked_epoch = track.leader_epoch
+            for state in states:
+                state.checked_epoch = state.leader_epoch
             return
         told = {
             TopicPartition(topic.topic, partition.partition): partition
             for topic in answer.topics
             for partition in topic.partitions
         }
-        for track in tracks:
-            place, epoch = asked[track.partition]
-            if track.buffer is None or track.buffer.fetch_from != place:
+        for state in states:
+            place, epoch = asked[state.partition]
+            if state.buffer is None or state.buffer.fetch_from != place:
                 continue  # somebody has sought meanwhile
-            end = told.get(track.partition)
+            end = told.get(state.partition)
             if end is None or end.error_code:
-                error = _untold(leader) if end is None else api_error(end.error_code)
-                logger.info("%s: not checked yet: %s", track.partition, error)
-                track.refused(error, _later())
+                error = _without_answer(leader) if end is None else api_error(end.error_code)
+                logger.info("%s: not checked yet: %s", state.partition, error)
+                state.refused(error, _later())
             else:
-                self._judge(track, end, epoch)
+                self._judge(state, end, epoch)
 
-    def _judge(self, track: Track, end: EpochEndOffset, epoch: int) -> None:
-        assert track.buffer is not None
-        place = track.buffer.fetch_from
+    def _judge(self, state: TopicPartitionState, end: EpochEndOffset, epoch: int) -> None:
+        assert state.buffer is not None
+        place = state.buffer.fetch_from
         unknown = end.leader_epoch < 0 or end.end_offset < 0
         if not unknown and end.end_offset >= place.offset:
-            track.checked_epoch = epoch
+            state.checked_epoch = epoch
             return
-        if track.buffer.has_something:  # some of that may still be there: it is fetched anew
-            track.go_to(track.position)
+        if state.buffer.has_something:  # some of that may still be there: it is fetched anew
+            state.go_to(state.position)
             return
         until = "an offset that is not known" if unknown else f"offset {end.end_offset}"
         text = (
-            f"{track.partition} was truncated: epoch {place.leader_epoch} ends at {until}, and the "
+            f"{state.partition} was truncated: epoch {place.leader_epoch} ends at {until}, and the "
             f"next record was to be {place.offset}"
         )
         if self._settings.auto_offset_reset == NONE:
-            track.error = ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, text)
+            state.error = ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, text)
             return
         logger.warning("%s", text)
         if unknown:
-            track.go_to(None)
+            state.go_to(None)
         else:
-            track.go_to(Place(end.end_offset, end.leader_epoch))
-            track.checked_epoch = epoch
+            state.go_to(OffsetAndEpoch(end.end_offset, end.leader_epoch))
+            state.checked_epoch = epoch
 
     def _deadline(self) -> float:
         return asyncio.get_running_loop().time() + self._timeout_s
@@ -263,33 +264,33 @@ def _timestamp(reset: str) -> int:
     return _POINTS[reset]
 
 
-def _untold(node: Node) -> ApiError:
+def _without_answer(node: Node) -> ApiError:
     return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer of {node} lacks it")
 
 
-def tell_anew(track: Track, former: TopicId, offset: int | None) -> None:
+def log_recreated(state: TopicPartitionState, former: TopicId, offset: int | None) -> None:
     """Whoever reads the log has to know that offsets are those of another topic from now on."""
     logger.warning(
         "%s: the topic was deleted and made anew (id %s, before %s): %s in place of offset %s",
-        track.partition,
-        uuid_text(track.topic_id),
+        state.partition,
+        uuid_text(state.topic_id),
         uuid_text(former),
-        "stopped" if track.error is not None else "from its first record on",
+        "stopped" if state.error is not None else "from its first record on",
         "unknown" if offset is None else offset,
     )
 
 
-def out_of_range(track: Track, policy: str, log_start: int | None) -> None:
+def out_of_range(state: TopicPartitionState, policy: str, log_start: int | None) -> None:
     """The leader has no record at the place where the partition goes on."""
-    assert track.buffer is not None
-    offset = track.buffer.fetch_from.offset
-    known = [("it begins at", log_start), ("it ends at", track.high_watermark)]
+    assert state.buffer is not None
+    offset = state.buffer.fetch_from.offset
+    known = [("it begins at", log_start), ("it ends at", state.high_watermark)]
     shown = ", ".join(
         f"{text} {offset}" for text, offset in known if offset is not None and offset >= 0
     )
     if policy == NONE:
-        text = f"{track.partition} has no offset {offset}" + (f": {shown}" if shown else "")
-        track.error = ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, text)
+        text = f"{state.partition} has no offset {offset}" + (f": {shown}" if shown else "")
+        state.error = ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, text)
     else:
-        logger.warning("%s has no offset %d (%s): to %s", track.partition, offset, shown, policy)
-        track.go_to(None)
+        logger.warning("%s has no offset %d (%s): to %s", state.partition, offset, shown, policy)
+        state.go_to(None)

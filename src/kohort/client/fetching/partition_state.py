@@ -2,8 +2,8 @@
 
 from kohort.client.cluster import Node
 from kohort.client.fetching.buffer import Buffer
-from kohort.client.fetching.record import AnyRecord, Place
-from kohort.client.fetching.session import Wanted
+from kohort.client.fetching.record import AnyRecord, OffsetAndEpoch
+from kohort.client.fetching.session import PartitionFetch
 from kohort.client.fetching.settings import FetchSettings
 from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition
@@ -13,7 +13,7 @@ NONE, EARLIEST, LATEST = "none", "earliest", "latest"
 Reset = str  # "earliest", "latest", or a value of auto_offset_reset
 
 
-class Track:
+class TopicPartitionState:
     """`buffer` is None while it is not known where to begin: then `reset` says how to find out, or
     `error` why nobody can.
 
@@ -49,10 +49,10 @@ class Track:
 
     # Places
 
-    def go_to(self, where: Place | Reset | None) -> None:
+    def go_to(self, where: OffsetAndEpoch | Reset | None) -> None:
         """Begin there; what is buffered is dropped. None is where the settings say."""
         self.error = None
-        if isinstance(where, Place):
+        if isinstance(where, OffsetAndEpoch):
             self.buffer = Buffer(self.partition, where, self._settings)
             self.reset = None
             self.checked_epoch = NOBODY
@@ -60,7 +60,7 @@ class Track:
             self.buffer = None
             self.reset = self._settings.auto_offset_reset if where is None else where
 
-    def made_anew(self, topic_id: TopicId) -> None:
+    def topic_recreated(self, topic_id: TopicId) -> None:
         """Its topic was deleted, and this one has its name: what was known was of the former."""
         self.topic_id = topic_id
         self.leader = self.replica = None
@@ -74,7 +74,7 @@ class Track:
             self.go_to(EARLIEST)
 
     @property
-    def position(self) -> Place | None:
+    def position(self) -> OffsetAndEpoch | None:
         """The next record to hand out; None while it is looked up."""
         return None if self.buffer is None else self.buffer.take_from
 
@@ -114,7 +114,7 @@ class Track:
             and self.leader_epoch > self.checked_epoch
         )
 
-    def wanted(self, now: float) -> Wanted | None:
+    def wanted(self, now: float) -> PartitionFetch | None:
         """What to ask for now, if anything: not more than a share is kept ready."""
         buffer = self.buffer
         share = self._settings.max_partition_fetch_bytes
@@ -123,7 +123,9 @@ class Track:
         if now < self.not_before or self.has_to_be_checked or buffer.bytes >= share:
             return None
         place = buffer.fetch_from
-        return Wanted(place.offset, self.leader_epoch, place.leader_epoch, share, self.topic_id)
+        return PartitionFetch(
+            place.offset, self.leader_epoch, place.leader_epoch, share, self.topic_id
+        )
 
     def look_up(self, not_before: float) -> None:
         """Its leader is another one, or cannot be reached."""

@@ -32,7 +32,7 @@ AnyRecord: TypeAlias = ConsumerRecord[Any, Any]
 """What a consumer hands out: only the program knows what its deserializers return."""
 
 
-class Place(NamedTuple):
+class OffsetAndEpoch(NamedTuple):
     """The next record of a partition, and the leader epoch of the one before: -1 for unknown."""
 
     offset: int

@@ -25,7 +25,7 @@ BROKEN = frozenset(
 )
 
 
-class Wanted(NamedTuple):
+class PartitionFetch(NamedTuple):
     """What is asked of one partition. `topic_id` is NO_TOPIC_ID where ids are not known."""
 
     offset: int
@@ -35,7 +35,7 @@ class Wanted(NamedTuple):
     topic_id: TopicId = NO_TOPIC_ID
 
 
-class Part(NamedTuple):
+class FetchRequestData(NamedTuple):
     """The part of a request that belongs to the session."""
 
     session_id: int
@@ -44,9 +44,9 @@ class Part(NamedTuple):
     forgotten: list[ForgottenTopic]
 
 
-def everything(wanted: Mapping[TopicPartition, Wanted]) -> Part:
+def everything(wanted: Mapping[TopicPartition, PartitionFetch]) -> FetchRequestData:
     """The part of a request outside of any session: the broker remembers nothing of it."""
-    return Part(NO_SESSION, OUTSIDE, _topics(wanted), [])
+    return FetchRequestData(NO_SESSION, OUTSIDE, _topics(wanted), [])
 
 
 class Session:
@@ -55,9 +55,9 @@ class Session:
     def __init__(self) -> None:
         self._id = NO_SESSION
         self._epoch = FIRST_EPOCH
-        self._said: dict[TopicPartition, Wanted] = {}
+        self._said: dict[TopicPartition, PartitionFetch] = {}
 
-    def ask(self, wanted: Mapping[TopicPartition, Wanted]) -> Part:
+    def ask(self, wanted: Mapping[TopicPartition, PartitionFetch]) -> FetchRequestData:
         """The part of the next request. After this the broker is taken to know all of it."""
         if any(
             partition in self._said and self._said[partition].topic_id != asked.topic_id
@@ -72,7 +72,7 @@ class Session:
         }
         forgotten = _forgotten({partition: self._said[partition] for partition in gone})
         self._said = dict(wanted)
-        return Part(self._id, self._epoch, _topics(news), forgotten)
+        return FetchRequestData(self._id, self._epoch, _topics(news), forgotten)
 
     def answered(self, session_id: int) -> None:
         """The request has succeeded; 0 is the id where the broker keeps no session."""
@@ -89,7 +89,7 @@ class Session:
         self._said = {}
 
 
-def _topics(wanted: Mapping[TopicPartition, Wanted]) -> list[FetchTopic]:
+def _topics(wanted: Mapping[TopicPartition, PartitionFetch]) -> list[FetchTopic]:
     topics: dict[tuple[str, TopicId], FetchTopic] = {}
     for (name, index), asked in wanted.items():
         topic = topics.get((name, asked.topic_id))
@@ -108,7 +108,7 @@ def _topics(wanted: Mapping[TopicPartition, Wanted]) -> list[FetchTopic]:
     return list(topics.values())
 
 
-def _forgotten(said: Mapping[TopicPartition, Wanted]) -> list[ForgottenTopic]:
+def _forgotten(said: Mapping[TopicPartition, PartitionFetch]) -> list[ForgottenTopic]:
     topics: dict[tuple[str, TopicId], ForgottenTopic] = {}
     for (name, index), asked in said.items():
         topic = topics.get((name, asked.topic_id))

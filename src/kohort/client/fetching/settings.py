@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal, TypedDict
 
-from kohort.client.settings import checked, choice, flag, function, shown, text, whole
+from kohort.client.settings import checked_field, choice, flag, function, short_repr, text, whole
 
 ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 RESETS = ("earliest", "latest", "none")
@@ -25,10 +25,10 @@ def _reset(name: str, value: Any) -> str:
         try:
             duration_of(value)
         except ValueError as error:
-            raise ValueError(f"{name} is {shown(value)}: {error}") from None
+            raise ValueError(f"{name} is {short_repr(value)}: {error}") from None
         return value
     raise ValueError(
-        f"{name} is {shown(value)}, expected {', '.join(RESETS)} or {DURATION} with a duration"
+        f"{name} is {short_repr(value)}, expected {', '.join(RESETS)} or {DURATION} with a duration"
     )
 
 
@@ -85,7 +85,7 @@ class FetchSettings:
     max_partition_fetch_bytes: int = whole(1 << 20)
     queued_max_bytes: int = whole(64 << 20, 1)
     isolation_level: str = choice("read_uncommitted", ISOLATION_LEVELS)
-    auto_offset_reset: str = checked("latest", _reset)
+    auto_offset_reset: str = checked_field("latest", _reset)
     client_rack: str | None = text()
     check_crcs: bool = flag(default=True)
     request_timeout_ms: int = whole(30_000, 1)

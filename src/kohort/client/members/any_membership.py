@@ -10,26 +10,26 @@ heard for as long as a session (`expire`): then others may have the partitions.
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
-from kohort.client.members.events import CoordinatorWanted, Event, HangUp, Left, Partition
-from kohort.client.members.owned_partitions import Holding
-from kohort.client.members.request_state import ELSEWHERE, Asking
-from kohort.client.members.retry_backoff import Pauses
+from kohort.client.members.events import CoordinatorWanted, Event, GroupLeft, HangUp, Partition
+from kohort.client.members.owned_partitions import OwnedPartitions
+from kohort.client.members.request_state import ELSEWHERE, RequestState
+from kohort.client.members.retry_backoff import RetryBackoff
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import GroupId, MemberId, Millis
 
 
-class Patience(Protocol):
+class RebalanceTimeout(Protocol):
     """A profile says how long the coordinator is to wait for a release."""
 
     @property
     def rebalance_timeout_ms(self) -> int: ...
 
 
-SomeProfile = TypeVar("SomeProfile", bound=Patience)
+SomeMemberConfig = TypeVar("SomeMemberConfig", bound=RebalanceTimeout)
 SomeStage = TypeVar("SomeStage", bound=StrEnum)
 
 
-class AnyMembership(Generic[Partition, SomeProfile, SomeStage]):
+class AnyMembership(Generic[Partition, SomeMemberConfig, SomeStage]):
     """`stage` is where the member stands: at first `outside`, and `leaving` at the good-bye.
 
     A member with an `instance_id` is static (KIP-345): it leaves for a while, unless it is told to
@@ -39,8 +39,8 @@ class AnyMembership(Generic[Partition, SomeProfile, SomeStage]):
     def __init__(
         self,
         group_id: GroupId,
-        profile: SomeProfile,
-        pauses: Pauses | None,
+        config: SomeMemberConfig,
+        backoff: RetryBackoff | None,
         *,
         outside: SomeStage,
         leaving: SomeStage,
@@ -48,13 +48,13 @@ class AnyMembership(Generic[Partition, SomeProfile, SomeStage]):
     ) -> None:
         self.group_id = group_id
         self.instance_id = instance_id
-        self.profile = profile
+        self.config = config
         self.stage = outside
         self._outside = outside
         self._leaving = leaving
-        self._pauses = pauses or Pauses()
-        self._asking = Asking(self._pauses)
-        self._holding: Holding[Partition] = Holding()
+        self._backoff = backoff or RetryBackoff()
+        self._request_state = RequestState(self._backoff)
+        self._owned_partitions: OwnedPartitions[Partition] = OwnedPartitions()
         self._assigned: frozenset[Partition] = frozenset()  # as last told
         self._departs = False
         self._for_good = instance_id is None  # how it departs
@@ -74,24 +74,24 @@ class AnyMembership(Generic[Partition, SomeProfile, SomeStage]):
     @property
     def owned(self) -> frozenset[Partition]:
         """All partitions that the member has not let go of yet."""
-        return self._holding.owned
+        return self._owned_partitions.owned
 
     @property
     def consumable(self) -> frozenset[Partition]:
         """The partitions that may be consumed now."""
-        return self._holding.kept
+        return self._owned_partitions.not_revoking
 
     @property
     def release_by(self) -> Millis | None:
         """When the coordinator may put the member out unless it has released all that it is to give
         up; None while there is no such thing.
         """
-        return self._holding.release_by
+        return self._owned_partitions.release_by
 
     @property
     def waits_for_answer(self) -> bool:
         """Whether a request is under way."""
-        return self._asking.under_way is not None
+        return self._request_state.under_way is not None
 
     def wake_at(self) -> Millis | None:
         """When `next` or `expire` has something to do; None when only another call can bring that
@@ -114,7 +114,7 @@ class AnyMembership(Generic[Partition, SomeProfile, SomeStage]):
 
         Heartbeats that bring nothing new come with growing pauses, whoever wants them.
         """
-        pause_ms = self._pauses.after(self._hurried) if self._hurried else 0
+        pause_ms = self._backoff.after(self._hurried) if self._hurried else 0
         at = Millis(now + pause_ms)
         self._soon = at if self._soon is None else min(self._soon, at)
 
@@ -144,7 +144,7 @@ class AnyMembership(Generic[Partition, SomeProfile, SomeStage]):
         text = f"the coordinator has said nothing for {self._silence_ms()} ms, which is a session"
         error = ApiError(ErrorCode.REQUEST_TIMED_OUT, text)
         hang_up: list[Event[Partition]] = [HangUp()] if self.waits_for_answer else []
-        wanted = self._asking.lose_coordinator()
+        wanted = self._request_state.lose_coordinator()
         return [*hang_up, *self._put_out(error), *self._look(wanted=wanted)]
 
     def refuse(self, error: ApiError) -> list[Event[Partition]]:
@@ -155,12 +155,12 @@ class AnyMembership(Generic[Partition, SomeProfile, SomeStage]):
 
     def coordinator_found(self) -> None:
         """The group's coordinator is known, and can be asked."""
-        self._asking.has_coordinator = True
+        self._request_state.has_coordinator = True
 
     def connection_lost(self, now: Millis) -> list[Event[Partition]]:
         """No answer will come: the connection broke, or took too long and was closed."""
         self._failed(now)
-        return self._look(wanted=self._asking.lose_coordinator())
+        return self._look(wanted=self._request_state.lose_coordinator())
 
     # What a subclass knows
 
@@ -214,19 +214,19 @@ class AnyMembership(Generic[Partition, SomeProfile, SomeStage]):
 
     def _failed(self, now: Millis) -> None:
         """No answer, or one that says "later": the next request comes after a pause."""
-        self._asking.failed(now)
+        self._request_state.failed(now)
         self._ask_anew()
 
     def _moved(self, now: Millis) -> list[Event[Partition]]:
         """The coordinator is another one."""
         self._ask_anew()
-        return self._look(wanted=self._asking.moved(now))
+        return self._look(wanted=self._request_state.moved(now))
 
     def _look(self, *, wanted: bool) -> list[Event[Partition]]:
         return [CoordinatorWanted()] if wanted and self.stage is not self._outside else []
 
     def _patience(self, now: Millis) -> Millis:
-        return Millis(now + self.profile.rebalance_timeout_ms)
+        return Millis(now + self.config.rebalance_timeout_ms)
 
     def _depart(self) -> list[Event[Partition]]:
         """Go on with leaving, as far as what is not released yet allows."""
@@ -250,4 +250,4 @@ class AnyMembership(Generic[Partition, SomeProfile, SomeStage]):
         self._start_over()
         self._departs = False
         self.stage = self._outside
-        return [Left()]
+        return [GroupLeft()]

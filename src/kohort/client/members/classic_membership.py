@@ -40,12 +40,12 @@ from kohort.client.members.classic_assigning import (
 from kohort.client.members.events import (
     CoordinatorWanted,
     Event,
-    Failed,
     HangUp,
+    MembershipFailed,
     TopicsWanted,
 )
-from kohort.client.members.request_state import AT_ONCE, ELSEWHERE, Asked
-from kohort.client.members.retry_backoff import Pauses
+from kohort.client.members.request_state import AT_ONCE, ELSEWHERE, InFlightRequest
+from kohort.client.members.retry_backoff import RetryBackoff
 from kohort.errors import ApiError, ErrorCode, WireError, api_error
 from kohort.records.consumer_protocol import ConsumerProtocolSubscription, encode
 from kohort.terms import GroupId, MemberId, Millis, PartitionIndex, TopicPartition
@@ -108,7 +108,7 @@ class ClassicStage(StrEnum):
 _PARKED = (ClassicStage.JOINING, ClassicStage.SYNCING)
 
 
-class ClassicProfile(NamedTuple):
+class ClassicMemberConfig(NamedTuple):
     """What a member wants, and how patient the coordinator should be with it.
 
     `protocols` are names of `classic_assigning.PROTOCOLS`, the preferred one first.
@@ -133,7 +133,7 @@ class ClassicRequest(NamedTuple):
     request: JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest
 
 
-class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicStage]):
+class ClassicMembership(AnyMembership[TopicPartition, ClassicMemberConfig, ClassicStage]):
     """One member of one classic group. The coordinator gives it its id.
 
     A static one says no good-bye, unless it leaves for good: its place waits until its session is
@@ -148,15 +148,15 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
     def __init__(
         self,
         group_id: GroupId,
-        profile: ClassicProfile,
-        pauses: Pauses | None = None,
+        config: ClassicMemberConfig,
+        backoff: RetryBackoff | None = None,
         *,
         instance_id: str | None = None,
     ) -> None:
         super().__init__(
             group_id,
-            profile,
-            pauses,
+            config,
+            backoff,
             outside=ClassicStage.OUTSIDE,
             leaving=ClassicStage.LEAVING,
             instance_id=instance_id,
@@ -169,7 +169,7 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
         self._wanted: dict[MemberId, ConsumerProtocolSubscription] = {}
         self._to_be_covered: frozenset[TopicPartition] = frozenset()
         self._hands_out: list[SyncGroupRequestAssignment] = []
-        self._joined_as: ClassicProfile | None = None
+        self._joined_as: ClassicMemberConfig | None = None
         self._again = False
         self._beat_at = AT_ONCE
 
@@ -184,28 +184,28 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
         return None if self.generation == NO_GENERATION else (self.member_id, self.generation)
 
     def _due(self) -> Millis | None:
-        if not self._asking.possible:
+        if not self._request_state.possible:
             return None
         match self.stage:
             case ClassicStage.JOINING | ClassicStage.SYNCING | ClassicStage.LEAVING:
-                return self._asking.not_before
+                return self._request_state.not_before
             case ClassicStage.MEMBER | ClassicStage.PREPARING | ClassicStage.PARTING:
                 if self.generation == NO_GENERATION:
                     return None
                 beat_at = self._beat_at if self._soon is None else min(self._beat_at, self._soon)
-                return max(beat_at, self._asking.not_before)
+                return max(beat_at, self._request_state.not_before)
             case _:
                 return None
 
     def silent_at(self) -> Millis | None:
         """A coordinator may park a join, or a sync, for as long as a rebalance takes."""
-        asked, rebalance_ms = self._asking.under_way, self.profile.rebalance_timeout_ms
+        asked, rebalance_ms = self._request_state.under_way, self.config.rebalance_timeout_ms
         if asked is not None and self.owned and self.stage in _PARKED:
             return Millis(asked.at + max(self._silence_ms(), rebalance_ms))
         return super().silent_at()
 
     def _silence_ms(self) -> int:
-        return self.profile.session_timeout_ms
+        return self.config.session_timeout_ms
 
     # What the consumer wants
 
@@ -216,12 +216,12 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
         self._departs = False
         self._start_over()
         self.stage = ClassicStage.JOINING
-        return [] if self._asking.has_coordinator else [CoordinatorWanted()]
+        return [] if self._request_state.has_coordinator else [CoordinatorWanted()]
 
-    def want(self, profile: ClassicProfile, now: Millis) -> Events:
+    def want(self, config: ClassicMemberConfig, now: Millis) -> Events:
         """Want something else from now on: a member joins again for it."""
-        changed = profile != self.profile
-        self.profile = profile
+        changed = config != self.config
+        self.config = config
         return self.join_again(now) if changed else []
 
     def join_again(self, now: Millis) -> Events:
@@ -273,9 +273,9 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
         if self.stage not in (ClassicStage.MEMBER, ClassicStage.PREPARING):
             if self.waits_for_answer:
                 events.append(HangUp())
-            self._asking.forget()
+            self._request_state.forget()
         self.stage = ClassicStage.PARTING
-        events += self._holding.revoke(self.owned, self._patience(now))
+        events += self._owned_partitions.revoke(self.owned, self._patience(now))
         return events + self._depart()
 
     def released(self, partitions: frozenset[TopicPartition], now: Millis) -> Events:
@@ -283,13 +283,13 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
 
         Others are passed over: the member has let go of them already, or may keep them.
         """
-        self._holding.release(partitions)
+        self._owned_partitions.release(partitions)
         if self._departs:
             return self._depart()
         match self.stage:
             case ClassicStage.MEMBER:
                 return self._settle(now)
-            case ClassicStage.PREPARING | ClassicStage.LOST if not self._holding.revoking:
+            case ClassicStage.PREPARING | ClassicStage.LOST if not self._owned_partitions.revoking:
                 self.stage = ClassicStage.JOINING
         return []
 
@@ -300,18 +300,18 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
         due = self._due()
         if due is None or due > now:
             return None
-        number = self._asking.ask(now)
+        number = self._request_state.ask(now)
         self._beats(now)
         match self.stage:
             case ClassicStage.JOINING:
-                self._joined_as = self.profile
+                self._joined_as = self.config
                 return ClassicRequest(number, self._join_request())
             case ClassicStage.SYNCING:
                 return ClassicRequest(number, self._sync_request())
             case ClassicStage.LEAVING:
                 return ClassicRequest(number, self._leave_request())
             case _:
-                self._beat_at = Millis(now + self.profile.heartbeat_interval_ms)
+                self._beat_at = Millis(now + self.config.heartbeat_interval_ms)
                 return ClassicRequest(number, self._heartbeat_request())
 
     def received(
@@ -321,7 +321,7 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
         now: Millis,
     ) -> Events:
         """What follows from the answer to the request of that number."""
-        asked = self._asking.answered(number)
+        asked = self._request_state.answered(number)
         if asked is None:
             return []
         match answer:
@@ -348,7 +348,7 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
         if answer.generation_id < 0 or answer.protocol_name not in PROTOCOLS:
             text = f"generation {answer.generation_id} by {answer.protocol_name} is none of ours"
             return self._fail(ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, text))
-        self._asking.succeeded()
+        self._request_state.succeeded()
         self._heard_at = now  # it may have been parked for long
         self.member_id = MemberId(answer.member_id)
         self.generation = answer.generation_id
@@ -373,31 +373,31 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
             self._assigned = read_assignment(answer.assignment)
         except WireError as unreadable:
             return self._fail(ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, str(unreadable)))
-        self._asking.succeeded()
+        self._request_state.succeeded()
         self._heard_at = now
         self._has_news_of_us()
         self._owned_since = self.generation
-        self._beat_at = Millis(now + self.profile.heartbeat_interval_ms)
+        self._beat_at = Millis(now + self.config.heartbeat_interval_ms)
         self.stage = ClassicStage.MEMBER
-        revoked = self._holding.revoke(self.owned - self._assigned, self._patience(now))
+        revoked = self._owned_partitions.revoke(self.owned - self._assigned, self._patience(now))
         # Others wait for what is given up, and for another wish there has to be another generation.
-        self._again = self._again or bool(revoked) or self._joined_as != self.profile
+        self._again = self._again or bool(revoked) or self._joined_as != self.config
         return [*revoked, *self._settle(now)]
 
     def _settle(self, now: Millis) -> Events:
         """Take what is new, once nothing is left to release; join again where that is needed."""
-        if self._holding.revoking:
+        if self._owned_partitions.revoking:
             return []
-        if self._again and not self.profile.cooperative:
+        if self._again and not self.config.cooperative:
             return self._prepare(now)  # it would have to give up at once what it takes
-        taken: Events = [*self._holding.take(self._assigned)]
+        taken: Events = [*self._owned_partitions.take(self._assigned)]
         return taken + self._prepare(now) if self._again else taken
 
-    def _beaten(self, answer: HeartbeatResponse, asked: Asked, now: Millis) -> Events:
+    def _beaten(self, answer: HeartbeatResponse, asked: InFlightRequest, now: Millis) -> Events:
         error = _error(answer.error_code)
         if error is not None and error.code is not ErrorCode.REBALANCE_IN_PROGRESS:
             return self._refused(error, now)
-        self._asking.succeeded()
+        self._request_state.succeeded()
         self._heard_at = asked.at
         covered, self._to_be_covered = self._to_be_covered <= self._assigned, frozenset()
         if (error is None and covered) or self.stage is not ClassicStage.MEMBER:
@@ -409,9 +409,9 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
         self._again = False
         self.stage = ClassicStage.PREPARING
         events: Events = []
-        if not self.profile.cooperative:
-            events += self._holding.lend(self._patience(now))
-        if not self._holding.revoking:
+        if not self.config.cooperative:
+            events += self._owned_partitions.lend(self._patience(now))
+        if not self._owned_partitions.revoking:
             self.stage = ClassicStage.JOINING
         return events
 
@@ -424,7 +424,7 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
             return self._moved(now)
         if code.retriable or code in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.UNKNOWN_MEMBER_ID):
             if code is not ErrorCode.REBALANCE_IN_PROGRESS:  # that one is no failure
-                self._asking.failed(now)
+                self._request_state.failed(now)
             self._ask_anew()
             return []
         return self._fail(error)
@@ -446,7 +446,7 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
     def _put_out(self, error: ApiError) -> Events:
         """The generation is worth nothing any more; the id is, unless nobody knows it."""
         member_id = NOBODY if error.code is ErrorCode.UNKNOWN_MEMBER_ID else self.member_id
-        lost: Events = [*self._holding.lose(error)]
+        lost: Events = [*self._owned_partitions.lose(error)]
         self._start_over()
         self.member_id = member_id
         self.stage = ClassicStage.LOST
@@ -465,8 +465,8 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
             self.stage = ClassicStage.JOINING
 
     def _fail(self, error: ApiError) -> Events:
-        events: Events = [*self._holding.lose(error), Failed(error)]
-        self._asking.forget()
+        events: Events = [*self._owned_partitions.lose(error), MembershipFailed(error)]
+        self._request_state.forget()
         self.generation = NO_GENERATION
         self.stage = ClassicStage.FAILED
         return events + self._depart() if self._departs else events
@@ -475,11 +475,11 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
         return self.member_id != NOBODY and self._for_good
 
     def _start_over(self) -> None:
-        self._asking.forget()
+        self._request_state.forget()
         self.member_id = NOBODY
         self.generation = self._owned_since = NO_GENERATION
         self._forget_time()
-        self._holding.lent = frozenset()
+        self._owned_partitions.lent = frozenset()
         self.leads = self._again = False
         self._assigned = frozenset()
 
@@ -489,22 +489,22 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicProfile, ClassicSta
         """The first protocol is the preferred one. An eager member owns nothing here."""
         metadata = encode(
             ConsumerProtocolSubscription(
-                topics=list(self.profile.topics),
+                topics=list(self.config.topics),
                 owned_partitions=by_topic(self.owned),
                 generation_id=self._owned_since,
-                rack_id=self.profile.rack,
+                rack_id=self.config.rack,
             )
         )
         return JoinGroupRequest(
             group_id=self.group_id,
-            session_timeout_ms=self.profile.session_timeout_ms,
-            rebalance_timeout_ms=self.profile.rebalance_timeout_ms,
+            session_timeout_ms=self.config.session_timeout_ms,
+            rebalance_timeout_ms=self.config.rebalance_timeout_ms,
             member_id=self.member_id,
             group_instance_id=self.instance_id,
             protocol_type=PROTOCOL_TYPE,
             protocols=[
                 JoinGroupRequestProtocol(name=name, metadata=metadata)
-                for name in self.profile.protocols
+                for name in self.config.protocols
             ],
         )
 

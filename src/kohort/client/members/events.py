@@ -29,7 +29,7 @@ class TopicIdPartition(NamedTuple):
 Partition = TypeVar("Partition")  # by topic id (KIP-848) or by topic name (classic)
 
 
-class Assigned(NamedTuple, Generic[Partition]):
+class PartitionsAssigned(NamedTuple, Generic[Partition]):
     """Begin to consume these, from the committed offsets on.
 
     `returned` are those of them that the member gave up for this rebalance alone, so that nobody
@@ -40,7 +40,7 @@ class Assigned(NamedTuple, Generic[Partition]):
     returned: tuple[Partition, ...] = ()
 
 
-class Revoked(NamedTuple, Generic[Partition]):
+class PartitionsRevoked(NamedTuple, Generic[Partition]):
     """Stop consuming these, commit what has been processed, then call `released`.
 
     A commit is possible only while the membership's `commits_as` is not None. The member may be put
@@ -50,7 +50,7 @@ class Revoked(NamedTuple, Generic[Partition]):
     partitions: tuple[Partition, ...]
 
 
-class Lost(NamedTuple, Generic[Partition]):
+class PartitionsLost(NamedTuple, Generic[Partition]):
     """Drop these and commit nothing, then call `released`: others may have them already.
 
     All that the member has is lost together. A partition that was `Revoked` before is not named
@@ -90,7 +90,7 @@ class ComputeWanted(NamedTuple):
     """
 
 
-class Attached(NamedTuple, Generic[Partition]):
+class AssignmentMetadata(NamedTuple, Generic[Partition]):
     """What a member's assignor added to the assignment of this member, with all its partitions.
 
     `error` is not 0 when that assignor has failed: then the assignment is the one before.
@@ -104,34 +104,34 @@ class Attached(NamedTuple, Generic[Partition]):
     assignor: str = ""
 
 
-class Refused(NamedTuple):
+class RequestRefused(NamedTuple):
     """The coordinator says no, and the member goes on asking. The application may want to know."""
 
     error: ApiError
 
 
-class Left(NamedTuple):
+class GroupLeft(NamedTuple):
     """The member is out, and the coordinator knows it."""
 
 
-class Failed(NamedTuple):
+class MembershipFailed(NamedTuple):
     """The coordinator says no for good. The member is out until it joins again."""
 
     error: ApiError
 
 
 Event = (
-    Assigned[Partition]
-    | Revoked[Partition]
-    | Lost[Partition]
+    PartitionsAssigned[Partition]
+    | PartitionsRevoked[Partition]
+    | PartitionsLost[Partition]
     | CoordinatorWanted
     | HangUp
     | TopicsWanted
     | ComputeWanted
-    | Attached[Partition]
-    | Refused
-    | Left
-    | Failed
+    | AssignmentMetadata[Partition]
+    | RequestRefused
+    | GroupLeft
+    | MembershipFailed
 )
 
 

@@ -36,7 +36,7 @@ class Offer(NamedTuple):
     metadata: bytes = b""
 
 
-class Profile(NamedTuple):
+class MemberConfig(NamedTuple):
     """What a member wants: topics by name, by a regular expression, or both.
 
     `rebalance_timeout_ms` is the time it has for giving a partition up. `server_assignor` is its
@@ -52,7 +52,7 @@ class Profile(NamedTuple):
     offers: tuple[Offer, ...] | None = None
 
 
-class Name(NamedTuple):
+class MemberIds(NamedTuple):
     """Who speaks. Every heartbeat of a static member has its instance id (KIP-345)."""
 
     group_id: GroupId
@@ -60,21 +60,21 @@ class Name(NamedTuple):
     instance_id: str | None
 
 
-class Told(NamedTuple):
+class HeartbeatFields(NamedTuple):
     """All that a member can say about itself in one heartbeat. `owned` is ascending."""
 
-    profile: Profile
+    config: MemberConfig
     owned: tuple[TopicIdPartition, ...]
 
 
 def request_of(
-    name: Name, epoch: int, tell: Told, known: Told | None
+    name: MemberIds, epoch: int, tell: HeartbeatFields, known: HeartbeatFields | None
 ) -> ConsumerGroupHeartbeatRequest:
     """The heartbeat that tells what the coordinator does not know; `known` is None for nothing.
 
     An empty expression is told in full heartbeats too: it takes back one that was told before.
     """
-    wants, knew = tell.profile, None if known is None else known.profile
+    wants, knew = tell.config, None if known is None else known.config
     owned = None if known is not None and known.owned == tell.owned else _by_topic(tell.owned)
     if knew is None:
         return ConsumerGroupHeartbeatRequest(
@@ -104,7 +104,7 @@ def request_of(
     )
 
 
-def farewell(name: Name, *, for_good: bool) -> ConsumerGroupHeartbeatRequest:
+def farewell(name: MemberIds, *, for_good: bool) -> ConsumerGroupHeartbeatRequest:
     """The heartbeat of a member that leaves. Nothing but its ids counts."""
     return ConsumerGroupHeartbeatRequest(
         **name._asdict(), member_epoch=LEAVE if for_good else LEAVE_FOR_A_WHILE

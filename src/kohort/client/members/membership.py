@@ -38,26 +38,26 @@ from typing import NamedTuple
 
 from kohort.client.members.any_membership import AnyMembership
 from kohort.client.members.events import (
-    Attached,
+    AssignmentMetadata,
     ComputeWanted,
     CoordinatorWanted,
     Event,
-    Failed,
-    Refused,
+    MembershipFailed,
+    RequestRefused,
     TopicIdPartition,
     in_order,
 )
 from kohort.client.members.heartbeat import (
     JOIN,
-    Name,
-    Profile,
-    Told,
+    HeartbeatFields,
+    MemberConfig,
+    MemberIds,
     assignment_in,
     farewell,
     request_of,
 )
-from kohort.client.members.request_state import AT_ONCE, ELSEWHERE, Asked
-from kohort.client.members.retry_backoff import Pauses
+from kohort.client.members.request_state import AT_ONCE, ELSEWHERE, InFlightRequest
+from kohort.client.members.retry_backoff import RetryBackoff
 from kohort.errors import ApiError, ErrorCode, api_error
 from kohort.terms import GroupId, MemberId, Millis
 from kohort.wire.messages.consumer_group_heartbeat import (
@@ -96,7 +96,7 @@ _PUT_OUT = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
 _PASSING = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNRELEASED_INSTANCE_ID)
 
 
-class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
+class Membership(AnyMembership[TopicIdPartition, MemberConfig, Stage]):
     """One member of one group. `member_id` is the client's own choice, for good (KIP-1082).
 
     A static member whose instance id still belongs to another one is `Refused`, and asks until that
@@ -110,26 +110,26 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
         self,
         group_id: GroupId,
         member_id: MemberId,
-        profile: Profile,
-        pauses: Pauses | None = None,
+        config: MemberConfig,
+        backoff: RetryBackoff | None = None,
         *,
         instance_id: str | None = None,
         session_ms: int = DEFAULT_SESSION_MS,
     ) -> None:
         super().__init__(
             group_id,
-            profile,
-            pauses,
+            config,
+            backoff,
             outside=Stage.OUTSIDE,
             leaving=Stage.LEAVING,
             instance_id=instance_id,
         )
         self.member_id = member_id
-        self._name = Name(group_id, member_id, instance_id)
+        self._name = MemberIds(group_id, member_id, instance_id)
         self.epoch = JOIN
         self.interval_ms = DEFAULT_INTERVAL_MS
-        self._saying: Told | None = None  # in the request under way; None in a good-bye
-        self._known: Told | None = None  # what the coordinator has surely heard
+        self._saying: HeartbeatFields | None = None  # in the request under way; None in a good-bye
+        self._known: HeartbeatFields | None = None  # what the coordinator has surely heard
         self._beat_at = AT_ONCE
         self._may_be_known = False  # a join went out, and no good-bye has been answered since
         self._session_ms = session_ms
@@ -150,17 +150,17 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
         return None
 
     def _due(self) -> Millis | None:
-        if not self._asking.possible:
+        if not self._request_state.possible:
             return None
         match self.stage:
             case Stage.OUTSIDE | Stage.LOST | Stage.FAILED:
                 return None
             case Stage.JOINING | Stage.LEAVING:
-                return self._asking.not_before
+                return self._request_state.not_before
             case Stage.MEMBER | Stage.PARTING:
                 beat_at = self._beat_at if self._soon is None else min(self._beat_at, self._soon)
                 due = AT_ONCE if self._has_news() else beat_at
-                return max(due, self._asking.not_before)
+                return max(due, self._request_state.not_before)
 
     def _silence_ms(self) -> int:
         """The session is the broker's, and no answer tells it. It is longer than an interval."""
@@ -176,11 +176,11 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
         self._departs = False
         self._held_since = None
         self.stage = Stage.JOINING
-        return [] if self._asking.has_coordinator else [CoordinatorWanted()]
+        return [] if self._request_state.has_coordinator else [CoordinatorWanted()]
 
-    def want(self, profile: Profile) -> None:
+    def want(self, config: MemberConfig) -> None:
         """Want something else from now on. A member says so at once."""
-        self.profile = profile
+        self.config = config
 
     def leave(self, now: Millis, *, for_good: bool = False) -> Events:
         """Leave as soon as all that the member has is released. `Left` comes at the end.
@@ -195,18 +195,18 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
         if self.stage is not Stage.MEMBER:
             return self._depart()
         self.stage = Stage.PARTING
-        return [*self._holding.revoke(self.owned, self._patience(now)), *self._depart()]
+        return [*self._owned_partitions.revoke(self.owned, self._patience(now)), *self._depart()]
 
     def released(self, partitions: frozenset[TopicIdPartition]) -> Events:
         """The consumer has let go of partitions that were `Revoked` or `Lost`.
 
         Others are passed over: the member has let go of them already, or may keep them.
         """
-        self._holding.release(partitions)
+        self._owned_partitions.release(partitions)
         if self._departs:
             return self._depart()
         if self.stage is Stage.MEMBER:
-            return [*self._holding.take(self._assigned)]
+            return [*self._owned_partitions.take(self._assigned)]
         self._come_back()
         return []
 
@@ -217,12 +217,12 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
         due = self._due()
         if due is None or due > now:
             return None
-        number = self._asking.ask(now)
+        number = self._request_state.ask(now)
         self._beats(now)
         if self.stage is Stage.LEAVING:
             self._saying = None
             return Heartbeat(number, farewell(self._name, for_good=self._for_good))
-        self._saying = self._to_tell()
+        self._saying = self._heartbeat_fields()
         self._may_be_known = True
         self._beat_at = Millis(now + self.interval_ms)
         request = request_of(self._name, self.epoch, self._saying, self._known)
@@ -230,7 +230,7 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
 
     def received(self, number: int, answer: ConsumerGroupHeartbeatResponse, now: Millis) -> Events:
         """What follows from the answer to the request of that number."""
-        asked = self._asking.answered(number)
+        asked = self._request_state.answered(number)
         if asked is None:
             return []
         error = None
@@ -254,9 +254,9 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
     # What an answer means
 
     def _taken_in(
-        self, asked: Asked, answer: ConsumerGroupHeartbeatResponse, now: Millis
+        self, asked: InFlightRequest, answer: ConsumerGroupHeartbeatResponse, now: Millis
     ) -> Events:
-        self._asking.succeeded()
+        self._request_state.succeeded()
         self._heard_at = asked.at
         self._held_since = None
         self._look_for_pattern(answer, now)
@@ -273,23 +273,23 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
         # The coordinator counts from when it was asked, which was later than this.
         until = self._patience(asked.at)
         # Who parts gives up all that it has, so it takes nothing.
-        revoked = self._holding.revoke(self.owned - self._assigned, until)
-        return [*revoked, *self._holding.take(self._assigned), *self._attached(answer)]
+        revoked = self._owned_partitions.revoke(self.owned - self._assigned, until)
+        return [*revoked, *self._owned_partitions.take(self._assigned), *self._attached(answer)]
 
     def _look_for_pattern(self, answer: ConsumerGroupHeartbeatResponse, now: Millis) -> None:
         """The broker finds out what a new pattern matches after its answer, which brings nothing.
 
         It takes moments; without asking again they would last an interval.
         """
-        told = self._saying.profile if self._saying is not None else self.profile
-        is_new = self._known is None or self._known.profile.regex != told.regex
+        told = self._saying.config if self._saying is not None else self.config
+        is_new = self._known is None or self._known.config.regex != told.regex
         if answer.assignment is not None or answer.member_epoch != self.epoch:
             self._has_news_of_us()
             self._looks = 0
         if told.regex and is_new:
             self._looks = _LOOKS
         if self._looks and not (answer.assignment and answer.assignment.topic_partitions):
-            self._soon = Millis(now + self._pauses.after(_LOOKS + 1 - self._looks))
+            self._soon = Millis(now + self._backoff.after(_LOOKS + 1 - self._looks))
             self._looks -= 1
 
     def _attached(self, answer: ConsumerGroupHeartbeatResponse) -> Events:
@@ -297,7 +297,7 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
         if added is None:
             return []
         return [
-            Attached(
+            AssignmentMetadata(
                 in_order(self._assigned),
                 added.metadata_version,
                 added.metadata_bytes,
@@ -324,7 +324,7 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
             return self._fail(ApiError(code, text))
         if code in _PASSING:
             self._failed(now)
-            return [Refused(error)]
+            return [RequestRefused(error)]
         return self._fail(error)
 
     def _is_held_too_long(self, now: Millis) -> bool:
@@ -348,7 +348,7 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
         if error.code is ErrorCode.FENCED_INSTANCE_ID:
             self._may_be_known = False  # another member has its place
         self.stage = Stage.FAILED
-        events = [*self._lose(error), Failed(error)]
+        events = [*self._lose(error), MembershipFailed(error)]
         return events + self._depart() if self._departs else events
 
     def _put_out(self, error: ApiError) -> Events:
@@ -362,7 +362,7 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
 
     def _lose(self, error: ApiError) -> Events:
         self._start_over()
-        return [*self._holding.lose(error)]
+        return [*self._owned_partitions.lose(error)]
 
     def _come_back(self) -> None:
         if self.stage is Stage.LOST and not self.owned:
@@ -377,21 +377,21 @@ class Membership(AnyMembership[TopicIdPartition, Profile, Stage]):
 
     # What is to be said, and when
 
-    def _to_tell(self) -> Told:
-        return Told(self.profile, in_order(self.owned))
+    def _heartbeat_fields(self) -> HeartbeatFields:
+        return HeartbeatFields(self.config, in_order(self.owned))
 
     def _has_news(self) -> bool:
         """Something that the coordinator waits for. A release counts when it is complete."""
-        if self._known is None or self._known.profile != self.profile:
+        if self._known is None or self._known.config != self.config:
             return True
-        return not self._holding.revoking and self._known.owned != in_order(self.owned)
+        return not self._owned_partitions.revoking and self._known.owned != in_order(self.owned)
 
     def _start_over(self) -> None:
         self.epoch = JOIN
         self._assigned = frozenset()
         self._known = None
         self._looks = 0
-        self._asking.forget()
+        self._request_state.forget()
         self._forget_time()
 
     def _ask_anew(self) -> None:

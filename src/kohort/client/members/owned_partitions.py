@@ -8,12 +8,18 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import Generic
 
-from kohort.client.members.events import Assigned, Lost, Partition, Revoked, in_order
+from kohort.client.members.events import (
+    Partition,
+    PartitionsAssigned,
+    PartitionsLost,
+    PartitionsRevoked,
+    in_order,
+)
 from kohort.errors import ApiError
 from kohort.terms import Millis
 
 
-class Holding(Generic[Partition]):
+class OwnedPartitions(Generic[Partition]):
     """`owned` is all that the member has, `revoking` the part that it is to give up.
 
     `release_by` is when the coordinator's patience ends, None while nothing is to be given up.
@@ -26,11 +32,11 @@ class Holding(Generic[Partition]):
         self.lent: frozenset[Partition] = frozenset()  # given up for a rebalance, perhaps to return
 
     @property
-    def kept(self) -> frozenset[Partition]:
+    def not_revoking(self) -> frozenset[Partition]:
         """What the member has and may keep."""
         return self.owned - self.revoking
 
-    def take(self, assigned: AbstractSet[Partition]) -> list[Assigned[Partition]]:
+    def take(self, assigned: AbstractSet[Partition]) -> list[PartitionsAssigned[Partition]]:
         """Take what is new in this assignment, unless something is still to be released."""
         new = assigned - self.owned
         if self.revoking:
@@ -39,14 +45,16 @@ class Holding(Generic[Partition]):
         if not new:
             return []
         self.owned |= new
-        return [Assigned(in_order(new), in_order(returned))]
+        return [PartitionsAssigned(in_order(new), in_order(returned))]
 
-    def lend(self, until: Millis) -> list[Revoked[Partition]]:
+    def lend(self, until: Millis) -> list[PartitionsRevoked[Partition]]:
         """Have all of it given up, as every member does for an eager rebalance."""
-        self.lent = self.kept or self.lent
+        self.lent = self.not_revoking or self.lent
         return self.revoke(self.owned, until)
 
-    def revoke(self, partitions: Iterable[Partition], until: Millis) -> list[Revoked[Partition]]:
+    def revoke(
+        self, partitions: Iterable[Partition], until: Millis
+    ) -> list[PartitionsRevoked[Partition]]:
         """Have these given up, until then unless others had to be given up earlier."""
         new = self.owned.intersection(partitions) - self.revoking
         if not new:
@@ -54,17 +62,17 @@ class Holding(Generic[Partition]):
         if self.release_by is None:
             self.release_by = until
         self.revoking |= new
-        return [Revoked(in_order(new))]
+        return [PartitionsRevoked(in_order(new))]
 
-    def lose(self, error: ApiError) -> list[Lost[Partition]]:
+    def lose(self, error: ApiError) -> list[PartitionsLost[Partition]]:
         """All is lost; there is no hurry to release it. What is being given up is not named again:
         its release is on the way.
         """
-        kept = self.kept
+        not_revoking = self.not_revoking
         self.lent = frozenset()
         self.release_by = None
         self.revoking = self.owned
-        return [Lost(in_order(kept), error)] if kept else []
+        return [PartitionsLost(in_order(not_revoking), error)] if not_revoking else []
 
     def release(self, partitions: frozenset[Partition]) -> None:
         """Let go of these. What is not to be given up is passed over, and stays the member's own:

@@ -6,7 +6,7 @@ pause; after an error that says that the coordinator is another one, somebody ha
 
 from typing import NamedTuple
 
-from kohort.client.members.retry_backoff import Pauses
+from kohort.client.members.retry_backoff import RetryBackoff
 from kohort.errors import ErrorCode
 from kohort.terms import Millis
 
@@ -14,21 +14,21 @@ AT_ONCE = Millis(0)
 ELSEWHERE = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 
 
-class Asked(NamedTuple):
+class InFlightRequest(NamedTuple):
     """The request under way: its number, and when it was sent."""
 
     number: int
     at: Millis
 
 
-class Asking:
+class RequestState:
     """`under_way` is the request whose answer is awaited, `not_before` the end of a pause."""
 
-    def __init__(self, pauses: Pauses) -> None:
-        self.under_way: Asked | None = None
+    def __init__(self, backoff: RetryBackoff) -> None:
+        self.under_way: InFlightRequest | None = None
         self.not_before = AT_ONCE
         self.has_coordinator = False
-        self._pauses = pauses
+        self._backoff = backoff
         self._failures = 0
         self._last_number = 0
 
@@ -40,10 +40,10 @@ class Asking:
     def ask(self, now: Millis) -> int:
         """A request leaves; its number."""
         self._last_number += 1
-        self.under_way = Asked(self._last_number, now)
+        self.under_way = InFlightRequest(self._last_number, now)
         return self._last_number
 
-    def answered(self, number: int) -> Asked | None:
+    def answered(self, number: int) -> InFlightRequest | None:
         """The request under way, if this answer is its own: then it is under way no more."""
         asked = self.under_way
         if asked is None or asked.number != number:
@@ -64,7 +64,7 @@ class Asking:
         """No answer, or one that says "later"."""
         self.under_way = None
         self._failures += 1
-        self.not_before = Millis(now + self._pauses.after(self._failures))
+        self.not_before = Millis(now + self._backoff.after(self._failures))
 
     def moved(self, now: Millis) -> bool:
         """An answer says that the coordinator is another one. Whether it has to be looked up.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 MOST_DOUBLINGS = 16
 
 
-class Pauses(NamedTuple):
+class RetryBackoff(NamedTuple):
     """Upstream's retry.backoff.ms and retry.backoff.max.ms, with a jitter in thousandths (KIP-580).
 
     A jitter of -200 to 200 makes pauses shorter or longer by up to a fifth.

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 
 
-class Room:
+class BufferMemory:
     """`used` says how many bytes are held at the moment, `limit` how many may be. Those who found
     no room are in `waiting`, the first one first.
     """

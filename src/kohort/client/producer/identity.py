@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from kohort.client.cluster import Cluster
 from kohort.client.connection import Connection
-from kohort.client.log_deduplication import Repeats
-from kohort.client.producing.accumulator import Queue
+from kohort.client.log_deduplication import LogDeduplicator
+from kohort.client.producing.accumulator import RecordAccumulator
 from kohort.client.producing.batch import ProducerId
 from kohort.client.settings import INT32_MAX
 from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, api_error
@@ -19,13 +19,13 @@ _ASK_S = 30.0
 
 
 async def ask_for_identity(
-    cluster: Cluster, queue: Queue, over: Callable[[ApiError], None]
+    cluster: Cluster, queue: RecordAccumulator, over: Callable[[ApiError], None]
 ) -> None:
     """Give the queue a producer id, asking any broker until there is one. `over` is told where
     there will be none.
     """
     attempt = 0
-    repeats = Repeats()
+    repeats = LogDeduplicator()
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=INT32_MAX)
 
     async def ask(connection: Connection, deadline: float) -> InitProducerIdResponse:
@@ -55,6 +55,6 @@ async def ask_for_identity(
         attempt += 1
 
 
-def _say(repeats: Repeats, error: KohortError) -> None:
+def _say(repeats: LogDeduplicator, error: KohortError) -> None:
     if repeats.is_due(str(error)):
         logger.info("no producer id yet: %s", error)

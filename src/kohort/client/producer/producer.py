@@ -12,17 +12,17 @@ from kohort.client.cluster import Cluster
 from kohort.client.consumer import GroupMetadata
 from kohort.client.environment import environment
 from kohort.client.lifetime import Client
-from kohort.client.metadata import KnownTopic, Metadata
+from kohort.client.metadata import CachedTopic, Metadata
 from kohort.client.producer.identity import ask_for_identity
 from kohort.client.producer.sender import Delivered, Sender, pauses
 from kohort.client.producer.settings import CODECS, ProducerOptions, ProducerSettings
-from kohort.client.producer.transaction_client import Coordinating
-from kohort.client.producing.accumulator import Limits, Queue
+from kohort.client.producer.transaction_client import TransactionClient
+from kohort.client.producing.accumulator import Limits, RecordAccumulator
 from kohort.client.producing.errors import DeliveryError
-from kohort.client.producing.partitioning import Sticky, partition_of
+from kohort.client.producing.partitioning import StickyPartitioner, partition_of
 from kohort.client.producing.transactions import UNFINISHED
-from kohort.client.settings import DEFAULT_SERVER, taken
-from kohort.client.topic_partitions import ByPartition, by_place
+from kohort.client.settings import DEFAULT_SERVER, client_settings
+from kohort.client.topic_partitions import ByPartition, by_topic_partition
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import PartitionIndex
 from kohort.wire.batch import HEADER_SIZE, RECORD_SIZE
@@ -64,7 +64,9 @@ class Producer(Client):
         bootstrap_servers: str | Iterable[str] | Mapping[str, Any] = DEFAULT_SERVER,
         **settings: Unpack[ProducerOptions],
     ) -> None:
-        self.settings, self._addresses = taken(ProducerSettings, bootstrap_servers, settings)
+        self.settings, self._addresses = client_settings(
+            ProducerSettings, bootstrap_servers, settings
+        )
         self.settings.check()
         self._cluster = Cluster(
             self._addresses,
@@ -72,7 +74,7 @@ class Producer(Client):
             setup_s=self.settings.socket_connection_setup_timeout_ms / 1000,
         )
         self._metadata = Metadata(self._cluster, max_age_s=self.settings.metadata_max_age_ms / 1000)
-        self._queue = Queue(
+        self._queue = RecordAccumulator(
             Limits(
                 self.settings.batch_size,
                 self.settings.linger_ms,
@@ -88,13 +90,13 @@ class Producer(Client):
             self._cluster.another(), self._metadata, self._queue, self.settings, self._identify
         )
         self._sender.choose = self._choose
-        self._room = self._sender.room
-        self._coordinating: Coordinating | None = None
+        self._room = self._sender.memory
+        self._coordinating: TransactionClient | None = None
         if self.settings.transactional_id is not None:
-            self._coordinating = Coordinating(
+            self._coordinating = TransactionClient(
                 *(self._cluster, self.settings, self.settings.transactional_id, self._sender)
             )
-        self._sticky: dict[str, Sticky] = {}
+        self._sticky: dict[str, StickyPartitioner] = {}
         self._clock = environment().clock
         self._size_max = self.settings.max_request_size - HEADER_SIZE
         serializers = (self.settings.key_serializer, self.settings.value_serializer)
@@ -218,7 +220,7 @@ class Producer(Client):
         if known is None or (partition is not None and partition not in known.partitions):
             known = await self._find(topic, partition)
         if self._room.waiting or self._queue.used + size > self._room.limit:
-            await self._wait_for_room(topic, size)
+            await self._wait_for_memory(topic, size)
         if not self._is_open or self._coordinating is not None or self._sender.trouble is not None:
             self._check_in_transaction()
         pinned = partition is not None
@@ -340,7 +342,7 @@ class Producer(Client):
         """
         whole = {
             place: CommittedOffset(offset) if isinstance(offset, int) else offset
-            for place, offset in by_place("offsets", offsets).items()
+            for place, offset in by_topic_partition("offsets", offsets).items()
         }
         for place, offset in whole.items():
             if offset.offset < 0:
@@ -372,7 +374,7 @@ class Producer(Client):
         if self._loop is not None and asyncio.get_running_loop() is not self._loop:
             raise RuntimeError("the producer belongs to the event loop in which it was started")
 
-    def _transactions(self) -> Coordinating:
+    def _transactions(self) -> TransactionClient:
         self._check_loop()
         if self._coordinating is None:
             raise ValueError("the producer has no transactions: give it a transactional_id")
@@ -409,12 +411,12 @@ class Producer(Client):
             value = settings.value_serializer(value)
         return key, value
 
-    def _choose(self, topic: KnownTopic, key: bytes | None, size: int) -> int:
+    def _choose(self, topic: CachedTopic, key: bytes | None, size: int) -> int:
         if key is not None and not self.settings.partitioner_ignore_keys:
             return partition_of(key, len(topic.partitions))
         sticky = self._sticky.get(topic.name)
         if sticky is None:
-            sticky = self._sticky[topic.name] = Sticky(
+            sticky = self._sticky[topic.name] = StickyPartitioner(
                 self.settings.batch_size, environment().chance.random
             )
         if sticky.left <= 0 or sticky.partition not in topic.partitions:
@@ -422,7 +424,7 @@ class Producer(Client):
         sticky.left -= size
         return sticky.partition
 
-    def _move(self, sticky: Sticky, topic: KnownTopic) -> None:
+    def _move(self, sticky: StickyPartitioner, topic: CachedTopic) -> None:
         """The batch is as good as full: it is sent, and the next one is for another partition."""
         self._queue.complete((topic.name, sticky.partition))
         self._sender.wake()
@@ -432,7 +434,7 @@ class Producer(Client):
         ]
         sticky.move(led, lambda partition: self._queue.queued(topic.name, partition))
 
-    async def _find(self, topic: str, partition: int | None) -> KnownTopic:
+    async def _find(self, topic: str, partition: int | None) -> CachedTopic:
         """The topic, as soon as there is one. A partition has to be there at the second look."""
         self._check_may_send()
         if not isinstance(topic, str):
@@ -445,7 +447,7 @@ class Producer(Client):
         while True:
             self._metadata.outdated(topic)
             found = (await self._metadata.topics([topic], deadline, create=True))[topic]
-            if isinstance(found, KnownTopic) and found.partitions:
+            if isinstance(found, CachedTopic) and found.partitions:
                 if partition is None or PartitionIndex(partition) in found.partitions:
                     return found
                 raise _not_taken(
@@ -463,7 +465,7 @@ class Producer(Client):
             await asyncio.sleep(_LOOK_S)
             self._check_may_send()
 
-    async def _wait_for_room(self, topic: str, size: int) -> None:
+    async def _wait_for_memory(self, topic: str, size: int) -> None:
         self._check_may_send()
         if size > self.settings.buffer_memory:
             raise _not_taken(

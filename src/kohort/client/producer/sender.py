@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 from kohort.client.cluster import Backoff, Cluster, Node
 from kohort.client.connection import ConnectionFailedError, Need, RequestTimeoutError
 from kohort.client.environment import environment
-from kohort.client.log_deduplication import Repeats
-from kohort.client.metadata import KnownTopic, Metadata
-from kohort.client.producer.buffer_memory import Room
+from kohort.client.log_deduplication import LogDeduplicator
+from kohort.client.metadata import CachedTopic, Metadata
+from kohort.client.producer.buffer_memory import BufferMemory
 from kohort.client.producer.settings import ProducerSettings
-from kohort.client.producer.stall_warnings import Patience
-from kohort.client.producing.accumulator import UNKNOWN, Outcome, Queue
+from kohort.client.producer.stall_warnings import StallWarnings
+from kohort.client.producing.accumulator import UNKNOWN, Outcome, RecordAccumulator
 from kohort.client.producing.batch import Batch
-from kohort.client.producing.error_actions import Verdict, is_elsewhere
+from kohort.client.producing.error_actions import ErrorAction, is_elsewhere
 from kohort.client.producing.errors import DeliveryError
 from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, api_error
 from kohort.figures import counted
@@ -64,7 +64,7 @@ class Sender:
         self,
         cluster: Cluster,
         metadata: Metadata,
-        queue: Queue,
+        queue: RecordAccumulator,
         settings: ProducerSettings,
         identify: Callable[[], Coroutine[Any, Any, None]],
     ) -> None:
@@ -73,27 +73,29 @@ class Sender:
         self.version: Callable[[], int] = lambda: NEWEST
         self.on_failure: Callable[[ApiError], ApiError] = lambda error: error
         self.on_over: Callable[[ApiError], ApiError] = lambda error: error
-        self.choose: Callable[[KnownTopic, bytes | None, int], int] = _first
+        self.choose: Callable[[CachedTopic, bytes | None, int], int] = _first
         self.after_turn: Callable[[], None] = lambda: None
         self.topics: set[str] = set()  # those whose leaders and partitions are kept up to date
-        self.room = Room(settings.buffer_memory, lambda: queue.used)
+        self.memory = BufferMemory(settings.buffer_memory, lambda: queue.used)
         self.queue = queue
         self._cluster = cluster
         self._metadata = metadata
-        metadata.on_anew = self._made_anew
+        metadata.on_topic_recreated = self._topic_recreated
         self._settings = settings
         self._identify = identify
         self._need = WITH_ZSTD if queue.limits.codec == Compression.ZSTD else None
         self._wake = asyncio.Event()
-        self._told = asyncio.Event()  # set for a moment whenever the fate of something is known
+        self._outcome_known = (
+            asyncio.Event()
+        )  # set for a moment whenever the fate of something is known
         self._under_way: Counter[int] = Counter()  # requests by node
         self._held_until: dict[int, float] = {}  # by node: its quota is used up
         self._anew: set[str] = set()  # topics that were deleted and made anew meanwhile
         self._lacking: set[str] = set()  # those that lacked a partition at the last look
         self._moved: set[str] = set()  # topics whose leaders are not those of the metadata
         self._why = ""  # the last look-up failed
-        self._repeats = Repeats()
-        self._patience = Patience(lambda: asyncio.get_running_loop().time())
+        self._repeats = LogDeduplicator()
+        self._patience = StallWarnings(lambda: asyncio.get_running_loop().time())
         self._tasks: dict[asyncio.Task[None], None] = {}  # ended in the order of their begin
         self._looking: asyncio.Task[None] | None = None
         self._identifying: asyncio.Task[None] | None = None
@@ -121,7 +123,7 @@ class Sender:
         self.wake()
         try:
             while not self.queue.is_done(number):
-                await self._told.wait()
+                await self._outcome_known.wait()
         finally:
             self._flushing -= 1
             self.queue.is_urgent = self._flushing > 0
@@ -132,7 +134,7 @@ class Sender:
         """
         self.drop(error)
         while not self.queue.is_empty:
-            await self._told.wait()
+            await self._outcome_known.wait()
             self.drop(error)
 
     def drop(self, error: ApiError) -> None:
@@ -168,7 +170,7 @@ class Sender:
                     time = timestamp if append_time < 0 else append_time
                     delivery.set_result(new(make, (topic, partition, offset, time)))
                 offset += step  # noqa: PLW2901  (of the record after it)
-        self.room.look()
+        self.memory.look()
         self._pulse()
 
     def _fail(self, deliveries: Iterable[Any], error: ApiError) -> None:
@@ -193,8 +195,8 @@ class Sender:
 
     def _pulse(self) -> None:
         """Whoever waits for something looks again."""
-        self._told.set()
-        self._told.clear()
+        self._outcome_known.set()
+        self._outcome_known.clear()
 
     # The loop
 
@@ -289,7 +291,7 @@ class Sender:
             self._looking = None
             self.wake()
 
-    def _why_not(self, topic: str, outcome: KnownTopic | ApiError) -> str:
+    def _why_not(self, topic: str, outcome: CachedTopic | ApiError) -> str:
         """Why a topic cannot be written to, or not to all of its partitions."""
         if isinstance(outcome, ApiError):
             self._moved.add(topic)
@@ -306,7 +308,7 @@ class Sender:
         self._anew.discard(topic)
         return ""
 
-    def _displace(self, topic: KnownTopic) -> None:
+    def _displace(self, topic: CachedTopic) -> None:
         """Records of partitions that are not there any more go to others, or fail where the
         application chose the partition. A broker that lags behind may know fewer partitions than
         there are: the topic has to be another one, by its id. Where brokers give no ids, they have
@@ -327,7 +329,7 @@ class Sender:
                     self.queue.replace(batch, at, record, partition, self.now())
             if pinned:
                 self._fail(pinned, _gone(batch, topic))
-        self.room.look()
+        self.memory.look()
         self._pulse()
 
     async def _refresh(self) -> None:
@@ -342,14 +344,14 @@ class Sender:
             return
         self.topics -= {topic for topic, outcome in found.items() if isinstance(outcome, ApiError)}
 
-    def _made_anew(self, topic: str, former: TopicId, topic_id: TopicId) -> None:
+    def _topic_recreated(self, topic: str, former: TopicId, topic_id: TopicId) -> None:
         text = f"{topic} was deleted and made anew"
         logger.warning(
             "%s (id %s, before %s): what is not delivered goes to the new one",
             *(text, uuid_text(topic_id), uuid_text(former)),
         )
         self._anew.add(topic)
-        if self.queue.made_anew(topic):
+        if self.queue.topic_recreated(topic):
             error = ApiError(
                 ErrorCode.UNKNOWN_TOPIC_ID, f"{text}: records of the transaction are gone with it"
             )
@@ -438,13 +440,13 @@ class Sender:
             for batch in batches:
                 self.tell(self.queue.acked(batch, UNKNOWN, UNKNOWN))
             return
-        told = {
+        response = {
             (topic.name, result.index): result
             for topic in answer.responses
             for result in topic.partition_responses
         }
         for batch in batches:
-            result = told.get(batch.place)
+            result = response.get(batch.place)
             if result is None:
                 text = "the broker's answer lacks it"
                 self._refused(batch, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text))
@@ -468,18 +470,18 @@ class Sender:
         logger.info("%s: %s", batch.place, error)
         if is_elsewhere(error.code) or isinstance(error, ConnectionFailedError):
             self._moved.add(batch.place.topic)
-        is_over = self.queue.verdict(batch, error.code) is Verdict.OVER
+        is_over = self.queue.error_action(batch, error.code) is ErrorAction.FATAL
         outcomes = self.queue.refused(batch, error, self.now(), offset)
         if is_over:
             self.over(error)
         self.tell(outcomes)
 
 
-def _first(topic: KnownTopic, _key: bytes | None, _size: int) -> int:
+def _first(topic: CachedTopic, _key: bytes | None, _size: int) -> int:
     return int(next(iter(topic.partitions)))
 
 
-def _gone(batch: Batch, topic: KnownTopic) -> DeliveryError:
+def _gone(batch: Batch, topic: CachedTopic) -> DeliveryError:
     count = len(topic.partitions)
     many = counted(count, "partition")
     known = "it may have been written to the former topic" if batch.maybe_written else ""
@@ -498,11 +500,11 @@ def pauses(settings: ProducerSettings) -> Callable[[int], int]:
     return lambda attempt: round(backoff.pause_s(attempt, chance()) * 1000)
 
 
-def _error_of(told: PartitionProduceResponse) -> ApiError:
+def _error_of(response: PartitionProduceResponse) -> ApiError:
     """The error of a partition, with what is said of single records (KIP-467)."""
-    text = told.error_message or ""
+    text = response.error_message or ""
     reasons = [
         f"record {refused.batch_index}: {refused.batch_index_error_message or 'refused'}"
-        for refused in told.record_errors[:3]
+        for refused in response.record_errors[:3]
     ]
-    return api_error(told.error_code, "; ".join([*([text] if text else []), *reasons]) or None)
+    return api_error(response.error_code, "; ".join([*([text] if text else []), *reasons]) or None)

@@ -4,7 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
-from kohort.client.settings import checked, choice, flag, function, plain_text, shown, text, whole
+from kohort.client.settings import (
+    checked_field,
+    choice,
+    flag,
+    function,
+    plain_text,
+    short_repr,
+    text,
+    whole,
+)
 from kohort.wire.compression import Compression
 
 CODECS = {codec.name.lower(): int(codec) for codec in Compression}
@@ -15,14 +24,14 @@ _FLAGS = {"true": True, "false": False}
 
 def _acks(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | str) or value not in _ACKS:
-        raise ValueError(f"{name} is {shown(value)}, expected all, 0 or 1")
+        raise ValueError(f"{name} is {short_repr(value)}, expected all, 0 or 1")
     return _ACKS[value]
 
 
 def _idempotence(name: str, value: Any) -> bool | None:
     found = _FLAGS.get(value.lower(), value) if isinstance(value, str) else value
     if found is not None and not isinstance(found, bool):
-        raise ValueError(f"{name} is {shown(value)}, expected true or false")
+        raise ValueError(f"{name} is {short_repr(value)}, expected true or false")
     return found
 
 
@@ -64,8 +73,8 @@ class ProducerSettings:
     """
 
     client_id: str = text("kohort-producer")
-    acks: int = checked(-1, _acks)
-    enable_idempotence: bool | None = checked(None, _idempotence)
+    acks: int = checked_field(-1, _acks)
+    enable_idempotence: bool | None = checked_field(None, _idempotence)
     linger_ms: int = whole(5)
     batch_size: int = whole(16_384)
     buffer_memory: int = whole(32 << 20, 1, 1 << 62)

@@ -13,7 +13,12 @@ from kohort.client.producer.sender import NEWEST, Sender
 from kohort.client.producer.settings import ProducerSettings
 from kohort.client.producing.batch import ProducerId
 from kohort.client.producing.errors import TransactionError
-from kohort.client.producing.transactions import Phase, Reply, Transactions, reply_to
+from kohort.client.producing.transactions import (
+    CoordinatorErrorAction,
+    Phase,
+    Transactions,
+    coordinator_error_action,
+)
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
 from kohort.terms import TopicPartition
 from kohort.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -50,7 +55,7 @@ class Key(NamedTuple):
     kind: int
 
 
-class Coordinating:
+class TransactionClient:
     """The transactions of one producer. `sender` sends what belongs to them, when it may."""
 
     def __init__(
@@ -124,7 +129,7 @@ class Coordinating:
             await asyncio.shield(task)
         except asyncio.CancelledError:
             lost = "it is unknown whether it has the offsets"
-            transactions.doom(ApiError(ErrorCode.OPERATION_NOT_ATTEMPTED, lost))
+            transactions.require_abort(ApiError(ErrorCode.OPERATION_NOT_ATTEMPTED, lost))
             if not task.cancelled():
                 raise
             closed = ApiError(ErrorCode.NETWORK_EXCEPTION, "the producer was closed")
@@ -299,7 +304,7 @@ class Coordinating:
                 raise
             if answer.error_code:
                 error = api_error(answer.error_code)
-                if reply_to(error.code) is not Reply.ELSEWHERE:
+                if coordinator_error_action(error.code) is not CoordinatorErrorAction.ELSEWHERE:
                     transactions.commit_refused(before)
                 raise error
             if answer.producer_id < 0:
@@ -325,9 +330,9 @@ class Coordinating:
         transactions.ended()
 
     def _not_ended(self, error: ApiError, *, commit: bool) -> TransactionError:
-        reply = reply_to(error.code)
+        reply = coordinator_error_action(error.code)
         why = error.message or error.code.name
-        if reply in (Reply.AGAIN, Reply.ELSEWHERE):
+        if reply in (CoordinatorErrorAction.RETRY, CoordinatorErrorAction.ELSEWHERE):
             verb, done = ("commit", "committed") if commit else ("abort", "aborted")
             if self.transactions.phase is Phase.FLUSHING:
                 text = f"the transaction is not committed, abort it or commit again: {why}"
@@ -338,7 +343,7 @@ class Coordinating:
                 abortable=not commit,
                 maybe_committed=commit,
             )
-        if reply is Reply.ABORT and commit:
+        if reply is CoordinatorErrorAction.ABORT and commit:
             return self.transactions.fail(error)
         return self._give_up(error)
 
@@ -362,10 +367,10 @@ class Coordinating:
                 failure = ApiError(ErrorCode.NETWORK_EXCEPTION, str(error))
             except ApiError as error:
                 failure = error
-            reply = reply_to(failure.code)
-            if reply is Reply.ELSEWHERE:
+            reply = coordinator_error_action(failure.code)
+            if reply is CoordinatorErrorAction.ELSEWHERE:
                 self._nodes.pop(key, None)
-            elif reply is not Reply.AGAIN:
+            elif reply is not CoordinatorErrorAction.RETRY:
                 raise failure
             logger.info("%s: %s", key.name, failure)
             if not await self._cluster.pause(tried, deadline):
@@ -397,7 +402,7 @@ class Coordinating:
         return NEWEST if self.transactions.is_v2 else PRODUCE_V1
 
     def _failed(self, error: ApiError) -> ApiError:
-        self.transactions.doom(error)
+        self.transactions.require_abort(error)
         return self.transactions.of_delivery(error)
 
     def _look(self) -> None:
@@ -420,15 +425,18 @@ class Coordinating:
 
     def _fail(self, error: ApiError) -> TransactionError:
         """The transaction fails, or the producer."""
-        if reply_to(error.code) is Reply.OVER:
+        if coordinator_error_action(error.code) is CoordinatorErrorAction.FATAL:
             return self._give_up(error)
-        self.transactions.doom(error)
+        self.transactions.require_abort(error)
         return self.transactions.error or TransactionError(
             error.code, error.message, abortable=True
         )
 
     def _give_up(self, error: ApiError) -> TransactionError:
-        if reply_to(error.code) in (Reply.AGAIN, Reply.ELSEWHERE):  # not in time
+        if coordinator_error_action(error.code) in (
+            CoordinatorErrorAction.RETRY,
+            CoordinatorErrorAction.ELSEWHERE,
+        ):  # not in time
             return TransactionError(error.code, error.message, abortable=False)
         failure = self.transactions.over(error)
         self._sender.over(failure)

@@ -77,18 +77,18 @@ _BROKEN_ORDER = frozenset(
 )
 
 
-class Verdict(Enum):
+class ErrorAction(Enum):
     """What to do with a batch that was refused."""
 
     WRITTEN = "the log has it already"
-    AGAIN = "send it again after a pause"
+    RETRY = "send it again after a pause"
     SPLIT = "send it in two halves"
-    ANEW = "send it at a newer epoch"
+    RETRY_WITH_NEW_EPOCH = "send it at a newer epoch"
     FAIL = "give it up"
-    OVER = "give everything up"
+    FATAL = "give everything up"
 
 
-def verdict(
+def error_action(
     code: ErrorCode,
     *,
     records: int,
@@ -96,22 +96,22 @@ def verdict(
     idempotent: bool,
     transactional: bool,
     maybe_written: bool = False,
-) -> Verdict:
+) -> ErrorAction:
     """`is_next` says that everything before it has its answer, `records` how many it has.
     `maybe_written` is what an earlier attempt has left behind.
     """
     if code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER and idempotent:
-        return Verdict.WRITTEN
+        return ErrorAction.WRITTEN
     if code is ErrorCode.MESSAGE_TOO_LARGE and records > 1:
         # A broker knows a batch again by all of its sequences, and not its halves.
-        return Verdict.FAIL if idempotent and maybe_written else Verdict.SPLIT
+        return ErrorAction.FAIL if idempotent and maybe_written else ErrorAction.SPLIT
     if code in _FATAL:
-        return Verdict.OVER
+        return ErrorAction.FATAL
     if code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and idempotent and not is_next:
-        return Verdict.AGAIN  # one before it is missing, and comes first
+        return ErrorAction.RETRY  # one before it is missing, and comes first
     if code in _BROKEN_ORDER and idempotent and not transactional:
-        return Verdict.ANEW
-    return Verdict.AGAIN if code.retriable else Verdict.FAIL
+        return ErrorAction.RETRY_WITH_NEW_EPOCH
+    return ErrorAction.RETRY if code.retriable else ErrorAction.FAIL
 
 
 def may_be_written(code: ErrorCode, offset: int) -> bool:

@@ -14,24 +14,25 @@ from kohort.terms import TopicPartition
 AT_ONCE_MAX = 5  # what a broker knows again of a producer
 
 
-class Lane:
-    """`fresh` was never sent, and its last batch may grow. `flying` was sent, and has no answer
-    that ends it.
+class PartitionQueue:
+    """`pending` was never sent, and its last batch may grow. `in_flight` was sent, and has no
+    answer that ends it.
 
     `gap` is a sequence that the broker waits for and that will not come: what is before it goes on
-    as it was, because the log may have it already, and nothing else is sent before `start_anew`.
-    `unresolved` says that such a sequence may have been written: what follows it tells.
+    as it was, because the log may have it already, and nothing else is sent before
+    `restart_sequences`. `unresolved` says that such a sequence may have been written: what follows
+    it tells.
     """
 
     __slots__ = (
-        *("flying", "fresh", "gap", "last_acked", "next_sequence", "place", "producer"),
+        *("in_flight", "pending", "gap", "last_acked", "next_sequence", "place", "producer"),
         "unresolved",
     )
 
     def __init__(self, place: TopicPartition) -> None:
         self.place = place
-        self.fresh: deque[Batch] = deque()
-        self.flying: list[Batch] = []
+        self.pending: deque[Batch] = deque()
+        self.in_flight: list[Batch] = []
         self.producer = NOBODY
         self.next_sequence = 0
         self.last_acked = -1
@@ -41,48 +42,48 @@ class Lane:
     @property
     def is_empty(self) -> bool:
         """Nothing is to be sent, and no answer is awaited."""
-        return not self.fresh and not self.flying
+        return not self.pending and not self.in_flight
 
     @property
     def on_wire(self) -> bool:
         """Whether an answer is awaited."""
-        return any(batch.on_wire for batch in self.flying)
+        return any(batch.on_wire for batch in self.in_flight)
 
     @property
-    def has_to_start_anew(self) -> bool:
+    def needs_new_epoch(self) -> bool:
         """Nothing more can be sent by the sequences of now."""
         if self.gap is None:
             return False
-        return not self.flying or not _is_before(self.flying[0].sequence, self.gap)
+        return not self.in_flight or not _is_before(self.in_flight[0].sequence, self.gap)
 
-    def candidate(self, now: int, producer: ProducerId | None) -> Batch | None:
+    def next_sendable(self, now: int, producer: ProducerId | None) -> Batch | None:
         """The batch that may be sent next, if one may. `producer` is who writes now: NOBODY
         without idempotence, None where that is not known yet.
         """
-        if producer is None or self.has_to_start_anew:
+        if producer is None or self.needs_new_epoch:
             return None
-        for batch in self.flying:
+        for batch in self.in_flight:
             if not batch.on_wire:
-                first = batch is self.flying[0]
+                first = batch is self.in_flight[0]
                 return batch if first and now >= batch.not_before else None
-        if not self.fresh or self.unresolved or self.gap is not None:
+        if not self.pending or self.unresolved or self.gap is not None:
             return None
-        if len(self.flying) >= AT_ONCE_MAX:
+        if len(self.in_flight) >= AT_ONCE_MAX:
             return None
-        if self.flying and self.last_acked < 0 and self.producer != NOBODY:
+        if self.in_flight and self.last_acked < 0 and self.producer != NOBODY:
             return None  # a broker that knows nothing of a producer takes any sequence of it
         if self.producer != producer:
-            if self.flying:
+            if self.in_flight:
                 return None
-            self.start_anew(producer)
-        batch = self.fresh[0]
+            self.restart_sequences(producer)
+        batch = self.pending[0]
         return batch if now >= batch.not_before else None
 
     def leave(self, batch: Batch) -> None:
         """The candidate is sent: it gets its sequence the first time."""
-        if self.fresh and batch is self.fresh[0]:
-            self.fresh.popleft()
-            self.flying.append(batch)
+        if self.pending and batch is self.pending[0]:
+            self.pending.popleft()
+            self.in_flight.append(batch)
             batch.producer = self.producer
             if self.producer != NOBODY:
                 batch.sequence = self.next_sequence
@@ -103,7 +104,7 @@ class Lane:
         """It will not be sent again. Its sequence is free where it was certainly not written and
         nothing follows it; else what follows cannot be taken as it is.
         """
-        last = bool(self.flying) and self.flying[-1] is batch
+        last = bool(self.in_flight) and self.in_flight[-1] is batch
         self._end(batch)
         if batch.sequence < 0 or batch.producer != self.producer:
             return
@@ -122,15 +123,15 @@ class Lane:
 
     def split(self, batch: Batch, halves: tuple[Batch, Batch]) -> None:
         """Two batches take its place."""
-        at = self.flying.index(batch)
+        at = self.in_flight.index(batch)
         batch.on_wire = False
-        self.flying[at : at + 1] = halves
+        self.in_flight[at : at + 1] = halves
 
     def is_next(self, batch: Batch) -> bool:
         """Whether nothing that was sent before it is without an answer."""
-        return bool(self.flying) and self.flying[0] is batch
+        return bool(self.in_flight) and self.in_flight[0] is batch
 
-    def start_anew(self, producer: ProducerId) -> None:
+    def restart_sequences(self, producer: ProducerId) -> None:
         """Go on from sequence 0 at another epoch, also what was sent and refused.
 
         Only while no answer is awaited.
@@ -140,12 +141,12 @@ class Lane:
         self.last_acked = -1
         self.gap = None
         self.unresolved = False
-        for batch in self.flying:
+        for batch in self.in_flight:
             batch.producer = producer
             batch.sequence = self.next_sequence
             self.next_sequence = batch.next_sequence
 
-    def made_anew(self) -> bool:
+    def topic_recreated(self) -> bool:
         """Its topic was deleted, and another one has the name, whose leader knows nothing of what
         was written: the next batch goes alone again, and no sequence comes twice.
 
@@ -156,12 +157,12 @@ class Lane:
 
     def _end(self, batch: Batch) -> None:
         batch.on_wire = False
-        if batch in self.flying:
-            self.flying.remove(batch)
+        if batch in self.in_flight:
+            self.in_flight.remove(batch)
 
     def _look(self) -> None:
         """Once nothing is under way, the log has all up to the last that was acknowledged."""
-        if self.unresolved and not self.flying:
+        if self.unresolved and not self.in_flight:
             self.unresolved = False
             expected = (self.last_acked + 1) & SEQUENCES
             if self.next_sequence != expected:

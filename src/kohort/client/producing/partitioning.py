@@ -29,7 +29,7 @@ def murmur2(data: bytes) -> int:
     return value ^ value >> 15
 
 
-class Sticky:
+class StickyPartitioner:
     """Keeps to a partition for a batch's worth of bytes, then takes another one by chance.
 
     `chance` gives numbers from 0 to below 1. A partition with a longer queue has a smaller chance.

@@ -20,22 +20,22 @@ class Phase(Enum):
     READY = "in no transaction"
     OPEN = "in a transaction"
     FLUSHING = "about to commit"
-    DOOMED = "in a transaction that has to be aborted"
+    ABORTABLE_ERROR = "in a transaction that has to be aborted"
     COMMITTING = "committing"
     ABORTING = "aborting"
-    OVER = "of no more use"
+    FATAL = "of no more use"
 
 
-UNFINISHED = (Phase.OPEN, Phase.FLUSHING, Phase.DOOMED, Phase.ABORTING)  # may be aborted
+UNFINISHED = (Phase.OPEN, Phase.FLUSHING, Phase.ABORTABLE_ERROR, Phase.ABORTING)  # may be aborted
 
 
-class Reply(Enum):
+class CoordinatorErrorAction(Enum):
     """What to do about an error of a coordinator."""
 
-    AGAIN = "ask again after a pause"
+    RETRY = "ask again after a pause"
     ELSEWHERE = "look up the coordinator, and ask again"
     ABORT = "abort the transaction"
-    OVER = "give the producer up"
+    FATAL = "give the producer up"
 
 
 _ELSEWHERE = frozenset(
@@ -69,13 +69,13 @@ _ABORT = frozenset(
 _FENCED = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
 
 
-def reply_to(code: ErrorCode) -> Reply:
+def coordinator_error_action(code: ErrorCode) -> CoordinatorErrorAction:
     """What an error in a coordinator's answer asks for; of a lost answer as well."""
     if code in _ELSEWHERE:
-        return Reply.ELSEWHERE
+        return CoordinatorErrorAction.ELSEWHERE
     if code in _ABORT:
-        return Reply.ABORT
-    return Reply.AGAIN if code.retriable else Reply.OVER
+        return CoordinatorErrorAction.ABORT
+    return CoordinatorErrorAction.RETRY if code.retriable else CoordinatorErrorAction.FATAL
 
 
 _WAYS_OUT = {
@@ -127,7 +127,7 @@ class Transactions:
 
     def check_useful(self) -> None:
         """Raises TransactionError when the producer is of no more use."""
-        if self.phase is Phase.OVER and self.error is not None:
+        if self.phase is Phase.FATAL and self.error is not None:
             raise self.error
 
     # Writing
@@ -149,7 +149,7 @@ class Transactions:
         self._added.update(places)
         self.missing.difference_update(places)
 
-    def doom(self, error: ApiError) -> None:
+    def require_abort(self, error: ApiError) -> None:
         """Something of the transaction has failed: all of it has to."""
         if self.phase in (Phase.OPEN, Phase.FLUSHING):
             self.fail(error)
@@ -162,7 +162,7 @@ class Transactions:
             abortable=True,
             maybe_committed=self.phase is Phase.COMMITTING,
         )
-        self.phase = Phase.DOOMED
+        self.phase = Phase.ABORTABLE_ERROR
         return self.error
 
     def of_delivery(self, error: ApiError) -> ApiError:
@@ -176,10 +176,10 @@ class Transactions:
         why = error.message or error.code.name
         if error.code in _FENCED:
             why = f"another producer has taken over its transactional id: {why}"
-        if self.phase is not Phase.OVER or self.error is None:
+        if self.phase is not Phase.FATAL or self.error is None:
             maybe = self.phase is Phase.COMMITTING
             why += "; an earlier request may have committed the transaction" if maybe else ""
-            self.phase = Phase.OVER
+            self.phase = Phase.FATAL
             self.error = TransactionError(error.code, why, abortable=False, maybe_committed=maybe)
         return self.error
 

@@ -1,6 +1,6 @@
 """What every member of a group should have: computed for all, written where it has changed.
 
-The assignors of this house compute it in the heartbeat that needs it. Those of others are an
+The assignors of Kohort compute it in the heartbeat that needs it. Those of others are an
 task: heartbeats go on meanwhile with the target that there is.
 """
 

@@ -10,9 +10,9 @@ from random import Random
 from typing import Any, ClassVar
 
 from kohort.errors import ErrorCode
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.facts import Fact
-from kohort.sim.network_client import Caller
+from kohort.sim.network_client import NetworkClient
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
 
 COORDINATOR_MOVED = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
@@ -24,12 +24,14 @@ class Actor:
 
     kind: ClassVar[str]
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         self.stage = stage
         self.number = number
         self.name = f"{self.kind}-{number}"
         self.random: Random = stage.stream(self.name)
-        self.caller = Caller(stage.loop, stage.network, self.name, stage.alarm, stage.failed_inside)
+        self.caller = NetworkClient(
+            stage.loop, stage.network, self.name, stage.alarm, stage.failed_inside
+        )
         self._coordinators: dict[tuple[int, str], int] = {}
 
     async def live(self) -> None:

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from kohort.sim.actors.actor import Actor
-from kohort.sim.actors.topics import TopicKnown, topics_of
+from kohort.sim.actors.topics import TopicInfo, topics_of
 from kohort.sim.facts import TopicDeleted, TopicDoubtful, TopicMade
 from kohort.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kohort.wire.messages.create_topics import (
@@ -65,7 +65,7 @@ class Admin(Actor):
             made = answer.topics[0]
             self.tell(TopicMade(made.topic_id, name, self.stage.loop.now))
 
-    async def delete(self, topic: TopicKnown) -> None:
+    async def delete(self, topic: TopicInfo) -> None:
         self.tell(TopicDoubtful(topic.topic_id))
         wanted = DeleteTopicState(name=None, topic_id=topic.topic_id)
         request = DeleteTopicsRequest(topics=[wanted], timeout_ms=20_000)
@@ -73,7 +73,7 @@ class Admin(Actor):
         if answer is not None and not answer.responses[0].error_code:
             self.tell(TopicDeleted(topic.topic_id, self.stage.loop.now))
 
-    async def grow(self, topic: TopicKnown) -> None:
+    async def grow(self, topic: TopicInfo) -> None:
         wanted = CreatePartitionsTopic(
             name=topic.name, count=len(topic.leaders) + 1, assignments=None
         )
@@ -81,7 +81,7 @@ class Admin(Actor):
         if len(topic.leaders) < 8:
             await self.ask(request, 2)
 
-    async def configure(self, topic: TopicKnown) -> None:
+    async def configure(self, topic: TopicInfo) -> None:
         """Settings that close segments early, so that there is something to retain and clean."""
         name, values = self.random.choice(
             [

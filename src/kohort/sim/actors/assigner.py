@@ -7,7 +7,7 @@ none of that may be taken. The metadata of each part names the epoch that it was
 from typing import Any, ClassVar
 
 from kohort.errors import ErrorCode
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.raw_consumer import RawConsumer
 from kohort.wire.messages.consumer_group_heartbeat import (
     ClientAssignor,
@@ -33,7 +33,7 @@ class Assigner(RawConsumer):
     kind: ClassVar[str] = "assigner"
     prefix = "assigner"
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
         self.group = f"assigning-{number % GROUPS}"
         self.reason = 0

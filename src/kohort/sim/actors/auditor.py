@@ -6,12 +6,12 @@ from kohort.errors import ErrorCode
 from kohort.server.placement import coordinator_partition
 from kohort.sim.actors.actor import TRANSACTION, Actor
 from kohort.sim.actors.reading import fetch
-from kohort.sim.actors.topics import TopicKnown, topics_of
+from kohort.sim.actors.topics import TopicInfo, topics_of
 from kohort.sim.facts import (
     AllCommittedRead,
     AllRead,
-    NotServed,
-    Place,
+    PartitionId,
+    StillUnavailable,
     TopicsAtEnd,
     TransactionAtEnd,
 )
@@ -54,13 +54,13 @@ class Auditor(Actor):
         await self._look_at_transactions(known)
         self.caller.hang_up()
 
-    async def _leader(self, name: str, place: Place) -> int:
+    async def _leader(self, name: str, place: PartitionId) -> int:
         """The node that leads a partition as Metadata has it now; -1 without one."""
         known = await topics_of(self)
         topic = known.get(name) if known is not None else None
         return -1 if topic is None or topic.topic_id != place[0] else topic.leaders[place[1]]
 
-    async def _read_all(self, name: str, place: Place) -> None:
+    async def _read_all(self, name: str, place: PartitionId) -> None:
         """Tell AllRead or, after so many tries, NotServed. Neither is true where there is more that
         does not come: then this goes on until the audit has no time left.
         """
@@ -84,9 +84,9 @@ class Auditor(Actor):
             if piece.next_offset <= offset:
                 await self.pause(500)
             offset = piece.next_offset
-        self.tell(NotServed(f"{name}-{place[1]}", code))
+        self.tell(StillUnavailable(f"{name}-{place[1]}", code))
 
-    async def _read_committed(self, name: str, place: Place) -> None:
+    async def _read_committed(self, name: str, place: PartitionId) -> None:
         """Tell AllCommittedRead, also where readers are stopped before the end of the log."""
         values: dict[int, bytes] = {}
         offset, left = 0, TRIES
@@ -103,7 +103,7 @@ class Auditor(Actor):
                     self.tell(AllCommittedRead(place, values, offset, piece.end))
                     return
 
-    async def _look_at_shards(self, known: dict[str, TopicKnown]) -> None:
+    async def _look_at_shards(self, known: dict[str, TopicInfo]) -> None:
         """Ask about one group of each shard, by groups that nobody has."""
         offsets = known.get("__consumer_offsets")
         if offsets is None:
@@ -124,9 +124,9 @@ class Auditor(Actor):
                         break
                 await self.pause(500)
             if code:
-                self.tell(NotServed(f"__consumer_offsets-{shard}", code))
+                self.tell(StillUnavailable(f"__consumer_offsets-{shard}", code))
 
-    async def _look_at_transactions(self, known: dict[str, TopicKnown]) -> None:
+    async def _look_at_transactions(self, known: dict[str, TopicInfo]) -> None:
         """Ask about a transactional id of each shard that nobody has, and how the others stand."""
         states = known.get("__transaction_state")
         if states is None:
@@ -137,7 +137,7 @@ class Auditor(Actor):
                 _key_of(shard, shards), ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
             )
             if code:
-                self.tell(NotServed(f"__transaction_state-{shard}", code))
+                self.tell(StillUnavailable(f"__transaction_state-{shard}", code))
         for node in range(self.stage.nodes):
             listed = await self.ask(
                 ListTransactionsRequest(state_filters=[], producer_id_filters=[]), 0, node=node

@@ -9,19 +9,19 @@ from kohort.records.consumer_protocol import (
     ConsumerProtocolSubscription,
     TopicPartition,
 )
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.topics import topics_of
 from kohort.sim.facts import (
-    Accepted,
-    Believes,
-    Joined,
-    Left,
+    HeartbeatAccepted,
     MemberAtEnd,
-    Place,
+    MemberJoined,
+    MemberLeft,
+    OwnershipBelief,
+    PartitionId,
 )
 from kohort.sim.lasting_facts import (
-    Departed,
+    MemberDeparted,
 )
 from kohort.wire.messages.heartbeat import HeartbeatRequest
 from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -40,12 +40,12 @@ class ClassicConsumer(Actor):
 
     kind: ClassVar[str] = "classic"
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
         self.group = f"classics-{number % GROUPS}"
         self.member = ""
         self.generation = -1
-        self.owned: dict[Place, int] = {}
+        self.owned: dict[PartitionId, int] = {}
         self.known: dict[str, bytes] = {}  # ids of topics
         self.partitions = 0
 
@@ -73,7 +73,7 @@ class ClassicConsumer(Actor):
     def start_over(self, member: str) -> None:
         """It has no generation any more, and owns nothing."""
         if self.generation >= 0:
-            self.tell(Left(self.group, self.member))
+            self.tell(MemberLeft(self.group, self.member))
         self.member = member
         self.generation = -1
         self.owned = {}
@@ -134,7 +134,7 @@ class ClassicConsumer(Actor):
         elif not answer.error_code:
             now = self.stage.loop.now
             self.generation = joined.generation_id
-            self.tell(Joined(self.group, self.member, now))
+            self.tell(MemberJoined(self.group, self.member, now))
             for topic in consumer_protocol.decode_assignment(answer.assignment).assigned_partitions:
                 for index in topic.partitions:
                     self.owned[self.known[topic.topic], index] = now
@@ -142,7 +142,7 @@ class ClassicConsumer(Actor):
 
     def _believe(self, sent: int) -> None:
         owned, now = frozenset(self.owned), self.stage.loop.now
-        self.tell(Believes(self.group, self.member, owned, SESSION_MS * 1000, sent, now))
+        self.tell(OwnershipBelief(self.group, self.member, owned, SESSION_MS * 1000, sent, now))
 
     def _part(self, at: int, members: list[str]) -> bytes:
         mine = [index for index in range(self.partitions) if index % len(members) == at]
@@ -162,7 +162,7 @@ class ClassicConsumer(Actor):
         proven = not self.stage.was_loading_since(sent)
         if proven and code in (0, ErrorCode.REBALANCE_IN_PROGRESS):
             now = self.stage.loop.now
-            self.tell(Accepted(self.group, self.member, self.generation, owned, sent, now))
+            self.tell(HeartbeatAccepted(self.group, self.member, self.generation, owned, sent, now))
         if code in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
             self.start_over(self.member)
         elif code == ErrorCode.UNKNOWN_MEMBER_ID:
@@ -178,4 +178,4 @@ class ClassicConsumer(Actor):
         self.start_over("")
         answer = await self.ask_coordinator(self.group, request, 4)
         if answer is not None and not answer.error_code and not answer.members[0].error_code:
-            self.tell(Departed(self.group, member, self.stage.loop.now, for_good=False))
+            self.tell(MemberDeparted(self.group, member, self.stage.loop.now, for_good=False))

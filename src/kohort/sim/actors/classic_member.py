@@ -7,15 +7,15 @@ from typing import Any, ClassVar
 
 from kohort.client.members.classic_membership import (
     VERSIONS,
+    ClassicMemberConfig,
     ClassicMembership,
-    ClassicProfile,
 )
-from kohort.client.members.retry_backoff import Pauses
+from kohort.client.members.retry_backoff import RetryBackoff
 from kohort.errors import ErrorCode
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.member import REBALANCE_MS, Member
 from kohort.sim.actors.topics import topics_of
-from kohort.sim.facts import Place
+from kohort.sim.facts import PartitionId
 from kohort.terms import GroupId
 from kohort.wire.messages.heartbeat import HeartbeatRequest
 
@@ -34,7 +34,7 @@ class ClassicMember(Member):
     machine: ClassicMembership
     session_us = SESSION_MS * 1000
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
         self.group = f"classic-members-{number % GROUPS}"
         self.protocols = PROTOCOLS[number % GROUPS]
@@ -45,15 +45,15 @@ class ClassicMember(Member):
     def new_machine(self) -> ClassicMembership:
         random = self.random
         self.last_id = ""
-        profile = ClassicProfile(
+        config = ClassicMemberConfig(
             (TOPIC,),
             self.protocols,
             session_timeout_ms=SESSION_MS,
             rebalance_timeout_ms=REBALANCE_MS,
             heartbeat_interval_ms=random.choice([500, 1000, 2000]),
         )
-        pauses = Pauses(jitter_permille=random.randrange(-200, 201))
-        return ClassicMembership(GroupId(self.group), profile, pauses, instance_id=self.instance_id)
+        backoff = RetryBackoff(jitter_permille=random.randrange(-200, 201))
+        return ClassicMembership(GroupId(self.group), config, backoff, instance_id=self.instance_id)
 
     def believes(self) -> bool:
         """Another process takes the place of a static member at once (KIP-345)."""
@@ -68,7 +68,7 @@ class ClassicMember(Member):
         return self.machine.generation
 
     def topics(self) -> tuple[str, ...]:
-        return self.machine.profile.topics
+        return self.machine.config.topics
 
     def version_of(self, request: Any) -> int:
         return VERSIONS[type(request)]
@@ -85,7 +85,7 @@ class ClassicMember(Member):
         del request, answer
         return False
 
-    def place(self, partition: Any) -> Place:
+    def place(self, partition: Any) -> PartitionId:
         return self.known[partition.topic], partition.partition
 
     async def prepare(self) -> None:

@@ -2,11 +2,11 @@
 
 from typing import ClassVar
 
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.reading import fetch
-from kohort.sim.actors.topics import Browsing
-from kohort.sim.facts import CommittedRead, Place
+from kohort.sim.actors.topics import PartitionCursor
+from kohort.sim.facts import CommittedRead, PartitionId
 
 
 class CommittedReader(Actor):
@@ -14,12 +14,12 @@ class CommittedReader(Actor):
 
     kind: ClassVar[str] = "committed reader"
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
-        self.positions: dict[Place, int] = {}
+        self.positions: dict[PartitionId, int] = {}
 
     async def live(self) -> None:
-        partitions = Browsing(self)
+        partitions = PartitionCursor(self)
         while not self.over:
             found = await partitions.next_or_none()
             if found is not None:
@@ -27,7 +27,7 @@ class CommittedReader(Actor):
             await self.pause(self.random.randrange(50, 3000))
         self.caller.hang_up()
 
-    async def _read(self, place: Place, node: int) -> None:
+    async def _read(self, place: PartitionId, node: int) -> None:
         random = self.random
         start = 0 if random.random() < 0.02 else self.positions.get(place, 0)
         wait_ms, limit = random.choice([0, 100, 3000]), random.choice([1, 1000, 100_000])

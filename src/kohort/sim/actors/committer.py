@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.actor import Actor
 from kohort.sim.facts import CommitLost, CommitRead, CommitsDeleted, CommitSent
 from kohort.wire.messages.offset_commit import (
@@ -24,7 +24,7 @@ class Committer(Actor):
 
     kind: ClassVar[str] = "committer"
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
         self.group = f"committed-{number}"
         self.next = 0

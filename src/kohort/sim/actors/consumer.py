@@ -4,13 +4,13 @@ from random import Random
 from typing import Any, ClassVar
 
 from kohort import expressions
-from kohort.client.members.heartbeat import Profile
+from kohort.client.members.heartbeat import MemberConfig
 from kohort.client.members.membership import Membership
-from kohort.client.members.retry_backoff import Pauses
+from kohort.client.members.retry_backoff import RetryBackoff
 from kohort.errors import ErrorCode
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.member import REBALANCE_MS, Member
-from kohort.sim.facts import Place
+from kohort.sim.facts import PartitionId
 from kohort.terms import GroupId, MemberId
 
 GROUPS = 2
@@ -25,7 +25,7 @@ class Consumer(Member):
     kind: ClassVar[str] = "consumer"
     machine: Membership
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
         self.group = f"consumers-{number % GROUPS}"
         self.instance_id = self.instance_of("consumer")
@@ -33,16 +33,16 @@ class Consumer(Member):
     def new_machine(self) -> Membership:
         random = self.random
         names, regex = _subscription(random)
-        profile = Profile(
+        config = MemberConfig(
             names=names,
             regex=regex,
             rebalance_timeout_ms=REBALANCE_MS,
             server_assignor=random.choice([None, None, "range", "uniform"]),
         )
         member_id = MemberId(f"{self.name}-{self.lives}".replace(" ", "-"))
-        pauses = Pauses(jitter_permille=random.randrange(-200, 201))
+        backoff = RetryBackoff(jitter_permille=random.randrange(-200, 201))
         return Membership(
-            GroupId(self.group), member_id, profile, pauses, instance_id=self.instance_id
+            GroupId(self.group), member_id, config, backoff, instance_id=self.instance_id
         )
 
     def member_id(self) -> str:
@@ -52,11 +52,11 @@ class Consumer(Member):
         return self.machine.epoch
 
     def topics(self) -> tuple[str, ...]:
-        profile = self.machine.profile
-        if not profile.regex:
-            return profile.names
-        found = (topic for topic in TOPICS if expressions.matches(profile.regex, topic))
-        return tuple(dict.fromkeys((*profile.names, *found)))
+        config = self.machine.config
+        if not config.regex:
+            return config.names
+        found = (topic for topic in TOPICS if expressions.matches(config.regex, topic))
+        return tuple(dict.fromkeys((*config.names, *found)))
 
     def version_of(self, request: Any) -> int:
         del request
@@ -70,12 +70,12 @@ class Consumer(Member):
         unknown: bool = answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
         return unknown and request.member_epoch > 0
 
-    def place(self, partition: Any) -> Place:
+    def place(self, partition: Any) -> PartitionId:
         return partition.topic_id, partition.partition
 
     def change(self, random: Random) -> None:
         names, regex = _subscription(random)
-        self.machine.want(self.machine.profile._replace(names=names, regex=regex))
+        self.machine.want(self.machine.config._replace(names=names, regex=regex))
 
     def released(self, partitions: frozenset[Any]) -> list[Any]:
         return self.machine.released(partitions)

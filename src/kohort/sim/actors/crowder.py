@@ -4,7 +4,7 @@ a log of its own off, record by record, and asks about all topics in between.
 
 from typing import Any, ClassVar
 
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.topics import topics_of
 from kohort.wire import batch as batches
@@ -25,7 +25,7 @@ class Crowder(Actor):
 
     kind: ClassVar[str] = "crowder"
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
         self.topic = f"crowded-{number}"
 

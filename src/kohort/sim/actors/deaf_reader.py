@@ -5,9 +5,9 @@ What the broker holds for such a client is bounded: it handles no more of its re
 
 from typing import ClassVar
 
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.raw_lines import RawLines
-from kohort.sim.actors.topics import TopicKnown, topics_of
+from kohort.sim.actors.topics import TopicInfo, topics_of
 from kohort.wire import batch as batches
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -27,7 +27,7 @@ class DeafReader(RawLines):
 
     kind: ClassVar[str] = "deaf reader"
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
         self.lines = []
         self.topic = f"unread-{number}"
@@ -55,7 +55,7 @@ class DeafReader(RawLines):
         )
         await self.ask(CreateTopicsRequest(topics=[wanted]), 7, patience_ms=20_000)
 
-    async def _write(self, topic: TopicKnown) -> None:
+    async def _write(self, topic: TopicInfo) -> None:
         for _ in range(BATCHES):
             batch = batches.build([(None, bytes(VALUE_BYTES))], self.stage.wall_ms)
             data = TopicProduceData(
@@ -67,7 +67,7 @@ class DeafReader(RawLines):
             if answer is not None and not answer.responses[0].partition_responses[0].error_code:
                 self.written += 1
 
-    async def _ask_without_reading(self, topic: TopicKnown) -> None:
+    async def _ask_without_reading(self, topic: TopicInfo) -> None:
         random = self.random
         part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
         request = FetchRequest(

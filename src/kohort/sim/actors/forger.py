@@ -12,11 +12,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import google_crc32c
 
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.topics import topics_of
 from kohort.sim.facts import (
-    Place,
+    PartitionId,
 )
 from kohort.sim.lasting_facts import (
     EndSeen,
@@ -141,14 +141,14 @@ class Forger(Actor):
 
     kind: ClassVar[str] = "forger"
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
         self.topic = f"forged-{number}"
         self.may_count = 0
 
     async def live(self) -> None:
         random = self.random
-        place: Place | None = None
+        place: PartitionId | None = None
         leader = 0
         kinds = list(KINDS)
         while not self.over:
@@ -161,7 +161,7 @@ class Forger(Actor):
                 await self._forge(place, leader, random.choice(kinds))
         self.caller.hang_up()
 
-    async def _make(self) -> tuple[Place | None, int]:
+    async def _make(self) -> tuple[PartitionId | None, int]:
         wanted = CreatableTopic(
             name=self.topic, num_partitions=1, replication_factor=1, assignments=[], configs=[]
         )
@@ -171,7 +171,7 @@ class Forger(Actor):
             return None, 0
         return (found.topic_id, 0), found.leaders[0]
 
-    async def _forge(self, place: Place, leader: int, kind: str) -> None:
+    async def _forge(self, place: PartitionId, leader: int, kind: str) -> None:
         now = self.stage.wall_ms
         forgery = KINDS[kind](self.random, now)
         self.may_count += forgery.records
@@ -185,7 +185,7 @@ class Forger(Actor):
             code = answer.responses[0].partition_responses[0].error_code
             self.tell(ForgedAnswered(kind, code, forgery.records))
 
-    async def _look(self, place: Place, leader: int) -> None:
+    async def _look(self, place: PartitionId, leader: int) -> None:
         part = ListOffsetsPartition(partition_index=0, timestamp=LATEST)
         request = ListOffsetsRequest(
             replica_id=-1, topics=[ListOffsetsTopic(name=self.topic, partitions=[part])]

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.remover import Remover
 from kohort.sim.facts import CommitsDeleted
 
@@ -14,7 +14,7 @@ class Forgetter(Remover):
 
     kind: ClassVar[str] = "forgetter"
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
         self.group = f"expiring-{number}"
 

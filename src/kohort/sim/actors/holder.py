@@ -7,14 +7,14 @@ away what a later record replaces, and nothing of a transaction that is open.
 from typing import ClassVar
 
 from kohort.errors import ErrorCode
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.reading import fetch
 from kohort.sim.actors.topics import topics_of
 from kohort.sim.actors.worker import Worker
 from kohort.sim.codes import CREATED
 from kohort.sim.facts import (
     Fact,
-    Place,
+    PartitionId,
     RecordKept,
     TransactionEnded,
 )
@@ -47,7 +47,7 @@ class Holder(Worker):
     kind: ClassVar[str] = "holder"
     timeouts_ms = (60_000, 120_000)
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
         self.transactional_id = f"work-held-{number}"
         self.group = f"works-held-{number}"
@@ -180,7 +180,7 @@ class Holder(Worker):
         self.tell(CompactedRead(place, last, everything[0]))
 
     async def _read_all(
-        self, place: Place, leader: int, *, committed: bool
+        self, place: PartitionId, leader: int, *, committed: bool
     ) -> tuple[dict[int, bytes], int] | None:
         """The values by offset, and where the reader has come to."""
         values: dict[int, bytes] = {}

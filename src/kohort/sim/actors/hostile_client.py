@@ -28,7 +28,7 @@ OWN_PART = 0.03
 WIDTHS = {"int8": 7, "int16": 15, "int32": 31, "int64": 63}
 
 
-class Hostile(Actor):
+class HostileClient(Actor):
     """One connection at a time, until the broker closes it."""
 
     kind: ClassVar[str] = "hostile"

@@ -7,10 +7,10 @@ It lives in runs where offsets.retention.minutes is short and nobody sets the cl
 from typing import ClassVar
 
 from kohort.errors import ErrorCode
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.reading import fetch
-from kohort.sim.actors.topics import TopicKnown, topics_of
+from kohort.sim.actors.topics import TopicInfo, topics_of
 from kohort.sim.codes import CREATED
 from kohort.sim.lasting_facts import (
     LifetimeSeen,
@@ -55,7 +55,7 @@ class Lodger(Actor):
 
     kind: ClassVar[str] = "lodger"
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
         self.group = f"lodging-{number}"
         self.topic = f"fleeting-{number}"
@@ -65,7 +65,7 @@ class Lodger(Actor):
         self.left = False
         self.calm_since = 0
         self.stays_us = LEAVES_AFTER_S[number % 2] * 1_000_000
-        self.known: TopicKnown | None = None
+        self.known: TopicInfo | None = None
         self.kept: dict[int, int] = {}  # offsets of records, and when they were sent
 
     async def live(self) -> None:

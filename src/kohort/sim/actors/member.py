@@ -10,18 +10,27 @@ from random import Random
 from typing import Any
 
 from kohort.client.members.events import (
-    Assigned,
     CoordinatorWanted,
-    Failed,
     HangUp,
-    Lost,
-    Revoked,
+    MembershipFailed,
+    PartitionsAssigned,
+    PartitionsLost,
+    PartitionsRevoked,
     TopicsWanted,
 )
 from kohort.errors import ErrorCode
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.actor import Actor
-from kohort.sim.facts import Accepted, Believes, Expelled, Joined, Left, MemberAtEnd, Named, Place
+from kohort.sim.facts import (
+    HeartbeatAccepted,
+    InstanceConfirmed,
+    MemberAtEnd,
+    MemberExpelled,
+    MemberJoined,
+    MemberLeft,
+    OwnershipBelief,
+    PartitionId,
+)
 from kohort.terms import Millis
 
 PATIENCE_MS = 4000
@@ -44,16 +53,16 @@ class Member(Actor):
     patience_ms: int = PATIENCE_MS
     group: str
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
         self.lives = 0
-        self.owned: dict[Place, int] = {}
+        self.owned: dict[PartitionId, int] = {}
         self.inside = False  # it was told that it is a member
         self.overdue = False  # it keeps something for longer than it may
         self.failed = False
         self.leaving = False  # it was told to leave while it waited for an answer
         self.instance_id: str | None = None
-        self.kept: set[Place] = set()  # of what it owns, what it need not give up
+        self.kept: set[PartitionId] = set()  # of what it owns, what it need not give up
         self.heard_at = 0  # when it asked for the last answer that counted it as a member
         self.machine: Any = None
         self._wants_coordinator = False
@@ -105,7 +114,7 @@ class Member(Actor):
         """Whether an answer says that the coordinator does not know the member."""
         raise NotImplementedError
 
-    def place(self, partition: Any) -> Place:
+    def place(self, partition: Any) -> PartitionId:
         """A partition of the machine as checkers name it."""
         raise NotImplementedError
 
@@ -210,11 +219,11 @@ class Member(Actor):
         if not machine.waits_for_answer:  # a static member has left meanwhile, without a word
             return
         if self.expels(asked.request, answer) and self.inside and not self.overdue:
-            self.tell(Expelled(self.group, self.member_id(), self.stage.loop.now))
+            self.tell(MemberExpelled(self.group, self.member_id(), self.stage.loop.now))
         was_at = self.epoch()
         events = machine.received(asked.number, answer, self.now())
         if self.counts(asked.request, answer, sent):
-            self._told_inside(sent, owned)
+            self._note_membership(sent, owned)
         elif was_at > self.epoch():
             self._is_out()
         self.take(events)
@@ -236,23 +245,25 @@ class Member(Actor):
         if self.inside:
             self._tell_belief()
 
-    def _told_inside(self, sent: int, owned: dict[Place, int]) -> None:
+    def _note_membership(self, sent: int, owned: dict[PartitionId, int]) -> None:
         at, anew = self.stage.loop.now, False
         if not self.inside:
             self.inside = True
-            self.tell(Joined(self.group, self.member_id(), sent))
+            self.tell(MemberJoined(self.group, self.member_id(), sent))
             anew = True
             self.got_in(self.random)
         self.overdue = self.overdue and bool(self.machine.release_by)
         if self.instance_id is not None:
-            self.tell(Named(self.group, self.instance_id, self.member_id(), anew, sent, at))
-        self.tell(Accepted(self.group, self.member_id(), self.epoch(), owned, sent, at))
+            self.tell(
+                InstanceConfirmed(self.group, self.instance_id, self.member_id(), anew, sent, at)
+            )
+        self.tell(HeartbeatAccepted(self.group, self.member_id(), self.epoch(), owned, sent, at))
         self.heard_at = sent
 
     def _tell_belief(self) -> None:
         kept = frozenset(self.kept) if self.believes() else frozenset()
         self.tell(
-            Believes(
+            OwnershipBelief(
                 self.group, self.member_id(), kept, self.session_us, self.heard_at,
                 self.stage.loop.now,
             )
@@ -260,7 +271,7 @@ class Member(Actor):
 
     def _is_out(self) -> None:
         if self.inside:
-            self.tell(Left(self.group, self.member_id()))
+            self.tell(MemberLeft(self.group, self.member_id()))
         self.inside = self.overdue = False
 
     async def _sleep(self) -> None:
@@ -283,18 +294,18 @@ class Member(Actor):
         """Do what the machine says."""
         for event in events:
             match event:
-                case Assigned(partitions):
+                case PartitionsAssigned(partitions):
                     for partition in partitions:
                         self.owned[self.place(partition)] = self.stage.loop.now
                         self.kept.add(self.place(partition))
-                case Revoked(partitions) | Lost(partitions):
+                case PartitionsRevoked(partitions) | PartitionsLost(partitions):
                     self.kept.difference_update(map(self.place, partitions))
                     self._release_later(frozenset(partitions))
                 case CoordinatorWanted():
                     self._wants_coordinator = True
                 case HangUp():
                     self.caller.hang_up()
-                case Failed(error):
+                case MembershipFailed(error):
                     self.failed = True
                     if self.instance_id is None or error.code not in _OF_ANOTHER:
                         self.alarm(f"is refused for good: {error}")

@@ -5,20 +5,20 @@ what has been committed.
 
 from typing import Any, ClassVar
 
-from kohort.client.members.heartbeat import Profile
+from kohort.client.members.heartbeat import MemberConfig
 from kohort.client.members.membership import Membership
-from kohort.client.members.retry_backoff import Pauses
+from kohort.client.members.retry_backoff import RetryBackoff
 from kohort.errors import ErrorCode
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.classic_member import EAGER, GROUPS, TOPIC, ClassicMember
 from kohort.sim.actors.member import PATIENCE_MS, REBALANCE_MS
 from kohort.sim.facts import (
-    Forgotten,
     MemberCommitLost,
     MemberCommitSent,
     MemberCommitted,
+    MemberForgotten,
     MemberLooked,
-    Place,
+    PartitionId,
 )
 from kohort.terms import GroupId, MemberId
 from kohort.wire.messages.heartbeat import HeartbeatRequest
@@ -44,7 +44,7 @@ class MigratingMember(ClassicMember):
     kind: ClassVar[str] = "migrating member"
     machine: Any
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
         self.group = f"migrating-{number % GROUPS}"
         self.instance_id = None
@@ -67,11 +67,11 @@ class MigratingMember(ClassicMember):
             self.patience_ms = REBALANCE_MS + 5000  # joins and syncs are parked
             return super().new_machine()
         self.patience_ms = PATIENCE_MS
-        profile = Profile(names=(TOPIC,), rebalance_timeout_ms=REBALANCE_MS)
-        pauses = Pauses(jitter_permille=random.randrange(-200, 201))
+        config = MemberConfig(names=(TOPIC,), rebalance_timeout_ms=REBALANCE_MS)
+        backoff = RetryBackoff(jitter_permille=random.randrange(-200, 201))
         member_id = MemberId(f"{self.name}-{self.lives}".replace(" ", "-"))
         return Membership(
-            GroupId(self.group), member_id, profile, pauses, instance_id=self.instance_id
+            GroupId(self.group), member_id, config, backoff, instance_id=self.instance_id
         )
 
     def epoch(self) -> int:
@@ -93,10 +93,12 @@ class MigratingMember(ClassicMember):
         if self.is_new:
             return unknown and request.member_epoch > 0
         if unknown and isinstance(request, HeartbeatRequest) and self.inside and not self.overdue:
-            self.tell(Forgotten(self.group, self.member_id(), self.heard, self.stage.loop.now))
+            self.tell(
+                MemberForgotten(self.group, self.member_id(), self.heard, self.stage.loop.now)
+            )
         return False
 
-    def place(self, partition: Any) -> Place:
+    def place(self, partition: Any) -> PartitionId:
         if self.is_new:
             return partition.topic_id, partition.partition
         return super().place(partition)
@@ -109,9 +111,9 @@ class MigratingMember(ClassicMember):
 
     # What it does between two heartbeats
 
-    def _told_inside(self, sent: int, owned: dict[Place, int]) -> None:
+    def _note_membership(self, sent: int, owned: dict[PartitionId, int]) -> None:
         self.heard = sent
-        super()._told_inside(sent, owned)
+        super()._note_membership(sent, owned)
 
     async def _turn(self) -> None:
         await super()._turn()

@@ -5,7 +5,7 @@ A request that waits holds the room that it takes, until it is answered or its c
 
 from typing import ClassVar
 
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.raw_lines import RawLines
 from kohort.sim.actors.topics import topics_of
 from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -27,7 +27,7 @@ class Parker(RawLines):
 
     kind: ClassVar[str] = "parker"
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
         self.lines = []
         self.group = f"parked-{number}"

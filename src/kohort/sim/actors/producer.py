@@ -5,10 +5,10 @@ send anything again does not wait for an answer before the next batch, either.
 from typing import Any, ClassVar
 
 from kohort.errors import ErrorCode
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.actor import Actor
-from kohort.sim.actors.topics import TopicKnown, topics_of
-from kohort.sim.facts import Place, ProducerIdGiven, RecordKept, RecordSent
+from kohort.sim.actors.topics import TopicInfo, topics_of
+from kohort.sim.facts import PartitionId, ProducerIdGiven, RecordKept, RecordSent
 from kohort.wire import batch as batches
 from kohort.wire.messages.init_producer_id import InitProducerIdRequest
 from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -28,17 +28,17 @@ class Producer(Actor):
 
     kind: ClassVar[str] = "producer"
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
         self.idempotent = number % 2 == 0
         self.id = -1
         self.epoch = -1
-        self.sequences: dict[Place, int] = {}
+        self.sequences: dict[PartitionId, int] = {}
         self.made = 0
 
     async def live(self) -> None:
         random = self.random
-        known: dict[str, TopicKnown] = {}
+        known: dict[str, TopicInfo] = {}
         while not self.over:
             await self.pause(random.randrange(10, 1500))
             if not known or random.random() < 0.1:
@@ -73,7 +73,7 @@ class Producer(Actor):
             self.id, self.epoch = answer.producer_id, answer.producer_epoch
             self.sequences.clear()
 
-    async def produce(self, place: Place, node: int) -> None:
+    async def produce(self, place: PartitionId, node: int) -> None:
         """One batch. An idempotent one is sent until there is an answer that is final."""
         self.made += 1
         count = self.random.choice([1, 1, 3, 20])
@@ -103,7 +103,7 @@ class Producer(Actor):
         if self.idempotent:
             self.id = -1  # whether it was written is not known: only another id is safe
 
-    def _batch(self, place: Place, values: list[bytes]) -> bytes:
+    def _batch(self, place: PartitionId, values: list[bytes]) -> bytes:
         more: dict[str, Any] = {}
         if self.idempotent:
             more = {
@@ -118,7 +118,7 @@ class Producer(Actor):
         return batches.build(entries, now, compression=codec, **more)
 
 
-def _request(place: Place, batch: bytes) -> ProduceRequest:
+def _request(place: PartitionId, batch: bytes) -> ProduceRequest:
     part = PartitionProduceData(index=place[1], records=batch)
     return ProduceRequest(
         acks=-1,

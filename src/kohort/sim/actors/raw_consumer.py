@@ -3,20 +3,20 @@
 from typing import Any, ClassVar
 
 from kohort.errors import ErrorCode
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.actor import Actor
 from kohort.sim.facts import (
-    Accepted,
-    Believes,
-    Expelled,
-    Joined,
-    Left,
+    HeartbeatAccepted,
+    HeartbeatFailed,
     MemberAtEnd,
-    NotTaken,
-    Place,
+    MemberExpelled,
+    MemberJoined,
+    MemberLeft,
+    OwnershipBelief,
+    PartitionId,
 )
 from kohort.sim.lasting_facts import (
-    Departed,
+    MemberDeparted,
 )
 from kohort.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -41,15 +41,15 @@ class RawConsumer(Actor):
     kind: ClassVar[str] = "raw consumer"
     prefix = "member"  # of its member ids
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
         self.group = f"consumers-{number % GROUPS}"
         self.member = f"{self.prefix}-{number}"
         self.epoch = 0
         self.topics = tuple(topic for topic in TOPICS if self.random.random() < 0.6) or TOPICS[:1]
-        self.owned: dict[Place, int] = {}
-        self.assigned: frozenset[Place] = frozenset()
-        self.said: set[Place] = set()  # what its last heartbeat said that it owns
+        self.owned: dict[PartitionId, int] = {}
+        self.assigned: frozenset[PartitionId] = frozenset()
+        self.said: set[PartitionId] = set()  # what its last heartbeat said that it owns
         self.tells_all = True
         self.interval_ms = 1000
         self.let_go_at = 0  # what it is to give up it still works on until then
@@ -86,7 +86,7 @@ class RawConsumer(Actor):
     def start_over(self) -> None:
         """It is no member any more, and owns nothing."""
         if self.epoch:
-            self.tell(Left(self.group, self.member))
+            self.tell(MemberLeft(self.group, self.member))
         self.epoch = 0
         self.owned = {}
         self.assigned = frozenset()
@@ -114,14 +114,14 @@ class RawConsumer(Actor):
         self.epoch = answer.member_epoch
         self.interval_ms = answer.heartbeat_interval_ms
         if joins:
-            self.tell(Joined(self.group, self.member, now))
-        self.tell(Accepted(self.group, self.member, self.epoch, owned, now, at))
+            self.tell(MemberJoined(self.group, self.member, now))
+        self.tell(HeartbeatAccepted(self.group, self.member, self.epoch, owned, now, at))
         if answer.assignment is not None:
             self._take(answer.assignment, at)
         keeps = frozenset(self.owned.keys() & self.assigned)
-        self.tell(Believes(self.group, self.member, keeps, 0, now, at))
+        self.tell(OwnershipBelief(self.group, self.member, keeps, 0, now, at))
 
-    def _request(self, owned: dict[Place, int]) -> ConsumerGroupHeartbeatRequest:
+    def _request(self, owned: dict[PartitionId, int]) -> ConsumerGroupHeartbeatRequest:
         request = ConsumerGroupHeartbeatRequest(
             group_id=self.group, member_id=self.member, member_epoch=self.epoch
         )
@@ -135,10 +135,10 @@ class RawConsumer(Actor):
 
     def _refused(self, code: int) -> None:
         if code not in START_OVER:
-            self.tell(NotTaken(self.group, self.member))
+            self.tell(HeartbeatFailed(self.group, self.member))
             return
         if code == ErrorCode.UNKNOWN_MEMBER_ID and self.epoch:
-            self.tell(Expelled(self.group, self.member, self.stage.loop.now))
+            self.tell(MemberExpelled(self.group, self.member, self.stage.loop.now))
         self.start_over()
 
     def _take(self, assignment: Any, at: int) -> None:
@@ -162,7 +162,9 @@ class RawConsumer(Actor):
         self.start_over()
         answer = await self.ask_coordinator(self.group, request, 1)
         if answer is not None and not answer.error_code and not self.in_doubt:
-            self.tell(Departed(self.group, request.member_id, self.stage.loop.now, for_good=True))
+            self.tell(
+                MemberDeparted(self.group, request.member_id, self.stage.loop.now, for_good=True)
+            )
         self.begin_anew()
 
     def begin_anew(self) -> None:
@@ -172,7 +174,7 @@ class RawConsumer(Actor):
         self.member = f"{self.prefix}-{self.number}-{self.lives}"
 
 
-def _grouped(owned: dict[Place, int]) -> list[TopicPartitions]:
+def _grouped(owned: dict[PartitionId, int]) -> list[TopicPartitions]:
     topics: dict[bytes, list[int]] = {}
     for topic_id, index in sorted(owned):
         topics.setdefault(topic_id, []).append(index)

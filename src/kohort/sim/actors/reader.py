@@ -3,11 +3,11 @@
 from typing import ClassVar
 
 from kohort.errors import ErrorCode
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.reading import fetch
-from kohort.sim.actors.topics import Browsing
-from kohort.sim.facts import Place, RecordRead
+from kohort.sim.actors.topics import PartitionCursor
+from kohort.sim.facts import PartitionId, RecordRead
 
 
 class Reader(Actor):
@@ -15,14 +15,14 @@ class Reader(Actor):
 
     kind: ClassVar[str] = "reader"
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
-        self.positions: dict[Place, int] = {}
+        self.positions: dict[PartitionId, int] = {}
         self.slow = number % 2 == 1
 
     async def live(self) -> None:
         random = self.random
-        partitions = Browsing(self)
+        partitions = PartitionCursor(self)
         while not self.over:
             found = await partitions.next_or_none()
             if found is None:
@@ -35,7 +35,7 @@ class Reader(Actor):
             await self.pause(random.randrange(10, 1000))
         self.caller.hang_up()
 
-    async def _read(self, place: Place, node: int) -> None:
+    async def _read(self, place: PartitionId, node: int) -> None:
         offset = self.positions.get(place, 0)
         if self.random.random() < 0.02:
             offset = 0

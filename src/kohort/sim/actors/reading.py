@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from kohort.errors import WireError
 from kohort.sim.actors.actor import Actor
-from kohort.sim.facts import Place
+from kohort.sim.facts import PartitionId
 from kohort.wire import batch as batches
 from kohort.wire.batch import (
     BatchHeader,
@@ -20,7 +20,7 @@ from kohort.wire.messages.fetch import (
 READ_COMMITTED = 1
 
 
-class Piece(NamedTuple):
+class FetchResult(NamedTuple):
     """What a Fetch brings: an error code, or records by offset, the offset behind them, and the end
     of the log. Who reads committed records may be stopped before that end.
     """
@@ -33,14 +33,14 @@ class Piece(NamedTuple):
 
 async def fetch(
     actor: Actor,
-    place: Place,
+    place: PartitionId,
     node: int,
     offset: int,
     *,
     wait_ms: int = 0,
     limit: int = 100_000,
     committed: bool = False,
-) -> Piece | None:
+) -> FetchResult | None:
     """Records from an offset on; None when there is no answer."""
     part = FetchPartition(partition=place[1], fetch_offset=offset, partition_max_bytes=limit)
     request = FetchRequest(
@@ -53,12 +53,12 @@ async def fetch(
     if answer is None or not (answer.error_code or answer.responses):
         return None
     if answer.error_code:
-        return Piece(answer.error_code, {}, offset)
+        return FetchResult(answer.error_code, {}, offset)
     found = answer.responses[0].partitions[0]
     if found.error_code:
-        return Piece(found.error_code, {}, offset)
+        return FetchResult(found.error_code, {}, offset)
     values: dict[int, bytes] = {}
-    dropped = _Dropped(found.aborted_transactions or [])
+    dropped = _AbortedBatches(found.aborted_transactions or [])
     records = found.records or b""
     try:
         for at, header in batches.walk(records):
@@ -71,10 +71,10 @@ async def fetch(
             offset = header.last_offset + 1
     except WireError as error:
         actor.alarm(f"gets damaged records of {place[0].hex()[:8]}-{place[1]}: {error}")
-    return Piece(0, values, offset, found.high_watermark)
+    return FetchResult(0, values, offset, found.high_watermark)
 
 
-class _Dropped:
+class _AbortedBatches:
     """Which batches a client leaves out: markers, and what the answer says was aborted."""
 
     def __init__(self, aborted: list[AbortedTransaction]) -> None:

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.committer import TOPIC, Committer
 from kohort.sim.facts import CommitsDeleted
 from kohort.wire.messages.delete_groups import DeleteGroupsRequest
@@ -20,7 +20,7 @@ class Remover(Committer):
 
     kind: ClassVar[str] = "remover"
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
         self.group = f"removed-{number}"
         self.doubt_until = 0  # a deletion without an answer may be carried out until then

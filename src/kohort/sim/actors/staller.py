@@ -6,7 +6,7 @@ Beside it others have requests that need some of that room (`LargeBystander`).
 
 from typing import ClassVar
 
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.bystander import Bystander
 from kohort.sim.actors.raw_lines import RawLines
 from kohort.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -27,7 +27,7 @@ class Staller(RawLines):
 
     kind: ClassVar[str] = "staller"
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
         self.lines = []
 

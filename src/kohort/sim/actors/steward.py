@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar
 
 from kohort.errors import ErrorCode
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.topics import topics_of
 from kohort.sim.codes import CREATED
@@ -77,7 +77,7 @@ class Steward(Actor):
 
     kind: ClassVar[str] = "steward"
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
         self.user = f"User:{self.name}"
         self.topic = f"kept-{number}"

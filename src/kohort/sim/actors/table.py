@@ -15,7 +15,7 @@ from kohort.sim.actors.double import ClassicDouble, ConsumerDouble
 from kohort.sim.actors.forger import Forger
 from kohort.sim.actors.forgetter import Forgetter
 from kohort.sim.actors.holder import Holder
-from kohort.sim.actors.hostile_client import Hostile
+from kohort.sim.actors.hostile_client import HostileClient
 from kohort.sim.actors.lodger import Lodger
 from kohort.sim.actors.migrating import MigratingMember
 from kohort.sim.actors.observer import Observer
@@ -41,7 +41,7 @@ _MOST: tuple[tuple[type[Actor], int], ...] = (
     (Admin, 2),
     (RawConsumer, 6),
     (ClassicConsumer, 4),
-    (Hostile, 2),
+    (HostileClient, 2),
     (Consumer, 5),
     (ClassicMember, 5),
     (Forgetter, 2),

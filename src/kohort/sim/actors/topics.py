@@ -3,14 +3,14 @@
 from typing import NamedTuple
 
 from kohort.sim.actors.actor import Actor
-from kohort.sim.facts import Place, TopicsSeen
+from kohort.sim.facts import PartitionId, TopicsSeen
 from kohort.sim.programs.topics import TOPICS as PROGRAM_TOPICS
 from kohort.wire.messages.metadata import MetadataRequest
 
 OURS = ("home", "apples", "pears", "plums")
 
 
-class TopicKnown(NamedTuple):
+class TopicInfo(NamedTuple):
     """A topic, and by partition the node that leads it."""
 
     name: str
@@ -23,18 +23,18 @@ class TopicKnown(NamedTuple):
         """Whether somebody looks at all of it in the end."""
         return self.ours or self.name in PROGRAM_TOPICS
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[PartitionId]:
         return [(self.topic_id, index) for index in range(len(self.leaders))]
 
 
-class Browsing:
+class PartitionCursor:
     """Looks at one partition after the other, whichever there are just then."""
 
     def __init__(self, actor: Actor) -> None:
         self._actor = actor
-        self._known: dict[str, TopicKnown] = {}
+        self._known: dict[str, TopicInfo] = {}
 
-    async def next_or_none(self) -> tuple[Place, int] | None:
+    async def next_or_none(self) -> tuple[PartitionId, int] | None:
         """A partition and the node that leads it. None while there is none."""
         random = self._actor.random
         if not self._known or random.random() < 0.1:
@@ -47,14 +47,14 @@ class Browsing:
         return (topic.topic_id, index), topic.leaders[index]
 
 
-async def topics_of(actor: Actor) -> dict[str, TopicKnown] | None:
+async def topics_of(actor: Actor) -> dict[str, TopicInfo] | None:
     """All topics by name, or None when nobody answers."""
     sent = actor.stage.loop.now
     answer = await actor.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False), 12)
     if answer is None:
         return None
     found = {
-        topic.name: TopicKnown(
+        topic.name: TopicInfo(
             topic.name,
             topic.topic_id,
             tuple(

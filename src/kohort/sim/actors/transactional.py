@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from kohort.errors import ErrorCode
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.actor import GROUP, TRANSACTION, Actor
-from kohort.sim.actors.topics import TopicKnown
+from kohort.sim.actors.topics import TopicInfo
 from kohort.sim.facts import (
-    Enrolled,
-    Place,
+    PartitionEnrolled,
+    PartitionId,
     ProducerIdGiven,
     ProducerServed,
     ProducerTaken,
@@ -55,14 +55,14 @@ LATER = WAITS | {
 class TransactionalProducer(Actor):
     """Each method answers with the error code, or with None when there was none in time."""
 
-    def __init__(self, stage: Stage, number: int, transactional_id: str) -> None:
+    def __init__(self, stage: ActorContext, number: int, transactional_id: str) -> None:
         super().__init__(stage, number)
         self.transactional_id = transactional_id
         self.version = SECOND
         self.id = -1
         self.epoch = -1
         self.in_doubt = False
-        self.sequences: dict[Place, int] = {}
+        self.sequences: dict[PartitionId, int] = {}
 
     async def init(self, timeout_ms: int, *, same: bool) -> int | None:
         """Take the transactional id; with `same`, as the producer that has it (KIP-360)."""
@@ -81,7 +81,7 @@ class TransactionalProducer(Actor):
     async def add_partitions(self, *places: tuple[str, int]) -> int | None:
         """Bring partitions into the transaction, by the names of their topics."""
         for name, index in places:
-            self.tell(Enrolled(self.transactional_id, f"{name}-{index}"))
+            self.tell(PartitionEnrolled(self.transactional_id, f"{name}-{index}"))
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.transactional_id,
             v3_and_below_producer_id=self.id,
@@ -103,7 +103,7 @@ class TransactionalProducer(Actor):
         return None if answer is None else code(answer)
 
     async def produce(
-        self, transaction: str, topic: TopicKnown, index: int, values: list[bytes]
+        self, transaction: str, topic: TopicInfo, index: int, values: list[bytes]
     ) -> int | None:
         """One batch, sent until there is an answer. The first version names topics: only one that
         is never deleted is the one that was meant.

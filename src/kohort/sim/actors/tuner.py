@@ -7,7 +7,7 @@ others are set to anything that is allowed.
 from typing import ClassVar
 
 from kohort.errors import ErrorCode
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.actor import Actor
 from kohort.sim.draw import SESSIONS_MS
 from kohort.sim.facts import SettingLost, SettingRead, SettingSent
@@ -43,7 +43,7 @@ class Tuner(Actor):
 
     kind: ClassVar[str] = "tuner"
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
         self.group = f"tuned-{number}"
         self.member = f"tuned-member-{number}"

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
 from kohort.errors import ErrorCode
-from kohort.sim.actor_context import Stage
-from kohort.sim.actors.topics import TopicKnown, topics_of
+from kohort.sim.actor_context import ActorContext
+from kohort.sim.actors.topics import TopicInfo, topics_of
 from kohort.sim.actors.transactional import FIRST, SECOND, TransactionalProducer
 from kohort.sim.facts import (
     OffsetOfTransaction,
@@ -38,11 +38,11 @@ class Worker(TransactionalProducer):
     kind: ClassVar[str] = "worker"
     timeouts_ms: tuple[int, ...] = TIMEOUTS_MS
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number, f"work-{number // 2}")
         self.group = f"works-{number // 2}"
         self.is_double = number % 2 == 1
-        self.known: dict[str, TopicKnown] = {}
+        self.known: dict[str, TopicInfo] = {}
         self.behind: dict[int, str] = {}
         self.offsets: dict[int, int] = {}
         self.begun = 0  # transactions

@@ -9,18 +9,24 @@ from collections import defaultdict
 from typing import ClassVar
 
 from kohort.sim.checkers.checker import Alarm
-from kohort.sim.checkers.final_records import HEARS, AtEnd
-from kohort.sim.programs.facts import Assigned, AtRest, Finished, GroupAt, Part
+from kohort.sim.checkers.final_records import HEARS, FinalRecords
+from kohort.sim.programs.facts import (
+    FinalPositions,
+    GroupOffset,
+    Part,
+    PartitionsAssigned,
+    RecordProcessed,
+)
 
 
-class Processed(AtEnd):
+class AtLeastOnceChecker(FinalRecords):
     name: ClassVar[str] = "processed"
     hears: ClassVar = {
         **HEARS,
-        Assigned: "assigned",
-        Finished: "finished",
-        GroupAt: "group_at",
-        AtRest: "at_rest",
+        PartitionsAssigned: "assigned",
+        RecordProcessed: "finished",
+        GroupOffset: "group_at",
+        FinalPositions: "at_rest",
     }
 
     def __init__(self, alarm: Alarm) -> None:
@@ -31,16 +37,16 @@ class Processed(AtEnd):
         self._positions: dict[tuple[str, Part], int] = {}
         self._reads: dict[str, dict[str, None]] = defaultdict(dict)  # topics by group
 
-    def assigned(self, fact: Assigned) -> None:
+    def assigned(self, fact: PartitionsAssigned) -> None:
         self._committed_only[fact.group] = fact.committed_only
 
-    def finished(self, fact: Finished) -> None:
+    def finished(self, fact: RecordProcessed) -> None:
         self._finished[fact.group, fact.part].add(fact.offset)
 
-    def group_at(self, fact: GroupAt) -> None:
+    def group_at(self, fact: GroupOffset) -> None:
         self._at[fact.group, fact.part] = fact.offset
 
-    def at_rest(self, fact: AtRest) -> None:
+    def at_rest(self, fact: FinalPositions) -> None:
         if not fact.inside and not self.coordinators_damaged:
             self.alarm(f"all is calm, and {fact.client} is no member of {fact.group}")
         self._reads[fact.group].update(dict.fromkeys(fact.topics))

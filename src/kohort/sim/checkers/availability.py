@@ -3,14 +3,14 @@
 from typing import ClassVar
 
 from kohort.sim.checkers.checker import Alarm, Checker
-from kohort.sim.facts import BitFlipped, NotServed
+from kohort.sim.facts import BitFlipped, StillUnavailable
 
 
-class Served(Checker):
+class AvailabilityChecker(Checker):
     """Damage takes out the partition it is in, and nothing else."""
 
     name: ClassVar[str] = "served"
-    hears: ClassVar = {BitFlipped: "flipped", NotServed: "not_served"}
+    hears: ClassVar = {BitFlipped: "flipped", StillUnavailable: "not_served"}
 
     def __init__(self, alarm: Alarm) -> None:
         super().__init__(alarm)
@@ -19,6 +19,6 @@ class Served(Checker):
     def flipped(self, fact: BitFlipped) -> None:
         self._damaged.add(fact.folder)
 
-    def not_served(self, fact: NotServed) -> None:
+    def not_served(self, fact: StillUnavailable) -> None:
         if fact.folder not in self._damaged:
             self.alarm(f"{fact.folder} answers {fact.code} though nothing fails any more")

@@ -12,7 +12,7 @@ from kohort.sim.lasting_facts import (
 )
 
 
-class Compacted(Checker):
+class CompactionChecker(Checker):
     """Judged by what is read from the begin of a partition to its end."""
 
     name: ClassVar[str] = "compacted"

@@ -12,16 +12,16 @@ from collections import defaultdict
 from typing import ClassVar
 
 from kohort.sim.checkers.checker import Alarm
-from kohort.sim.checkers.final_records import HEARS, AtEnd
+from kohort.sim.checkers.final_records import HEARS, FinalRecords
 from kohort.sim.programs.facts import (
-    Assigned,
     ClientGone,
-    Disowned,
-    Handed,
+    CommitRefused,
+    ConsumerSeek,
     Part,
-    Paused,
-    Sought,
-    Unassigned,
+    PartitionPause,
+    PartitionsAssigned,
+    PartitionsUnassigned,
+    RecordHandedOut,
 )
 
 HEARTBEAT_US = 3_000_000  # the longest
@@ -33,7 +33,7 @@ SLACK_US = (
 class Span:
     """One consumer and one partition, from beginning to end."""
 
-    def __init__(self, fact: Assigned) -> None:
+    def __init__(self, fact: PartitionsAssigned) -> None:
         self.client = fact.client
         self.committed_only = fact.committed_only
         self.session_us = fact.session_us
@@ -44,16 +44,16 @@ class Span:
         self.rival: tuple[int, str] | None = None  # who else has begun since, and when
 
 
-class HandedOut(AtEnd):
+class ConsumptionChecker(FinalRecords):
     name: ClassVar[str] = "handed"
     hears: ClassVar = {
         **HEARS,
-        Assigned: "assigned",
-        Unassigned: "unassigned",
-        Handed: "handed",
-        Sought: "sought",
-        Paused: "paused",
-        Disowned: "disowned",
+        PartitionsAssigned: "assigned",
+        PartitionsUnassigned: "unassigned",
+        RecordHandedOut: "handed",
+        ConsumerSeek: "sought",
+        PartitionPause: "paused",
+        CommitRefused: "disowned",
         ClientGone: "gone",
     }
 
@@ -65,13 +65,13 @@ class HandedOut(AtEnd):
         self._given: dict[tuple[Part, bool], dict[int, bytes]] = defaultdict(dict)
         self._left_out: dict[tuple[Part, bool], dict[tuple[int, int], str]] = defaultdict(dict)
 
-    def assigned(self, fact: Assigned) -> None:
+    def assigned(self, fact: PartitionsAssigned) -> None:
         for part in fact.parts:
             span = Span(fact)
             self._of[fact.client][part] = span
             self._spans[fact.group, part][fact.client] = span
 
-    def unassigned(self, fact: Unassigned) -> None:
+    def unassigned(self, fact: PartitionsUnassigned) -> None:
         for part in fact.parts:
             self._end(fact.client, part)
 
@@ -85,7 +85,7 @@ class HandedOut(AtEnd):
             if other == part:
                 spans.pop(client, None)
 
-    def handed(self, fact: Handed) -> None:
+    def handed(self, fact: RecordHandedOut) -> None:
         span = self._of[fact.client].get(fact.part)
         shown = f"{fact.client} gets offset {fact.offset} of {_shown(fact.part)}"
         if span is None:
@@ -109,7 +109,7 @@ class HandedOut(AtEnd):
                     other.rival = fact.at, fact.client
         self._judge_time(span, fact, shown)
 
-    def _judge_time(self, span: Span, fact: Handed, shown: str) -> None:
+    def _judge_time(self, span: Span, fact: RecordHandedOut, shown: str) -> None:
         if span.disowned is not None and fact.at > span.disowned:
             late_s = (fact.at - span.disowned) / 1e6
             self.alarm(f"{shown}, {late_s:.1f} s after its group has refused a commit of it")
@@ -120,17 +120,17 @@ class HandedOut(AtEnd):
                 late_s = (fact.at - since) / 1e6
                 self.alarm(f"{shown}, {late_s:.1f} s after {other} has begun with it")
 
-    def sought(self, fact: Sought) -> None:
+    def sought(self, fact: ConsumerSeek) -> None:
         span = self._of[fact.client].get(fact.part)
         if span is not None:
             span.next = fact.offset
 
-    def paused(self, fact: Paused) -> None:
+    def paused(self, fact: PartitionPause) -> None:
         span = self._of[fact.client].get(fact.part)
         if span is not None:
             span.paused = fact.on
 
-    def disowned(self, fact: Disowned) -> None:
+    def disowned(self, fact: CommitRefused) -> None:
         for span in self._of[fact.client].values():
             if span.disowned is None:
                 span.disowned = fact.at

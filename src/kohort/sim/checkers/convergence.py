@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from kohort.server.placement import coordinator_partition
 from kohort.sim.checkers.checker import Alarm, Checker
-from kohort.sim.facts import BitFlipped, MemberAtEnd, Place, TopicsAtEnd
+from kohort.sim.facts import BitFlipped, MemberAtEnd, PartitionId, TopicsAtEnd
 
 GROUPS_TOPIC = "__consumer_offsets"
 
@@ -44,7 +44,7 @@ class Convergence(Checker):
         epochs = {member.member: member.epoch for member in members}
         if len(set(epochs.values())) > 1:
             self.alarm(f"the members of {group} are at {epochs}")
-        owners: dict[Place, str] = {}
+        owners: dict[PartitionId, str] = {}
         for holder in members:
             for place in sorted(holder.owned):
                 other = owners.setdefault(place, holder.member)

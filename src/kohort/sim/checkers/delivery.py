@@ -6,26 +6,26 @@ from collections import defaultdict
 from typing import ClassVar
 
 from kohort.sim.checkers.checker import Alarm
-from kohort.sim.checkers.final_records import HEARS, AtEnd
+from kohort.sim.checkers.final_records import HEARS, FinalRecords
 from kohort.sim.programs.facts import (
-    Concluded,
-    Delivered,
-    NotDelivered,
+    DeliveryRefused,
+    DeliveryUnresolved,
     Part,
-    Sent,
-    Undelivered,
+    RecordDelivered,
+    SendCalled,
+    TransactionConcluded,
 )
 
 
-class Deliveries(AtEnd):
+class Deliveries(FinalRecords):
     name: ClassVar[str] = "delivered"
     hears: ClassVar = {
         **HEARS,
-        Sent: "sent",
-        Delivered: "delivered",
-        NotDelivered: "not_delivered",
-        Undelivered: "undelivered",
-        Concluded: "concluded",
+        SendCalled: "sent",
+        RecordDelivered: "delivered",
+        DeliveryRefused: "not_delivered",
+        DeliveryUnresolved: "undelivered",
+        TransactionConcluded: "concluded",
     }
 
     def __init__(self, alarm: Alarm) -> None:
@@ -36,22 +36,22 @@ class Deliveries(AtEnd):
         self._failed: set[bytes] = set()
         self._concluded: dict[bytes, bool] = {}
 
-    def sent(self, fact: Sent) -> None:
+    def sent(self, fact: SendCalled) -> None:
         self._sent[fact.topic][fact.value] = None
 
-    def delivered(self, fact: Delivered) -> None:
+    def delivered(self, fact: RecordDelivered) -> None:
         self._delivered[fact.value] = fact.part, fact.offset
         if fact.offset >= 0:
             self._order[fact.client, fact.part].append((fact.number, fact.offset))
 
-    def not_delivered(self, fact: NotDelivered) -> None:
+    def not_delivered(self, fact: DeliveryRefused) -> None:
         if not fact.maybe:
             self._failed.add(fact.value)
 
-    def undelivered(self, fact: Undelivered) -> None:
+    def undelivered(self, fact: DeliveryUnresolved) -> None:
         self.alarm(f"{fact.client} has closed its producer, and hears nothing of {fact.value!r}")
 
-    def concluded(self, fact: Concluded) -> None:
+    def concluded(self, fact: TransactionConcluded) -> None:
         if fact.committed is not None:
             self._concluded.update(dict.fromkeys(fact.values, fact.committed))
 

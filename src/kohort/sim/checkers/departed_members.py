@@ -4,10 +4,10 @@ from typing import ClassVar
 
 from kohort.sim.checkers.checker import Alarm, Checker
 from kohort.sim.lasting_facts import (
-    Departed,
-    LoadedAgain,
+    BrokerStarted,
+    LogReloaded,
+    MemberDeparted,
     MembersSeen,
-    Started,
 )
 
 
@@ -18,20 +18,20 @@ class DepartedMembers(Checker):
 
     name: ClassVar[str] = "departed"
     hears: ClassVar = {
-        Departed: "departed",
+        MemberDeparted: "departed",
         MembersSeen: "seen",
-        Started: "read_again",
-        LoadedAgain: "read_again",
+        BrokerStarted: "read_again",
+        LogReloaded: "read_again",
     }
 
     def __init__(self, alarm: Alarm) -> None:
         super().__init__(alarm)
-        self._departed: dict[tuple[str, str], Departed] = {}
+        self._departed: dict[tuple[str, str], MemberDeparted] = {}
 
-    def departed(self, fact: Departed) -> None:
+    def departed(self, fact: MemberDeparted) -> None:
         self._departed[fact.group, fact.member] = fact
 
-    def read_again(self, _fact: Started | LoadedAgain) -> None:
+    def read_again(self, _fact: BrokerStarted | LogReloaded) -> None:
         self._departed = {member: fact for member, fact in self._departed.items() if fact.for_good}
 
     def seen(self, fact: MembersSeen) -> None:

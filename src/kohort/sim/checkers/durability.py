@@ -12,7 +12,7 @@ from kohort.errors import WireError
 from kohort.sim.checkers.checker import Alarm, Checker
 from kohort.sim.checkers.evidence.exchange import Exchange
 from kohort.sim.checkers.evidence.table import EVIDENCE
-from kohort.sim.checkers.synced_disk import GROUPS, NOW, Mark, Synced
+from kohort.sim.checkers.synced_disk import GROUPS, NOW, Mark, SyncedDisk
 from kohort.sim.disk import MemoryFiles
 from kohort.sim.network import Line
 from kohort.wire.apis import APIS
@@ -48,7 +48,7 @@ class _Wire:
         self.waiting: deque[_Request] = deque()
 
 
-class Durable(Checker):
+class DurabilityChecker(Checker):
     """Watches the wire. `disk` is the disk of now, `name_of` the name of a topic by its id.
 
     Without `logs_are_synced` (log.sync=none) the catalog alone is judged.
@@ -68,7 +68,7 @@ class Durable(Checker):
         self._name_of = name_of
         self._wires: dict[Line, _Wire] = {}
         self._disk = disk
-        self._synced = Synced(disk)
+        self._synced = SyncedDisk(disk)
         self._keys = frozenset(
             key for key in LOOKED_AT if logs_are_synced or APIS[key].name in IN_THE_CATALOG
         )
@@ -116,13 +116,13 @@ class Durable(Checker):
                 api.name, Exchange(asked.message, answer, asked.version, asked.since, self._name_of)
             )
 
-    def _judge(self, api: str, said: Exchange) -> None:
+    def _judge(self, api: str, exchange: Exchange) -> None:
         """The cleaner may have taken away what was not looked at in time: only what a reading of
         the whole disk does not show either is missing.
         """
-        for _ in EVIDENCE[api](self._synced, said):
-            whole = Synced(self._disk)
-            for text in EVIDENCE[api](whole, said._replace(since=NOW)):
+        for _ in EVIDENCE[api](self._synced, exchange):
+            whole = SyncedDisk(self._disk)
+            for text in EVIDENCE[api](whole, exchange._replace(since=NOW)):
                 self.alarm(f"{api}: {text}")
                 return
             return

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from kohort.sim.checkers.checker import Alarm, Checker
-from kohort.sim.facts import Accepted, Expelled, Joined, Left
+from kohort.sim.facts import HeartbeatAccepted, MemberExpelled, MemberJoined, MemberLeft
 
 
 class Epochs(Checker):
@@ -13,20 +13,20 @@ class Epochs(Checker):
 
     name: ClassVar[str] = "epochs"
     hears: ClassVar = {
-        Accepted: "accepted",
-        Joined: "anew",
-        Left: "anew",
-        Expelled: "anew",
+        HeartbeatAccepted: "accepted",
+        MemberJoined: "anew",
+        MemberLeft: "anew",
+        MemberExpelled: "anew",
     }
 
     def __init__(self, alarm: Alarm) -> None:
         super().__init__(alarm)
         self._epochs: dict[tuple[str, str], int] = {}
 
-    def anew(self, fact: Joined | Left | Expelled) -> None:
+    def anew(self, fact: MemberJoined | MemberLeft | MemberExpelled) -> None:
         self._epochs.pop((fact.group, fact.member), None)
 
-    def accepted(self, fact: Accepted) -> None:
+    def accepted(self, fact: HeartbeatAccepted) -> None:
         before = self._epochs.get((fact.group, fact.member), fact.epoch)
         if fact.epoch < before:
             self.alarm(f"{fact.member} of {fact.group} goes from {before} back to {fact.epoch}")

@@ -5,13 +5,13 @@ record once that its group has passed, and none beyond.
 from typing import ClassVar
 
 from kohort.sim.checkers.checker import Alarm
-from kohort.sim.checkers.final_records import HEARS, AtEnd
-from kohort.sim.programs.facts import CopyGroup, GroupAt, Part
+from kohort.sim.checkers.final_records import HEARS, FinalRecords
+from kohort.sim.programs.facts import CopyGroup, GroupOffset, Part
 
 
-class Copied(AtEnd):
+class ExactlyOnceChecker(FinalRecords):
     name: ClassVar[str] = "copied"
-    hears: ClassVar = {**HEARS, CopyGroup: "copies", GroupAt: "group_at"}
+    hears: ClassVar = {**HEARS, CopyGroup: "copies", GroupOffset: "group_at"}
 
     def __init__(self, alarm: Alarm) -> None:
         super().__init__(alarm)
@@ -21,7 +21,7 @@ class Copied(AtEnd):
     def copies(self, fact: CopyGroup) -> None:
         self._groups[fact.group] = fact
 
-    def group_at(self, fact: GroupAt) -> None:
+    def group_at(self, fact: GroupOffset) -> None:
         self._at[fact.group, fact.part] = fact.offset
 
     def at_the_end(self) -> None:

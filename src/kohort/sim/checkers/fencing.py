@@ -10,7 +10,13 @@ from typing import ClassVar
 
 from kohort.errors import WireError
 from kohort.sim.checkers.checker import Alarm, Checker
-from kohort.sim.facts import Accepted, Expelled, Joined, Left, NotTaken
+from kohort.sim.facts import (
+    HeartbeatAccepted,
+    HeartbeatFailed,
+    MemberExpelled,
+    MemberJoined,
+    MemberLeft,
+)
 from kohort.sim.network import Line
 from kohort.wire.apis import APIS
 from kohort.wire.codec import decode
@@ -26,11 +32,11 @@ class Fencing(Checker):
 
     name: ClassVar[str] = "fencing"
     hears: ClassVar = {
-        Joined: "joined",
-        Accepted: "accepted",
-        NotTaken: "not_taken",
-        Left: "left",
-        Expelled: "expelled",
+        MemberJoined: "joined",
+        HeartbeatAccepted: "accepted",
+        HeartbeatFailed: "not_taken",
+        MemberLeft: "left",
+        MemberExpelled: "expelled",
     }
 
     def __init__(self, alarm: Alarm, session_us: int = 6_000_000) -> None:
@@ -64,22 +70,22 @@ class Fencing(Checker):
             times.append(at)
             self._unheard[group, member] += 1
 
-    def joined(self, fact: Joined) -> None:
+    def joined(self, fact: MemberJoined) -> None:
         self._arrived[fact.group, fact.member] = [fact.at]
         self._unheard[fact.group, fact.member] = 0
 
-    def accepted(self, fact: Accepted) -> None:
+    def accepted(self, fact: HeartbeatAccepted) -> None:
         self._unheard[fact.group, fact.member] = 0
 
-    def not_taken(self, fact: NotTaken) -> None:
+    def not_taken(self, fact: HeartbeatFailed) -> None:
         """The coordinator was not there: that heartbeat has changed nothing."""
         if self._unheard.get((fact.group, fact.member), 0):
             self._unheard[fact.group, fact.member] -= 1
 
-    def left(self, fact: Left) -> None:
+    def left(self, fact: MemberLeft) -> None:
         self._arrived.pop((fact.group, fact.member), None)
 
-    def expelled(self, fact: Expelled) -> None:
+    def expelled(self, fact: MemberExpelled) -> None:
         times = self._arrived.pop((fact.group, fact.member), None)
         if times is None:
             return

@@ -16,7 +16,7 @@ HEARS = {
 }
 
 
-class AtEnd(Checker):
+class FinalRecords(Checker):
     """A part of a file in which a bit was flipped is as good as not read: `None`."""
 
     def __init__(self, alarm: Alarm) -> None:

@@ -9,7 +9,7 @@ from kohort.sim.lasting_facts import (
 )
 
 
-class Forged(Checker):
+class ForgedBatchChecker(Checker):
     name: ClassVar[str] = "forged"
     hears: ClassVar = {ForgedAnswered: "answered", EndSeen: "end"}
 

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from kohort.sim.checkers.checker import Alarm, Checker
-from kohort.sim.facts import Named
+from kohort.sim.facts import InstanceConfirmed
 
 
 class Instances(Checker):
@@ -12,13 +12,13 @@ class Instances(Checker):
     """
 
     name: ClassVar[str] = "instances"
-    hears: ClassVar = {Named: "named"}
+    hears: ClassVar = {InstanceConfirmed: "named"}
 
     def __init__(self, alarm: Alarm) -> None:
         super().__init__(alarm)
-        self._holders: dict[tuple[str, str], Named] = {}
+        self._holders: dict[tuple[str, str], InstanceConfirmed] = {}
 
-    def named(self, fact: Named) -> None:
+    def named(self, fact: InstanceConfirmed) -> None:
         holder = self._holders.get((fact.group, fact.instance))
         if holder is None or holder.member == fact.member or fact.anew:
             self._holders[fact.group, fact.instance] = fact

@@ -14,7 +14,7 @@ from kohort.wire import batch as batches
 READ_LIMIT_BYTES = 1 << 62
 
 
-class Kept(NamedTuple):
+class LastRecord(NamedTuple):
     """A record that is left; `producer` has it in an open transaction."""
 
     offset: int
@@ -23,10 +23,10 @@ class Kept(NamedTuple):
     producer: Producer | None = None
 
 
-def last_values(log: Log) -> Iterator[Kept]:
+def last_values(log: Log) -> Iterator[LastRecord]:
     """The records in the order of their offsets. Raises what reading the log raises."""
-    last: dict[bytes, Kept] = {}
-    waiting: dict[int, list[Kept]] = {}  # by producer id
+    last: dict[bytes, LastRecord] = {}
+    waiting: dict[int, list[LastRecord]] = {}  # by producer id
     for data in log.read(log.start, READ_LIMIT_BYTES):
         header = batches.header_at(data)
         entries = batches.entries(data)
@@ -42,7 +42,7 @@ def last_values(log: Log) -> Iterator[Kept]:
         for offset, _, key, value in entries:
             if key is None:
                 continue
-            record = Kept(offset, key, value, producer)
+            record = LastRecord(offset, key, value, producer)
             if producer is None:
                 _take(last, record)
             else:
@@ -53,14 +53,14 @@ def last_values(log: Log) -> Iterator[Kept]:
     yield from sorted(left, key=lambda record: record.offset)
 
 
-def _take(last: dict[bytes, Kept], record: Kept) -> None:
+def _take(last: dict[bytes, LastRecord], record: LastRecord) -> None:
     """The later record counts, not the later marker."""
     before = last.get(record.key)
     if before is None or before.offset < record.offset:
         last[record.key] = record
 
 
-def _is_deleted(last: dict[bytes, Kept], record: Kept) -> bool:
+def _is_deleted(last: dict[bytes, LastRecord], record: LastRecord) -> bool:
     """Whether a tombstone behind it has taken it away already."""
     after = last.get(record.key)
     return after is not None and after.value is None and after.offset > record.offset

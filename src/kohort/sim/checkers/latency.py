@@ -29,7 +29,7 @@ KEPT = 20_000  # pieces: more than arrive in the longest of these times
 BOUNDS_US = {Bystander.kind: BOUND_US, LargeBystander.kind: ROOM_BOUND_US}
 
 
-class Patience(Checker):
+class LatencyChecker(Checker):
     name: ClassVar[str] = "patience"
 
     def __init__(self, alarm: Alarm) -> None:

@@ -8,17 +8,17 @@ from kohort.sim.checkers.checker import Alarm
 from kohort.sim.checkers.commits import Commits
 from kohort.sim.facts import (
     CommitRead,
-    Forgotten,
     MemberCommitLost,
     MemberCommitSent,
     MemberCommitted,
+    MemberForgotten,
     MemberLooked,
 )
 
 KEPT = 100  # commits of a partition that are remembered: the older ones are smaller
 
 
-class Migrated(Commits):
+class MigrationChecker(Commits):
     """As `Commits`, for what members commit: whoever looks finds at least what anybody had been
     told is committed before. A classic member whose heartbeat was accepted is known for as long as
     its session from then on.
@@ -30,7 +30,7 @@ class Migrated(Commits):
         MemberCommitLost: "lost",
         MemberCommitted: "committed",
         MemberLooked: "looked",
-        Forgotten: "forgotten",
+        MemberForgotten: "forgotten",
     }
 
     def __init__(self, alarm: Alarm) -> None:
@@ -47,7 +47,7 @@ class Migrated(Commits):
         floor = max((offset for at, offset in known if at <= fact.sent), default=-1)
         self.read(CommitRead(fact.group, fact.partition, fact.offset, floor, fact.sent))
 
-    def forgotten(self, fact: Forgotten) -> None:
+    def forgotten(self, fact: MemberForgotten) -> None:
         silent_us = fact.at - fact.heard
         if silent_us < SESSION_MS * 1000:
             self.alarm(

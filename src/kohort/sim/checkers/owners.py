@@ -12,7 +12,13 @@ from collections import defaultdict
 from typing import ClassVar
 
 from kohort.sim.checkers.checker import Alarm, Checker
-from kohort.sim.facts import Accepted, Believes, Expelled, Left, Place
+from kohort.sim.facts import (
+    HeartbeatAccepted,
+    MemberExpelled,
+    MemberLeft,
+    OwnershipBelief,
+    PartitionId,
+)
 
 KEPT = 6  # spans of a partition that are looked at: older ones have ended long ago
 
@@ -20,19 +26,19 @@ KEPT = 6  # spans of a partition that are looked at: older ones have ended long 
 class Owners(Checker):
     name: ClassVar[str] = "owners"
     hears: ClassVar = {
-        Accepted: "accepted",
-        Believes: "believes",
-        Left: "ended",
-        Expelled: "ended",
+        HeartbeatAccepted: "accepted",
+        OwnershipBelief: "believes",
+        MemberLeft: "ended",
+        MemberExpelled: "ended",
     }
 
     def __init__(self, alarm: Alarm, session_us: int = 6_000_000) -> None:
         super().__init__(alarm)
         self.session_us = session_us  # the shortest of the run
-        self._beliefs: dict[tuple[str, str], Believes] = {}
-        self._spans: dict[tuple[str, Place], dict[tuple[str, int], int]] = defaultdict(dict)
+        self._beliefs: dict[tuple[str, str], OwnershipBelief] = {}
+        self._spans: dict[tuple[str, PartitionId], dict[tuple[str, int], int]] = defaultdict(dict)
 
-    def accepted(self, fact: Accepted) -> None:
+    def accepted(self, fact: HeartbeatAccepted) -> None:
         for place, since in fact.owned.items():
             spans = self._spans[fact.group, place]
             spans[fact.member, since] = fact.sent
@@ -46,7 +52,7 @@ class Owners(Checker):
             while len(spans) > KEPT:
                 del spans[next(iter(spans))]
 
-    def believes(self, fact: Believes) -> None:
+    def believes(self, fact: OwnershipBelief) -> None:
         """An answer that was on its way for longer than a session gives nothing: others may have
         been given the same meanwhile.
         """
@@ -63,9 +69,9 @@ class Owners(Checker):
                 )
         self._beliefs[fact.group, fact.member] = fact
 
-    def _until(self, belief: Believes) -> int:
+    def _until(self, belief: OwnershipBelief) -> int:
         """When its session ends, unless the member is heard of again."""
         return belief.sent + (belief.session_us or self.session_us)
 
-    def ended(self, fact: Left | Expelled) -> None:
+    def ended(self, fact: MemberLeft | MemberExpelled) -> None:
         self._beliefs.pop((fact.group, fact.member), None)

@@ -10,14 +10,14 @@ class ProducerIds(Checker):
     """Two producers of one id would take each other's batches for their own."""
 
     name: ClassVar[str] = "producer ids"
-    hears: ClassVar = {ProducerIdGiven: "given"}
+    hears: ClassVar = {ProducerIdGiven: "issued"}
 
     def __init__(self, alarm: Alarm) -> None:
         super().__init__(alarm)
         self._fresh: set[int] = set()
         self._owners: dict[int, str] = {}
 
-    def given(self, fact: ProducerIdGiven) -> None:
+    def issued(self, fact: ProducerIdGiven) -> None:
         """Two clients of one transactional id have one producer id, and the answer with its first
         epoch may be the later one to arrive.
         """

@@ -4,7 +4,7 @@ from collections import defaultdict
 from typing import ClassVar
 
 from kohort.sim.checkers.checker import Alarm, Checker
-from kohort.sim.facts import AllRead, Place, RecordKept, RecordRead, RecordSent
+from kohort.sim.facts import AllRead, PartitionId, RecordKept, RecordRead, RecordSent
 
 
 class Records(Checker):
@@ -22,9 +22,9 @@ class Records(Checker):
 
     def __init__(self, alarm: Alarm) -> None:
         super().__init__(alarm)
-        self._sent: dict[Place, set[bytes]] = defaultdict(set)
+        self._sent: dict[PartitionId, set[bytes]] = defaultdict(set)
         self._once: set[bytes] = set()
-        self._known: dict[Place, dict[int, bytes]] = defaultdict(dict)
+        self._known: dict[PartitionId, dict[int, bytes]] = defaultdict(dict)
 
     def sent(self, fact: RecordSent) -> None:
         self._sent[fact.place].add(fact.value)
@@ -57,5 +57,5 @@ class Records(Checker):
                 self.alarm(f"{_shown(fact.place)} has {value!r} at {seen[value]} and at {offset}")
 
 
-def _shown(place: Place) -> str:
+def _shown(place: PartitionId) -> str:
     return f"{place[0].hex()[:8]}-{place[1]}"

@@ -16,7 +16,7 @@ from kohort.sim.lasting_facts import (
 )
 
 
-class Refused(Checker):
+class RefusalChecker(Checker):
     """A change without an answer may be carried out later, behind others, but only for a while: a
     look after that while tells whether it was.
     """

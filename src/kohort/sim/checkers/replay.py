@@ -30,7 +30,7 @@ AT_REST = (GroupState.EMPTY, GroupState.STABLE)
 """A classic group writes a record when it comes to rest. What is between is forgotten."""
 
 
-class Replayed(Checker):
+class ReplayChecker(Checker):
     """`damaged` has the folders of logs in which a bit was flipped: nothing is expected of them."""
 
     name: ClassVar[str] = "replayed"
@@ -111,7 +111,7 @@ def differences(live: Shard, replayed: Shard) -> Iterator[str]:
     if live.group_settings != replayed.group_settings:
         yield f"settings are {live.group_settings}, replayed {replayed.group_settings}"
     moving, empty = set(_moving(live)), set(_empty(live))
-    now, then = known(live), known(replayed)
+    now, then = shard_state(live), shard_state(replayed)
     for group in sorted(now.keys() | then.keys()):
         mine, other = now.get(group), then.get(group)
         if other is None and group in empty:
@@ -157,7 +157,7 @@ def _short(value: Any) -> str:
     return text if len(text) < LONGEST else text[:LONGEST] + "..."
 
 
-def known(shard: Shard) -> dict[str, dict[str, Any]]:
+def shard_state(shard: Shard) -> dict[str, dict[str, Any]]:
     """By group, all that a restart must bring back."""
     found: dict[str, dict[str, Any]] = {
         group.id: {

@@ -22,7 +22,7 @@ CATALOG = "kohort.catalog.json"
 STARTS = "log-start-offset-checkpoint"
 
 
-class Written(NamedTuple):
+class SyncedRecord(NamedTuple):
     """A record of a key. `number` counts the records in the order in which they were read."""
 
     offset: int
@@ -32,7 +32,7 @@ class Written(NamedTuple):
     producer_epoch: int
 
 
-def _place(record: Written) -> tuple[int, int]:
+def _place(record: SyncedRecord) -> tuple[int, int]:
     return record.offset, record.number
 
 
@@ -47,7 +47,7 @@ NOW = Mark(1 << 62, 1 << 62)
 """Later than all that was read: only what is there now counts."""
 
 
-class _Read(NamedTuple):
+class _ReadPosition(NamedTuple):
     """How much of a file was looked at, and how often synced bytes had been replaced by then."""
 
     file: Content  # kept, so that no other one gets its identity
@@ -55,7 +55,7 @@ class _Read(NamedTuple):
     replaced: int
 
 
-class Synced:
+class SyncedDisk:
     """The synced part of a disk. `disk` returns the one of now: each crash leaves another."""
 
     def __init__(self, disk: Callable[[], MemoryFiles]) -> None:
@@ -64,9 +64,9 @@ class Synced:
         self.markers: dict[str, set[tuple[int, int, bool]]] = defaultdict(set)
         self.catalogs: list[dict[str, Any]] = []
         self._catalog = b""
-        self._history: dict[tuple[Any, ...], list[Written]] = defaultdict(list)
+        self._history: dict[tuple[Any, ...], list[SyncedRecord]] = defaultdict(list)
         self._folders: dict[str, tuple[MemoryFiles, Directory]] = {}
-        self._read: dict[int, _Read] = {}  # by the identity of a file's content
+        self._read: dict[int, _ReadPosition] = {}  # by the identity of a file's content
         self._batches: set[tuple[str, int, int]] = set()  # folder, offset and checksum
         self._number = 0
 
@@ -76,7 +76,7 @@ class Synced:
         """How far the disk has come."""
         return Mark(self._number, len(self.catalogs))
 
-    def history(self, *key: Any) -> list[Written]:
+    def history(self, *key: Any) -> list[SyncedRecord]:
         """All records of a key, as `(type of the key, *its fields)`, in the order of reading."""
         return self._history.get(key, [])
 
@@ -179,7 +179,7 @@ class Synced:
                 at += header.length
         except WireError:
             pass  # a torn or damaged end: what is before it counts
-        self._read[id(file)] = _Read(file, at, file.replaced)
+        self._read[id(file)] = _ReadPosition(file, at, file.replaced)
 
     def _take(self, folder: str, header: batches.BatchHeader, data: bytes) -> None:
         """After a crash all files are other ones, with the same batches: each counts once."""
@@ -208,5 +208,5 @@ class Synced:
             else:
                 continue  # of a type that nobody knows
             producer = header.producer_id, header.producer_epoch
-            self._history[key].append(Written(offset, self._number, record.value, *producer))
+            self._history[key].append(SyncedRecord(offset, self._number, record.value, *producer))
             self._number += 1

@@ -14,10 +14,10 @@ from kohort.sim.facts import (
     AllCommittedRead,
     BitFlipped,
     CommittedRead,
-    Enrolled,
     OffsetOfTransaction,
     OffsetsInTransaction,
-    Place,
+    PartitionEnrolled,
+    PartitionId,
     SentInTransaction,
     TopicsAtEnd,
     TransactionAtEnd,
@@ -36,7 +36,7 @@ class Transaction:
 
     def __init__(self, transactional_id: str) -> None:
         self.transactional_id = transactional_id
-        self.values: dict[bytes, Place] = {}
+        self.values: dict[bytes, PartitionId] = {}
         self.before: dict[Group, str] = {}
         self.asked: bool | None = None
         self.ended = False
@@ -50,7 +50,7 @@ class Transactions(Checker):
     name: ClassVar[str] = "transactions"
     hears: ClassVar = {
         SentInTransaction: "sent",
-        Enrolled: "enrolled",
+        PartitionEnrolled: "enrolled",
         OffsetsInTransaction: "offsets",
         TransactionEnding: "ending",
         TransactionEnded: "over",
@@ -67,8 +67,8 @@ class Transactions(Checker):
         self._known: dict[str, Transaction] = {}
         self._of: dict[bytes, str] = {}
         self._folders: dict[str, set[str]] = defaultdict(set)
-        self._reads: dict[Place, list[CommittedRead]] = defaultdict(list)
-        self._all: dict[Place, AllCommittedRead] = {}
+        self._reads: dict[PartitionId, list[CommittedRead]] = defaultdict(list)
+        self._all: dict[PartitionId, AllCommittedRead] = {}
         self._last: dict[Group, str] = {}
         self._states: list[TransactionAtEnd] = []
         self._topics: dict[str, tuple[bytes, int]] = {}
@@ -79,7 +79,7 @@ class Transactions(Checker):
         known.values[fact.value] = fact.place
         self._of[fact.value] = fact.transaction
 
-    def enrolled(self, fact: Enrolled) -> None:
+    def enrolled(self, fact: PartitionEnrolled) -> None:
         self._folders[fact.transactional_id].add(fact.folder)
 
     def offsets(self, fact: OffsetsInTransaction) -> None:
@@ -167,7 +167,7 @@ class Transactions(Checker):
             if group in chains:
                 yield f"in {group[0]} partition {group[1]}", name in chains[group]
 
-    def _judge_reads(self, place: Place, found: AllCommittedRead) -> None:
+    def _judge_reads(self, place: PartitionId, found: AllCommittedRead) -> None:
         """Alarm where a reader has been past what it should have been given."""
         for read in self._reads[place]:
             for offset, value in found.values.items():
@@ -199,7 +199,7 @@ class Transactions(Checker):
                     f" {found.end}, and nothing fails any more"
                 )
 
-    def _written(self, place: Place) -> Iterator[bytes]:
+    def _written(self, place: PartitionId) -> Iterator[bytes]:
         for known in self._known.values():
             yield from (value for value, where in known.values.items() if where == place)
 
@@ -222,5 +222,5 @@ class Transactions(Checker):
         return f"{topic}-{coordinator_partition(key, partitions) if partitions else 0}"
 
 
-def _shown(place: Place) -> str:
+def _shown(place: PartitionId) -> str:
     return f"{place[0].hex()[:8]}-{place[1]}"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kohort.server import broker, connection, durability
-from kohort.sim.injected_bugs.replace_attribute import instead
+from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 
 
 def reply_before_sync() -> Iterator[None]:
@@ -16,7 +16,7 @@ def reply_before_sync() -> Iterator[None]:
         del synced
         begin(self, synced=False)
 
-    with instead(durability.Durability, "__init__", unsynced):
+    with replace_attribute(durability.Durability, "__init__", unsynced):
         yield
 
 
@@ -30,7 +30,7 @@ def overtake() -> Iterator[None]:
         self.slots += in_order
         return output(self)
 
-    with instead(connection.Connection, "output", ready_first):
+    with replace_attribute(connection.Connection, "output", ready_first):
         yield
 
 
@@ -45,7 +45,7 @@ def keep_bytes() -> Iterator[None]:
         counted.used += max(before - counted.used - 400, 0)
         return parts
 
-    with instead(connection.Connection, "output", too_little):
+    with replace_attribute(connection.Connection, "output", too_little):
         yield
 
 
@@ -55,5 +55,5 @@ def endless_stop() -> Iterator[None]:
     async def endless(_self: Any) -> None:
         await asyncio.get_running_loop().create_future()
 
-    with instead(broker.Broker, "stop", endless):
+    with replace_attribute(broker.Broker, "stop", endless):
         yield

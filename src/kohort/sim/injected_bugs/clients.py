@@ -3,19 +3,19 @@
 from collections.abc import Iterator
 from typing import Any
 
-from kohort.client.consumer.in_flight_records import Handing
+from kohort.client.consumer.in_flight_records import InFlightRecords
 from kohort.client.consumer.member import Member
 from kohort.client.consumer.ownership import Ownership
-from kohort.client.fetching import Fetcher, Place
-from kohort.client.fetching.decoding import Aborted
-from kohort.client.fetching.partition_state import Track
-from kohort.client.producer.transaction_client import Coordinating
+from kohort.client.fetching import Fetcher, OffsetAndEpoch
+from kohort.client.fetching.decoding import AbortedBatchFilter
+from kohort.client.fetching.partition_state import TopicPartitionState
+from kohort.client.producer.transaction_client import TransactionClient
 from kohort.client.producing import accumulator
-from kohort.client.producing.accumulator import Queue
+from kohort.client.producing.accumulator import RecordAccumulator
 from kohort.client.producing.batch import Batch
-from kohort.client.producing.partition_queue import Lane
+from kohort.client.producing.partition_queue import PartitionQueue
 from kohort.errors import ApiError, ErrorCode
-from kohort.sim.injected_bugs.replace_attribute import instead
+from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 from kohort.terms import TopicPartition
 
 
@@ -28,30 +28,35 @@ def deaf_owner() -> Iterator[None]:
     def unwanted(_self: Ownership, _partitions: Any, **_: bool) -> None:
         return
 
-    with instead(Ownership, "lost", lost), instead(Ownership, "unwanted", unwanted):
+    with (
+        replace_attribute(Ownership, "lost", lost),
+        replace_attribute(Ownership, "unwanted", unwanted),
+    ):
         yield
 
 
 def commit_ahead() -> Iterator[None]:
     """What is committed by itself is the position, not what is processed."""
 
-    def processed(self: Handing, partition: TopicPartition, fetched: Place) -> Place:
+    def processed(
+        self: InFlightRecords, partition: TopicPartition, fetched: OffsetAndEpoch
+    ) -> OffsetAndEpoch:
         return self.position(partition, fetched)
 
-    with instead(Handing, "processed", processed):
+    with replace_attribute(InFlightRecords, "processed", processed):
         yield
 
 
 def dropped_buffer() -> Iterator[None]:
     """When the leader is looked up anew, what was fetched and not handed out is thrown away."""
-    look_up = Track.look_up
+    look_up = TopicPartitionState.look_up
 
-    def dropping(self: Track, later: float) -> None:
+    def dropping(self: TopicPartitionState, later: float) -> None:
         if self.buffer is not None:
             self.buffer._answers.clear()  # noqa: SLF001
         look_up(self, later)
 
-    with instead(Track, "look_up", dropping):
+    with replace_attribute(TopicPartitionState, "look_up", dropping):
         yield
 
 
@@ -63,7 +68,7 @@ def unpaused() -> Iterator[None]:
         await assigned(self, *args, **more)
         self._fetcher.resume(self.owned)
 
-    with instead(Ownership, "assigned", forgetful):
+    with replace_attribute(Ownership, "assigned", forgetful):
         yield
 
 
@@ -77,61 +82,63 @@ def stay_outside() -> Iterator[None]:
             self.protocol.machine.next = lambda _now: None
             self.protocol.machine.wake_at = lambda: None
 
-    with instead(Member, "_take", resigned):
+    with replace_attribute(Member, "_take", resigned):
         yield
 
 
 def aborted_too() -> Iterator[None]:
     """Readers of committed records are given what was aborted, too."""
-    with instead(Aborted, "drops", lambda _self, _data, _position, header: header.is_control):
+    with replace_attribute(
+        AbortedBatchFilter, "drops", lambda _self, _data, _position, header: header.is_control
+    ):
         yield
 
 
 def sequence_anew() -> Iterator[None]:
     """What is sent again gets a new sequence."""
-    leave = Lane.leave
+    leave = PartitionQueue.leave
 
-    def anew(self: Lane, batch: Batch) -> None:
+    def anew(self: PartitionQueue, batch: Batch) -> None:
         if batch.attempts and batch.sequence >= 0:
             batch.sequence = self.next_sequence
             self.next_sequence = batch.next_sequence
         leave(self, batch)
 
-    with instead(Lane, "leave", anew):
+    with replace_attribute(PartitionQueue, "leave", anew):
         yield
 
 
 def silent_expiry() -> Iterator[None]:
     """Nobody hears of a record that is given up because its time is over."""
-    expire = Queue.expire
+    expire = RecordAccumulator.expire
 
-    def silent(self: Queue, now: int, why: str = "") -> list[Any]:
+    def silent(self: RecordAccumulator, now: int, why: str = "") -> list[Any]:
         expire(self, now, why)
         return []
 
-    with instead(Queue, "expire", silent):
+    with replace_attribute(RecordAccumulator, "expire", silent):
         yield
 
 
 def certainly() -> Iterator[None]:
     """A record whose answer was lost counts as certainly not written."""
-    told = accumulator._told  # noqa: SLF001
+    told = accumulator._delivery_error  # noqa: SLF001
 
     def sure(batch: Batch, code: ErrorCode, why: str, *, maybe: bool) -> Exception:
         del maybe
         return told(batch, code, why, maybe=False)
 
-    with instead(accumulator, "_told", sure):
+    with replace_attribute(accumulator, "_delivery_error", sure):
         yield
 
 
 def untaken_offsets() -> Iterator[None]:
     """The offsets that were given to a transaction are never sent."""
 
-    async def untaken(_self: Coordinating, *_: Any) -> None:
+    async def untaken(_self: TransactionClient, *_: Any) -> None:
         return
 
-    with instead(Coordinating, "_offer", untaken):
+    with replace_attribute(TransactionClient, "_offer", untaken):
         yield
 
 
@@ -141,5 +148,5 @@ def unclosed_fetcher() -> Iterator[None]:
     async def close(_self: Fetcher) -> None:
         return
 
-    with instead(Fetcher, "close", close):
+    with replace_attribute(Fetcher, "close", close):
         yield

@@ -5,7 +5,7 @@ from typing import Any
 
 from kohort.runtime.driver import PartitionDriver
 from kohort.server import logs
-from kohort.sim.injected_bugs.replace_attribute import instead
+from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 from kohort.storage import files
 from kohort.wire.messages.delete_groups import DeleteGroupsResponse
 from kohort.wire.messages.end_txn import EndTxnResponse
@@ -29,7 +29,7 @@ def _not_parked(*responses: type[Any]) -> Iterator[None]:
             else:
                 self._parked.append((end, reply))
 
-    with instead(PartitionDriver, "_write", written):
+    with replace_attribute(PartitionDriver, "_write", written):
         yield
 
 
@@ -62,7 +62,7 @@ def unsynced_catalog() -> Iterator[None]:
     """The name of a catalog that was replaced is not made durable."""
     replace = files.replace_whole
 
-    class Unsynced:
+    class UnsyncedFiles:
         def __init__(self, disk: files.Files) -> None:
             self._disk = disk
 
@@ -73,8 +73,8 @@ def unsynced_catalog() -> Iterator[None]:
             return
 
     def unsynced(disk: Any, directory: str, name: str, content: bytes, **how: bool) -> None:
-        unsyncing: Any = Unsynced(disk)
+        unsyncing: Any = UnsyncedFiles(disk)
         replace(unsyncing, directory, name, content, **how)
 
-    with instead(logs, "replace_whole", unsynced):
+    with replace_attribute(logs, "replace_whole", unsynced):
         yield

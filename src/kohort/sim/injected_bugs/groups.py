@@ -16,20 +16,20 @@ from kohort.coordinator.effects import Call, Effects
 from kohort.coordinator.offsets import expiry
 from kohort.errors import ErrorCode
 from kohort.records.schemas import GroupSettingsKey, OffsetCommitKey
-from kohort.sim.injected_bugs.replace_attribute import instead
+from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 from kohort.terms import GroupId, MemberId, Millis
 from kohort.wire.messages.offset_commit import OffsetCommitRequest
 
 
 def skip_revocation() -> Iterator[None]:
     """A member goes on without having said that it has let go."""
-    with instead(reconcile, "_names_any", lambda _owned, _partitions: False):
+    with replace_attribute(reconcile, "_names_any", lambda _owned, _partitions: False):
         yield
 
 
 def forget_timer() -> Iterator[None]:
     """After a reload nobody looks whether the members are still alive."""
-    with instead(fencing, "start", lambda _state, _now: None):
+    with replace_attribute(fencing, "start", lambda _state, _now: None):
         yield
 
 
@@ -41,7 +41,7 @@ def session_once() -> Iterator[None]:
         if session.key not in self:
             renew(self, session, now)
 
-    with instead(Deadlines, "renew", once):
+    with replace_attribute(Deadlines, "renew", once):
         yield
 
 
@@ -53,7 +53,7 @@ def epoch_before() -> Iterator[None]:
         stable = member.state is MemberState.STABLE
         return advance(member, member.previous_epoch if stable else epoch, *more)
 
-    with instead(reconcile, "_advance", back):
+    with replace_attribute(reconcile, "_advance", back):
         yield
 
 
@@ -66,7 +66,7 @@ def answer_leader() -> Iterator[None]:
         effects.replies[:] = [reply for reply in effects.replies if reply.token is call.token]
         return effects
 
-    with instead(sync, "_hand_out", to_the_leader):
+    with replace_attribute(sync, "_hand_out", to_the_leader):
         yield
 
 
@@ -78,7 +78,7 @@ def instance_is_enough() -> Iterator[None]:
         owner = None if instance_id is None else self.instances.get(instance_id)
         return check_identity(self, owner or member_id, instance_id)
 
-    with instead(ClassicGroup, "check_identity", lenient):
+    with replace_attribute(ClassicGroup, "check_identity", lenient):
         yield
 
 
@@ -112,7 +112,7 @@ def expire_unwritten() -> Iterator[None]:
             effects.records.clear()
             yield effects
 
-    with instead(expiry, "_pass", forgetting):
+    with replace_attribute(expiry, "_pass", forgetting):
         yield
 
 
@@ -126,7 +126,7 @@ def part_of_name() -> Iterator[None]:
         )
         return dict(zip(wanted, found.values(), strict=True))
 
-    with instead(expressions, "resolve", anywhere):
+    with replace_attribute(expressions, "resolve", anywhere):
         yield
 
 
@@ -150,7 +150,7 @@ def unheard_setting() -> Iterator[None]:
 
 def leave_unheard() -> Iterator[None]:
     """A member of a classic group that leaves is answered, and stays until its session ends."""
-    with instead(leave, "_take_out", lambda *_: ErrorCode.NONE):
+    with replace_attribute(leave, "_take_out", lambda *_: ErrorCode.NONE):
         yield
 
 
@@ -158,5 +158,5 @@ def hasty_rebalance() -> Iterator[None]:
     """A classic group waits half a second for its members to join again, whatever they have said
     that they need.
     """
-    with instead(ClassicGroup, "rebalance_timeout_ms", property(lambda _: 500)):
+    with replace_attribute(ClassicGroup, "rebalance_timeout_ms", property(lambda _: 500)):
         yield

@@ -7,7 +7,7 @@ from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.effects import Effects
 from kohort.coordinator.offsets import expiry
 from kohort.records.transactions import Record
-from kohort.sim.injected_bugs.replace_attribute import instead
+from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 from kohort.storage import compaction
 from kohort.storage.segments import SegmentLog
 from kohort.terms import Millis
@@ -16,7 +16,7 @@ from kohort.transactions import machine, state
 
 def living_group() -> Iterator[None]:
     """The offsets of a group expire though its members read the topic."""
-    with instead(ConsumerGroup, "subscribes_to", lambda _self, _topic: False):
+    with replace_attribute(ConsumerGroup, "subscribes_to", lambda _self, _topic: False):
         yield
 
 
@@ -28,13 +28,13 @@ def half_lifetime() -> Iterator[None]:
         half = about.expiry_settings.retention_ms // 2
         return look(about, Millis(now + half), **more)
 
-    with instead(expiry, "_pass", sooner):
+    with replace_attribute(expiry, "_pass", sooner):
         yield
 
 
 def no_expiry() -> Iterator[None]:
     """After a start nobody looks for offsets that have expired."""
-    with instead(expiry, "await_next", lambda _state, _now: None):
+    with replace_attribute(expiry, "await_next", lambda _state, _now: None):
         yield
 
 
@@ -45,7 +45,7 @@ def young_records() -> Iterator[None]:
     def sooner(self: SegmentLog, now: Millis, retention_ms: int, *more: int) -> Any:
         return begins(self, now, retention_ms * 3 // 4, *more)
 
-    with instead(SegmentLog, "retention_start", sooner):
+    with replace_attribute(SegmentLog, "retention_start", sooner):
         yield
 
 
@@ -59,7 +59,7 @@ class _Blind(dict[int, Any]):
 def clean_open() -> Iterator[None]:
     """The cleaner takes a transaction that is open for one that was aborted."""
     survey = compaction._Survey  # noqa: SLF001
-    with instead(compaction, "_Survey", lambda: survey(open_since=_Blind())):
+    with replace_attribute(compaction, "_Survey", lambda: survey(open_since=_Blind())):
         yield
 
 
@@ -75,7 +75,7 @@ def id_in_use() -> Iterator[None]:
     before = machine.DEADLINES[state.EXPIRY]
     machine.DEADLINES[state.EXPIRY] = expired
     try:
-        with instead(state.State, "works", works):
+        with replace_attribute(state.State, "works", works):
             yield
     finally:
         machine.DEADLINES[state.EXPIRY] = before

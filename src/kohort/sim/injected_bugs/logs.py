@@ -6,7 +6,7 @@ from typing import Any
 from kohort.server import batch_validation
 from kohort.server.partition_producers import PartitionProducers
 from kohort.server.partitions import Partition
-from kohort.sim.injected_bugs.replace_attribute import instead
+from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 from kohort.storage import compaction
 from kohort.storage.log import Log
 from kohort.storage.segments import SegmentLog
@@ -34,15 +34,15 @@ def drop_tombstone() -> Iterator[None]:
         return [(at, value) for at, value in kept(self, data, header) if value is not None]
 
     with (
-        instead(compaction, "_note_latest", note_latest),
-        instead(compaction._Rewrite, "_kept_entries", without),  # noqa: SLF001
+        replace_attribute(compaction, "_note_latest", note_latest),
+        replace_attribute(compaction._Rewrite, "_kept_entries", without),  # noqa: SLF001
     ):
         yield
 
 
 def unchecked_crc() -> Iterator[None]:
     """No crc is looked at."""
-    with instead(batches, "check", lambda _data, _position, _header: None):
+    with replace_attribute(batches, "check", lambda _data, _position, _header: None):
         yield
 
 
@@ -53,7 +53,7 @@ def forget_producers() -> Iterator[None]:
         self.seen = log.end
         return False
 
-    with instead(PartitionProducers, "read_on", unread):
+    with replace_attribute(PartitionProducers, "read_on", unread):
         yield
 
 
@@ -64,19 +64,19 @@ def last_offset() -> Iterator[None]:
     def before(self: Partition, offset: int, limit_bytes: int, end: Offset) -> bytes:
         return read(self, offset, limit_bytes, Offset(end - 1))
 
-    with instead(Partition, "read", before):
+    with replace_attribute(Partition, "read", before):
         yield
 
 
 def client_control() -> Iterator[None]:
     """What a batch says that it is, nobody looks at."""
-    with instead(batch_validation, "_check_shape", lambda _header, _where: None):
+    with replace_attribute(batch_validation, "_check_shape", lambda _header, _where: None):
         yield
 
 
 def any_count() -> Iterator[None]:
     """Nobody looks whether a batch has as many records as it says."""
-    with instead(batches, "check_contents", lambda *_, **__: RecordFaults([], [])):
+    with replace_attribute(batches, "check_contents", lambda *_, **__: RecordFaults([], [])):
         yield
 
 
@@ -89,5 +89,5 @@ def starts_of_all() -> Iterator[None]:
         for _ in range(160):
             self._files.sync_directory(self.directory)
 
-    with instead(SegmentLog, "move_start", many):
+    with replace_attribute(SegmentLog, "move_start", many):
         yield

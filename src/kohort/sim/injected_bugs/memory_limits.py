@@ -9,7 +9,7 @@ from kohort.server.fetch_purgatory import FetchPurgatory
 from kohort.server.request_buffer import RequestBuffer
 from kohort.server.sockets import ClientProtocol
 from kohort.server.steps import Steps
-from kohort.sim.injected_bugs.replace_attribute import instead
+from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 
 
 def announced_room() -> Iterator[None]:
@@ -24,19 +24,19 @@ def announced_room() -> Iterator[None]:
             self._memory.used += missing
             self.held += missing
 
-    with instead(RequestBuffer, "_count", announced):
+    with replace_attribute(RequestBuffer, "_count", announced):
         yield
 
 
 def endless_turn() -> Iterator[None]:
     """Whose turn it is to send more keeps it, also where nothing comes."""
-    with instead(backpressure, "TURN_SECONDS", 60.0):
+    with replace_attribute(backpressure, "TURN_SECONDS", 60.0):
         yield
 
 
 def unread_answers() -> Iterator[None]:
     """Requests are handled, whether the client reads their answers or not."""
-    with instead(ClientProtocol, "pause_writing", lambda _self: None):
+    with replace_attribute(ClientProtocol, "pause_writing", lambda _self: None):
         yield
 
 
@@ -49,13 +49,13 @@ def lasting_room() -> Iterator[None]:
         clear(self)
         self._memory.used += parked
 
-    with instead(RequestBuffer, "clear", clear_frames):
+    with replace_attribute(RequestBuffer, "clear", clear_frames):
         yield
 
 
 def lasting_fetch() -> Iterator[None]:
     """A fetch that waits outlives its connection."""
-    with instead(FetchPurgatory, "cancel", lambda _self, _token: None):
+    with replace_attribute(FetchPurgatory, "cancel", lambda _self, _token: None):
         yield
 
 
@@ -66,5 +66,5 @@ def repeated_group() -> Iterator[None]:
         yield from ()
         return groups
 
-    with instead(offset_fetch, "_distinct", all_of_them):
+    with replace_attribute(offset_fetch, "_distinct", all_of_them):
         yield

@@ -6,7 +6,7 @@ from typing import Any
 from kohort.coordinator.consumer.member import Member
 from kohort.coordinator.migration import downgrade, upgrade
 from kohort.coordinator.offsets.records import tombstone
-from kohort.sim.injected_bugs.replace_attribute import instead
+from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 
 
 def forgotten_member() -> Iterator[None]:
@@ -17,7 +17,7 @@ def forgotten_member() -> Iterator[None]:
         ordered = list(staying)
         return made(state, group, ordered[:-1] if len(ordered) > 1 else ordered, now)
 
-    with instead(downgrade, "_classic_group_or_none", without_one):
+    with replace_attribute(downgrade, "_classic_group_or_none", without_one):
         yield
 
 
@@ -33,5 +33,5 @@ def lost_offsets() -> Iterator[None]:
             ]
         return group, effects
 
-    with instead(upgrade, "to_consumer", without_offsets):
+    with replace_attribute(upgrade, "to_consumer", without_offsets):
         yield

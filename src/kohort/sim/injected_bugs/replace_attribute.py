@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-Plant = Callable[[], Iterator[None]]
+InjectedBug = Callable[[], Iterator[None]]
 """A generator that changes the broker, yields once, and takes the change back."""
 
 
 @contextmanager
-def instead(owner: Any, name: str, other: Any) -> Iterator[None]:
+def replace_attribute(owner: Any, name: str, other: Any) -> Iterator[None]:
     """Another thing under a name, for a while."""
     before = owner.__dict__[name]
     setattr(owner, name, other)

@@ -6,14 +6,14 @@ from typing import Any
 
 from kohort.server import broker, scheduler, sockets
 from kohort.server.scheduler import Scheduler, never
-from kohort.sim.injected_bugs.replace_attribute import instead
+from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 
 SECOND_NS = 1_000_000_000
 
 
 def endless_slice() -> Iterator[None]:
     """Whoever runs goes on until it has nothing more to do."""
-    with instead(Scheduler, "over", lambda _self: False):
+    with replace_attribute(Scheduler, "over", lambda _self: False):
         yield
 
 
@@ -21,7 +21,7 @@ def endless_round() -> Iterator[None]:
     """The sockets are not read while anybody has something to do."""
     with ExitStack() as stack:
         for name in ("MACHINES_NS", "CLIENTS_NS", "CLIENTS_BUSY_NS", "BACKGROUND_NS"):
-            stack.enter_context(instead(scheduler, name, SECOND_NS))
+            stack.enter_context(replace_attribute(scheduler, name, SECOND_NS))
         yield
 
 
@@ -32,7 +32,7 @@ def endless_arrivals() -> Iterator[None]:
         self._until = 1 << 62
         return runnable not in self.waiting
 
-    with instead(Scheduler, "admits", admit):
+    with replace_attribute(Scheduler, "admits", admit):
         yield
 
 
@@ -45,7 +45,7 @@ def turns_in_a_row() -> Iterator[None]:
         while self.cluster is not None and self.cluster.has_more:
             turn(self)
 
-    with instead(broker.Broker, "_turn", turns):
+    with replace_attribute(broker.Broker, "_turn", turns):
         yield
 
 
@@ -57,5 +57,5 @@ def worked_off() -> Iterator[None]:
         flush(self)
         self.run(never)
 
-    with instead(sockets.ClientProtocol, "flush", flush_all):
+    with replace_attribute(sockets.ClientProtocol, "flush", flush_all):
         yield

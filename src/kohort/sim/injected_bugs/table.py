@@ -21,9 +21,9 @@ from kohort.sim.injected_bugs import (
     topics,
     transactions,
 )
-from kohort.sim.injected_bugs.replace_attribute import Plant
+from kohort.sim.injected_bugs.replace_attribute import InjectedBug
 
-PLANTS: dict[str, Plant] = {
+INJECTED_BUGS: dict[str, InjectedBug] = {
     "reply before sync": answers.reply_before_sync,
     "overtake": answers.overtake,
     "keep bytes": answers.keep_bytes,
@@ -99,6 +99,6 @@ PLANTS: dict[str, Plant] = {
 }
 
 
-def planted(name: str | None) -> Any:
+def inject_bug(name: str | None) -> Any:
     """A bug by its name, in force within a `with` block; nothing without a name."""
-    return ExitStack() if name is None else contextmanager(PLANTS[name])()
+    return ExitStack() if name is None else contextmanager(INJECTED_BUGS[name])()

@@ -11,7 +11,7 @@ from kohort.coordinator.topics import Topics
 from kohort.errors import StorageError
 from kohort.server import catalog, cluster, partition_table, placement
 from kohort.server.disk_work import PartitionKey
-from kohort.sim.injected_bugs.replace_attribute import instead
+from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 from kohort.storage import directory
 
 
@@ -31,8 +31,8 @@ def shard_by_index() -> Iterator[None]:
         return shards[placement.coordinator_partition(group_id, len(shards))]
 
     with (
-        instead(cluster.Cluster, "start", started),
-        instead(placement.Placement, "shard_of", by_index),
+        replace_attribute(cluster.Cluster, "start", started),
+        replace_attribute(placement.Placement, "shard_of", by_index),
     ):
         yield
 
@@ -52,8 +52,8 @@ def delete_by_name() -> Iterator[None]:
         return list(range(topic.partitions))
 
     with (
-        instead(directory.LogDirectory, "delete", by_name),
-        instead(partition_table.PartitionTable, "_leaving", everything),
+        replace_attribute(directory.LogDirectory, "delete", by_name),
+        replace_attribute(partition_table.PartitionTable, "_leaving", everything),
     ):
         yield
 
@@ -67,7 +67,7 @@ def delete_unwritten() -> Iterator[None]:
         topics = {**leaving, **draft.by_name}
         save(self, catalog.Draft(topics, (), draft.reserved_producer_id))
 
-    with instead(catalog.Catalog, "save", with_leaving):
+    with replace_attribute(catalog.Catalog, "save", with_leaving):
         yield
 
 
@@ -78,7 +78,7 @@ def open_once() -> Iterator[None]:
     def once(self: Any, topics: Any) -> list[PartitionKey]:
         return [place for place in places_without(self, topics) if place not in self._refused]
 
-    with instead(partition_table.PartitionTable, "_places_without", once):
+    with replace_attribute(partition_table.PartitionTable, "_places_without", once):
         yield
 
 
@@ -90,7 +90,7 @@ def producer_id_twice() -> Iterator[None]:
         read(self, copy)
         self._next_producer_id = max(0, self._next_producer_id - catalog._PRODUCER_ID_BLOCK)  # noqa: SLF001
 
-    with instead(catalog.Catalog, "_read", too_low):
+    with replace_attribute(catalog.Catalog, "_read", too_low):
         yield
 
 
@@ -102,7 +102,7 @@ def unnoticed_topic() -> Iterator[None]:
         changed, deleted = changes(before, after)
         return [name for name in changed if name in before.by_name], deleted
 
-    with instead(metadata, "changes", of_known):
+    with replace_attribute(metadata, "changes", of_known):
         yield
 
 
@@ -116,7 +116,7 @@ def refused_stands() -> Iterator[None]:
         if not next(numbers) % 5:
             raise StorageError("the name cannot be synced")
 
-    with instead(catalog.Catalog, "save", refusing):
+    with replace_attribute(catalog.Catalog, "save", refusing):
         yield
 
 
@@ -129,7 +129,7 @@ def growth_unwritten() -> Iterator[None]:
         partitions = first.setdefault(topic.topic_id, topic.partitions)
         return entry(msgspec.structs.replace(topic, partitions=partitions))
 
-    with instead(catalog, "_entry", small):
+    with replace_attribute(catalog, "_entry", small):
         yield
 
 
@@ -144,5 +144,5 @@ def deleted_lives() -> Iterator[None]:
                 self.by_id[topic.topic_id] = topic
         self.deleting = []
 
-    with instead(catalog.Catalog, "_read", with_leaving):
+    with replace_attribute(catalog.Catalog, "_read", with_leaving):
         yield

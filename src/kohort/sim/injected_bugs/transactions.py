@@ -5,7 +5,7 @@ from typing import Any
 
 from kohort.coordinator.effects import Call, Producer
 from kohort.server.partition_transactions import PartitionTransactions
-from kohort.sim.injected_bugs.replace_attribute import instead
+from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 from kohort.storage.log import Log
 from kohort.terms import Offset
 from kohort.transactions import machine
@@ -22,7 +22,7 @@ def marker_offset() -> Iterator[None]:
             self._open[header.producer_id] = Offset(header.base_offset)
         take(self, header, log)
 
-    with instead(PartitionTransactions, "_take", at_the_marker):
+    with replace_attribute(PartitionTransactions, "_take", at_the_marker):
         yield
 
 
@@ -51,5 +51,5 @@ def past_open() -> Iterator[None]:
     def everything(_self: PartitionTransactions, high_watermark: Offset) -> Offset:
         return high_watermark
 
-    with instead(PartitionTransactions, "stable", everything):
+    with replace_attribute(PartitionTransactions, "stable", everything):
         yield

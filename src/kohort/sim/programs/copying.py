@@ -9,7 +9,7 @@ from kohort.client.fetching import AnyRecord
 from kohort.client.producer import Producer
 from kohort.client.producing.errors import TransactionError
 from kohort.errors import ApiError, KohortError
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.programs.facts import CopyGroup
 from kohort.sim.programs.operating import Operator
 from kohort.sim.programs.topics import COPIES, FEED
@@ -30,7 +30,7 @@ class Copier(Operator):
     kind: ClassVar[str] = "copying program"
     freezes_ms = (300, 20_000, 60_000)
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
         self.group = GROUP
         self.classic = stage.stream("copiers").random() < 0.5

@@ -10,7 +10,7 @@ Part = tuple[str, int]
 """A partition: the name of its topic, and its index."""
 
 
-class Assigned(NamedTuple):
+class PartitionsAssigned(NamedTuple):
     """The listener is told that these begin. `session_us` is how long the group takes a silent
     member to be there; None where the broker's setting counts.
     """
@@ -23,7 +23,7 @@ class Assigned(NamedTuple):
     at: int
 
 
-class Unassigned(NamedTuple):
+class PartitionsUnassigned(NamedTuple):
     """The listener is told that these end; `lost` says that others may have them already."""
 
     client: str
@@ -32,7 +32,7 @@ class Unassigned(NamedTuple):
     at: int
 
 
-class Handed(NamedTuple):
+class RecordHandedOut(NamedTuple):
     """The application gets a record."""
 
     client: str
@@ -43,7 +43,7 @@ class Handed(NamedTuple):
     at: int
 
 
-class Finished(NamedTuple):
+class RecordProcessed(NamedTuple):
     """The application has processed a record, and is about to say so."""
 
     group: str
@@ -51,7 +51,7 @@ class Finished(NamedTuple):
     offset: int
 
 
-class Sought(NamedTuple):
+class ConsumerSeek(NamedTuple):
     """The application goes on from another place."""
 
     client: str
@@ -59,7 +59,7 @@ class Sought(NamedTuple):
     offset: int
 
 
-class Paused(NamedTuple):
+class PartitionPause(NamedTuple):
     """The application wants nothing of a partition for a while, or wants it again."""
 
     client: str
@@ -67,7 +67,7 @@ class Paused(NamedTuple):
     on: bool
 
 
-class Disowned(NamedTuple):
+class CommitRefused(NamedTuple):
     """A commit of the application was refused, as by a group that does not count it any more."""
 
     client: str
@@ -80,7 +80,7 @@ class ClientGone(NamedTuple):
     client: str
 
 
-class GroupAt(NamedTuple):
+class GroupOffset(NamedTuple):
     """How far a group has committed, when all is over; -1 says that there is nothing."""
 
     group: str
@@ -88,7 +88,7 @@ class GroupAt(NamedTuple):
     offset: int
 
 
-class AtRest(NamedTuple):
+class FinalPositions(NamedTuple):
     """Long after all has become calm: what an application has, and the next offset it would get.
     `inside`: it is a member of its group, if it is to be one.
     """
@@ -100,7 +100,7 @@ class AtRest(NamedTuple):
     inside: bool = True
 
 
-class Sent(NamedTuple):
+class SendCalled(NamedTuple):
     """`send` was called; `number` counts those of a client."""
 
     client: str
@@ -109,7 +109,7 @@ class Sent(NamedTuple):
     value: bytes
 
 
-class Delivered(NamedTuple):
+class RecordDelivered(NamedTuple):
     """The delivery says where a record is; offset -1: it was there already."""
 
     client: str
@@ -119,7 +119,7 @@ class Delivered(NamedTuple):
     value: bytes
 
 
-class NotDelivered(NamedTuple):
+class DeliveryRefused(NamedTuple):
     """The record is refused; `maybe` says that the log may have it."""
 
     client: str
@@ -127,14 +127,14 @@ class NotDelivered(NamedTuple):
     maybe: bool
 
 
-class Undelivered(NamedTuple):
+class DeliveryUnresolved(NamedTuple):
     """The producer is closed, and a delivery has no outcome."""
 
     client: str
     value: bytes
 
 
-class Concluded(NamedTuple):
+class TransactionConcluded(NamedTuple):
     """What became of the records of a transaction: committed or not; None: nobody knows."""
 
     values: tuple[bytes, ...]
@@ -150,20 +150,20 @@ class CopyGroup(NamedTuple):
 
 
 ProgramFact = (
-    Assigned
-    | Unassigned
-    | Handed
-    | Finished
-    | Sought
-    | Paused
-    | Disowned
+    PartitionsAssigned
+    | PartitionsUnassigned
+    | RecordHandedOut
+    | RecordProcessed
+    | ConsumerSeek
+    | PartitionPause
+    | CommitRefused
     | ClientGone
-    | GroupAt
-    | AtRest
-    | Sent
-    | Delivered
-    | NotDelivered
-    | Undelivered
-    | Concluded
+    | GroupOffset
+    | FinalPositions
+    | SendCalled
+    | RecordDelivered
+    | DeliveryRefused
+    | DeliveryUnresolved
+    | TransactionConcluded
     | CopyGroup
 )

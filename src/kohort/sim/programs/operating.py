@@ -3,11 +3,11 @@
 import math
 from typing import ClassVar
 
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.actor import Actor
 from kohort.sim.codes import CREATED
 from kohort.sim.process import HOST, PORT
-from kohort.sim.programs.facts import ClientGone, GroupAt, Part
+from kohort.sim.programs.facts import ClientGone, GroupOffset, Part
 from kohort.sim.programs.program import Program
 from kohort.sim.programs.topics import TOPICS
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -30,7 +30,7 @@ class Operator(Actor):
     kind: ClassVar[str]
     freezes_ms: ClassVar[tuple[int, ...]] = (300, 4000, 20_000, 60_000)
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
         self.life = 0
         self.program: Program | None = None
@@ -134,7 +134,7 @@ class Operator(Actor):
                     for found in topic.partitions:
                         if not found.error_code:
                             part: Part = topic.name, found.partition_index
-                            self.tell(GroupAt(group, part, found.committed_offset))
+                            self.tell(GroupOffset(group, part, found.committed_offset))
                 return
             if answer is not None:
                 self.coordinator_moved(group, answer.groups[0].error_code)

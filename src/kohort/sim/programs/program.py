@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from kohort.client.environment import ENVIRONMENT, Environment
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.events import EPOCH_SECONDS, MICROS, VirtualLoop
 from kohort.sim.network import Address, Network
 from kohort.sim.programs.transport import open_connection
@@ -60,7 +60,7 @@ class Program:
     """
 
     def __init__(
-        self, stage: Stage, random: Random, work: Callable[[], Coroutine[Any, Any, None]]
+        self, stage: ActorContext, random: Random, work: Callable[[], Coroutine[Any, Any, None]]
     ) -> None:
         self.failure = ""
         self.stopping = False  # it was asked to come to its end

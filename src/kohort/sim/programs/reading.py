@@ -10,17 +10,17 @@ from kohort.client.admin.views import CommittedOffset
 from kohort.client.consumer import Consumer, GroupMetadata, RebalanceListener
 from kohort.client.fetching import AnyRecord
 from kohort.errors import ApiError, ErrorCode, KohortError
-from kohort.sim.actor_context import Stage
+from kohort.sim.actor_context import ActorContext
 from kohort.sim.programs.facts import (
-    Assigned,
-    AtRest,
-    Disowned,
-    Finished,
-    Handed,
+    CommitRefused,
+    ConsumerSeek,
+    FinalPositions,
     Part,
-    Paused,
-    Sought,
-    Unassigned,
+    PartitionPause,
+    PartitionsAssigned,
+    PartitionsUnassigned,
+    RecordHandedOut,
+    RecordProcessed,
 )
 from kohort.sim.programs.operating import Operator
 from kohort.sim.programs.topics import FEED, SIDE, TOPICS
@@ -71,7 +71,7 @@ class ReadingProgram(Operator):
 
     kind: ClassVar[str] = "reading program"
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
         random = stage.stream(f"reader {number}")
         self.alone = random.random() < 0.15
@@ -224,16 +224,16 @@ class ReadingProgram(Operator):
         }
         match self.commits:
             case "sync":
-                await self._told(consumer.commit)
+                await self._commit_with(consumer.commit)
             case "records":
-                await self._told(lambda: consumer.commit(offsets))
+                await self._commit_with(lambda: consumer.commit(offsets))
             case "nowait" if not self.stopping:
                 looked_at = partial(self._looked_at, consumer.group_metadata())
                 consumer.commit_nowait().add_done_callback(looked_at)
             case _:
                 return
 
-    async def _told(self, commit: Callable[[], Awaitable[None]]) -> None:
+    async def _commit_with(self, commit: Callable[[], Awaitable[None]]) -> None:
         who = self.consumer.group_metadata()
         try:
             await commit()
@@ -254,7 +254,7 @@ class ReadingProgram(Operator):
         now = self.consumer.group_metadata()
         went_on = now.member_id == who.member_id and now.generation_id > who.generation_id
         if error.code in DISOWNED and not went_on:
-            self.tell(Disowned(self.client, self.now))
+            self.tell(CommitRefused(self.client, self.now))
 
     def _seek_or_pause(self) -> None:
         consumer, random = self.consumer, self.random
@@ -267,16 +267,16 @@ class ReadingProgram(Operator):
             offset = random.randrange(self.read_to.get(part, 0) + 1)
             consumer.seek(part, offset)
             self.read_to[part] = min(offset, self.read_to.get(part, 0))
-            self.tell(Sought(self.client, part, offset))
+            self.tell(ConsumerSeek(self.client, part, offset))
         elif chance < 0.8:
             consumer.pause(part)
-            self.tell(Paused(self.client, part, on=True))
+            self.tell(PartitionPause(self.client, part, on=True))
         else:
             self._resume()
 
     def _resume(self) -> None:
         for part in sorted(self.consumer.paused()):
-            self.tell(Paused(self.client, part, on=False))
+            self.tell(PartitionPause(self.client, part, on=False))
             self.consumer.resume(part)
 
     async def _rest(self) -> None:
@@ -289,7 +289,7 @@ class ReadingProgram(Operator):
         for part in sorted(self.consumer.assignment()):
             positions[part] = await self.consumer.position(part)
         inside = self.alone or self.consumer.group_metadata().generation_id >= 0
-        self.tell(AtRest(self.client, self.group or "", self.reads, positions, inside))
+        self.tell(FinalPositions(self.client, self.group or "", self.reads, positions, inside))
         await asyncio.sleep(4 * LOOK_S)
 
     # What it tells
@@ -299,7 +299,7 @@ class ReadingProgram(Operator):
             self.read_to[part] = 0
         session_us = SESSION_MS * 1000 if self.classic else None
         self.tell(
-            Assigned(
+            PartitionsAssigned(
                 self.client,
                 self.group or "",
                 tuple(partitions),
@@ -310,16 +310,18 @@ class ReadingProgram(Operator):
         )
 
     def unassigned(self, partitions: Collection[TopicPartition], *, lost: bool) -> None:
-        self.tell(Unassigned(self.client, tuple(partitions), lost, self.now))
+        self.tell(PartitionsUnassigned(self.client, tuple(partitions), lost, self.now))
 
     def handed(self, record: AnyRecord) -> None:
         part = TopicPartition(record.topic, record.partition)
         self.read_to[part] = record.offset + 1
         self.tell(
-            Handed(
+            RecordHandedOut(
                 self.client, self.group or "", part, record.offset, record.value or b"", self.now
             )
         )
 
     def finished(self, record: AnyRecord) -> None:
-        self.tell(Finished(self.group or "", (record.topic, record.partition), record.offset))
+        self.tell(
+            RecordProcessed(self.group or "", (record.topic, record.partition), record.offset)
+        )

@@ -8,8 +8,14 @@ from typing import Any, ClassVar
 from kohort.client.producer import Producer
 from kohort.client.producing.errors import DeliveryError, TransactionError
 from kohort.errors import ApiError
-from kohort.sim.actor_context import Stage
-from kohort.sim.programs.facts import Concluded, Delivered, NotDelivered, Sent, Undelivered
+from kohort.sim.actor_context import ActorContext
+from kohort.sim.programs.facts import (
+    DeliveryRefused,
+    DeliveryUnresolved,
+    RecordDelivered,
+    SendCalled,
+    TransactionConcluded,
+)
 from kohort.sim.programs.operating import Operator
 from kohort.sim.programs.topics import FEED, SIDE, TOPICS
 
@@ -25,7 +31,7 @@ class Writer(Operator):
 
     kind: ClassVar[str] = "writing program"
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: ActorContext, number: int) -> None:
         super().__init__(stage, number)
         random = stage.stream(f"writer {number}")
         self.transactional_id = f"write-{number}" if random.random() < 0.4 else None
@@ -71,7 +77,7 @@ class Writer(Operator):
         await self.producer.close()
         await asyncio.sleep(0)  # outcomes are told by the loop
         for value in self._open.values():
-            self.tell(Undelivered(self.client, value))
+            self.tell(DeliveryUnresolved(self.client, value))
         while self.calm and not (self.stopping or self.over):  # noqa: ASYNC110  (nobody tells)
             await asyncio.sleep(1)
 
@@ -97,15 +103,15 @@ class Writer(Operator):
         chance = random.random()
         partition = random.randrange(TOPICS[topic]) if chance < 0.3 else None
         key = b"key %d" % random.randrange(5) if chance > 0.6 else None
-        self.tell(Sent(self.client, number, topic, value))
+        self.tell(SendCalled(self.client, number, topic, value))
         try:
             delivery = await self.producer.send(topic, value, key=key, partition=partition)
         except TransactionError:
-            self.tell(NotDelivered(self.client, value, maybe=False))
+            self.tell(DeliveryRefused(self.client, value, maybe=False))
             raise
         except ApiError as error:
             logger.info("%s is not taken: %s", value, error)
-            self.tell(NotDelivered(self.client, value, maybe=False))
+            self.tell(DeliveryRefused(self.client, value, maybe=False))
             return None
         self._open[number] = value
         delivery.add_done_callback(self._outcome(number, value))
@@ -114,17 +120,17 @@ class Writer(Operator):
     def _outcome(self, number: int, value: bytes) -> Callable[["asyncio.Future[Any]"], None]:
         client = self.client
 
-        def told(delivery: "asyncio.Future[Any]") -> None:
+        def on_outcome(delivery: "asyncio.Future[Any]") -> None:
             self._open.pop(number, None)
             error = delivery.exception()
             if error is None:
                 topic, partition, offset, _ = delivery.result()
-                self.tell(Delivered(client, number, (topic, partition), offset, value))
+                self.tell(RecordDelivered(client, number, (topic, partition), offset, value))
             else:
                 maybe = not isinstance(error, DeliveryError) or error.maybe_written
-                self.tell(NotDelivered(client, value, maybe))
+                self.tell(DeliveryRefused(client, value, maybe))
 
-        return told
+        return on_outcome
 
     async def _dawdle(self, seconds: float) -> None:
         """Do nothing for a while, but not once all is calm."""
@@ -160,7 +166,7 @@ class Writer(Operator):
                 outcome = False
                 await producer.abort_transaction()
         finally:
-            self.tell(Concluded(tuple(values), outcome))
+            self.tell(TransactionConcluded(tuple(values), outcome))
 
     async def commit(self) -> bool:
         """Commit, and ask again where the answer was lost. Raises TransactionError."""

@@ -20,7 +20,7 @@ from kohort.history.events import (
     Expression,
     Generation,
     Member,
-    Said,
+    OtherRecord,
     TargetEpoch,
 )
 from kohort.records.causes import Because, causes_in
@@ -65,7 +65,7 @@ def _records(rows: pa.Table) -> Iterator[Record]:
     offsets, times, found, types, epochs = (_plain(rows, name) for name in _WHERE)
     members, expressions = _plain(rows, "member_id"), _plain(rows, "regular_expression")
     headers = _plain(rows, "headers")
-    said = Said()
+    said = OtherRecord()
     for index, number in enumerate(types):
         value = (
             None

@@ -5,11 +5,11 @@ import numpy as np
 from kohort.spark.columns.batches import Bodies
 from kohort.spark.columns.buffers import Bools, Bytes, Ints, varints
 from kohort.spark.columns.lengths import SMALLEST, starts_of
-from kohort.spark.columns.record_positions import Headers, Places
+from kohort.spark.columns.record_positions import Headers, RecordPositions
 from kohort.wire import batch
 
 
-def records_of(headers: Headers, bodies: Bodies) -> tuple[Places, Bools]:
+def records_of(headers: Headers, bodies: Bodies) -> tuple[RecordPositions, Bools]:
     """The records of the batches in which nothing is unusual, and which batches those are."""
     data, starts, ends, right, _batches = bodies
     counts = headers["count"].astype(np.int64)
@@ -30,7 +30,7 @@ def records_of(headers: Headers, bodies: Bodies) -> tuple[Places, Bools]:
         right[of[~fine]] = False
     if not right.all():
         kept = right[of]
-        records = Places(*(record[kept] for record in records))
+        records = RecordPositions(*(record[kept] for record in records))
     append_time = (headers["attributes"] & batch.APPEND_TIME) != 0
     base = np.where(append_time, headers["max_timestamp"], headers["base_timestamp"])
     timestamp = base.astype(np.int64)[records.of]
@@ -42,7 +42,9 @@ def records_of(headers: Headers, bodies: Bodies) -> tuple[Places, Bools]:
     return records._replace(offset=offset, timestamp=timestamp), right
 
 
-def _fields(buffer: Bytes, begins: Ints, stops: Ints, of: Ints) -> tuple[Places, Bools, Ints]:
+def _fields(
+    buffer: Bytes, begins: Ints, stops: Ints, of: Ints
+) -> tuple[RecordPositions, Bools, Ints]:
     """The fields of records, those that are fine, and their offset deltas. As `batch.entries` has
     it: headers are not looked at, but their count has a byte of its own.
     """
@@ -55,7 +57,7 @@ def _fields(buffer: Bytes, begins: Ints, stops: Ints, of: Ints) -> tuple[Places,
     header = value + np.maximum(value_size, 0)
     fine &= header < stops
     fine &= (key_size >= -1) & (value_size >= -1)
-    records = Places(
+    records = RecordPositions(
         of, offset_delta, time_delta, key, key_size, value, value_size, header, stops - header
     )
     return records, fine, offset_delta

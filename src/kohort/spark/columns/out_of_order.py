@@ -10,7 +10,7 @@ from kohort.spark.columns.buffers import Bools, Ints
 from kohort.spark.columns.record_positions import Headers
 
 
-def astray_among(headers: Headers, right: Bools) -> list[int]:
+def out_of_order_batches(headers: Headers, right: Bools) -> list[int]:
     """The batches without which the others are in order, of those that are right by themselves."""
     places = np.flatnonzero(right)
     base = headers["base_offset"].astype(np.int64)[places]

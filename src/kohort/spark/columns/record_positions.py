@@ -56,10 +56,12 @@ class Rows(Protocol):
         """The rows from `first` to before `stop`."""
 
 
-class Located:
+class BufferRows:
     """Records of batches that were found right, where they stand in the bytes of the log."""
 
-    def __init__(self, partition: int, data: bytes, headers: Headers, places: "Places") -> None:
+    def __init__(
+        self, partition: int, data: bytes, headers: Headers, places: "RecordPositions"
+    ) -> None:
         self._partition = partition
         self._data = data
         self._headers = headers
@@ -124,14 +126,14 @@ class Located:
     def broken(self) -> Bools:
         return np.zeros(len(self), np.bool_)
 
-    def where(self, wanted: Bools) -> "Located":
-        return self._with(Places(*(place[wanted] for place in self._places)))
+    def where(self, wanted: Bools) -> "BufferRows":
+        return self._with(RecordPositions(*(place[wanted] for place in self._places)))
 
-    def between(self, first: int, stop: int) -> "Located":
-        return self._with(Places(*(place[first:stop] for place in self._places)))
+    def between(self, first: int, stop: int) -> "BufferRows":
+        return self._with(RecordPositions(*(place[first:stop] for place in self._places)))
 
-    def _with(self, places: "Places") -> "Located":
-        return Located(self._partition, self._data, self._headers, places)
+    def _with(self, places: "RecordPositions") -> "BufferRows":
+        return BufferRows(self._partition, self._data, self._headers, places)
 
     def _ranges(self, starts: Ints, sizes: Ints) -> Ranges:
         buffer = np.frombuffer(self._data, np.uint8)
@@ -145,7 +147,7 @@ class Located:
         return found
 
 
-class Places(NamedTuple):
+class RecordPositions(NamedTuple):
     """An item for each record, in the order of the log."""
 
     of: Ints
@@ -163,7 +165,7 @@ class Places(NamedTuple):
     header_size: Ints
 
 
-class InColumns:
+class ArrowRows:
     """Rows that are columns by now."""
 
     def __init__(self, rows: pa.RecordBatch) -> None:
@@ -192,11 +194,11 @@ class InColumns:
         broken: Bools = errors.is_valid().to_numpy(zero_copy_only=False)
         return broken
 
-    def where(self, wanted: Bools) -> "InColumns":
-        return InColumns(self._rows.filter(pa.array(wanted)))
+    def where(self, wanted: Bools) -> "ArrowRows":
+        return ArrowRows(self._rows.filter(pa.array(wanted)))
 
-    def between(self, first: int, stop: int) -> "InColumns":
-        return InColumns(self._rows.slice(first, stop - first))
+    def between(self, first: int, stop: int) -> "ArrowRows":
+        return ArrowRows(self._rows.slice(first, stop - first))
 
 
 def headers_or_none(tail: bytes) -> list[dict[str, Any]] | None:

@@ -13,11 +13,11 @@ import pyarrow as pa
 from kohort.spark.columns.batches import BODY_BYTES, bodies_of, headers_of, places_of
 from kohort.spark.columns.buffers import Ints
 from kohort.spark.columns.fields import records_of
-from kohort.spark.columns.out_of_order import astray_among, out_of_order
+from kohort.spark.columns.out_of_order import out_of_order, out_of_order_batches
 from kohort.spark.columns.record_positions import (
+    ArrowRows,
+    BufferRows,
     Headers,
-    InColumns,
-    Located,
     Rows,
     raw,
     with_offsets,
@@ -31,7 +31,7 @@ from kohort.spark.columns.slow_path import (
 )
 
 
-class Parsed(NamedTuple):
+class ParseResult(NamedTuple):
     """What a run of bytes holds.
 
     `used` bytes were whole batches; what is behind them is cut, is no batch, or did not find room:
@@ -53,7 +53,7 @@ class Parsed(NamedTuple):
 
 def parse(
     data: bytes, partition: int, *, start: int = 0, end: int | None = None, final: bool = False
-) -> Parsed:
+) -> ParseResult:
     """The records of whole batches from offset `start` to before `end`.
 
     Bytes at the end that are no whole batch are left over: a caller that has no more of them says
@@ -68,12 +68,12 @@ def parse(
     used = places[-1]
     records, right = records_of(headers, bodies)
     doubted = np.flatnonzero(~right).tolist()
-    good = Located(partition, bodies.data, headers, records)
+    good = BufferRows(partition, bodies.data, headers, records)
     unusual = {
         index: unusual_rows(data[places[index] : places[index + 1]], partition) for index in doubted
     }
     right[[index for index, rows in unusual.items() if isinstance(rows, list)]] = True
-    astray = astray_among(headers, right)
+    astray = out_of_order_batches(headers, right)
     right[astray] = False
     pieces: list[Rows] = []
     next_offset = start
@@ -91,7 +91,7 @@ def parse(
             if index in astray or (len(later) and following > later[0]):
                 offset = following = next_offset
             rows = [damage(partition, offset, bad[:BODY_BYTES], found)]
-        pieces.append(InColumns(as_batch(rows)))
+        pieces.append(ArrowRows(as_batch(rows)))
         next_offset = following
         done = index + 1
     count = len(headers)
@@ -102,10 +102,10 @@ def parse(
         newest = headers[np.flatnonzero(right)[-1]]
         last = (int(newest["base_offset"]), int(newest["crc"]))
     if final and any(data[used:]):
-        pieces.append(InColumns(as_batch([left_over(data[used:], partition, next_offset)])))
+        pieces.append(ArrowRows(as_batch([left_over(data[used:], partition, next_offset)])))
         used = len(data)
     wanted = [with_offsets(piece, start, end) for piece in pieces if len(piece)]
-    return Parsed(wanted, used, next_offset, last)
+    return ParseResult(wanted, used, next_offset, last)
 
 
 def _after(headers: Headers, first: int, stop: int, before: int) -> int:
@@ -115,7 +115,7 @@ def _after(headers: Headers, first: int, stop: int, before: int) -> int:
     return int(headers[stop - 1]["base_offset"]) + int(headers[stop - 1]["last_offset_delta"]) + 1
 
 
-def _of_batches(rows: Located, of: Ints, first: int, stop: int) -> Located:
+def _of_batches(rows: BufferRows, of: Ints, first: int, stop: int) -> BufferRows:
     """The rows of right batches from `first` to before `stop`; `of` tells the batch of each row."""
     low, high = np.searchsorted(of, (first, stop))
     return rows if high - low == len(rows) else rows.between(int(low), int(high))

@@ -19,21 +19,21 @@ Result = TypeVar("Result")
 class Worker(Protocol):
     """Does what it is given, one after the other."""
 
-    def later(self, work: Callable[[], Result]) -> "Future[Result]":
+    def submit(self, work: Callable[[], Result]) -> "Future[Result]":
         """What will come of this work. It may need all that was given before."""
 
 
-class InTurn:
+class InlineWorker:
     """Does it at once, while whoever gives it waits."""
 
-    def later(self, work: Callable[[], Result]) -> "Future[Result]":
+    def submit(self, work: Callable[[], Result]) -> "Future[Result]":
         """What came of this work. Raises what it raises."""
         result: Future[Result] = Future()
         result.set_result(work())
         return result
 
 
-class Beside:
+class BackgroundWorker:
     """Does it in a thread of its own. Behind what fails it begins nothing more: all that it was
     still to do has failed of the same.
     """
@@ -44,7 +44,7 @@ class Beside:
         self._given: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
         self._is_given_up = False
 
-    def later(self, work: Callable[[], Result]) -> "Future[Result]":
+    def submit(self, work: Callable[[], Result]) -> "Future[Result]":
         """See `Worker`."""
         result: Future[Result] = Future()
         self._given.put((work, result))
@@ -80,7 +80,7 @@ class Beside:
 class _Thread(InheritableThread):
     """PySpark's asks the JVM before it begins. Where that is gone, all work has failed of it."""
 
-    def __init__(self, spark: SparkSession, worker: Beside) -> None:
+    def __init__(self, spark: SparkSession, worker: BackgroundWorker) -> None:
         # If a second Ctrl-C leaves it alone, it does not keep the process.
         super().__init__(worker.run, session=spark, daemon=True)
         self._worker = worker
@@ -94,13 +94,13 @@ class _Thread(InheritableThread):
 
 
 @contextmanager
-def beside(spark: SparkSession) -> Iterator[Worker]:
+def background_worker(spark: SparkSession) -> Iterator[Worker]:
     """A worker in a thread of its own, whose jobs belong to the same stream or notebook cell as
     ours. It has ended when the block has.
 
     The block's error is raised, or else the worker's, even where nobody has asked for its result.
     """
-    worker = Beside()
+    worker = BackgroundWorker()
     thread = _Thread(spark, worker)
     thread.start()
     try:

@@ -27,7 +27,7 @@ import pyspark
 from pyspark.sql import SparkSession
 from xxhash import xxh3_64
 
-from kohort.spark.engine.java import told_version
+from kohort.spark.engine.java import version_output
 from kohort.spark.stores.cache import cache_directory
 
 SWITCH = "KOHORT_CLASS_ARCHIVE"
@@ -67,7 +67,7 @@ class Place:
         spark = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
         parts = [_our_version(), str(pyspark.__version__), str(spark.resolve())]
         parts.append(_changed(spark / "jars"))  # a JVM looks at the age of each
-        parts += [str(Path(home).resolve()), told_version(Path(home) / "bin" / "java")]
+        parts += [str(Path(home).resolve()), version_output(Path(home) / "bin" / "java")]
         parts += [os.environ.get(name, "") for name in _AROUND]
         self._name = _PREFIX + blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
         self.directory = cache_directory()

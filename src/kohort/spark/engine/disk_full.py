@@ -11,12 +11,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _WORDS = tuple(os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT))
 """As Java has them too, which takes them from the system."""
 
 
-def no_room_or_none(
+def disk_full_or_none(
     error: BaseException, spark: SparkSession | None, out: object, *, is_changed: bool = False
 ) -> str | None:
     """One sentence, where a full disk is the cause of an error; None otherwise. What was published
@@ -40,7 +40,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _reason(error: BaseException) -> str | None:
-    if isinstance(error, OSError) and error.errno in NO_ROOM:
+    if isinstance(error, OSError) and error.errno in DISK_FULL:
         assert error.errno is not None
         place = f": {error.filename}" if error.filename else ""
         return f"{os.strerror(error.errno)}{place}"

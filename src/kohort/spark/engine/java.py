@@ -65,16 +65,16 @@ def _check(java: Path, what: str) -> None:
         )
 
 
-def told_version(java: Path) -> str:
+def version_output(java: Path) -> str:
     """What a Java says of itself, its build included; empty when it cannot be run."""
     try:
-        return _told_version(java.resolve())
+        return _version_output(java.resolve())
     except (OSError, subprocess.SubprocessError):
         return ""
 
 
 @cache
-def _told_version(java: Path) -> str:
+def _version_output(java: Path) -> str:
     done = subprocess.run(  # noqa: S603  (the user's own Java)
         [java, "-version"], capture_output=True, text=True, timeout=WAIT_S, check=True
     )
@@ -83,7 +83,7 @@ def _told_version(java: Path) -> str:
 
 def _version(java: Path) -> int | None:
     """The number of a Java, 8 for 1.8; None when it cannot be run."""
-    found = re.search(r'version "(?:1\.)?(\d+)', told_version(java))
+    found = re.search(r'version "(?:1\.)?(\d+)', version_output(java))
     return int(found[1]) if found else None
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 EVERY_S = 0.5
 
 
-class Doing(NamedTuple):
+class ProgressEvent(NamedTuple):
     """What is going on."""
 
     what: str
@@ -37,26 +37,26 @@ class Doing(NamedTuple):
         )
 
 
-Progress = Callable[[Doing], None]
+ProgressCallback = Callable[[ProgressEvent], None]
 
 
 @contextmanager
-def telling(
-    spark: SparkSession, progress: Progress | None, what: str, total: int | None = None
+def report_progress(
+    spark: SparkSession, progress: ProgressCallback | None, what: str, total: int | None = None
 ) -> Iterator[Callable[[str], None]]:
     """Tell now, and twice a second while the block lasts; it may say what it does in particular."""
     if progress is None:
         yield lambda _: None
         return
     began = time.monotonic()
-    progress(Doing(what, total))
+    progress(ProgressEvent(what, total))
     ended = threading.Event()
     part = [what]
 
     def tell() -> None:
         while not ended.wait(EVERY_S):
             done = int((total or 0) * _share_done(spark)) if total else 0
-            progress(Doing(part[-1], total, done, time.monotonic() - began))
+            progress(ProgressEvent(part[-1], total, done, time.monotonic() - began))
 
     thread = threading.Thread(target=tell, daemon=True)
     thread.start()

@@ -16,7 +16,7 @@ _CLASSES = (
 """As PySpark calls the classes that expressions are made by."""
 
 
-class _Known:
+class _JavaClass:
     """A class of Java whose static members are asked for once."""
 
     def __init__(self, java_class: Any) -> None:
@@ -34,4 +34,4 @@ def remember(spark: SparkSession) -> None:
         jvm = spark.sparkContext._jvm  # noqa: SLF001
         for name in _CLASSES:
             if name not in vars(jvm):
-                vars(jvm)[name] = _Known(getattr(jvm, name))
+                vars(jvm)[name] = _JavaClass(getattr(jvm, name))

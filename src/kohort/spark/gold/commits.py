@@ -37,10 +37,10 @@ _NO_PRODUCER = -1
 
 def commits(frames: Frames, _context: Context) -> DataFrame:
     """The table `commits`."""
-    return COMMITS.conform(mark(settled(frames), frames))
+    return COMMITS.conform(mark(resolved_commits(frames), frames))
 
 
-def settled(frames: Frames, *, transactions: bool = True) -> DataFrame:
+def resolved_commits(frames: Frames, *, transactions: bool = True) -> DataFrame:
     """The rows of `commits`, with `settled_at`: the offset in the log from which on nothing can
     change them, null while a transaction is open. Only rows in transactions, and their rivals, are
     shuffled; without `transactions` nothing is.
@@ -195,10 +195,10 @@ def offsets(frames: Frames, _context: Context) -> DataFrame:
             F.col("open").isNotNull().alias("pending"),
         )
     )
-    return held(every.join(winners, ["partition", "offset"]))
+    return offsets_of_newest(every.join(winners, ["partition", "offset"]))
 
 
-def held(winners: DataFrame) -> DataFrame:
+def offsets_of_newest(winners: DataFrame) -> DataFrame:
     """The table `offsets` out of the newest row of each partition, with `pending`."""
     there = F.col("state") == COMMITTED
     return OFFSETS.conform(

@@ -29,7 +29,7 @@ COMPLETENESS = "completeness"
 """The name under which the frames have the result of `complete_from`, once it is known."""
 
 
-class Reach(NamedTuple):
+class CompletenessWatermark(NamedTuple):
     """How far the records of a partition of the log reach, and from where on none is missing."""
 
     end: int
@@ -49,10 +49,10 @@ def complete_from(frames: Frames) -> DataFrame:
     """
     if COMPLETENESS in frames:
         return frames[COMPLETENESS]
-    return as_frame(frames[RECORDS_TABLE.name].sparkSession, reaches(frames))
+    return as_frame(frames[RECORDS_TABLE.name].sparkSession, completeness_watermarks(frames))
 
 
-def as_frame(spark: SparkSession, known: Mapping[int, Reach]) -> DataFrame:
+def as_frame(spark: SparkSession, known: Mapping[int, CompletenessWatermark]) -> DataFrame:
     """The frame that `complete_from` gives."""
     rows = {
         "partition": pa.array([*known], pa.int32()),
@@ -65,7 +65,7 @@ def as_frame(spark: SparkSession, known: Mapping[int, Reach]) -> DataFrame:
     return spark.createDataFrame(pa.table(rows), columns)
 
 
-def reaches(frames: Frames) -> dict[int, Reach]:
+def completeness_watermarks(frames: Frames) -> dict[int, CompletenessWatermark]:
     """The same for each partition of the log. Runs Spark."""
     is_record = ~F.col("control") & F.col("error").isNull()
     key = F.when(is_record, F.xxhash64("key")).alias("key_hash")
@@ -94,7 +94,9 @@ def reaches(frames: Frames) -> dict[int, Reach]:
             extent["first"] == 0 and extent["last"] + 1 == extent["rows"] and not extent["damaged"]
         )
         complete = (0, begins[index]) if is_whole else (None, None)
-        found[extent["partition"]] = Reach(extent["last"] + 1, extent["rows"], *complete)
+        found[extent["partition"]] = CompletenessWatermark(
+            extent["last"] + 1, extent["rows"], *complete
+        )
         if not is_whole:
             holes.append(index)
     if holes:

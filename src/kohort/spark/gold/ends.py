@@ -18,7 +18,7 @@ from kohort.spark.gold.moments import first_moment, numbers
 
 PLACE = ["topic", "topic_partition"]
 
-UNTHINNED = 5_000
+NOT_DOWNSAMPLED_BELOW = 5_000
 """A walk over a topic's folder that found fewer samples than this has left none out (see
 `sources.sampling`): then no batch was written between two of them.
 """
@@ -48,7 +48,7 @@ def eras(samples: DataFrame) -> DataFrame:
                 "begins": F.coalesce(shrunk | renamed, shrunk, renamed, F.lit(col=False)),
                 "exact": of_log
                 & (stands_for == 1)
-                & (from_folder < UNTHINNED)
+                & (from_folder < NOT_DOWNSAMPLED_BELOW)
                 & F.coalesce(goes_on, F.lit(col=True)),
                 "sampled_us": F.unix_micros("sampled_at"),
             }
@@ -103,7 +103,7 @@ def brackets(samples: DataFrame) -> DataFrame:
     )
 
 
-def passed(rows: DataFrame, samples: DataFrame, offset: Column) -> DataFrame:
+def with_bracket(rows: DataFrame, samples: DataFrame, offset: Column) -> DataFrame:
     """The rows, which have PLACE and `era`, with `bracket`: the range that the offset is in."""
     ranges = brackets(samples)
     bracket = F.struct(*(name for name in ranges.columns if name not in (*PLACE, "era")))

@@ -21,11 +21,11 @@ from kohort.history import (
     RECORD_TYPES,
     AssignmentRow,
     History,
+    HistoryInputs,
     MemberRow,
     Names,
     RebalanceRow,
     Row,
-    Told,
 )
 from kohort.history.backlog import SCALES_S, STEPS
 from kohort.history.events import CLASSIC, ClassicMember
@@ -74,7 +74,7 @@ LINES = "lines"
 _NESTED = ("likely", "joined", "gone", "changed", "moves", "unowned", "unread")
 
 
-class Known(NamedTuple):
+class ReplayContext(NamedTuple):
     """What is known besides the log of a group: see `kohort.history.Told`."""
 
     names: Mapping[str, str]
@@ -84,11 +84,11 @@ class Known(NamedTuple):
     session_timeout_ms: int | None
 
 
-def known(frames: Frames, context: Context) -> Known:
+def read_replay_context(frames: Frames, context: Context) -> ReplayContext:
     """What the tables know besides the log of a group."""
     names = topic_names(frames).toArrow().to_pylist()
     complete = complete_from(frames).toArrow().to_pylist()
-    return Known(
+    return ReplayContext(
         {row["topic_id"]: row["topic"] for row in names},
         {row["partition"]: row["complete_offset"] for row in complete},
         context.session_timeout_ms,
@@ -102,12 +102,15 @@ def histories(frames: Frames, context: Context) -> DataFrame:
     decoded = frames[DECODED.name]
     members = groups_with_members(decoded)
     lines = frames.get(SERVER_LOG.name)
-    besides = known(frames, context)
-    return replay(events_of(decoded, members, besides.complete), None, besides, lines)
+    replay_context = read_replay_context(frames, context)
+    return replay(events_of(decoded, members, replay_context.complete), None, replay_context, lines)
 
 
 def replay(
-    happened: DataFrame, states: DataFrame | None, besides: Known, lines: DataFrame | None = None
+    new_events: DataFrame,
+    states: DataFrame | None,
+    replay_context: ReplayContext,
+    lines: DataFrame | None = None,
 ) -> DataFrame:
     """The histories of the groups that have events, from their states on, if they have any; `lines`
     are what log files of brokers tell of them.
@@ -115,33 +118,36 @@ def replay(
     `table` says what a row is: one of a table, in a struct of that name, which may still change if
     it `is_open`; or the group's state behind these events, exactly one for each group.
     """
-    groups = _beside(happened, states, lines).groupBy(*GROUP)
-    return groups.applyInArrow(_replayed(besides), from_arrow_schema(_REPLAYED))
+    groups = _beside(new_events, states, lines).groupBy(*GROUP)
+    return groups.applyInArrow(_replayed(replay_context), from_arrow_schema(_REPLAYED))
 
 
-def replay_here(
-    happened: DataFrame, states: DataFrame | None, besides: Known, lines: DataFrame | None = None
+def replay_in_driver(
+    new_events: DataFrame,
+    states: DataFrame | None,
+    replay_context: ReplayContext,
+    lines: DataFrame | None = None,
 ) -> pa.Table:
     """The same by this process. For few events, starting a worker costs more than the replay."""
-    both = _beside(happened, states, lines).toArrow().combine_chunks()
+    both = _beside(new_events, states, lines).toArrow().combine_chunks()
     of_group: dict[tuple[int, str], list[int]] = {}
     for index, group in enumerate(zip(*(both[name].to_pylist() for name in GROUP), strict=True)):
         of_group.setdefault(group, []).append(index)
-    replayed = _replayed(besides)
+    replayed = _replayed(replay_context)
     found = [replayed(both.take(indices)) for indices in of_group.values()]
     return pa.concat_tables([_REPLAYED.empty_table(), *found]).combine_chunks()
 
 
 def as_frame(spark: SparkSession, replayed: pa.Table) -> DataFrame:
-    """What `replay_here` gives, as `replay` gives it."""
+    """What `replay_in_driver` gives, as `replay` gives it."""
     return spark.createDataFrame(replayed, from_arrow_schema(_REPLAYED))
 
 
-def _beside(happened: DataFrame, states: DataFrame | None, lines: DataFrame | None) -> DataFrame:
+def _beside(new_events: DataFrame, states: DataFrame | None, lines: DataFrame | None) -> DataFrame:
     """Events, the states before them, and what log files tell of the same groups."""
     if states is None:
-        states = empty(happened.sparkSession, STATES.spark)
-    both = happened.unionByName(states, allowMissingColumns=True)
+        states = empty(new_events.sparkSession, STATES.spark)
+    both = new_events.unionByName(states, allowMissingColumns=True)
     if lines is None:
         return both
     return both.unionByName(_lines_of(both, lines), allowMissingColumns=True)
@@ -157,18 +163,18 @@ def of_table(replayed: DataFrame, table: Table) -> DataFrame:
     return replayed.where(F.col("table") == table.name).select(*GROUP, f"{table.name}.*")
 
 
-def _replayed(besides: Known) -> Callable[[pa.Table], pa.Table]:
-    names = Names(besides.names)
+def _replayed(replay_context: ReplayContext) -> Callable[[pa.Table], pa.Table]:
+    names = Names(replay_context.names)
 
     def replayed(rows: pa.Table) -> pa.Table:
         partition, group_id = (rows[name][0].as_py() for name in GROUP)
         (before,) = rows.filter(pc.is_valid(rows["state"])).select(
             ["state", "topics"]
         ).to_pylist() or [{"state": None, "topics": []}]
-        told = Told(
+        told = HistoryInputs(
             names.anew(),
-            besides.session_timeout_ms,
-            besides.complete.get(partition),
+            replay_context.session_timeout_ms,
+            replay_context.complete.get(partition),
             _lines_in(rows),
         )
         history = History(told, before["state"])

@@ -57,7 +57,7 @@ def moments_of(times: Times, keys: int, as_of: int) -> list[int]:
     of the run. `keys` is how many partitions of groups there are.
     """
     most = max(_FEWEST, min(MOMENTS, ROWS // max(keys, 1)))
-    return sorted({*sampled(times, as_of, most), as_of})
+    return sorted({*sampled_times(times, as_of, most), as_of})
 
 
 def lag_at(frames: Frames, times: DataFrame | Iterable[datetime]) -> DataFrame:
@@ -71,7 +71,7 @@ def lag_at(frames: Frames, times: DataFrame | Iterable[datetime]) -> DataFrame:
     return lag_of(frames, sorted({micros(time) for time in times}))
 
 
-def sampled(times: Times, until: int, most: int) -> list[int]:
+def sampled_times(times: Times, until: int, most: int) -> list[int]:
     """The latest of the times, all in microseconds, in each of at most that many equal steps.
 
     A step is a power of two and begins at a multiple of it. So when it grows, the moments are some
@@ -147,7 +147,7 @@ def lag_of(frames: Frames, moments: Sequence[int]) -> DataFrame:
         read = read.unionByName(_subscribed(frames["members"], moments))
     rows = _beside_ends(committed, at_ends, read.distinct())
     measured = _in_records(rows.withColumn("at_us", time_of(F.col("moment"), moments)))
-    timed = ends.passed(measured, samples, F.col("next_offset"))
+    timed = ends.with_bracket(measured, samples, F.col("next_offset"))
     return LAG.conform(_levels(_in_seconds(timed)))
 
 
@@ -210,16 +210,18 @@ def _in_seconds(rows: DataFrame) -> DataFrame:
     exact = F.coalesce("bracket.exact", F.lit(col=False))
     width = F.col("bracket.upper") - F.col("bracket.lower")
     share = (F.col("next_offset") - F.col("bracket.lower") + 0.5) / width
-    passed = F.when(exact | lower.isNull(), upper).otherwise(lower + (upper - lower) * share)
+    with_bracket = F.when(exact | lower.isNull(), upper).otherwise(lower + (upper - lower) * share)
     behind = F.col("lag_records") > 0
     caught_up = F.col("lag_records") == 0
     error = (
         F.when(behind & exact, F.lit(0.0))
-        .when(behind, F.greatest(passed - lower, upper - passed) / _SECOND)
+        .when(behind, F.greatest(with_bracket - lower, upper - with_bracket) / _SECOND)
         .when(caught_up & F.col("still"), F.lit(0.0))
         .when(caught_up, (at - F.col("sampled_us")) / _SECOND)
     )
-    seconds = F.when(caught_up, F.lit(0.0)).when(behind, not_below_zero((at - passed) / _SECOND))
+    seconds = F.when(caught_up, F.lit(0.0)).when(
+        behind, not_below_zero((at - with_bracket) / _SECOND)
+    )
     unbounded = behind & lower.isNull() & ~exact
     return rows.withColumns(
         {

@@ -10,7 +10,7 @@ from functools import partial
 from pyspark.sql import DataFrame
 
 
-class OnDemand(Mapping[str, DataFrame]):
+class LazyTables(Mapping[str, DataFrame]):
     """Tables by name. Each is made when it is first asked for, and then kept. Threads may ask: two
     that do so at the same time may each make it.
     """
@@ -33,9 +33,9 @@ class OnDemand(Mapping[str, DataFrame]):
     def __len__(self) -> int:
         return len(self._makers)
 
-    def __or__(self, others: Mapping[str, DataFrame]) -> "OnDemand":
+    def __or__(self, others: Mapping[str, DataFrame]) -> "LazyTables":
         """Both, as with dicts: of a name that both have, the table of the others. Makes none."""
-        return OnDemand({**_makers(self), **_makers(others)})
+        return LazyTables({**_makers(self), **_makers(others)})
 
 
 def _makers(tables: Mapping[str, DataFrame]) -> Mapping[str, Callable[[], DataFrame]]:

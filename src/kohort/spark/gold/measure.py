@@ -14,7 +14,7 @@ Frames = Mapping[str, DataFrame]
 """Tables by name: all of bronze and silver, and the gold that was computed before."""
 
 
-def kept(frame: DataFrame) -> DataFrame:
+def checkpoint(frame: DataFrame) -> DataFrame:
     """The same rows, computed now and once. Where several branches have a common root, Spark would
     plan and compute each branch from the first record on. The executors keep the rows until nobody
     uses the frame any more.

@@ -11,14 +11,14 @@ from kohort.spark.schemas import DECODED, END_OFFSETS, KINDS
 def topic_names(frames: Frames) -> DataFrame:
     """topic_id, topic: the ids that the tables tell the name of, each once."""
     named = (
-        told_names(frames)
+        topic_name_pairs(frames)
         .groupBy("topic_id")
         .agg(F.min("topic").alias("topic"), F.max("topic").alias("max"))
     )
     return named.where(F.col("topic") == F.col("max")).select("topic_id", "topic")
 
 
-def told_names(frames: Frames) -> DataFrame:
+def topic_name_pairs(frames: Frames) -> DataFrame:
     """topic_id, topic: every pair that the tables tell, each once."""
     of_commits = frames[KINDS[1]].select("topic_id", "topic")
     of_ends = frames[END_OFFSETS.name].select("topic_id", "topic")

@@ -14,9 +14,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from kohort.spark.gold.commits import KEY
 from kohort.spark.gold.moments import micros
 from kohort.spark.schemas.progress import COMMIT_RATES, COMMITTED
-from kohort.spark.schemas.rollup_tiers import ZONES, Zone
+from kohort.spark.schemas.rollup_tiers import ROLLUP_TIERS, RollupTier
 
-_FINE, _COARSE = ZONES
+_FINE, _COARSE = ROLLUP_TIERS
 _SANE = 1 << 40
 """A commit that moves further, of somebody who plays with offsets, stays alone: sums must fit."""
 
@@ -28,19 +28,21 @@ def newest_of(commits: DataFrame, as_of: datetime) -> DataFrame:
     return taken.groupBy("partition").agg(F.max(at).alias("newest_us"))
 
 
-def reach_of(zone: Zone) -> Column:
-    """As `Zone.reaches`, for `newest_us`."""
-    since = F.col("newest_us") - zone.after_us
-    return since - F.pmod(since, F.lit(zone.file_us))
+def due_before_column(tier: RollupTier) -> Column:
+    """As `RollupTier.reaches`, for `newest_us`."""
+    since = F.col("newest_us") - tier.after_us
+    return since - F.pmod(since, F.lit(tier.file_us))
 
 
-def coarser(rows: DataFrame, newest: DataFrame) -> DataFrame:
+def roll_up_rates(rows: DataFrame, newest: DataFrame) -> DataFrame:
     """Rows of the table, the old ones merged; `newest` is the result of `newest_of`. All rows of a
     step have to come together.
     """
     at, records, commits = F.unix_micros("effective_at"), F.col("records"), F.col("commits")
-    begins = {zone: at - F.pmod(at, F.lit(zone.step_us)) for zone in ZONES}
-    step = F.when(at < reach_of(_COARSE), begins[_COARSE]).when(at < reach_of(_FINE), begins[_FINE])
+    begins = {tier: at - F.pmod(at, F.lit(tier.step_us)) for tier in ROLLUP_TIERS}
+    step = F.when(at < due_before_column(_COARSE), begins[_COARSE]).when(
+        at < due_before_column(_FINE), begins[_FINE]
+    )
     is_sane = F.coalesce((records / commits).between(-_SANE, _SANE), F.lit(True))
     marked = rows.join(F.broadcast(newest), "partition", "left").withColumns(
         {

@@ -5,14 +5,14 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold.commits import KEY, none_as_removed
 from kohort.spark.gold.measure import Context, Frames
-from kohort.spark.gold.rate_rollup import coarser, newest_of, per_second
+from kohort.spark.gold.rate_rollup import newest_of, per_second, roll_up_rates
 from kohort.spark.schemas.progress import COMMIT_RATES, COMMITTED, REMOVED
 
 
 def commit_rates(frames: Frames, context: Context) -> DataFrame:
     """The table `commit_rates`: each commit that took effect, beside the one before it."""
     every = frames["commits"]
-    return coarser(rates(every, held_back(every)), newest_of(every, context.as_of))
+    return roll_up_rates(rates(every, held_back(every)), newest_of(every, context.as_of))
 
 
 def held_back(every: DataFrame) -> DataFrame:

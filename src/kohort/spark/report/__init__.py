@@ -64,7 +64,7 @@ def write(
         summary.origin(source, until),
         summary.completeness(read),
         summary.ended(log_end, until),
-        summary.read_on(later_end, until),
+        summary.later_end_notice(later_end, until),
     )
     top = [summary.figures(read, chosen), *(note for note in notes if note is not None)]
     sections = [

@@ -45,7 +45,7 @@ def section(read: Read, groups: Groups) -> Section:
     }
     shown = picks.top(scores, groups, _GROUPS)
     of_shown = pc.field("group_id").isin(shown)
-    found = _Found(read, of_shown)
+    found = _GroupTables(read, of_shown)
     known = {row["group_id"]: row for row in states}
     folds = [_fold(known[group], often.get(group, 0), found) for group in shown]
     text = "How each group stands, who is in it, and when it rebalanced lately." + picks.left_out(
@@ -55,7 +55,7 @@ def section(read: Read, groups: Groups) -> Section:
     return Section("groups", "Group by group", (page.paragraph(text, "quiet"), *found_by, *folds))
 
 
-class _Found:
+class _GroupTables:
     """What the tables have of some groups, by group."""
 
     def __init__(self, read: Read, of_shown: pc.Expression) -> None:
@@ -75,7 +75,7 @@ class _Found:
         )
 
 
-def _fold(state: Mapping[str, Any], often: int, found: _Found) -> Html:
+def _fold(state: Mapping[str, Any], often: int, found: _GroupTables) -> Html:
     group = state["group_id"]
     told = [str(state["state"] or "state unknown")]
     told.append(picks.several(state["members"] or 0, "member"))

@@ -116,7 +116,9 @@ def _most_behind(table: pa.Table, groups: Groups) -> list[str]:
 
 
 def _points(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    points = [_point(row) for row in picks.thinned(rows, _POINTS, lambda row: row[_RECORDS] or 0)]
+    points = [
+        _point(row) for row in picks.downsample(rows, _POINTS, lambda row: row[_RECORDS] or 0)
+    ]
     if len(points) == 1:
         points[0]["alone"] = True  # no line goes through it
     return points

@@ -57,7 +57,7 @@ def steps(group: str, rows: Sequence[dict[str, Any]], until: datetime) -> list[d
     ]
     if not found:
         return []
-    kept = picks.thinned(found, _POINTS, lambda step: step["members"])
+    kept = picks.downsample(found, _POINTS, lambda step: step["members"])
     if times[-1] < until and kept[-1]["members"]:
         kept.append({**kept[-1], "at": picks.milliseconds(until), "when": picks.when(until)})
     return kept

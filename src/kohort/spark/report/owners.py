@@ -45,7 +45,7 @@ _TOLD_OF_UNREAD: dict[str, Any] = {
 _NAMES = ("member_id", "group_instance_id", "client_id", "client_host")
 
 
-class _Known(NamedTuple):
+class _ChartContext(NamedTuple):
     """What all charts share: names of clients by member, and the time from first to last."""
 
     clients: Mapping[str, str]
@@ -69,7 +69,7 @@ def section(read: Read, groups: Groups, until: datetime) -> Section:
     clients = _clients(picks.select(read("members"), _NAMES, of_shown))
     begin = pc.min(table.column("valid_from")).as_py()
     end = pc.max(pc.fill_null(table.column("valid_to"), until)).as_py()
-    known = _Known(clients, begin, max(begin, end))
+    known = _ChartContext(clients, begin, max(begin, end))
     text = (
         "A row is a partition, a bar the time for which one member owned it, a gap the time for "
         "which nobody did. Where it is hatched, nobody read the partition, as its commits tell: "
@@ -121,7 +121,7 @@ def _group(
     group: str,
     rows: Sequence[dict[str, Any]],
     unread: Sequence[dict[str, Any]],
-    known: _Known,
+    known: _ChartContext,
 ) -> Html:
     moves = Counter(_place(row) for row in rows)
     places = sorted(sorted(moves, key=lambda move: (-moves[move], move))[:_ROWS])
@@ -152,7 +152,7 @@ def _label(place: tuple[str, int]) -> str:
     return f"{place[0]}-{place[1]}"
 
 
-def _bar(row: dict[str, Any], known: _Known) -> dict[str, Any]:
+def _bar(row: dict[str, Any], known: _ChartContext) -> dict[str, Any]:
     end = row["valid_to"] or known.until
     return {
         "place": _label(_place(row)),
@@ -163,7 +163,7 @@ def _bar(row: dict[str, Any], known: _Known) -> dict[str, Any]:
         "client": known.clients.get(row["member_id"]) or "unknown",
         "since": picks.when(row["valid_from"]),
         "till": picks.when(row["valid_to"]) or "still",
-        "for": picks.lasted((end - row["valid_from"]).total_seconds()),
+        "for": picks.duration_text((end - row["valid_from"]).total_seconds()),
         "epoch": _epochs(row["epoch"], row["last_epoch"]),
     }
 
@@ -202,7 +202,7 @@ def _chart(
     bars: Sequence[dict[str, Any]],
     silent: Sequence[dict[str, Any]],
     places: Sequence[str],
-    known: _Known,
+    known: _ChartContext,
 ) -> dict[str, Any]:
     owners = list(dict.fromkeys(bar["owner"] for bar in sorted(bars, key=lambda bar: bar["from"])))
     picked = alt.selection_point(fields=["owner"], bind="legend", name="picked_owner")

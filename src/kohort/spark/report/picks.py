@@ -42,7 +42,7 @@ def top(scores: Mapping[str, tuple[float, ...]], groups: Groups, most: int) -> l
     return sorted(scores, key=lambda group: (*(-part for part in scores[group]), group))[:most]
 
 
-def thinned(points: Sequence[Any], most: int, height: Callable[[Any], float]) -> list[Any]:
+def downsample(points: Sequence[Any], most: int, height: Callable[[Any], float]) -> list[Any]:
     """At most `most` points of a series in order: the highest of each stretch, and the last."""
     if len(points) <= most:
         return list(points)
@@ -77,7 +77,7 @@ def when(at: datetime | None) -> str:
     return "" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
 
-def lasted(seconds: float | None) -> str:
+def duration_text(seconds: float | None) -> str:
     """A duration in its two largest units; nothing for None."""
     return "" if seconds is None else figures.duration(seconds)
 

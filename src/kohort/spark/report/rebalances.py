@@ -152,8 +152,8 @@ def _idle(row: dict[str, Any]) -> str:
 
 def took(row: dict[str, Any]) -> str:
     """How long it took, as far as that is known; what came of it where nothing is."""
-    lasted = figure("rebalances", "seconds", row)
-    return str(row["outcome"]) if lasted.value is None else lasted.text(duration)
+    duration_text = figure("rebalances", "seconds", row)
+    return str(row["outcome"]) if duration_text.value is None else duration_text.text(duration)
 
 
 def _unread(row: dict[str, Any], column: str) -> str:

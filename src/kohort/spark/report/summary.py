@@ -129,7 +129,7 @@ def ended(log_end: datetime | None, until: datetime | None) -> Html | None:
     """That the log ends long before the moment of the page."""
     if log_end is None or until is None:
         return None
-    before = picks.lasted((until - log_end).total_seconds())
+    before = picks.duration_text((until - log_end).total_seconds())
     text = (
         f"The log ends at {picks.when(log_end)} UTC, {before} before the moment of this page, and "
         "the charts end there. If it is a copy, `kohort pipeline run --as-of` with that time tells "
@@ -138,7 +138,7 @@ def ended(log_end: datetime | None, until: datetime | None) -> Html | None:
     return page.paragraph(text, "note")
 
 
-def read_on(later_end: datetime | None, until: datetime | None) -> Html | None:
+def later_end_notice(later_end: datetime | None, until: datetime | None) -> Html | None:
     """That the log was read further than to the moment of the page."""
     if later_end is None or until is None:
         return None

@@ -31,7 +31,7 @@ GOLD = (
 )
 """The tables that are computed, in the order in which they are (see `gold.MEASURES`)."""
 
-PAST = (LAG_HISTORY, STATUS_HISTORY)
+OBSERVED_HISTORY = (LAG_HISTORY, STATUS_HISTORY)
 """The tables of what runs have seen, which nobody can compute again."""
 
 __all__ = [
@@ -42,8 +42,8 @@ __all__ = [
     "KINDS",
     "LAG_HISTORY",
     "MARKER",
+    "OBSERVED_HISTORY",
     "OTHER",
-    "PAST",
     "QUARANTINE",
     "RAW",
     "RECORDS_TABLE",

@@ -8,7 +8,7 @@ MINUTE_US = 60_000_000
 DAY_US = 24 * 60 * MINUTE_US
 
 
-class Zone(NamedTuple):
+class RollupTier(NamedTuple):
     """An age, in microseconds: the time that a row stands for, and the time that a file covers."""
 
     step_us: int
@@ -16,15 +16,15 @@ class Zone(NamedTuple):
     file_us: int
     """A whole number of days and of steps, so no step and no file of a finer zone is cut."""
 
-    def reaches(self, now_us: int) -> int:
+    def due_before(self, now_us: int) -> int:
         """The moment before which rows belong here, or into a coarser zone: files fill at once."""
         return (now_us - self.after_us) // self.file_us * self.file_us
 
 
 ONE_MOMENT = 0
 """The step of rows that are not thinned yet."""
-ZONES = (
-    Zone(5 * MINUTE_US, DAY_US, DAY_US),
-    Zone(60 * MINUTE_US, 7 * DAY_US, 7 * DAY_US),
+ROLLUP_TIERS = (
+    RollupTier(5 * MINUTE_US, DAY_US, DAY_US),
+    RollupTier(60 * MINUTE_US, 7 * DAY_US, 7 * DAY_US),
 )
 """From finer to coarser."""

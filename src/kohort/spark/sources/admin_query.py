@@ -23,22 +23,22 @@ def ask(bootstrap: str, question: Callable[[AdminClient], Awaitable[Answer]]) ->
         async with AdminClient(bootstrap, client_id=CLIENT_ID, timeout=TIMEOUT_S) as admin:
             return await question(admin)
 
-    return answered(bootstrap, asked)
+    return run_query(bootstrap, asked)
 
 
-def answered(bootstrap: str, question: Callable[[], Coroutine[Any, Any, Answer]]) -> Answer:
+def run_query(bootstrap: str, question: Callable[[], Coroutine[Any, Any, Answer]]) -> Answer:
     """The answer, also where a loop is already running, as in a notebook.
 
     Raises SourceError in one sentence when the cluster cannot be asked.
     """
     try:
-        return without_loop(lambda: asyncio.run(question()))
+        return run_blocking(lambda: asyncio.run(question()))
     except (ApiError, UnsupportedVersionError, WireError, ValueError) as error:
         reason = error.message if isinstance(error, ApiError) else error
         raise SourceError(f"the cluster at {bootstrap} cannot be asked: {reason}") from error
 
 
-def without_loop(work: Callable[[], Answer]) -> Answer:
+def run_blocking(work: Callable[[], Answer]) -> Answer:
     """What comes of work that runs a loop of its own: in this thread, where Ctrl-C ends it, or in
     another where a loop is running here.
     """

@@ -25,7 +25,7 @@ class Span(NamedTuple):
     end: int
 
 
-class Weighed(NamedTuple):
+class WeightedSpan(NamedTuple):
     """A span that is read in one go, and how much there is to read, in the feed's unit."""
 
     span: Span
@@ -58,7 +58,7 @@ class Survey(Protocol):
     def marks(self, following: Mapping[int, int]) -> dict[int, Mark | None]:
         """Partition -> the last batch that begins before an offset; None where there is none."""
 
-    def standing(self, marks: Mapping[int, Mark]) -> dict[int, int | None]:
+    def offset_after_mark(self, marks: Mapping[int, Mark]) -> dict[int, int | None]:
         """Partition -> the offset after this batch if it is still there, or None if another stands
         in its place. What compaction may have changed or removed counts as still there.
         """
@@ -66,31 +66,31 @@ class Survey(Protocol):
     def at_time(self, partitions: Iterable[int], timestamp_ms: int) -> dict[int, int]:
         """Partition -> first offset that is not older, the end where there is none."""
 
-    def happened(self) -> tuple[Note, ...]:
+    def observed_changes(self) -> tuple[Note, ...]:
         """Notes on what this feed has seen change since it was made, such as leaders."""
 
 
 class Feed(Survey, Protocol):
     """A log of one topic, to be read."""
 
-    def weigh(self, ranges: Mapping[int, tuple[int, int]]) -> list[Weighed]:
+    def weigh(self, ranges: Mapping[int, tuple[int, int]]) -> list[WeightedSpan]:
         """The ranges as spans that are best read in one go, in order."""
 
     def read(self, spans: Sequence[Span]) -> Iterator[Rows]:
         """The raw rows of spans, those of a partition in order. Called in a worker."""
 
 
-def tasks(weighed: Sequence[Weighed], wanted: int | None, least: int) -> list[Task]:
+def tasks(weighted_spans: Sequence[WeightedSpan], wanted: int | None, least: int) -> list[Task]:
     """Tasks of about the same weight, about as many as wanted. If no number is wanted, the log
     decides: a small log shall keep some cores busy, no task shall be too small to be worth its
     start (`least`), and none far larger than that.
     """
-    whole = sum(piece.weight for piece in weighed)
+    whole = sum(piece.weight for piece in weighted_spans)
     target = whole // wanted if wanted else min(max(least, whole // _TASKS), _MOST * least)
     found: list[Task] = []
     spans: list[Span] = []
     weight = 0
-    for piece in weighed:
+    for piece in weighted_spans:
         if spans and weight + piece.weight // 2 > target:
             found.append(Task(spans))
             spans, weight = [], 0

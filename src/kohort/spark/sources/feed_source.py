@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from kohort.spark.schemas import DECODED
 from kohort.spark.sources import planning
-from kohort.spark.sources.admin_query import without_loop
+from kohort.spark.sources.admin_query import run_blocking
 from kohort.spark.sources.feed import Feed
 from kohort.spark.sources.log_position import Note, Plan, Position
 from kohort.spark.sources.options import Options, range_options, required, stream_options
@@ -23,7 +23,7 @@ from kohort.spark.sources.reader import Reader, StreamReader, read_or_none, spar
 _QUARTER = 4
 
 
-class FedFormat(DataSource):
+class FeedFormat(DataSource):
     """A format whose rows come from a feed. `place` is the one option that has to be given."""
 
     place: ClassVar[str]
@@ -50,10 +50,10 @@ class FedFormat(DataSource):
         return self.feed(required(self.options, self.place, self.example), options.topic), options
 
 
-class FedSource:
+class FeedSource:
     """The part of `Source` that needs nothing but a feed and its format."""
 
-    def __init__(self, form: type[FedFormat], place: str, topic: str, feed: Feed) -> None:
+    def __init__(self, form: type[FeedFormat], place: str, topic: str, feed: Feed) -> None:
         self._form = form
         self._options = {form.place: place, "topic": topic, "rows": DECODED.name}
         self._feed = feed
@@ -80,9 +80,9 @@ class FedSource:
         if _QUARTER * weight > self._form.least:
             return None
         form = self._form(self._options | range_options(plan.ranges))
-        return without_loop(lambda: read_or_none(form.reader(form.schema())))
+        return run_blocking(lambda: read_or_none(form.reader(form.schema())))
 
-    def passed(
+    def late_rows(
         self,
         spark: SparkSession,
         since: Mapping[int, Position],

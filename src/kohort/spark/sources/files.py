@@ -76,7 +76,7 @@ class Head(NamedTuple):
     """Cleaning may have rewritten it: records are missing, or it has a horizon for tombstones."""
 
 
-class Passed(NamedTuple):
+class SkippedBatch(NamedTuple):
     """A batch that was passed over: where it stands, and the offset behind it."""
 
     position: int
@@ -163,7 +163,9 @@ class Walk:
                 return position, head.base
         return 0, 0
 
-    def skim(self, position: int, stop: int, offset: int = NO_OFFSET) -> tuple[int, Passed | None]:
+    def skim(
+        self, position: int, stop: int, offset: int = NO_OFFSET
+    ) -> tuple[int, SkippedBatch | None]:
         """Pass over batches that end before `offset` and before the position `stop`, and look at
         their places only: where that ends, and the last one passed.
         """
@@ -176,8 +178,8 @@ class Walk:
                 head = next(self.heads(position, stop), None)
                 if head is None or head.following > offset:
                     break
-                at, passed = head.length, Passed(0, head.following)
-            last = Passed(position + passed.position, passed.following)
+                at, passed = head.length, SkippedBatch(0, head.following)
+            last = SkippedBatch(position + passed.position, passed.following)
             position += at
         return position, last
 
@@ -228,7 +230,7 @@ class Walk:
             position += len(data)
         return bool(crc == head.crc)
 
-    def _index(self, position: int, passed: Passed | None) -> None:
+    def _index(self, position: int, passed: SkippedBatch | None) -> None:
         if passed is not None and position >= self._positions[-1] + WINDOW_BYTES // 2:
             self._following.append(passed.following)
             self._positions.append(position)
@@ -253,7 +255,7 @@ def index_entries(path: str) -> list[tuple[int, int]]:
     return found
 
 
-def skim(data: bytes, offset: int = NO_OFFSET) -> tuple[int, Passed | None]:
+def skim(data: bytes, offset: int = NO_OFFSET) -> tuple[int, SkippedBatch | None]:
     """Pass over the whole batches at the beginning that end before `offset`: where that ends, and
     the last of them.
     """
@@ -269,7 +271,7 @@ def skim(data: bytes, offset: int = NO_OFFSET) -> tuple[int, Passed | None]:
             break
         last, following = at, base + delta + 1
         at += length
-    return at, (Passed(last, following) if last >= 0 else None)
+    return at, (SkippedBatch(last, following) if last >= 0 else None)
 
 
 def _end(head: Head) -> int:

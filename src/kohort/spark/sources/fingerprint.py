@@ -28,7 +28,7 @@ _TOLD = (META_PROPERTIES, PARTITION_METADATA, START_OFFSETS)
 """Small files that say something of a log. Others are rewritten all the time and say nothing."""
 
 
-class Look(NamedTuple):
+class DirectoryFingerprint(NamedTuple):
     """What a directory of logs looked like, and how long ago the last write of a file was then."""
 
     digest: str
@@ -45,11 +45,11 @@ def fingerprint(path: str) -> str | None:
     segments with sizes and times, and the small files beside them. None where a file is too young
     to tell, or goes meanwhile. Raises SourceError like `find`.
     """
-    found = look(path)
+    found = directory_fingerprint(path)
     return found.digest if found is not None and found.is_settled else None
 
 
-def look(path: str) -> Look | None:
+def directory_fingerprint(path: str) -> DirectoryFingerprint | None:
     """The same, also where files are young; None where one goes meanwhile. Raises SourceError."""
     found = find(path, GROUP_LOG)
     try:
@@ -61,7 +61,7 @@ def look(path: str) -> Look | None:
     return _look([path, GROUP_LOG], folders, [*holders, *folders])
 
 
-def settled_or_none(path: str, before: Look | None) -> str | None:
+def settled_or_none(path: str, before: DirectoryFingerprint | None) -> str | None:
     """The fingerprint of an earlier look, where no file has been written since: one that was young
     then has settled meanwhile, as it was. None where nobody can tell. Raises SourceError.
     """
@@ -71,7 +71,9 @@ def settled_or_none(path: str, before: Look | None) -> str | None:
     return before.digest if is_same else None
 
 
-def _look(words: Iterable[str], folders: Iterable[str], told: Iterable[str]) -> Look | None:
+def _look(
+    words: Iterable[str], folders: Iterable[str], told: Iterable[str]
+) -> DirectoryFingerprint | None:
     began = time.time_ns()
     youngest = 0
     digest = blake2b(digest_size=16)
@@ -90,7 +92,7 @@ def _look(words: Iterable[str], folders: Iterable[str], told: Iterable[str]) -> 
                 digest.update(f"{directory}/{name} {_content(directory, name)!r}\n".encode())
     except OSError:  # it changes while it is looked at
         return None
-    return Look(digest.hexdigest(), began - youngest)
+    return DirectoryFingerprint(digest.hexdigest(), began - youngest)
 
 
 def _content(directory: str, name: str) -> bytes | None:

@@ -13,7 +13,7 @@ from kohort.errors import WireError
 from kohort.spark.columns.record_positions import Rows, with_offsets
 from kohort.spark.columns.segments import parse
 from kohort.spark.sources import folders
-from kohort.spark.sources.feed import Bounds, Span, Weighed
+from kohort.spark.sources.feed import Bounds, Span, WeightedSpan
 from kohort.spark.sources.files import (
     NO_OFFSET,
     WINDOW_BYTES,
@@ -70,9 +70,9 @@ class FolderFeed:
             for partition, offset in following.items()
         }
 
-    def standing(self, marks: Mapping[int, Mark]) -> dict[int, int | None]:
+    def offset_after_mark(self, marks: Mapping[int, Mark]) -> dict[int, int | None]:
         return {
-            partition: _patiently(self._standing, partition, mark)
+            partition: _patiently(self._offset_after_mark, partition, mark)
             for partition, mark in marks.items()
         }
 
@@ -82,15 +82,15 @@ class FolderFeed:
             for partition in partitions
         }
 
-    def weigh(self, ranges: Mapping[int, tuple[int, int]]) -> list[Weighed]:
+    def weigh(self, ranges: Mapping[int, tuple[int, int]]) -> list[WeightedSpan]:
         """A span for each segment, weighed in bytes."""
         return [
             piece
             for partition, (start, end) in ranges.items()
-            for piece in _patiently(self._weighed, partition, start, end)
+            for piece in _patiently(self._weighted_spans, partition, start, end)
         ]
 
-    def happened(self) -> tuple[Note, ...]:
+    def observed_changes(self) -> tuple[Note, ...]:
         return ()
 
     def read(self, spans: Sequence[Span]) -> Iterator[Rows]:
@@ -148,7 +148,7 @@ class FolderFeed:
                 return found.base, found.crc
         return None
 
-    def _standing(self, partition: int, mark: Mark) -> int | None:
+    def _offset_after_mark(self, partition: int, mark: Mark) -> int | None:
         base, crc = mark
         files = self._files(partition)
         holding = [file for file in files if file.base <= base]
@@ -192,7 +192,7 @@ class FolderFeed:
                     walk.close()
         return bounds.end
 
-    def _weighed(self, partition: int, start: int, end: int) -> list[Weighed]:
+    def _weighted_spans(self, partition: int, start: int, end: int) -> list[WeightedSpan]:
         found = []
         files = self._files(partition)
         for index, file in enumerate(files):
@@ -203,7 +203,7 @@ class FolderFeed:
             with _reading(file.path):
                 size = stat(file.path).st_size  # noqa: PTH116
             share = (last - first) / max(1, after - file.base)
-            found.append(Weighed(Span(partition, first, last), int(size * min(1.0, share))))
+            found.append(WeightedSpan(Span(partition, first, last), int(size * min(1.0, share))))
         return found
 
     # In a worker
@@ -228,7 +228,7 @@ class FolderFeed:
                 continue
             try:
                 with _reading(file.path):
-                    reading = _Reading(walk, span, following, is_last=file is files[-1])
+                    reading = _SegmentReader(walk, span, following, is_last=file is files[-1])
                     yield from reading.rows()
             finally:
                 walk.close()
@@ -238,7 +238,7 @@ class FolderFeed:
             done.add((file.base, walk.inode))
 
 
-class _Reading:
+class _SegmentReader:
     """One file on its way into rows, some MB at a time. `following` is the next offset."""
 
     def __init__(self, walk: Walk, span: Span, following: int, *, is_last: bool) -> None:

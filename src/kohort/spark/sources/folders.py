@@ -89,7 +89,9 @@ def _find(path: str, topic: str) -> Folders:
             f"{path} has no folder {topic}-0, {topic}-1, ...: name the directory that holds the "
             "folders of partitions, the broker's log.dirs"
         )
-    chosen = {partition: max(copies, key=reach) for partition, copies in sorted(found.items())}
+    chosen = {
+        partition: max(copies, key=copy_extent) for partition, copies in sorted(found.items())
+    }
     holders = {folder.rpartition("/")[0]: None for copies in found.values() for folder in copies}
     return Folders(topic, chosen, tuple(holders))
 
@@ -124,7 +126,7 @@ def is_partition(path: str) -> bool:
     return checkpoints.split_name(path.rpartition("/")[2]) is not None
 
 
-def reach(folder: str) -> tuple[int, int]:
+def copy_extent(folder: str) -> tuple[int, int]:
     """How far a copy of a partition goes: by the name of its last segment, and its size."""
     with suppress(OSError):
         files = segment_files(folder)

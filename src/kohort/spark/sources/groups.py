@@ -16,7 +16,7 @@ from kohort.errors import ApiError
 from kohort.spark.schemas.snapshots import GROUPS_NOW
 from kohort.spark.sources.admin_query import ask
 from kohort.spark.sources.columns import of_rows
-from kohort.spark.sources.snapshot import Share, SnapshotSource
+from kohort.spark.sources.snapshot import SnapshotPartition, SnapshotSource
 
 
 class KohortGroups(SnapshotSource):
@@ -26,7 +26,7 @@ class KohortGroups(SnapshotSource):
 
     table = GROUPS_NOW
 
-    def rows(self, share: Share) -> pa.RecordBatch:
+    def rows(self, share: SnapshotPartition) -> pa.RecordBatch:
         ids = [listing.group_id for listing in share.listings]
         asked_at = time.time()
         found = ask(self.wanted.bootstrap, lambda admin: _described(admin, ids)) if ids else {}

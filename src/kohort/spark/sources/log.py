@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from kohort.spark.sources import end_offsets
 from kohort.spark.sources.feed import Feed
-from kohort.spark.sources.feed_source import FedFormat, FedSource
+from kohort.spark.sources.feed_source import FeedFormat, FeedSource
 from kohort.spark.sources.folder_feed import FolderFeed
 from kohort.spark.sources.folders import find, is_partition
 from kohort.spark.sources.log_position import WHOLE_LOG, Identity, Note, Plan, Position, Settings
@@ -17,7 +17,7 @@ _NAMED = 10
 """So many numbers of partitions are named that are not there."""
 
 
-class KohortLog(FedFormat):
+class KohortLog(FeedFormat):
     """Rows of the segment files in a directory that every worker can read.
 
     Options: `path`, and what `options` describes.
@@ -36,7 +36,7 @@ class KohortLog(FedFormat):
         return FolderFeed(place, topic)
 
 
-class LogSource(FedSource):
+class LogSource(FeedSource):
     """Keeps the contract of `Source` for a directory of logs."""
 
     def __init__(self, path: str, topic: str = GROUP_LOG) -> None:

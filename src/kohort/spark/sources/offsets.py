@@ -18,7 +18,7 @@ from kohort.errors import ApiError
 from kohort.spark.schemas.snapshots import OFFSETS_NOW
 from kohort.spark.sources.admin_query import ask
 from kohort.spark.sources.columns import of_rows
-from kohort.spark.sources.snapshot import Share, SnapshotSource
+from kohort.spark.sources.snapshot import SnapshotPartition, SnapshotSource
 
 Ends = Mapping[TopicPartition, FoundOffset | ApiError]
 
@@ -30,7 +30,7 @@ class KohortOffsets(SnapshotSource):
 
     table = OFFSETS_NOW
 
-    def rows(self, share: Share) -> pa.RecordBatch:
+    def rows(self, share: SnapshotPartition) -> pa.RecordBatch:
         ids = [listing.group_id for listing in share.listings]
         asked_at = time.time()
         rows = ask(self.wanted.bootstrap, lambda admin: _rows(admin, ids)) if ids else []

@@ -93,7 +93,7 @@ class ParquetSource:
         """None: Spark knows best what is in Parquet files."""
         del plan
 
-    def passed(
+    def late_rows(
         self,
         spark: SparkSession,
         since: Mapping[int, Position],
@@ -198,7 +198,7 @@ class _Survey:
     def marks(self, following: Mapping[int, int]) -> dict[int, Mark | None]:
         return dict.fromkeys(following)
 
-    def standing(self, marks: Mapping[int, Mark]) -> dict[int, int | None]:
+    def offset_after_mark(self, marks: Mapping[int, Mark]) -> dict[int, int | None]:
         return {index: base + 1 for index, (base, _) in marks.items()}
 
     def at_time(self, partitions: Iterable[int], timestamp_ms: int) -> dict[int, int]:
@@ -209,7 +209,7 @@ class _Survey:
             found[partition] = min(found.get(partition, first), first)
         return {index: found.get(index, ends[index].end) for index in partitions}
 
-    def happened(self) -> tuple[Note, ...]:
+    def observed_changes(self) -> tuple[Note, ...]:
         return ()
 
     def _offsets(

@@ -71,7 +71,7 @@ def changes(survey: Survey, planned: Plan) -> tuple[Note, ...]:
     """See `Source.changes`."""
     bounds = survey.bounds()
     return (
-        *survey.happened(),
+        *survey.observed_changes(),
         *(
             Note(
                 index,
@@ -121,14 +121,14 @@ def _cuts(
     """Where logs were cut since they were read: behind the newest batch that is still the same."""
     cut: dict[int, int] = {}
     marks = {index: position.last for index, position in since.items() if position.last is not None}
-    standing = survey.standing(marks) if marks else {}
+    offset_after_mark = survey.offset_after_mark(marks) if marks else {}
     for index, position in since.items():
         end = bounds[index].end
         if index not in marks:
             if end < position.next:
                 cut[index] = end
             continue
-        following = standing[index]
+        following = offset_after_mark[index]
         if following is None:
             cut[index] = _behind_an_older(survey, index, position, bounds[index])
         elif end < position.next:
@@ -138,7 +138,7 @@ def _cuts(
 
 def _behind_an_older(survey: Survey, index: int, position: Position, bounds: Bounds) -> int:
     for mark in position.older:
-        following = survey.standing({index: mark})[index]
+        following = survey.offset_after_mark({index: mark})[index]
         if following is not None:
             return min(following, bounds.end)
     return bounds.start

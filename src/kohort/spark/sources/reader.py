@@ -200,7 +200,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._checked[index] = edges.generation
             if "crc" in at and (not seen or edges.end < at["next"]):
                 suspects[index] = (at["base"], at["crc"])
-        standing = self._feed.standing(suspects) if suspects else {}
+        standing = self._feed.offset_after_mark(suspects) if suspects else {}
         for index, edges in now.items():
             at = start.get(str(index), {})
             gone = standing.get(index, 0) is None

@@ -9,7 +9,7 @@ are not alike, and loses nothing.
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from kohort.spark.sources.feed import Span, Weighed
+from kohort.spark.sources.feed import Span, WeightedSpan
 from kohort.spark.sources.files import heads_in
 
 SPAN_RECORDS = 100_000
@@ -42,9 +42,9 @@ def estimate(data: bytes, start: int, end: int) -> int:
     return int(max(0, end - max(start, since)) * min(1.0, density))
 
 
-def weighed(
+def weighted_spans(
     partition: int, start: int, end: int, looks: Sequence[tuple[int, bytes]] = ()
-) -> Iterator[Weighed]:
+) -> Iterator[WeightedSpan]:
     """A range as spans of about as many records, weighed in records; `looks` are what was found at
     its `places`.
     """
@@ -55,4 +55,4 @@ def weighed(
         count = max(1, -(-records // SPAN_RECORDS))
         cuts = [begin + (stop - begin) * step // count for step in range(count + 1)]
         for first, last in pairwise(cuts):
-            yield Weighed(Span(partition, first, last), records // count)
+            yield WeightedSpan(Span(partition, first, last), records // count)

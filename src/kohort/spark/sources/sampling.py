@@ -101,7 +101,7 @@ def sample(
     segments = segments_of(folder.path)
     last = since.get((folder.topic, folder.partition, topic_id))
     walk = _Walk(segments, last, is_same=topic_id is not None)
-    samples = thinned(walk.ends(now_ms), most)
+    samples = downsample(walk.ends(now_ms), most)
     stands_for = [2 if walk.is_doubtful(taken.at_ms) else 1 for taken in samples]
     if walk.untimed or (not samples and last is None):
         samples += _end_by_file_time(segments, now_ms if planned_ms is None else planned_ms, walk)
@@ -112,7 +112,7 @@ def sample(
     return _rows(rows, "log", stands_for[: len(rows)])
 
 
-def thinned(samples: Iterable[Sample], most: int) -> list[Sample]:
+def downsample(samples: Iterable[Sample], most: int) -> list[Sample]:
     """The first, the last, and of the rest the last in each time step, which grows as needed.
 
     Of several at one time only the last counts.

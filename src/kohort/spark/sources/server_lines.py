@@ -138,7 +138,7 @@ _NUMBERS = (
 """Texts with the group and a number, and what is to be added to that number."""
 
 
-class Said(NamedTuple):
+class MemberRemoval(NamedTuple):
     """A line about a member that is gone."""
 
     group_id: str
@@ -151,11 +151,11 @@ class Said(NamedTuple):
     """Epoch or generation that the file names next for the group."""
 
 
-def said(lines: Iterable[bytes]) -> Iterator[Said]:
+def parse_removals(lines: Iterable[bytes]) -> Iterator[MemberRemoval]:
     """The lines of a file that matter, one after the other. None is kept for longer than until the
     group's number is known.
     """
-    waiting: dict[str, list[Said]] = {}
+    waiting: dict[str, list[MemberRemoval]] = {}
     before, line = b"", b""
     for following in lines:
         before, line = line, following
@@ -210,9 +210,9 @@ def _number(text: str) -> tuple[str, int] | None:
     return None
 
 
-def _removals(text: str, clock_us: int) -> Iterator[Said]:
+def _removals(text: str, clock_us: int) -> Iterator[MemberRemoval]:
     for form in FORMS:
-        told = _told(text, form)
+        told = _match_form(text, form)
         if told is not None:
             if form.trigger == _STAYS:
                 return
@@ -220,7 +220,7 @@ def _removals(text: str, clock_us: int) -> Iterator[Said]:
             reason = None if reason in {None, "", _NO_REASON} else reason
             members = _listed(told["members"]) if "members" in told else [told["member"]]
             for member_id in members:
-                yield Said(told["group"], member_id, form.trigger, reason, clock_us, None)
+                yield MemberRemoval(told["group"], member_id, form.trigger, reason, clock_us, None)
             return
 
 
@@ -233,7 +233,7 @@ def _listed(members: str) -> list[str]:
     return pieces if alone or all(_MADE.fullmatch(piece) for piece in pieces) else []
 
 
-def _told(text: str, form: Form) -> dict[str, str] | None:
+def _match_form(text: str, form: Form) -> dict[str, str] | None:
     """What stands between the texts of a form; None if it is another form, or if it can be read in
     several ways.
     """

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
 from kohort.errors import KohortError
-from kohort.spark.sources.server_lines import LONGEST_LINE, Said, said
+from kohort.spark.sources.server_lines import LONGEST_LINE, MemberRemoval, parse_removals
 
 _GZIP = b"\x1f\x8b"
 
@@ -21,7 +21,7 @@ class LogFile(NamedTuple):
     """The lines of a file that matter."""
 
     path: Path
-    lines: list[Said]
+    lines: list[MemberRemoval]
 
 
 def files_of(given: Iterable[str | Path]) -> list[Path]:
@@ -53,7 +53,7 @@ def read(path: Path) -> LogFile:
             is_gzip = file.read(2) == _GZIP
             file.seek(0)
             stream = cast("BinaryIO", gzip.GzipFile(fileobj=file)) if is_gzip else file
-            return LogFile(path, list(said(_lines(stream))))
+            return LogFile(path, list(parse_removals(_lines(stream))))
     except (OSError, EOFError, zlib.error) as error:
         raise _unread(path, getattr(error, "strerror", None) or str(error)) from error
 

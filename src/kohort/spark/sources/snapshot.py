@@ -20,7 +20,7 @@ from kohort.client.cluster import Cluster
 from kohort.client.settings import addresses_of
 from kohort.errors import ApiError
 from kohort.spark.schemas import Table
-from kohort.spark.sources.admin_query import CLIENT_ID, TIMEOUT_S, answered
+from kohort.spark.sources.admin_query import CLIENT_ID, TIMEOUT_S, run_query
 from kohort.spark.sources.log_position import SourceError
 from kohort.spark.sources.options import required
 
@@ -29,7 +29,7 @@ _OPTIONS = (BOOTSTRAP, "groups", "states", "types", "groupsPerTask")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class SnapshotOptions:
     """The options of a snapshot: whom to ask, and for which groups (None filters nothing)."""
 
     bootstrap: str
@@ -66,7 +66,7 @@ def _names(source: str, given: Mapping[str, str], option: str) -> tuple[str, ...
 
 
 @dataclass(frozen=True)
-class Share(InputPartition):
+class SnapshotPartition(InputPartition):
     """What a task asks for: groups of one coordinator, or why those of a broker or of a coordinator
     are missing.
     """
@@ -76,17 +76,17 @@ class Share(InputPartition):
     error: str | None = None
 
 
-def shares(wanted: Wanted) -> list[Share]:
+def shares(wanted: SnapshotOptions) -> list[SnapshotPartition]:
     """Who asks for what: the groups by coordinator, in tasks of `groups_per_task` at most.
 
     A broker that cannot list its groups is a share of its own, which tells so, and so is a
     coordinator that nobody is: their groups are missing. Raises SourceError when nobody can be
     asked.
     """
-    return answered(wanted.bootstrap, lambda: _shares(wanted))
+    return run_query(wanted.bootstrap, lambda: _shares(wanted))
 
 
-async def _shares(wanted: Wanted) -> list[Share]:
+async def _shares(wanted: SnapshotOptions) -> list[SnapshotPartition]:
     cluster = Cluster(addresses_of(wanted.bootstrap), client_id=CLIENT_ID)
     deadline = asyncio.get_running_loop().time() + TIMEOUT_S
     try:
@@ -102,13 +102,15 @@ async def _shares(wanted: Wanted) -> list[Share]:
     size = wanted.groups_per_task
     return [
         *(
-            Share(broker=part, error=f"node {part} cannot list its groups: {error}")
+            SnapshotPartition(broker=part, error=f"node {part} cannot list its groups: {error}")
             if isinstance(part, int)
-            else Share(error=f"the groups of the coordinator at {part} are missing: {error}")
+            else SnapshotPartition(
+                error=f"the groups of the coordinator at {part} are missing: {error}"
+            )
             for part, error in errors.items()
         ),
         *(
-            Share(tuple(by_broker[broker][start : start + size]))
+            SnapshotPartition(tuple(by_broker[broker][start : start + size]))
             for broker in sorted(by_broker)
             for start in range(0, len(by_broker[broker]), size)
         ),
@@ -116,7 +118,7 @@ async def _shares(wanted: Wanted) -> list[Share]:
 
 
 async def _listed(
-    cluster: Cluster, wanted: Wanted, deadline: float
+    cluster: Cluster, wanted: SnapshotOptions, deadline: float
 ) -> tuple[list[GroupListing], Mapping[int | TopicPartition, ApiError]]:
     """The groups that are wanted. Those asked for by name need not be listed."""
     if wanted.groups is not None and wanted.states is None and wanted.types is None:
@@ -139,7 +141,7 @@ class SnapshotSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        self.wanted = Wanted.of(self.name(), options)
+        self.wanted = SnapshotOptions.of(self.name(), options)
 
     @classmethod
     def name(cls) -> str:
@@ -152,7 +154,7 @@ class SnapshotSource(DataSource):
     def reader(self, schema: StructType) -> "SnapshotReader":
         return SnapshotReader(self, schema)
 
-    def rows(self, share: Share) -> pa.RecordBatch:
+    def rows(self, share: SnapshotPartition) -> pa.RecordBatch:
         """The rows of one share, all columns of the table. Runs in a task."""
         raise NotImplementedError
 
@@ -170,9 +172,9 @@ class SnapshotReader(DataSourceReader):
                     f"expected {', '.join(source.table.names)}"
                 )
 
-    def partitions(self) -> Sequence[Share]:
-        return shares(self._source.wanted) or [Share()]
+    def partitions(self) -> Sequence[SnapshotPartition]:
+        return shares(self._source.wanted) or [SnapshotPartition()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Share)
+        assert isinstance(partition, SnapshotPartition)
         yield self._source.rows(partition).select(self._columns)

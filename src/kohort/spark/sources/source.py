@@ -65,7 +65,7 @@ class Source(Protocol):
         None where there may be many. It is called in another thread, while Spark starts.
         """
 
-    def passed(
+    def late_rows(
         self,
         spark: SparkSession,
         since: Mapping[int, Position],

@@ -5,9 +5,9 @@ No group is joined, so that reading the group log writes nothing into it, and no
 
 from kohort.errors import ApiError, UnsupportedVersionError, WireError
 from kohort.spark.sources import end_offsets
-from kohort.spark.sources.admin_query import answered
+from kohort.spark.sources.admin_query import run_query
 from kohort.spark.sources.feed import Feed
-from kohort.spark.sources.feed_source import FedFormat, FedSource
+from kohort.spark.sources.feed_source import FeedFormat, FeedSource
 from kohort.spark.sources.log_position import Identity, Settings
 from kohort.spark.sources.options import GROUP_LOG
 from kohort.spark.sources.record_estimate import SPAN_RECORDS
@@ -22,7 +22,7 @@ _SESSIONS = ("group.consumer.session.timeout.ms", "group.consumer.min.session.ti
 _BROKER = 4  # a resource type of DescribeConfigs
 
 
-class KohortTopic(FedFormat):
+class KohortTopic(FeedFormat):
     """Rows of a topic of a live cluster, fetched by the workers.
 
     Options: `bootstrap.servers`, and what `options` describes.
@@ -41,7 +41,7 @@ class KohortTopic(FedFormat):
         return TopicFeed(place, topic)
 
 
-class TopicSource(FedSource):
+class TopicSource(FeedSource):
     """Keeps the contract of `Source` for a live cluster."""
 
     def __init__(self, bootstrap: str, topic: str = GROUP_LOG) -> None:
@@ -65,7 +65,7 @@ class TopicSource(FedSource):
             async with self._topic_feed.client() as client:
                 return await _numbers(client, [_RETENTION, *_SESSIONS])
 
-        told = answered(self._bootstrap, ask)
+        told = run_query(self._bootstrap, ask)
         minutes = told.get(_RETENTION)
         sessions = [told[name] for name in _SESSIONS if name in told]
         return Settings(

@@ -14,7 +14,7 @@ from kohort.client.address import Address
 from kohort.client.cluster import Cluster, Node, nodes_of
 from kohort.client.settings import addresses_of
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
-from kohort.spark.sources.admin_query import CLIENT_ID, answered
+from kohort.spark.sources.admin_query import CLIENT_ID, run_query
 from kohort.spark.sources.log_position import Identity, SourceError
 from kohort.spark.sources.options import GROUP_LOG
 from kohort.terms import NO_TOPIC_ID, uuid_text
@@ -62,7 +62,7 @@ def cluster_id(bootstrap: str) -> str | None:
         async with TopicClient(bootstrap, GROUP_LOG) as client:
             return (await client.metadata()).cluster_id
 
-    return answered(bootstrap, ask)
+    return run_query(bootstrap, ask)
 
 
 class TopicClient:

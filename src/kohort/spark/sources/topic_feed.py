@@ -9,8 +9,8 @@ from kohort.errors import ErrorCode
 from kohort.spark.columns.record_positions import Rows
 from kohort.spark.columns.segments import parse
 from kohort.spark.sources import record_estimate
-from kohort.spark.sources.admin_query import PausingLoop, answered
-from kohort.spark.sources.feed import Bounds, Span, Weighed
+from kohort.spark.sources.admin_query import PausingLoop, run_query
+from kohort.spark.sources.feed import Bounds, Span, WeightedSpan
 from kohort.spark.sources.files import Head, head_at, skim
 from kohort.spark.sources.log_position import Identity, Mark, Note, SourceError
 from kohort.spark.sources.planning import gap
@@ -52,7 +52,7 @@ class TopicFeed:
                 await client.look_up()
                 return client.identity
 
-        self._identity = answered(self._bootstrap, ask)
+        self._identity = run_query(self._bootstrap, ask)
         return self._identity
 
     def bounds(self) -> dict[int, Bounds]:
@@ -63,7 +63,7 @@ class TopicFeed:
                 starts = await client.offsets(every, EARLIEST)
                 return client, starts, await client.offsets(every, LATEST)
 
-        client, starts, ends = answered(self._bootstrap, ask)
+        client, starts, ends = run_query(self._bootstrap, ask)
         self._check(client.identity)
         found = {}
         for index, end in ends.items():
@@ -96,7 +96,7 @@ class TopicFeed:
             for index, offset in following.items()
         }
 
-    def standing(self, marks: Mapping[int, Mark]) -> dict[int, int | None]:
+    def offset_after_mark(self, marks: Mapping[int, Mark]) -> dict[int, int | None]:
         heads = self._heads({index: base for index, (base, _) in marks.items()})
         bounds = self.bounds()
         found: dict[int, int | None] = {}
@@ -119,9 +119,9 @@ class TopicFeed:
                 later = [index for index, offset in found.items() if offset < 0]
                 return {**found, **(await client.offsets(later, LATEST))}
 
-        return answered(self._bootstrap, ask)
+        return run_query(self._bootstrap, ask)
 
-    def weigh(self, ranges: Mapping[int, tuple[int, int]]) -> list[Weighed]:
+    def weigh(self, ranges: Mapping[int, tuple[int, int]]) -> list[WeightedSpan]:
         """Spans of some records each, weighed in records."""
         places = {
             index: found
@@ -139,14 +139,14 @@ class TopicFeed:
                         looks[index].append((wanted[index], data))
 
         if places:
-            answered(self._bootstrap, ask)
+            run_query(self._bootstrap, ask)
         return [
             piece
             for index, (start, end) in ranges.items()
-            for piece in record_estimate.weighed(index, start, end, looks[index])
+            for piece in record_estimate.weighted_spans(index, start, end, looks[index])
         ]
 
-    def happened(self) -> tuple[Note, ...]:
+    def observed_changes(self) -> tuple[Note, ...]:
         notes, self._notes = tuple(self._notes), []
         return notes
 
@@ -191,7 +191,7 @@ class TopicFeed:
             async with self.client() as client:
                 return await client.batches_at(wanted)
 
-        found = answered(self._bootstrap, ask) if wanted else {}
+        found = run_query(self._bootstrap, ask) if wanted else {}
         return {
             index: head
             for index, data in found.items()

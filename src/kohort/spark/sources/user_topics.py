@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from kohort.errors import Broken
 from kohort.spark.sources.files import ReadOnlyFiles, SegmentFile, segment_files
-from kohort.spark.sources.folders import folders_in, is_partition, reach
+from kohort.spark.sources.folders import copy_extent, folders_in, is_partition
 from kohort.storage import checkpoints
 
 INTERNAL_TOPICS = frozenset(
@@ -40,7 +40,7 @@ def folders(directory: str) -> list[Folder]:
                 place = checkpoints.split_name(folder.rpartition("/")[2])
                 if place is not None and place[0] not in INTERNAL_TOPICS and segments_of(folder):
                     copies.setdefault(place, []).append(Folder(folder, *place, holder))
-    return [max(copies[place], key=lambda copy: reach(copy.path)) for place in sorted(copies)]
+    return [max(copies[place], key=lambda copy: copy_extent(copy.path)) for place in sorted(copies)]
 
 
 def segments_of(folder: str) -> list[SegmentFile]:

@@ -21,7 +21,7 @@ from typing import IO, Any, TypeVar
 from kohort.errors import KohortError
 from kohort.spark.stores import settings
 from kohort.spark.stores.failures import ConflictError, MissingError, StoreError
-from kohort.spark.stores.objects import Listed, Object, done_or_refused, require
+from kohort.spark.stores.objects import ListedObject, Object, done_or_refused, require
 
 TRIES = 6
 _PAUSE_S = 0.5
@@ -74,7 +74,7 @@ class Cloud:
         return cls(scheme, where) if container and not at else None
 
     @property
-    def nobodys_tag(self) -> str:
+    def no_such_tag(self) -> str:
         return "1" if self._is_google else '"0x1"'
 
     @property
@@ -132,12 +132,12 @@ class Cloud:
     def create(self, key: str, data: bytes) -> None:
         self.swap(key, data, None)
 
-    def listed(self, folder: str) -> Iterator[Listed]:
+    def listed(self, folder: str) -> Iterator[ListedObject]:
         def pages(client: Any) -> list[Any]:
             return [one for page in client.list(folder) for one in page]
 
         for one in self._tried(folder, pages):
-            yield Listed(one["path"], one["size"], one["e_tag"])
+            yield ListedObject(one["path"], one["size"], one["e_tag"])
 
     def delete(self, keys: Iterable[str], inside: str) -> None:
         del inside  # a folder is not there without objects
@@ -188,9 +188,9 @@ class Cloud:
         try:
             return ask(client)
         except (BaseError, FileNotFoundError, ValueError) as error:
-            raise self._told(key, error) from error
+            raise self._as_os_error(key, error) from error
 
-    def _told(self, key: str, error: Exception) -> Exception:
+    def _as_os_error(self, key: str, error: Exception) -> Exception:
         uri = self.uri(key)
         words, _, details = str(error).partition("Debug source")
         status, host = _STATUS.search(words), _found(_ASKED, words)

@@ -22,7 +22,7 @@ from typing import IO
 
 from kohort.spark.stores.failures import ConflictError, MissingError, StoreError
 from kohort.spark.stores.name_node import TRIES, NameNode, Status
-from kohort.spark.stores.objects import Listed, Object, done_or_refused
+from kohort.spark.stores.objects import ListedObject, Object, done_or_refused
 
 _COUNTS = "current-"
 
@@ -34,7 +34,7 @@ class Hdfs:
     node: NameNode
 
     conditions = "renames that are one step"
-    nobodys_tag = "000000-00000000"
+    no_such_tag = "000000-00000000"
 
     def uri(self, key: str) -> str:
         return self.node.uri(key)
@@ -83,7 +83,7 @@ class Hdfs:
         self.node.delete(aside)
         raise self._conflict(key)
 
-    def listed(self, folder: str) -> Iterator[Listed]:
+    def listed(self, folder: str) -> Iterator[ListedObject]:
         try:
             there = self.node.listing(folder).entries
         except MissingError:
@@ -91,7 +91,7 @@ class Hdfs:
         for entry in there:
             path = f"{folder}/{entry.path_suffix}"
             if entry.is_file:
-                yield Listed(path, entry.length, f"{entry.file_id}-{entry.modification_time}")
+                yield ListedObject(path, entry.length, f"{entry.file_id}-{entry.modification_time}")
             else:
                 yield from self.listed(path)
 

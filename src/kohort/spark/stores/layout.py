@@ -6,8 +6,8 @@ MANIFEST = "manifest.json"
 LOCK = ".lock"
 LEASE = "writer.json"
 ROWS, END, GOLD, CHECKPOINTS = "rows", "end_offsets", "gold", "checkpoints"
-HISTORIES, PROGRESS, PAST, SERVER_LOGS = "histories", "progress", "past", "server_logs"
-FOLDERS = (ROWS, END, GOLD, HISTORIES, PROGRESS, PAST, SERVER_LOGS)
+HISTORIES, PROGRESS, OBSERVED_HISTORY, SERVER_LOGS = "histories", "progress", "past", "server_logs"
+FOLDERS = (ROWS, END, GOLD, HISTORIES, PROGRESS, OBSERVED_HISTORY, SERVER_LOGS)
 """Where files of rows are."""
 _MADE = re.compile(r"(\w+[=-])?\d{6,}-[0-9a-f]{8}-\d+")
 

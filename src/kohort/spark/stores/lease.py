@@ -37,7 +37,7 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
     """False once its holder has ended as he should."""
 
     @property
-    def told(self) -> str:
+    def describe(self) -> str:
         """Who it is, for people."""
         return f"pid {self.pid} on {self.host} since {self.since}"
 
@@ -85,7 +85,7 @@ class Lease:
         if before is not None and before.held and not _has_died(before):
             silent_s = (there.now() - there.written_at).total_seconds()
             if silent_s < LEASE_S:
-                raise HeldError(_told(before, silent_s))
+                raise HeldError(_describe(before, silent_s))
         self._tag = there.tag
         self._claim()
         return before is None or before.held
@@ -96,13 +96,13 @@ class Lease:
         except ConflictError as error:  # another has claimed it in this very moment
             there = self._objects.current(self._path.key)
             other = _decoded_or_none(there.data)
-            told = "another process" if other is None else _told(other, 0)
-            raise HeldError(told) from error
+            describe = "another process" if other is None else _describe(other, 0)
+            raise HeldError(describe) from error
 
     def _check_store(self) -> None:
         """Raises StoreError for a store that writes whatever the condition, and would lose data."""
         key, data = self._path.key, _encoded(self._holder) + b"\n"
-        for tag in (None, self._objects.nobodys_tag):
+        for tag in (None, self._objects.no_such_tag):
             with suppress(ConflictError):
                 self._tag = self._objects.swap(key, data, tag)
                 text = f"the store does not keep to {self._objects.conditions}"
@@ -158,9 +158,9 @@ def _has_died(holder: Holder) -> bool:
     return False
 
 
-def _told(holder: Holder, silent_s: float) -> str:
+def _describe(holder: Holder, silent_s: float) -> str:
     heard = f", last heard of {silent_s:.0f} s ago" if silent_s >= 2 * BEAT_S else ""
-    return f"{holder.told}{heard}"
+    return f"{holder.describe}{heard}"
 
 
 def _encoded(holder: Holder) -> bytes:

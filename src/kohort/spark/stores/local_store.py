@@ -18,7 +18,7 @@ from kohort.spark.stores.layout import (
     HISTORIES,
     LOCK,
     MANIFEST,
-    PAST,
+    OBSERVED_HISTORY,
     PROGRESS,
     ROWS,
     SERVER_LOGS,
@@ -117,7 +117,7 @@ class LocalStore:
     def drop(self, files: Iterable[str]) -> None:
         self.remove(files)
 
-    def looks(self, paths: Iterable[str]) -> str | None:
+    def file_digest(self, paths: Iterable[str]) -> str | None:
         digest = blake2b(digest_size=16)
         try:
             for path in sorted(paths):
@@ -135,7 +135,7 @@ class LocalStore:
 def _candidates(directory: Path) -> Iterator[Path]:
     """Every directory of rows, of those that count and of those that do not."""
     names = (ROWS, END, CHECKPOINTS, HISTORIES, PROGRESS, SERVER_LOGS)
-    of_tables = (*_inside(directory / GOLD), *_inside(directory / PAST))
+    of_tables = (*_inside(directory / GOLD), *_inside(directory / OBSERVED_HISTORY))
     for parent in (*(directory / name for name in names), *of_tables):
         yield from _inside(parent)
 

@@ -64,7 +64,7 @@ class _Statuses(msgspec.Struct, frozen=True, rename="pascal"):
     file_status: list[Status]
 
 
-class _Told(msgspec.Struct, frozen=True, rename="pascal"):
+class _Response(msgspec.Struct, frozen=True, rename="pascal"):
     """What answers say."""
 
     file_status: Status | None = None
@@ -102,14 +102,14 @@ class NameNode:
     def status(self, path: str) -> Status:
         """Raises MissingError."""
         answer = self._asked("GET", "GETFILESTATUS", path)
-        return self._said(path, answer, _told(answer).file_status)
+        return self._said(path, answer, _decoded_response(answer).file_status)
 
     def listing(self, path: str) -> Listing:
         """What is in a folder, all at one moment if it is little; a file is alone and has no name.
         Raises MissingError.
         """
         answer = self._asked("GET", "LISTSTATUS", path)
-        found = self._said(path, answer, _told(answer).file_statuses)
+        found = self._said(path, answer, _decoded_response(answer).file_statuses)
         dates = answer.raw.headers.getlist("Date")  # some give it twice
         if not dates:
             raise StoreError(f"{urlsplit(answer.url).netloc} does not say when", self.uri(path))
@@ -130,7 +130,7 @@ class NameNode:
     def rename(self, path: str, to: str) -> bool:
         """Whether something was moved to where nothing was; into a folder that is there."""
         answer = self._asked("PUT", "RENAME", path, destination=f"/{to}")
-        return self._said(path, answer, _told(answer).boolean)
+        return self._said(path, answer, _decoded_response(answer).boolean)
 
     def replace(self, path: str, to: str) -> None:
         """Move a file into the place of what is there. Raises MissingError: it is moved already, or
@@ -201,7 +201,7 @@ class NameNode:
         if answer.ok and not answer.is_redirect:
             return answer
         uri, status = self.uri(path), answer.status_code
-        told = _told(answer).remote_exception
+        told = _decoded_response(answer).remote_exception
         kind = str(told.get("exception", ""))
         first, *_ = str(told.get("message", "")).splitlines() or [answer.reason]
         said = f"the store answered {kind or status}: {first}"
@@ -245,12 +245,12 @@ def _session(_process: int) -> Any:
     return made
 
 
-def _told(answer: Any) -> _Told:
+def _decoded_response(answer: Any) -> _Response:
     """What an answer says; nothing where it is not one of WebHDFS."""
     try:
-        return msgspec.json.decode(answer.content, type=_Told)
+        return msgspec.json.decode(answer.content, type=_Response)
     except ValueError:  # of msgspec, or of text that is no UTF-8
-        return _Told()
+        return _Response()
 
 
 def _why(error: BaseException) -> str:

@@ -7,7 +7,7 @@ from kohort.spark.stores.failures import HeldError, MissingError, StoreError
 from kohort.spark.stores.layout import FOLDERS, LEASE, MANIFEST, is_made
 from kohort.spark.stores.lease import Lease, there
 from kohort.spark.stores.object_path import Files, ObjectPath
-from kohort.spark.stores.objects import Listed
+from kohort.spark.stores.objects import ListedObject
 
 
 class ObjectStore:
@@ -30,7 +30,7 @@ class ObjectStore:
     def check_held(self, holder: str) -> None:
         now = there(self._directory / LEASE)
         if now is None or now.token != holder:
-            raise HeldError("another process" if now is None else now.told)
+            raise HeldError("another process" if now is None else now.describe)
 
     def release(self) -> None:
         if self._lease is not None:
@@ -87,7 +87,7 @@ class ObjectStore:
     def drop(self, files: Iterable[str]) -> None:
         self._objects.delete([self._root.key(path) for path in files], self._root.prefix)
 
-    def looks(self, paths: Iterable[str]) -> str | None:
+    def file_digest(self, paths: Iterable[str]) -> str | None:
         try:
             there = {key: one for name in FOLDERS for key, one in self._listed(name).items()}
         except StoreError:
@@ -99,7 +99,7 @@ class ObjectStore:
             digest.update(f"{key} {there[key].size} {there[key].tag}\n".encode())
         return digest.hexdigest()
 
-    def _listed(self, folder: str) -> dict[str, Listed]:
+    def _listed(self, folder: str) -> dict[str, ListedObject]:
         return {listed.key: listed for listed in self._objects.listed(self._root.key(folder))}
 
     def _keys(self, paths: Iterable[str]) -> set[str]:

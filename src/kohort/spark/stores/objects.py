@@ -26,7 +26,7 @@ class Object(NamedTuple):
     """For those who may write beside it, which some stores have to be asked by."""
 
 
-class Listed(NamedTuple):
+class ListedObject(NamedTuple):
     """An object as a listing tells it; the tag is another where it was written anew."""
 
     key: str
@@ -53,7 +53,7 @@ class Objects(Protocol):
         """What `swap` rests on, for those whose store does not keep to it."""
 
     @property
-    def nobodys_tag(self) -> str:
+    def no_such_tag(self) -> str:
         """A tag that no object has."""
 
     def uri(self, key: str) -> str:
@@ -83,7 +83,7 @@ class Objects(Protocol):
         is one. `data` is to be unlike what anybody else writes there.
         """
 
-    def listed(self, folder: str) -> Iterator[Listed]:
+    def listed(self, folder: str) -> Iterator[ListedObject]:
         """Every object at any depth of a folder."""
 
     def delete(self, keys: Iterable[str], inside: str) -> None:

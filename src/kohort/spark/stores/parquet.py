@@ -94,7 +94,7 @@ def write(rows: pa.Table, file: Folder, **options: Any) -> None:
     _put(file, data, len(data))
 
 
-class Growing:
+class ParquetFileWriter:
     """A new file that is written piece by piece, for as long as the block lasts. It is made, and
     its folder, when the first piece comes; on an object store it is there when the block has ended,
     and not at all after an error.

@@ -17,7 +17,7 @@ from typing import IO, Any
 from kohort.errors import KohortError
 from kohort.spark.stores import settings
 from kohort.spark.stores.failures import ConflictError, MissingError, StoreError
-from kohort.spark.stores.objects import Listed, Object, done_or_refused, require
+from kohort.spark.stores.objects import ListedObject, Object, done_or_refused, require
 
 TRIES = 6
 _CONNECT_S, _READ_S = 10, 60
@@ -32,7 +32,7 @@ class Bucket:
     name: str
 
     conditions = "conditional puts (If-None-Match and If-Match)"
-    nobodys_tag = f'"{"0" * 32}"'
+    no_such_tag = f'"{"0" * 32}"'
 
     def uri(self, key: str) -> str:
         return f"s3://{self.name}/{key}"
@@ -43,7 +43,7 @@ class Bucket:
         return self._get(key, f"bytes={begin}-{'' if until is None else until - 1}").data
 
     def read_end(self, key: str, count: int) -> tuple[int, bytes]:
-        with self._told(key):
+        with self._as_os_error(key):
             answer = _client().get_object(Bucket=self.name, Key=key, Range=f"bytes=-{count}")
             data = answer["Body"].read()
         size = answer.get("ContentRange", "").rpartition("/")[2]
@@ -51,7 +51,7 @@ class Bucket:
 
     def put(self, key: str, data: bytes | IO[bytes], content_type: str | None = None) -> None:
         more = {} if content_type is None else {"ContentType": content_type}
-        with self._told(key):
+        with self._as_os_error(key):
             _client().put_object(Bucket=self.name, Key=key, Body=data, **more)
 
     def current(self, key: str) -> Object:
@@ -61,7 +61,7 @@ class Bucket:
         condition = {"IfNoneMatch": "*"} if tag is None else {"IfMatch": tag}
 
         def put() -> str:
-            with self._told(key):
+            with self._as_os_error(key):
                 answer = _client().put_object(Bucket=self.name, Key=key, Body=data, **condition)
                 return str(answer["ETag"])
 
@@ -70,19 +70,19 @@ class Bucket:
     def create(self, key: str, data: bytes) -> None:
         self.swap(key, data, None)
 
-    def listed(self, folder: str) -> Iterator[Listed]:
-        with self._told(folder):
+    def listed(self, folder: str) -> Iterator[ListedObject]:
+        with self._as_os_error(folder):
             lists = _client().get_paginator("list_objects_v2")
             for page in lists.paginate(Bucket=self.name, Prefix=f"{folder}/"):
                 for listed in page.get("Contents", ()):
-                    yield Listed(listed["Key"], listed["Size"], listed["ETag"])
+                    yield ListedObject(listed["Key"], listed["Size"], listed["ETag"])
 
     def delete(self, keys: Iterable[str], inside: str) -> None:
         del inside  # a folder is not there without objects
         left = sorted(keys)
         while left:
             some, left = left[:_AT_ONCE], left[_AT_ONCE:]
-            with self._told(some[0]):
+            with self._as_os_error(some[0]):
                 asked = {"Objects": [{"Key": key} for key in some], "Quiet": True}
                 answer = _client().delete_objects(Bucket=self.name, Delete=asked)
             for error in answer.get("Errors", ()):
@@ -91,12 +91,12 @@ class Bucket:
 
     def _get(self, key: str, span: str | None = None) -> Object:
         ranged = {} if span is None else {"Range": span}
-        with self._told(key):
+        with self._as_os_error(key):
             answer = _client().get_object(Bucket=self.name, Key=key, **ranged)
             return _object(answer, answer["Body"].read())
 
     @contextmanager
-    def _told(self, key: str) -> Iterator[None]:
+    def _as_os_error(self, key: str) -> Iterator[None]:
         """What botocore complains of, as an OSError of ours."""
         require("boto3", "s3")
         from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError  # noqa: PLC0415

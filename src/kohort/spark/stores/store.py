@@ -66,7 +66,7 @@ class Store(Protocol):
     def drop(self, files: Iterable[str]) -> None:
         """Remove files that nobody needs."""
 
-    def looks(self, paths: Iterable[str]) -> str | None:
+    def file_digest(self, paths: Iterable[str]) -> str | None:
         """A digest of how the files of folders look; None where one of them is missing."""
 
 

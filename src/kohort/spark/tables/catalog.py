@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from kohort.spark.schemas import END_OFFSETS, GOLD, PAST, RECORDS_TABLE, SILVER, Table
+from kohort.spark.schemas import END_OFFSETS, GOLD, OBSERVED_HISTORY, RECORDS_TABLE, SILVER, Table
 from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.tables.cluster import CLUSTER
 from kohort.spark.tables.manifest import Manifest, TablesError, load
@@ -13,7 +13,10 @@ SHORT = {"deletable_groups": "deletable"}  # what people type
 
 def known_tables() -> dict[str, Table]:
     """Every table that there can be, by name."""
-    return {table.name: table for table in (RECORDS_TABLE, END_OFFSETS, *SILVER, *GOLD, *PAST)}
+    return {
+        table.name: table
+        for table in (RECORDS_TABLE, END_OFFSETS, *SILVER, *GOLD, *OBSERVED_HISTORY)
+    }
 
 
 def known_table(name: str) -> Table:

@@ -13,20 +13,20 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kohort.spark.gold import MEASURES, Context, Measure
 from kohort.spark.gold.completeness import COMPLETENESS, as_frame
-from kohort.spark.gold.history_replay import TABLES, Known
+from kohort.spark.gold.history_replay import TABLES, ReplayContext
 from kohort.spark.gold.lag import lag_of
-from kohort.spark.gold.lazy_tables import OnDemand
+from kohort.spark.gold.lazy_tables import LazyTables
 from kohort.spark.schemas import END_OFFSETS, LAG_HISTORY, Table
 from kohort.spark.schemas.server_log import SERVER_LOG
 from kohort.spark.stores.layout import GOLD
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables import progress, spark_reader, topic_names
 from kohort.spark.tables.code import code
-from kohort.spark.tables.histories import bring_up
-from kohort.spark.tables.log_progress import standing
-from kohort.spark.tables.manifest import Gold, Histories, Manifest, Progress
-from kohort.spark.tables.observed_history import LagAt, Seen, Told
-from kohort.spark.tables.observed_history import bring_up as bring_up_past
+from kohort.spark.tables.histories import refresh
+from kohort.spark.tables.log_progress import log_progress
+from kohort.spark.tables.manifest import Gold, HistoriesState, Manifest, ProgressState
+from kohort.spark.tables.observed_history import HistoryUpdate, LagAt, Observation
+from kohort.spark.tables.observed_history import refresh as refresh_observed_history
 from kohort.spark.tables.parts import columns_of, is_whole, without, write_part
 from kohort.spark.tables.progress_run import TABLES as PROGRESS_TABLES
 from kohort.spark.tables.progress_run import Run
@@ -34,13 +34,13 @@ from kohort.spark.tables.silver import views_of
 from kohort.spark.tables.writer import Writer
 
 
-class Computed(NamedTuple):
+class GoldResult(NamedTuple):
     """All of gold, and what the next run goes on from."""
 
     gold: dict[str, Gold]
-    histories: Histories | None
-    progress: Progress | None
-    past: Told
+    histories: HistoriesState | None
+    progress: ProgressState | None
+    past: HistoryUpdate
 
 
 def compute(
@@ -52,7 +52,7 @@ def compute(
     doing: Callable[[str], None],
     *,
     clocked: bool = False,
-) -> Computed:
+) -> GoldResult:
     """Every table of gold over the rows of `manifest`, and the past with what this run adds. The
     rows of the log partitions `touched` differ from those that gold was last computed from. The
     files are new; the old ones stay. `clocked` says that nobody chose the moment.
@@ -61,31 +61,33 @@ def compute(
     directory = writer.directory
     frames = views_of(partial(spark_reader.rows, spark, directory, manifest))
     ends = partial(spark_reader.end_offsets, spark, directory, manifest)
-    frames |= OnDemand({END_OFFSETS.name: ends})
+    frames |= LazyTables({END_OFFSETS.name: ends})
     if manifest.server_log:
         lines = spark_reader.parts(spark, directory, SERVER_LOG, manifest.server_log)
         frames |= {SERVER_LOG.name: lines}
     goes_on = _has_all(PROGRESS_TABLES)
     there = goes_on and progress.are_whole(directory, manifest)
-    found = standing(writer, manifest if there else manifest.with_(progress=None), frames)
-    frames |= OnDemand({COMPLETENESS: partial(as_frame, spark, found.reaches)})
+    found = log_progress(writer, manifest if there else manifest.with_(progress=None), frames)
+    frames |= LazyTables({COMPLETENESS: partial(as_frame, spark, found.completeness_watermarks)})
     doing("histories of groups")
     pairs: topic_names.Pairs = frozenset()
     done: dict[str, Gold] = {}
     ways = None
     if goes_on or _has_all(TABLES.values()):
-        pairs = topic_names.told(writer, manifest, frames, found)
-        complete = {index: reach.complete_offset for index, reach in found.reaches.items()}
-        besides = Known(topic_names.named(pairs), complete, context.session_timeout_ms)
+        pairs = topic_names.read_topic_names(writer, manifest, frames, found)
+        marks = found.completeness_watermarks
+        complete = {index: mark.complete_offset for index, mark in marks.items()}
+        timeout_ms = context.session_timeout_ms
+        replay_context = ReplayContext(topic_names.named(pairs), complete, timeout_ms)
         if _has_all(TABLES.values()):
-            done, ways = bring_up(spark, writer, manifest, frames, besides, found.reaches)
+            done, ways = refresh(spark, writer, manifest, frames, replay_context, marks)
     frames |= _read(spark, writer, done)
     known = None
     lag_at: LagAt | None = None
     if goes_on:
         names = topic_names.keep(writer, pairs)
         run = Run(spark, writer, manifest, frames, context, found, names)
-        brought = progress.bring_up(run, doing)
+        brought = progress.refresh(run, doing)
         done |= brought.gold
         known, lag_at = brought.progress, brought.lag_at
     for measure in MEASURES:
@@ -97,14 +99,14 @@ def compute(
         frames |= _read(spark, writer, {table.name: done[table.name]})
     ordered = {measure.table.name: done[measure.table.name] for measure in MEASURES}
     doing(LAG_HISTORY.name)
-    seen = Seen(ordered, context.as_of, lag_at or partial(lag_of, frames), clocked)
-    return Computed(ordered, ways, known, bring_up_past(writer, manifest, seen))
+    observation = Observation(ordered, context.as_of, lag_at or partial(lag_of, frames), clocked)
+    return GoldResult(ordered, ways, known, refresh_observed_history(writer, manifest, observation))
 
 
-def _read(spark: SparkSession, writer: Writer, gold: Mapping[str, Gold]) -> OnDemand:
+def _read(spark: SparkSession, writer: Writer, gold: Mapping[str, Gold]) -> LazyTables:
     """Tables of gold that are there already."""
     tables = {measure.table.name: measure.table for measure in MEASURES}
-    return OnDemand(
+    return LazyTables(
         {
             name: partial(spark_reader.parts, spark, writer.directory, tables[name], computed.parts)
             for name, computed in gold.items()

@@ -19,17 +19,17 @@ from kohort.spark.schemas.membership import GROUP_STATE
 from kohort.spark.schemas.progress import COMMITS, DELETABLE_GROUPS, LAG, OFFSETS, STATUS
 from kohort.spark.stores import parquet
 from kohort.spark.tables.log_end import read_until
-from kohort.spark.tables.log_progress import fresh_increments
-from kohort.spark.tables.progress_run import Fresh, Parts, Run
-from kohort.spark.tables.sample_delta import SampleNews
+from kohort.spark.tables.log_progress import new_increments
+from kohort.spark.tables.progress_run import NewCommits, Parts, Run
+from kohort.spark.tables.sample_delta import SampleDelta
 
 
-def moments_or_none(run: Run, fresh: Fresh, times: Times) -> list[int] | None:
+def moments_or_none(run: Run, fresh: NewCommits, times: Times) -> list[int] | None:
     """The moments that `lag` has, where that does not depend on how many partitions of groups have
     become new; `times` are those of samples.
     """
-    before = run.standing.before
-    if before is None or run.anew():
+    before = run.log_progress.before
+    if before is None or run.recompute():
         return None
     least = sum(part.rows for part in before.newest)
     most = least + sum(part.rows for part in fresh.over)
@@ -43,33 +43,35 @@ def moments_at(run: Run, last: Parts, times: Times) -> list[int]:
 
 
 def lag(
-    run: Run, fresh: Fresh, gold: dict[str, Parts], samples: SampleNews, moments: list[int]
+    run: Run, fresh: NewCommits, gold: dict[str, Parts], samples: SampleDelta, moments: list[int]
 ) -> Parts:
     """Rows of moments that nothing new is about stay. Those of other moments are computed."""
-    before = run.standing.before
+    before = run.log_progress.before
     told: set[int] = set()
-    if before is not None and not run.standing.rewound:
+    if before is not None and not run.log_progress.truncated:
         since = min(samples.since_us, _since(run, fresh))
         told = {moment for moment in moments if moment in before.moments and moment < since}
     computed = [moment for moment in moments if moment not in told]
     if before is not None and not computed:
         if moments == [*before.moments]:
             return run.before(LAG)
-        return run.write(_told(run, told), LAG)
+        return run.write(_unchanged_rows(run, told), LAG)
     rows = lag_at(run, fresh, gold, computed)
-    both = rows.unionByName(_told(run, told)) if told else rows
+    both = rows.unionByName(_unchanged_rows(run, told)) if told else rows
     return run.write(both, LAG)
 
 
-def lag_at(run: Run, fresh: Fresh, gold: Mapping[str, Parts], moments: Sequence[int]) -> DataFrame:
+def lag_at(
+    run: Run, fresh: NewCommits, gold: Mapping[str, Parts], moments: Sequence[int]
+) -> DataFrame:
     """The rows of `lag` at these ascending moments, from the kept commits where these suffice."""
-    before = run.standing.before
+    before = run.log_progress.before
     if _suffices(run, moments):
         assert before is not None
         last_only = before.newest_us is None or moments[0] >= before.newest_us
         then = run.parts(NEWEST, before.newest)
-        if run.anew():
-            then = then.where(~F.col("partition").isin(sorted(run.anew())))
+        if run.recompute():
+            then = then.where(~F.col("partition").isin(sorted(run.recompute())))
         known = as_effective(then, last_only=last_only)
         taken = known.unionByName(run.effective(fresh.over))
     else:
@@ -77,30 +79,30 @@ def lag_at(run: Run, fresh: Fresh, gold: Mapping[str, Parts], moments: Sequence[
     return lag_of(run.frames | {EFFECTIVE: taken}, moments)
 
 
-def _told(run: Run, moments: set[int]) -> DataFrame:
+def _unchanged_rows(run: Run, moments: set[int]) -> DataFrame:
     """The rows of these moments as they were."""
     return run.parts(LAG, run.before(LAG)).where(F.unix_micros("at").isin(sorted(moments)))
 
 
 def _suffices(run: Run, moments: Sequence[int]) -> bool:
     """Whether what is kept of the commits before tells what held at these moments."""
-    before = run.standing.before
+    before = run.log_progress.before
     return (
         before is not None
-        and not run.standing.rewound
+        and not run.log_progress.truncated
         and (before.exact_us is None or moments[0] >= before.exact_us)
     )
 
 
-def _since(run: Run, fresh: Fresh) -> int:
+def _since(run: Run, fresh: NewCommits) -> int:
     """The earliest time among the new commits and records, in microseconds."""
     times = [
         increment.oldest_ms * 1000
-        for increment in fresh_increments(run.writer, run.manifest)
+        for increment in new_increments(run.writer, run.manifest)
         if increment.oldest_ms is not None
     ]
-    assert run.standing.before is not None
-    fed = run.standing.before.fed
+    assert run.log_progress.before is not None
+    fed = run.log_progress.before.fed
     offsets = pa.array([*fed.values()], pa.int64())
     known = pa.table({"partition": pa.array([*fed], pa.int32()), "fed": offsets})
     for part in fresh.over:  # some commits have a time of their own

@@ -104,7 +104,7 @@ class Action(_Camel, frozen=True, kw_only=True, omit_defaults=True):
     remove: Remove | None = None
 
 
-class Added(_Camel, frozen=True, kw_only=True):
+class AddedFile(_Camel, frozen=True, kw_only=True):
     """What tells a file that another engine has added from all others."""
 
     path: str
@@ -135,7 +135,7 @@ class Commit(NamedTuple):
     """None: it is of another engine."""
     adds: Mapping[str, Add]
     """Path -> file, for one of ours."""
-    others: tuple[Added, ...] = ()
+    others: tuple[AddedFile, ...] = ()
     """The files that another engine has added by it."""
 
 
@@ -147,7 +147,7 @@ class State(NamedTuple):
     """As the newest commit of ours has it; None where there is none."""
     adds: Mapping[str, Add]
     """Path -> file, of the newest commit of ours."""
-    others: tuple[Added, ...] = ()
+    others: tuple[AddedFile, ...] = ()
     """What other engines have added since, each file once."""
     is_newest: bool = True
     """Whether no other engine has changed the table since that commit."""
@@ -182,8 +182,8 @@ def commit(before: State | None, now: State, manifest: int, now_ms: int) -> byte
     """The commit that makes `now` of what was before."""
     known = {} if before is None else before.adds
     info = CommitInfo(timestamp=now_ms, engine_info=_ENGINE, manifest=manifest)
-    there = [Added(path=path) for path in known] + list(() if before is None else before.others)
-    counts = {Added(path=path).key for path in now.adds}
+    there = [AddedFile(path=path) for path in known] + list(() if before is None else before.others)
+    counts = {AddedFile(path=path).key for path in now.adds}
     gone = {one.key: one for one in there if one.key not in counts}
     removes = (
         Remove(
@@ -217,7 +217,7 @@ def commit_of(data: bytes) -> Commit:
         actions = [msgspec.json.decode(line, type=Action) for line in lines]
         metadata = next((one.meta_data for one in actions if one.meta_data is not None), None)
         return Commit(metadata, {one.add.path: one.add for one in actions if one.add is not None})
-    added = (msgspec.json.decode(line.add, type=Added | None) for line in found)
+    added = (msgspec.json.decode(line.add, type=AddedFile | None) for line in found)
     return Commit(None, {}, tuple(one for one in added if one is not None))
 
 

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from kohort.spark.schemas import DECODED, END_OFFSETS, GOLD, PAST, Table
+from kohort.spark.schemas import DECODED, END_OFFSETS, GOLD, OBSERVED_HISTORY, Table
 from kohort.spark.stores import layout, parquet
 from kohort.spark.stores.failures import StoreError
 from kohort.spark.stores.layout import END, ROWS
@@ -47,7 +47,7 @@ _NAMED = ("increment", "kind")
 _ROWS = pa.schema([*DECODED.arrow, pa.field("increment", pa.string())])
 
 
-class Logged(NamedTuple):
+class LoggedTable(NamedTuple):
     """A table as its log is to have it."""
 
     root: str
@@ -58,26 +58,28 @@ class Logged(NamedTuple):
     """Columns that are not in the files but in the names of folders: some readers look there."""
 
 
-def logged(manifest: Manifest) -> Iterator[Logged]:
+def logged_tables(manifest: Manifest) -> Iterator[LoggedTable]:
     """The tables that have a log. Where only some rows of a file count, as in tables that Kohort
     0.1 has written and until `tidy` has been there after a cut, the log stays as it is.
     """
     if not any(increment.cuts for increment in manifest.increments):
         names = tuple(increment.name for increment in manifest.increments)
-        yield Logged(ROWS, _ROWS, names, _NAMED)
+        yield LoggedTable(ROWS, _ROWS, names, _NAMED)
     yield from _of_parts(END, END_OFFSETS, manifest.end_offsets)
     for table in GOLD:
         if table.name in manifest.gold:
             root = f"{layout.GOLD}/{table.name}"
             yield from _of_parts(root, table, manifest.gold[table.name].parts)
-    for table in PAST if manifest.past.as_of_us is not None else ():
-        yield from _of_parts(f"{layout.PAST}/{table.name}", table, manifest.past.parts(table.name))
+    for table in OBSERVED_HISTORY if manifest.past.as_of_us is not None else ():
+        yield from _of_parts(
+            f"{layout.OBSERVED_HISTORY}/{table.name}", table, manifest.past.parts(table.name)
+        )
 
 
-def _of_parts(root: str, table: Table, parts: tuple[Part, ...]) -> Iterator[Logged]:
+def _of_parts(root: str, table: Table, parts: tuple[Part, ...]) -> Iterator[LoggedTable]:
     if all(part.partitions is None for part in parts):
         folders = tuple(part.path.removeprefix(f"{root}/") for part in parts)
-        yield Logged(root, table.arrow, folders)
+        yield LoggedTable(root, table.arrow, folders)
 
 
 class DeltaLogs:
@@ -94,10 +96,10 @@ class DeltaLogs:
         if not manifest.number:
             return
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            for _ in pool.map(lambda table: self._follow(table, manifest), logged(manifest)):
+            for _ in pool.map(lambda table: self._follow(table, manifest), logged_tables(manifest)):
                 pass
 
-    def _follow(self, table: Logged, manifest: Manifest) -> None:
+    def _follow(self, table: LoggedTable, manifest: Manifest) -> None:
         if table.root not in self._states:
             self._states[table.root] = self._newest(table.root)
         before = self._states[table.root]
@@ -156,7 +158,7 @@ class DeltaLogs:
         advice = f"remove the folder {log}, and the next run writes this log anew"
         return StoreError(f"{why}: {advice}", str(self._directory / commit))
 
-    def _read(self, table: Logged, folder: str) -> Iterator[Add]:
+    def _read(self, table: LoggedTable, folder: str) -> Iterator[Add]:
         root = self._directory / table.root
         for file in parquet.below(root / folder, "*.parquet"):
             name = str(file)[len(str(root)) + 1 :]

@@ -24,7 +24,7 @@ SAMPLE = ["sampled_at", "topic", "topic_partition", "end_offset", "origin"]
 """What makes a sample: nobody has to be told it twice."""
 
 
-def fresh_samples(writer: Writer, manifest: Manifest, samples: pa.Table) -> tuple[Part, ...]:
+def new_samples(writer: Writer, manifest: Manifest, samples: pa.Table) -> tuple[Part, ...]:
     """The samples that are not there yet, as a part; none where nothing new is known. What was left
     out as it got old is not there (see `old_samples.news`).
     """
@@ -45,10 +45,10 @@ def fresh_samples(writer: Writer, manifest: Manifest, samples: pa.Table) -> tupl
     columns = [
         once.column(name if name in SAMPLE else f"{name}_first") for name in END_OFFSETS.names
     ]
-    return (as_one(writer, (), pa.table(columns, schema=END_OFFSETS.arrow)),)
+    return (merge_samples_into_part(writer, (), pa.table(columns, schema=END_OFFSETS.arrow)),)
 
 
-def walked(directory: Folder, manifest: Manifest) -> Since:
+def walk_positions(directory: Folder, manifest: Manifest) -> Since:
     """How far the folders of user topics were walked."""
     if not manifest.end_offsets:
         return NOTHING
@@ -67,10 +67,10 @@ def append_samples(writer: Writer, samples: pa.Table) -> None:
     manifest = writer.manifest
     small = small_parts(manifest)
     known = known_to_gold(manifest)
-    manifest = as_one_of(writer, manifest, [part for part in small if part.path in known])
+    manifest = with_samples_merged(writer, manifest, [part for part in small if part.path in known])
     merged = [part for part in small if part.path not in known]
     kept = tuple(old for old in manifest.end_offsets if old not in merged)
-    part = as_one(writer, merged, samples)
+    part = merge_samples_into_part(writer, merged, samples)
     writer.publish(manifest.with_(end_offsets=(*kept, part)))
 
 
@@ -81,7 +81,7 @@ def merge_samples(writer: Writer) -> None:
     known = known_to_gold(manifest)
     for is_known in (True, False):
         some = [part for part in small if (part.path in known) is is_known]
-        manifest = as_one_of(writer, manifest, some)
+        manifest = with_samples_merged(writer, manifest, some)
     if manifest is not writer.manifest:
         writer.publish(manifest)
 
@@ -93,11 +93,11 @@ def known_to_gold(manifest: Manifest) -> set[str]:
     return set() if manifest.progress is None else {*manifest.progress.samples}
 
 
-def as_one_of(writer: Writer, manifest: Manifest, parts: Sequence[Part]) -> Manifest:
+def with_samples_merged(writer: Writer, manifest: Manifest, parts: Sequence[Part]) -> Manifest:
     """The manifest with one part in place of these, of which gold knows all or none."""
     if len(parts) < 2:
         return manifest
-    part = as_one(writer, parts)
+    part = merge_samples_into_part(writer, parts)
     gone = {old.path for old in parts}
     kept = tuple(old for old in manifest.end_offsets if old.path not in gone)
     progress = manifest.progress
@@ -113,7 +113,7 @@ def small_parts(manifest: Manifest) -> list[Part]:
     return to_join(dense, MOST_PARTS)
 
 
-def as_one(writer: Writer, parts: Iterable[Part], *more: pa.Table) -> Part:
+def merge_samples_into_part(writer: Writer, parts: Iterable[Part], *more: pa.Table) -> Part:
     there = (
         parquet.folder_dataset(writer.directory / part.path, END_OFFSETS.arrow) for part in parts
     )

@@ -16,20 +16,20 @@ _KEY = ("partition", "group_id", "rules")
 _NOTHING = (None, None)
 
 
-class Followed(NamedTuple):
+class EpisodeUpdate(NamedTuple):
     """Rows that are over, and those that go on."""
 
     over: list[Row]
     still: list[Row]
 
 
-def followed(
+def update_episodes(
     before: Iterable[Row],
     statuses: Iterable[Row],
     at: datetime,
     seen_before: datetime | None,
     between: Worst,
-) -> Followed:
+) -> EpisodeUpdate:
     """What goes on, ends and begins when groups have these statuses at a moment. `before` is what
     still lasted at `seen_before`, the moment of the previous run. `between` is the largest lag
     since then, without this moment.
@@ -52,7 +52,7 @@ def followed(
     for last in known.values():
         told = _worse(last, between.get(_group(last), _NOTHING))
         over.append(_ended(told, at, set_back=set_back))
-    return Followed(over, still)
+    return EpisodeUpdate(over, still)
 
 
 def _key(row: Row) -> tuple[Any, ...]:

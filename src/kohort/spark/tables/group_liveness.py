@@ -11,7 +11,7 @@ from kohort.spark.schemas.membership import GROUP_STATE
 from kohort.spark.stores import parquet
 from kohort.spark.stores.layout import ROWS
 from kohort.spark.tables.arrow_reader import Place, Rows
-from kohort.spark.tables.log_progress import fresh_increments
+from kohort.spark.tables.log_progress import new_increments
 from kohort.spark.tables.progress_run import Run
 
 _COMMITS = (KINDS[0], KINDS[1])
@@ -20,18 +20,18 @@ _TELL_NOTHING = {*_COMMITS, MARKER, QUARANTINE}
 _STATE = pc.field("state")
 
 
-def only_commits(run: Run) -> bool:
+def has_only_commits(run: Run) -> bool:
     """Whether only new rows are looked at, and all that tell something are commits."""
-    if run.standing.before is None or run.anew():
+    if run.log_progress.before is None or run.recompute():
         return False
     return all(
         kind in _TELL_NOTHING or not count
-        for increment in fresh_increments(run.writer, run.manifest)
+        for increment in new_increments(run.writer, run.manifest)
         for kind, count in increment.counts.items()
     )
 
 
-def are_alive(run: Run) -> bool:
+def are_groups_alive(run: Run) -> bool:
     """Whether each group that has new commits was alive before. Then it still is, and is what it
     was. For few rows: both sides are read into memory.
     """
@@ -48,7 +48,7 @@ def _groups(rows: Rows, which: pc.Expression | None = None) -> pa.Table:
 def _fresh_commits(run: Run) -> Rows:
     folders = (
         run.directory / ROWS / increment.name / f"kind={kind}"
-        for increment in fresh_increments(run.writer, run.manifest)
+        for increment in new_increments(run.writer, run.manifest)
         for kind in _COMMITS
         if increment.counts.get(kind)
     )

@@ -18,20 +18,20 @@ from pyspark.sql import functions as F  # noqa: N812
 from kohort.history import RECORD_TYPES
 from kohort.spark.columns.events import COMMITS
 from kohort.spark.engine.shortcuts import is_few
-from kohort.spark.gold.completeness import Reach, mark
+from kohort.spark.gold.completeness import CompletenessWatermark, mark
 from kohort.spark.gold.history import GROUP
 from kohort.spark.gold.history_replay import (
     STATES,
     TABLES,
-    Known,
+    ReplayContext,
     as_frame,
     events_of,
     groups_with_members,
     of_table,
     replay,
-    replay_here,
+    replay_in_driver,
 )
-from kohort.spark.gold.measure import Frames, kept
+from kohort.spark.gold.measure import Frames, checkpoint
 from kohort.spark.schemas import DECODED, KINDS, TOMBSTONE, Table
 from kohort.spark.schemas.membership import REBALANCES
 from kohort.spark.schemas.server_log import SERVER_LOG
@@ -40,9 +40,15 @@ from kohort.spark.stores.layout import GOLD, HISTORIES, ROWS
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables import server_logs, spark_reader
 from kohort.spark.tables.code import code
-from kohort.spark.tables.manifest import Gold, Histories, Increment, Manifest, Part
+from kohort.spark.tables.manifest import Gold, HistoriesState, Increment, Manifest, Part
 from kohort.spark.tables.parts import columns_of, is_whole, without, write_part
-from kohort.spark.tables.refresh_plan import ALL, News, news, reached_by, renamed_topics
+from kohort.spark.tables.refresh_plan import (
+    FULL_REFRESH,
+    RefreshPlan,
+    next_offsets,
+    refresh_plan,
+    renamed_topics,
+)
 from kohort.spark.tables.small_parts import to_join
 from kohort.spark.tables.writer import Writer
 
@@ -59,11 +65,11 @@ _ABOUT_MEMBERS = (TOMBSTONE, *(KINDS[number] for number in RECORD_TYPES))
 _NAMES = "names.parquet"
 
 
-class Replayed(NamedTuple):
+class HistoriesResult(NamedTuple):
     """The tables, and what the next run goes on from."""
 
     gold: dict[str, Gold]
-    histories: Histories
+    histories: HistoriesState
 
 
 class _Run(NamedTuple):
@@ -73,8 +79,8 @@ class _Run(NamedTuple):
     writer: Writer
     manifest: Manifest
     frames: Frames
-    besides: Known
-    news: News
+    replay_context: ReplayContext
+    refresh_plan: RefreshPlan
 
     def here(self, frame: DataFrame, partitions: Collection[int]) -> DataFrame:
         """The rows of some partitions of the log."""
@@ -105,7 +111,7 @@ class _Run(NamedTuple):
 
     def looked_at(self) -> list[Increment]:
         """Increments that are read as a whole, at least for some partitions."""
-        goes_on = self.news.anew == frozenset()
+        goes_on = self.refresh_plan.recompute == frozenset()
         return self.increments(fresh=True) if goes_on else [*self.manifest.increments]
 
     def about_members(self) -> int:
@@ -114,38 +120,40 @@ class _Run(NamedTuple):
         return sum(count.get(kind, 0) for count in counts for kind in _ABOUT_MEMBERS)
 
 
-def bring_up(
+def refresh(
     spark: SparkSession,
     writer: Writer,
     manifest: Manifest,
     frames: Frames,
-    besides: Known,
-    reaches: Mapping[int, Reach],
-) -> Replayed:
+    replay_context: ReplayContext,
+    completeness_watermarks: Mapping[int, CompletenessWatermark],
+) -> HistoriesResult:
     """The three tables over the rows of `manifest`, from what the published one knows of them. The
     files are new; the old ones stay.
     """
-    before, now = manifest.histories, _now(manifest, reaches, besides)
-    found = _news(writer, manifest, now, besides)
+    before, now = manifest.histories, _now(manifest, completeness_watermarks, replay_context)
+    found = _refresh_plan(writer, manifest, now, replay_context)
     if before is not None and found.touched == frozenset():
         same = before.with_(server_logs=now.server_logs)
-        return Replayed({table.name: manifest.gold[table.name] for table in TABLES.values()}, same)
-    run = _Run(spark, writer, manifest, frames, besides, found)
+        return HistoriesResult(
+            {table.name: manifest.gold[table.name] for table in TABLES.values()}, same
+        )
+    run = _Run(spark, writer, manifest, frames, replay_context, found)
     if _is_nobodys(run):
-        names = _write_names(writer, besides)
-        states = () if before is None or found.anew is None else before.states
-        return Replayed(_as_before(run), now.with_(states=states, names=names))
+        names = _write_names(writer, replay_context)
+        states = () if before is None or found.recompute is None else before.states
+        return HistoriesResult(_as_before(run), now.with_(states=states, names=names))
     replayed, counts = _replayed(run)
     gold = {table.name: _table(run, replayed, table, counts) for table in TABLES.values()}
-    names = _write_names(writer, besides)
-    return Replayed(gold, now.with_(states=_states(run, replayed), names=names))
+    names = _write_names(writer, replay_context)
+    return HistoriesResult(gold, now.with_(states=_states(run, replayed), names=names))
 
 
 def _is_nobodys(run: _Run) -> bool:
     """Whether nothing new can be about a group with members: there are none, and none came."""
     before = run.manifest.histories
     if (
-        run.news.anew is not None
+        run.refresh_plan.recompute is not None
         and before is not None
         and any(state.rows for state in before.states)
     ):
@@ -155,44 +163,50 @@ def _is_nobodys(run: _Run) -> bool:
 
 def _as_before(run: _Run) -> dict[str, Gold]:
     """The three tables as they were; without rows where they begin anew."""
-    if run.news.anew is not None:
+    if run.refresh_plan.recompute is not None:
         return {table.name: run.manifest.gold[table.name] for table in TABLES.values()}
     return {table.name: Gold(columns=columns_of(table), parts=()) for table in TABLES.values()}
 
 
-def _now(manifest: Manifest, reaches: Mapping[int, Reach], besides: Known) -> Histories:
+def _now(
+    manifest: Manifest,
+    completeness_watermarks: Mapping[int, CompletenessWatermark],
+    replay_context: ReplayContext,
+) -> HistoriesState:
     """What histories depend on that is not in their states."""
-    return Histories(
+    return HistoriesState(
         code=code() or "",
-        session_timeout_ms=besides.session_timeout_ms,
-        fed=reached_by(manifest.increments),
+        session_timeout_ms=replay_context.session_timeout_ms,
+        fed=next_offsets(manifest.increments),
         complete={
             partition: (reach.complete_offset, reach.complete_us)
-            for partition, reach in reaches.items()
+            for partition, reach in completeness_watermarks.items()
         },
         server_logs=server_logs.paths_of(manifest),
     )
 
 
-def _news(writer: Writer, manifest: Manifest, now: Histories, besides: Known) -> News:
+def _refresh_plan(
+    writer: Writer, manifest: Manifest, now: HistoriesState, replay_context: ReplayContext
+) -> RefreshPlan:
     """Everything counts as new where the earlier result is missing or damaged."""
     before, directory = manifest.histories, writer.directory
     if before is None or before.names is None:
-        return ALL
+        return FULL_REFRESH
     for table in TABLES.values():
         gold = manifest.gold.get(table.name)
         if gold is None or gold.columns != columns_of(table):
-            return ALL
+            return FULL_REFRESH
         if not all(is_whole(directory, part) for part in gold.parts):
-            return ALL
+            return FULL_REFRESH
     if not all(is_whole(directory, part) for part in (*before.states, before.names)):
-        return ALL
-    topics = renamed_topics(_names(directory, before.names), besides.names)
+        return FULL_REFRESH
+    topics = renamed_topics(_names(directory, before.names), replay_context.names)
     renamed = _partitions_with(directory, before.states, topics)
     renamed |= server_logs.partitions_with(
         directory, manifest.server_log, before.server_logs, before.states
     )
-    return news(before, now, writer.manifest.increments, manifest.increments, renamed)
+    return refresh_plan(before, now, writer.manifest.increments, manifest.increments, renamed)
 
 
 def _names(directory: Folder, part: Part) -> dict[str, str]:
@@ -200,16 +214,16 @@ def _names(directory: Folder, part: Part) -> dict[str, str]:
     return {row["topic_id"]: row["topic"] for row in rows}
 
 
-def _write_names(writer: Writer, besides: Known) -> Part:
+def _write_names(writer: Writer, replay_context: ReplayContext) -> Part:
     name = f"{HISTORIES}/{writer.new_name('names-')}"
     path = writer.directory / name
     path.mkdir(parents=True)
     rows = {
-        "topic_id": pa.array(besides.names.keys(), pa.string()),
-        "topic": pa.array(besides.names.values(), pa.string()),
+        "topic_id": pa.array(replay_context.names.keys(), pa.string()),
+        "topic": pa.array(replay_context.names.values(), pa.string()),
     }
     parquet.write(pa.table(rows), path / _NAMES)
-    return Part(path=name, rows=len(besides.names))
+    return Part(path=name, rows=len(replay_context.names))
 
 
 def _partitions_with(directory: Folder, states: Collection[Part], topics: set[str]) -> set[int]:
@@ -228,13 +242,13 @@ def _partitions_with(directory: Folder, states: Collection[Part], topics: set[st
 
 def _replayed(run: _Run) -> tuple[DataFrame, dict[tuple[str, bool], int]]:
     """What `replay` gives for the groups with news, and its rows by table and `is_open`."""
-    happened, states = _happened(run)
+    new_events, states = _new_events(run)
     if _is_few(run):
-        replayed = replay_here(happened, states, run.besides, run.lines)
+        replayed = replay_in_driver(new_events, states, run.replay_context, run.lines)
         counted = replayed.group_by(["table", "is_open"]).aggregate([([], "count_all")])
         told = counted.select(["table", "is_open", "count_all"]).to_pydict().values()
         return as_frame(run.spark, replayed), {row[:2]: row[2] for row in zip(*told, strict=True)}
-    frame = kept(replay(happened, states, run.besides, run.lines))
+    frame = checkpoint(replay(new_events, states, run.replay_context, run.lines))
     counts = frame.groupBy("table", "is_open").count().collect()
     return frame, {(row["table"], row["is_open"]): row["count"] for row in counts}
 
@@ -254,36 +268,40 @@ def _bytes_about_members(run: _Run) -> int:
     return sum(parquet.size(file) for folder in folders for file in parquet.files_of(folder))
 
 
-def _happened(run: _Run) -> tuple[DataFrame, DataFrame | None]:
+def _new_events(run: _Run) -> tuple[DataFrame, DataFrame | None]:
     """The new events of groups with news, and the states from which their histories go on."""
     decoded = run.frames[DECODED.name]
-    if run.news.anew is None:
-        return events_of(decoded, groups_with_members(decoded), run.besides.complete), None
-    anew = run.here(decoded, run.news.anew)
-    if not run.news.go_on:
-        return events_of(anew, groups_with_members(anew), run.besides.complete), None
+    if run.refresh_plan.recompute is None:
+        return events_of(decoded, groups_with_members(decoded), run.replay_context.complete), None
+    recompute = run.here(decoded, run.refresh_plan.recompute)
+    if not run.refresh_plan.incremental:
+        return events_of(
+            recompute, groups_with_members(recompute), run.replay_context.complete
+        ), None
     assert run.manifest.histories is not None
-    states = run.here(run.parts(STATES, run.manifest.histories.states), run.news.go_on)
-    fresh = run.here(run.rows(fresh=True), run.news.go_on)
+    states = run.here(
+        run.parts(STATES, run.manifest.histories.states), run.refresh_plan.incremental
+    )
+    fresh = run.here(run.rows(fresh=True), run.refresh_plan.incremental)
     described = groups_with_members(fresh)
     newcomers = described.join(states, [*GROUP], "left_anti")
     before = _commits_before(run, newcomers)
     rows = fresh if before is None else fresh.unionByName(before)
     members = states.select(*GROUP).unionByName(described)
-    if run.news.anew:
-        rows = rows.unionByName(anew)
-        members = members.unionByName(groups_with_members(anew))
+    if run.refresh_plan.recompute:
+        rows = rows.unionByName(recompute)
+        members = members.unionByName(groups_with_members(recompute))
     with_news = F.broadcast(fresh.select(*GROUP).distinct())
     going_on = states.join(with_news, [*GROUP], "left_semi")
-    return events_of(rows, members.distinct(), run.besides.complete), going_on
+    return events_of(rows, members.distinct(), run.replay_context.complete), going_on
 
 
 def _commits_before(run: _Run, newcomers: DataFrame) -> DataFrame | None:
     """Commits of groups that had no members so far: from now on they belong to a history."""
-    known_before = reached_by(run.writer.manifest.increments)
-    if run.news.go_on.isdisjoint(known_before) or newcomers.isEmpty():
+    known_before = next_offsets(run.writer.manifest.increments)
+    if run.refresh_plan.incremental.isdisjoint(known_before) or newcomers.isEmpty():
         return None
-    old = run.here(run.rows(fresh=False), run.news.go_on)
+    old = run.here(run.rows(fresh=False), run.refresh_plan.incremental)
     commits = old.where(F.col("kind").isin(*COMMITS))
     return commits.join(F.broadcast(newcomers), [*GROUP], "left_semi")
 
@@ -292,15 +310,15 @@ def _table(
     run: _Run, replayed: DataFrame, table: Table, counts: dict[tuple[str, bool], int]
 ) -> Gold:
     """Rows that are over are added to those before, and rows that are open replace them."""
-    anew, touched = run.news.anew, run.news.touched
-    before = () if anew is None else run.manifest.gold[table.name].parts
+    recompute, touched = run.refresh_plan.recompute, run.refresh_plan.touched
+    before = () if recompute is None else run.manifest.gold[table.name].parts
     over = [part for part in before if not part.is_open]
-    parts = [*without(run.writer, table, over, anew or ())]
+    parts = [*without(run.writer, table, over, recompute or ())]
     if counts.get((table.name, False)):
-        closed = _told(run, replayed.where(~F.col("is_open")), table)
+        closed = _table_rows(run, replayed.where(~F.col("is_open")), table)
         parts.append(_write(run, closed, table, counts[table.name, False]))
     parts = _merged(run, table, parts)
-    rows = _told(run, replayed.where("is_open"), table)
+    rows = _table_rows(run, replayed.where("is_open"), table)
     still = [part for part in before if part.is_open]
     if touched is not None:
         rows = rows.unionByName(_others(run, run.parts(table, still), replayed))
@@ -313,14 +331,18 @@ def _table(
     return Gold(columns=columns_of(table), parts=tuple(parts))
 
 
-def _told(run: _Run, replayed: DataFrame, table: Table) -> DataFrame:
+def _table_rows(run: _Run, replayed: DataFrame, table: Table) -> DataFrame:
     return table.conform(mark(of_table(replayed, table), run.frames))
 
 
 def _others(run: _Run, rows: DataFrame, replayed: DataFrame) -> DataFrame:
     """Rows of groups without news, in partitions of the log that go on."""
     fed = F.broadcast(replayed.where(F.col("table") == STATES.name).select(*GROUP))
-    return run.here(rows, run.news.go_on).join(fed, [*GROUP], "left_anti").select(*rows.columns)
+    return (
+        run.here(rows, run.refresh_plan.incremental)
+        .join(fed, [*GROUP], "left_anti")
+        .select(*rows.columns)
+    )
 
 
 def _write(
@@ -348,7 +370,7 @@ def _merged(run: _Run, table: Table, parts: list[Part]) -> list[Part]:
 
 def _states(run: _Run, replayed: DataFrame) -> tuple[Part, ...]:
     """The states of all groups: those of partitions of the log with news in a new part."""
-    touched = run.news.touched
+    touched = run.refresh_plan.touched
     rows = replayed.where(F.col("table") == STATES.name).select(*STATES.names)
     before: tuple[Part, ...] = ()
     if touched is not None and run.manifest.histories is not None:

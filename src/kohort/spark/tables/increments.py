@@ -16,7 +16,7 @@ from kohort.spark.stores.layout import ROWS
 from kohort.spark.tables import driver_write, row_counts, spark_reader, spark_writer
 from kohort.spark.tables.manifest import Increment, Manifest
 from kohort.spark.tables.retention import kept
-from kohort.spark.tables.row_counts import Counted, Ranges
+from kohort.spark.tables.row_counts import Ranges, RowCounts
 from kohort.spark.tables.writer import Writer
 
 ROWS_PER_FILE = 1_000_000
@@ -25,7 +25,7 @@ MOST_INCREMENTS = 10
 """How many increments of about one size are merged into one."""
 
 
-class Written(NamedTuple):
+class WriteResult(NamedTuple):
     """An increment, and how far it reads in each partition."""
 
     increment: Increment
@@ -40,7 +40,7 @@ def write(
     ranges: Ranges | None,
     *,
     compacted: bool = False,
-) -> Written | None:
+) -> WriteResult | None:
     """Write decoded rows and count what was written; None when there was no row. A table is written
     without Spark.
 
@@ -62,7 +62,7 @@ def write(
         planned=ranges is not None,
     )
     following = {index: end for index, (_, end) in counted.covered.items()}
-    return Written(increment, following)
+    return WriteResult(increment, following)
 
 
 def _save(
@@ -91,7 +91,7 @@ def _count(
     writer: Writer,
     name: str,
     ranges: Ranges | None,
-) -> Counted:
+) -> RowCounts:
     """What the files of an increment hold. Without a session (None), Arrow counts them."""
     if spark is None:
         columns = ("kind", "partition", "offset", "timestamp")
@@ -109,14 +109,14 @@ def cut(increments: Iterable[Increment], cuts: Mapping[int, int]) -> tuple[Incre
 
 
 def _cut(increment: Increment, cuts: Mapping[int, int]) -> Increment:
-    news = {
+    refresh_plan = {
         partition: min(offset, increment.cuts.get(partition, offset))
         for partition, offset in cuts.items()
         if increment.ranges.get(partition, (0, 0))[1] > offset
     }
-    if not news:
+    if not refresh_plan:
         return increment
-    return msgspec.structs.replace(increment, cuts=increment.cuts | news)
+    return msgspec.structs.replace(increment, cuts=increment.cuts | refresh_plan)
 
 
 def to_merge(increments: Iterable[Increment], keep_ms: int | None = None) -> list[Increment]:

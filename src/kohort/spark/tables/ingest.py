@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.engine.job_progress import Progress, telling
+from kohort.spark.engine.job_progress import ProgressCallback, report_progress
 from kohort.spark.gold import Context
 from kohort.spark.gold.moments import micros
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS
@@ -23,10 +23,10 @@ from kohort.spark.stores.layout import END
 from kohort.spark.tables import driver_write, increments, spark_reader
 from kohort.spark.tables.code import code
 from kohort.spark.tables.compute import compute
-from kohort.spark.tables.end_samples import SAMPLE, fresh_samples, merge_samples, walked
+from kohort.spark.tables.end_samples import SAMPLE, merge_samples, new_samples, walk_positions
 from kohort.spark.tables.manifest import DAY_MS, Manifest, Part
 from kohort.spark.tables.parts import write_part
-from kohort.spark.tables.sample_rollup import aged, news
+from kohort.spark.tables.sample_rollup import roll_up, without_known_samples
 from kohort.spark.tables.summary import Summary
 from kohort.spark.tables.writer import Writer
 
@@ -49,7 +49,7 @@ class Batch(NamedTuple):
     plan: Plan
     whole: bool = True
     """All of the plan is in the rows. A micro-batch has some of it."""
-    late: DataFrame | None = None
+    late_rows: DataFrame | None = None
     """Rows that lie before the ones that were planned (see `late`)."""
     ends: Ends | None = None
     """The ends when reading was planned; None for a batch that was planned just now."""
@@ -63,20 +63,20 @@ def add(
     log: Source,
     batch: Batch,
     options: Options,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Summary:
     """Add rows to the tables, compute gold, and flip."""
     began = time.monotonic()
     plan = batch.plan
     ends = batch.ends or ends_now(writer, log)
-    exact = batch.whole and batch.late is None
+    exact = batch.whole and batch.late_rows is None
     total = sum(end - start for start, end in plan.ranges.values()) if exact else None
     manifest = writer.manifest
     manifest = manifest.with_(increments=increments.cut(manifest.increments, plan.cut))
     written = None
     rows = _rows(spark, batch)
     if rows is not None:
-        with telling(spark, progress, "reading", total):
+        with report_progress(spark, progress, "reading", total):
             ranges = plan.ranges if exact else None
             written = increments.write(spark, writer, rows, ranges)
     following = written.following if written is not None else {}
@@ -90,9 +90,9 @@ def add(
     notes = (*plan.notes, *(log.changes(plan) if batch.whole else ()))
     settings = options.settings.over(log.settings())
     context = Context(in_millis(options.as_of or ends.at), *settings)
-    with telling(spark, progress, "looking at the ends of topics"):
+    with report_progress(spark, progress, "looking at the ends of topics"):
         sampled = _end_offsets(spark, writer, manifest, ends)
-        sampled = news(writer, manifest.end_offsets, sampled)
+        sampled = without_known_samples(writer, manifest.end_offsets, sampled)
     manifest = manifest.with_(
         positions={**manifest.positions, **positions},
         notes=manifest.notes_with(notes),
@@ -130,17 +130,17 @@ def in_millis(moment: datetime) -> datetime:
 
 def _rows(spark: SparkSession, batch: Batch) -> DataFrame | pa.Table | None:
     """All rows of a batch."""
-    if batch.late is None or batch.rows is None:
-        return batch.late if batch.rows is None else batch.rows
+    if batch.late_rows is None or batch.rows is None:
+        return batch.late_rows if batch.rows is None else batch.rows
     rows = batch.rows
     if isinstance(rows, pa.Table):
         rows = driver_write.frame(spark, rows)
-    return rows.unionByName(batch.late)
+    return rows.unionByName(batch.late_rows)
 
 
 def ends_now(writer: Writer, log: Source) -> Ends:
     """Where user topics end, asked now. A caller that has made a plan asks at once."""
-    return log.ends(walked(writer.directory, writer.manifest))
+    return log.ends(walk_positions(writer.directory, writer.manifest))
 
 
 def _moved(manifest: Manifest, log: Source, following: Mapping[int, int]) -> dict[int, Position]:
@@ -157,7 +157,7 @@ def flip(
     manifest: Manifest,
     touched: Iterable[int],
     context: Context,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     *,
     clocked: bool = False,
 ) -> tuple[Note, ...]:
@@ -166,9 +166,9 @@ def flip(
     partitions of the log whose rows differ from those of the published manifest; `clocked` says
     that the clock chose the moment. Returns notes about the past.
     """
-    samples = aged(writer, manifest.end_offsets, micros(context.as_of))
+    samples = roll_up(writer, manifest.end_offsets, micros(context.as_of))
     manifest = manifest.with_(end_offsets=samples)
-    with telling(spark, progress, "computing") as doing:
+    with report_progress(spark, progress, "computing") as doing:
         computed = compute(spark, writer, manifest, touched, context, doing, clocked=clocked)
     past, notes = computed.past
     writer.publish(
@@ -191,7 +191,7 @@ def tidy(
     writer: Writer,
     context: Context,
     keep_days: float | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> None:
     """Write increments anew that hold rows behind a cut, merge small increments and small files of
     samples, and drop history that is older than `keep_days` before `as_of`.
@@ -203,7 +203,9 @@ def tidy(
     manifest = writer.manifest
     merging = increments.to_merge(manifest.increments, keep_ms)
     if merging:
-        with telling(spark, progress, "merging", sum(increment.rows for increment in merging)):
+        with report_progress(
+            spark, progress, "merging", sum(increment.rows for increment in merging)
+        ):
             writer.publish(increments.merge(spark, writer, manifest, merging))
     merge_samples(writer)
     if keep_ms is None:
@@ -212,19 +214,19 @@ def tidy(
     before_ms = micros(context.as_of) // 1000 - keep_ms
     old = increments.too_old(manifest, before_ms)
     if old:
-        with telling(spark, progress, "dropping", sum(increment.rows for increment in old)):
+        with report_progress(spark, progress, "dropping", sum(increment.rows for increment in old)):
             manifest = increments.compact(spark, writer, manifest, old)
         touched = {partition for increment in old for partition in increment.ranges}
         flip(spark, writer, manifest, touched, context, progress)
 
 
-def _drop_cut_rows(spark: SparkSession, writer: Writer, progress: Progress | None) -> None:
+def _drop_cut_rows(spark: SparkSession, writer: Writer, progress: ProgressCallback | None) -> None:
     """From here on each file of rows counts as a whole, and in their Delta log as well."""
     manifest = writer.manifest
     cut = [increment for increment in manifest.increments if increment.cuts]
     if not cut:
         return
-    with telling(spark, progress, "merging", sum(increment.rows for increment in cut)):
+    with report_progress(spark, progress, "merging", sum(increment.rows for increment in cut)):
         for increment in cut:
             manifest = increments.merge(spark, writer, manifest, [increment])
         writer.publish(manifest)
@@ -238,7 +240,7 @@ def _end_offsets(
     if samples is None:
         return ()
     if isinstance(samples, pa.Table):
-        return fresh_samples(writer, manifest, samples)
+        return new_samples(writer, manifest, samples)
     there = spark_reader.end_offsets(spark, writer.directory, manifest).select(*SAMPLE)
     fresh = END_OFFSETS.conform(samples).dropDuplicates(SAMPLE)
     if manifest.end_offsets:

@@ -20,7 +20,7 @@ from kohort.spark.stores.layout import (
     FOLDERS,
     GOLD,
     HISTORIES,
-    PAST,
+    OBSERVED_HISTORY,
     PROGRESS,
     ROWS,
     SERVER_LOGS,
@@ -160,7 +160,7 @@ def _sentence(error: Exception) -> str:
     return str(error).splitlines()[0].rstrip(".") or type(error).__name__
 
 
-def strangers(directory: Folder, manifest: Manifest) -> Iterator[Finding]:
+def unknown_files(directory: Folder, manifest: Manifest) -> Iterator[Finding]:
     """Files among the tables that no writer has made. The next run removes what writers have left
     behind.
     """
@@ -169,7 +169,7 @@ def strangers(directory: Folder, manifest: Manifest) -> Iterator[Finding]:
         yield from _strange_objects(directory, known)
         return
     folders = list(_FOLDERS)
-    for parent in (GOLD, PAST):
+    for parent in (GOLD, OBSERVED_HISTORY):
         for child in _inside(directory / parent):
             name = f"{parent}/{child.name}"
             if child.is_dir():

@@ -46,7 +46,7 @@ def of_moments(lag: pa.Table) -> pa.Table:
     return pa.table(columns, names=LAG_HISTORY.names).cast(LAG_HISTORY.arrow)
 
 
-def thinned(rows: pa.Table, step_us: int) -> pa.Table:
+def downsample(rows: pa.Table, step_us: int) -> pa.Table:
     """Rows of `lag_history`, one for each key and step; rows of one moment stay so with ONE_MOMENT.
     No moment may be in two of the rows of a key.
     """

@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from kohort.spark.schemas import LAG_HISTORY
-from kohort.spark.schemas.rollup_tiers import ONE_MOMENT, ZONES, Zone
+from kohort.spark.schemas.rollup_tiers import ONE_MOMENT, ROLLUP_TIERS, RollupTier
 from kohort.spark.schemas.table import TIME
 from kohort.spark.stores import parquet
-from kohort.spark.stores.layout import PAST
+from kohort.spark.stores.layout import OBSERVED_HISTORY
 from kohort.spark.stores.places import Folder
-from kohort.spark.tables.lag_downsampling import thinned
-from kohort.spark.tables.manifest import Part, Stretch
+from kohort.spark.tables.lag_downsampling import downsample
+from kohort.spark.tables.manifest import HistoryChunk, Part
 from kohort.spark.tables.writer import Writer
 
 MOST_PARTS = 10
@@ -31,7 +31,7 @@ ROWS_AT_ONCE = 500_000
 _ROW_GROUP = 100_000
 _LEVELS = ("group", "topic", "partition")
 
-Stretches = tuple[Stretch, ...]
+HistoryChunks = tuple[HistoryChunk, ...]
 
 
 def _as_it_is(rows: pa.Table) -> pa.Table:
@@ -70,11 +70,13 @@ class Origin(NamedTuple):
         return parquet.dataset(self.files, self.schema)
 
 
-def there(directory: Folder, stretches: Stretches, moments: Collection[int]) -> set[int]:
+def recorded_moments(
+    directory: Folder, chunks: HistoryChunks, moments: Collection[int]
+) -> set[int]:
     """Those of the moments, in microseconds, that some row is about or spans."""
     found: set[int] = set()
-    for stretch in stretches:
-        within = [moment for moment in moments if stretch.first_us <= moment <= stretch.last_us]
+    for chunk in chunks:
+        within = [moment for moment in moments if chunk.first_us <= moment <= chunk.last_us]
         if not within:
             continue
         where = (
@@ -82,88 +84,84 @@ def there(directory: Folder, stretches: Stretches, moments: Collection[int]) -> 
             & (pc.field("first_at") <= _time(max(within)))
             & (pc.field("at") >= _time(min(within)))
         )
-        rows = Origin(_files(directory, stretch.part)).read(["first_at", "at"], where)
+        rows = Origin(_files(directory, chunk.part)).read(["first_at", "at"], where)
         spans = rows.group_by(["first_at", "at"]).aggregate([])
         first, last = (spans[name].cast(pa.int64()).to_numpy() for name in ("first_at", "at"))
         found |= {moment for moment in within if np.any((first <= moment) & (moment <= last))}
     return found
 
 
-def added(writer: Writer, stretches: Stretches, origins: Iterable[Origin]) -> Stretches:
+def with_new_rows(
+    writer: Writer, chunks: HistoryChunks, origins: Iterable[Origin]
+) -> HistoryChunks:
     """The stretches and the new rows, each of a single moment. Many small stretches become one."""
-    grown = (*stretches, *_written(writer, origins, ONE_MOMENT))
-    small = [
-        stretch
-        for stretch in grown
-        if stretch.step_us == ONE_MOMENT and stretch.part.rows < FEW_ROWS
-    ]
+    grown = (*chunks, *_written(writer, origins, ONE_MOMENT))
+    small = [chunk for chunk in grown if chunk.step_us == ONE_MOMENT and chunk.part.rows < FEW_ROWS]
     if len(small) < MOST_PARTS:
         return grown
-    merged = _written(writer, [_origin(writer, stretch) for stretch in small], ONE_MOMENT)
-    return (*(stretch for stretch in grown if stretch not in small), *merged)
+    merged = _written(writer, [_origin(writer, chunk) for chunk in small], ONE_MOMENT)
+    return (*(chunk for chunk in grown if chunk not in small), *merged)
 
 
-def aged(writer: Writer, stretches: Stretches, now_us: int) -> Stretches:
+def roll_up(writer: Writer, chunks: HistoryChunks, now_us: int) -> HistoryChunks:
     """The stretches, with the rows thinned that have become old enough."""
     step_us = ONE_MOMENT
-    for zone in ZONES:
-        stretches = _aged(writer, stretches, step_us, zone, zone.reaches(now_us))
-        step_us = zone.step_us
-    return stretches
+    for tier in ROLLUP_TIERS:
+        chunks = _roll_up_into(writer, chunks, step_us, tier, tier.due_before(now_us))
+        step_us = tier.step_us
+    return chunks
 
 
-def _aged(
-    writer: Writer, stretches: Stretches, finer_us: int, zone: Zone, until_us: int
-) -> Stretches:
+def _roll_up_into(
+    writer: Writer, chunks: HistoryChunks, finer_us: int, tier: RollupTier, until_us: int
+) -> HistoryChunks:
     """Rows of the finer step that are before a moment go into the files of a zone."""
-    ripe = [
-        stretch
-        for stretch in stretches
-        if stretch.step_us == finer_us and stretch.first_us < until_us
-    ]
-    for number in _periods(writer, ripe, zone, until_us):
-        begin = number * zone.file_us
-        inside = (pc.field("at") >= _time(begin)) & (pc.field("at") < _time(begin + zone.file_us))
+    due = [chunk for chunk in chunks if chunk.step_us == finer_us and chunk.first_us < until_us]
+    for number in _periods(writer, due, tier, until_us):
+        begin = number * tier.file_us
+        inside = (pc.field("at") >= _time(begin)) & (pc.field("at") < _time(begin + tier.file_us))
         known = [
-            stretch
-            for stretch in stretches
-            if stretch.step_us == zone.step_us and stretch.first_us // zone.file_us == number
+            chunk
+            for chunk in chunks
+            if chunk.step_us == tier.step_us and chunk.first_us // tier.file_us == number
         ]
-        origins = [_origin(writer, stretch, inside) for stretch in (*ripe, *known)]
-        new = _written(writer, origins, zone.step_us)
-        stretches = (*(stretch for stretch in stretches if stretch not in known), *new)
+        origins = [_origin(writer, chunk, inside) for chunk in (*due, *known)]
+        new = _written(writer, origins, tier.step_us)
+        chunks = (*(chunk for chunk in chunks if chunk not in known), *new)
     young = pc.field("at") >= _time(until_us)
-    left = [_origin(writer, stretch, young) for stretch in ripe if stretch.last_us >= until_us]
-    kept = tuple(stretch for stretch in stretches if stretch not in ripe)
+    left = [_origin(writer, chunk, young) for chunk in due if chunk.last_us >= until_us]
+    kept = tuple(chunk for chunk in chunks if chunk not in due)
     return (*kept, *_written(writer, left, finer_us)) if left else kept
 
 
-def _periods(writer: Writer, ripe: list[Stretch], zone: Zone, until_us: int) -> list[int]:
+def _periods(writer: Writer, due: list[HistoryChunk], tier: RollupTier, until_us: int) -> list[int]:
     """The numbers of the files of a zone to which rows before a moment belong."""
     where = (pc.field("level") == "group") & (pc.field("at") < _time(until_us))
     found: set[int] = set()
-    for stretch in ripe:
-        if stretch.first_us // zone.file_us == min(stretch.last_us, until_us - 1) // zone.file_us:
-            found.add(stretch.first_us // zone.file_us)
+    for chunk in due:
+        if chunk.first_us // tier.file_us == min(chunk.last_us, until_us - 1) // tier.file_us:
+            found.add(chunk.first_us // tier.file_us)
             continue
-        times = _origin(writer, stretch).read(["at"], where)["at"].cast(pa.int64()).unique()
-        found.update((times.to_numpy() // zone.file_us).tolist())
+        times = _origin(writer, chunk).read(["at"], where)["at"].cast(pa.int64()).unique()
+        found.update((times.to_numpy() // tier.file_us).tolist())
     return sorted(found)
 
 
-def _written(writer: Writer, origins: Iterable[Origin], step_us: int) -> Iterator[Stretch]:
+def _written(writer: Writer, origins: Iterable[Origin], step_us: int) -> Iterator[HistoryChunk]:
     """Rows in new files, a row for each key and step: one stretch, and none without rows."""
-    name = f"{PAST}/{LAG_HISTORY.name}/{writer.new_name('')}"
+    name = f"{OBSERVED_HISTORY}/{LAG_HISTORY.name}/{writer.new_name('')}"
     path = writer.directory / name
     times: list[int] = []
     count = 0
     chosen = list(origins)
     for level in _LEVELS:  # a file for each: most questions are about groups
-        file = parquet.Growing(path / f"{level}s.parquet", LAG_HISTORY.arrow, compression="zstd")
+        file = parquet.ParquetFileWriter(
+            path / f"{level}s.parquet", LAG_HISTORY.arrow, compression="zstd"
+        )
         with file:
             for groups in _shares(chosen, level):
                 where = (pc.field("level") == level) & groups
-                rows = thinned(
+                rows = downsample(
                     pa.concat_tables([origin.shape(origin.read(None, where)) for origin in chosen]),
                     step_us,
                 )
@@ -174,7 +172,7 @@ def _written(writer: Writer, origins: Iterable[Origin], step_us: int) -> Iterato
                     times += [end.cast(pa.int64()).as_py() for end in ends]
     if count:
         part = Part(path=name, rows=count)
-        yield Stretch(part=part, step_us=step_us, first_us=min(times), last_us=max(times))
+        yield HistoryChunk(part=part, step_us=step_us, first_us=min(times), last_us=max(times))
 
 
 def _shares(origins: Iterable[Origin], level: str) -> Iterator[pc.Expression]:
@@ -193,8 +191,8 @@ def _shares(origins: Iterable[Origin], level: str) -> Iterator[pc.Expression]:
     yield group >= first
 
 
-def _origin(writer: Writer, stretch: Stretch, where: pc.Expression | None = None) -> Origin:
-    return Origin(_files(writer.directory, stretch.part), where=where)
+def _origin(writer: Writer, chunk: HistoryChunk, where: pc.Expression | None = None) -> Origin:
+    return Origin(_files(writer.directory, chunk.part), where=where)
 
 
 def _files(directory: Folder, part: Part) -> list[str]:

@@ -18,7 +18,7 @@ from kohort.spark.tables.writer import Writer
 _PLACE = ["partition", "offset"]
 
 
-def late(
+def late_rows(
     spark: SparkSession, writer: Writer, log: Source
 ) -> tuple[DataFrame | None, tuple[Note, ...]]:
     """The rows that lie before the positions and were never added, and what to say of them.
@@ -33,7 +33,7 @@ def late(
     def known() -> DataFrame:
         return spark_reader.rows(spark, writer.directory, manifest).select(*_PLACE)
 
-    rows = log.passed(spark, manifest.positions, known, manifest.source_files)
+    rows = log.late_rows(spark, manifest.positions, known, manifest.source_files)
     if rows is None:
         return None, ()
     rows = rows.where(_open(manifest))

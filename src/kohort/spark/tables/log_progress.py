@@ -13,96 +13,106 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from kohort.spark.engine.shortcuts import is_few
-from kohort.spark.gold.completeness import Reach, reaches
+from kohort.spark.gold.completeness import CompletenessWatermark, completeness_watermarks
 from kohort.spark.gold.measure import Frames
 from kohort.spark.schemas import RECORDS_TABLE
 from kohort.spark.stores import parquet
 from kohort.spark.stores.layout import ROWS
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables.code import code
-from kohort.spark.tables.manifest import Histories, Increment, Manifest, Progress
+from kohort.spark.tables.manifest import HistoriesState, Increment, Manifest, ProgressState
 from kohort.spark.tables.parts import is_whole
-from kohort.spark.tables.refresh_plan import news, reached_by
+from kohort.spark.tables.refresh_plan import next_offsets, refresh_plan
 from kohort.spark.tables.writer import Writer
 
 FEW_ROWS = 300_000
-_BEGIN = Reach(end=0, rows=0, complete_offset=0, complete_us=None)
+_BEGIN = CompletenessWatermark(end=0, rows=0, complete_offset=0, complete_us=None)
 
 
-class Standing(NamedTuple):
+class LogProgress(NamedTuple):
     """What the tables know of the log, and what is new in it. Partitions are those of the log."""
 
-    before: Progress | None
+    before: ProgressState | None
     """What earlier runs have told; None where none of it may be used."""
-    go_on: frozenset[int]
+    incremental: frozenset[int]
     """Partitions with rows behind those that are known, and with nothing else."""
-    rewound: frozenset[int]
+    truncated: frozenset[int]
     """Partitions whose known rows no longer count, or that have got rows before the known ones."""
-    hidden: frozenset[int]
+    completeness_changed: frozenset[int]
     """Partitions that are now complete over another stretch than before."""
-    reaches: dict[int, Reach]
+    completeness_watermarks: dict[int, CompletenessWatermark]
 
     @property
-    def anew(self) -> frozenset[int] | None:
+    def recompute(self) -> frozenset[int] | None:
         """Partitions whose rows of gold are all written anew; None for all there are."""
-        return None if self.before is None else self.rewound | self.hidden
+        return None if self.before is None else self.truncated | self.completeness_changed
 
     @property
     def touched(self) -> frozenset[int]:
         """Partitions whose rows of gold may have changed."""
-        return frozenset(self.reaches) if self.anew is None else self.go_on | self.anew
+        return (
+            frozenset(self.completeness_watermarks)
+            if self.recompute is None
+            else self.incremental | self.recompute
+        )
 
 
-def standing(writer: Writer, manifest: Manifest, frames: Frames) -> Standing:
+def log_progress(writer: Writer, manifest: Manifest, frames: Frames) -> LogProgress:
     """Compares the rows of `manifest` with those of the published one. May run Spark."""
-    before = usable(writer.directory, manifest)
+    before = usable_state_or_none(writer.directory, manifest)
     if before is None:
-        return _anew(writer.directory, manifest, frames)
-    told = Histories(code=before.code, session_timeout_ms=None, fed=before.fed, complete={})
-    now = told.with_(code=code() or "", fed=reached_by(manifest.increments))
-    found = news(told, now, writer.manifest.increments, manifest.increments)
-    if found.anew is None:
-        return _anew(writer.directory, manifest, frames)
+        return _full_recompute(writer.directory, manifest, frames)
+    told = HistoriesState(code=before.code, session_timeout_ms=None, fed=before.fed, complete={})
+    now = told.with_(code=code() or "", fed=next_offsets(manifest.increments))
+    found = refresh_plan(told, now, writer.manifest.increments, manifest.increments)
+    if found.recompute is None:
+        return _full_recompute(writer.directory, manifest, frames)
     known = {
-        index: Reach(*told) for index, told in before.extents.items() if index not in found.anew
+        index: CompletenessWatermark(*told)
+        for index, told in before.extents.items()
+        if index not in found.recompute
     }
-    added = _counted(writer.directory, fresh_increments(writer, manifest))
-    reached = {index: reach for index, reach in known.items() if index not in found.go_on}
+    added = _row_ranges(writer.directory, new_increments(writer, manifest))
+    reached = {index: reach for index, reach in known.items() if index not in found.incremental}
     reached |= {
-        index: _longer(known[index], added[index])
-        for index in found.go_on & known.keys() & added.keys()
-        if _follows(known[index], added[index])
+        index: _extend(known[index], added[index])
+        for index in found.incremental & known.keys() & added.keys()
+        if _is_contiguous(known[index], added[index])
     }
-    reached |= {index: known[index] for index in (found.go_on & known.keys()) - added.keys()}
-    others = (found.anew | found.go_on) - reached.keys()
+    reached |= {index: known[index] for index in (found.incremental & known.keys()) - added.keys()}
+    others = (found.recompute | found.incremental) - reached.keys()
     reached |= _of_spark(frames, others)
-    hidden = {index for index, reach in known.items() if reached.get(index, reach)[2:] != reach[2:]}
-    return Standing(before, found.go_on, found.anew, frozenset(hidden), reached)
+    completeness_changed = {
+        index for index, reach in known.items() if reached.get(index, reach)[2:] != reach[2:]
+    }
+    return LogProgress(
+        before, found.incremental, found.recompute, frozenset(completeness_changed), reached
+    )
 
 
-def _anew(directory: Folder, manifest: Manifest, frames: Frames) -> Standing:
+def _full_recompute(directory: Folder, manifest: Manifest, frames: Frames) -> LogProgress:
     """The standing when nothing is known. If there are few rows, Spark looks only at partitions
     with holes.
     """
     nothing: frozenset[int] = frozenset()
     if not are_few(manifest):
-        return Standing(None, nothing, nothing, nothing, reaches(frames))
-    counted = _counted(directory, manifest.increments)
+        return LogProgress(None, nothing, nothing, nothing, completeness_watermarks(frames))
+    counted = _row_ranges(directory, manifest.increments)
     whole = {
-        index: Reach(told.last + 1, told.rows, 0, told.begin_us)
+        index: CompletenessWatermark(told.last + 1, told.rows, 0, told.begin_us)
         for index, told in counted.items()
-        if _follows(_BEGIN, told)
+        if _is_contiguous(_BEGIN, told)
     }
     rest = _of_spark(frames, counted.keys() - whole.keys())
-    return Standing(None, nothing, nothing, nothing, whole | rest)
+    return LogProgress(None, nothing, nothing, nothing, whole | rest)
 
 
-def _of_spark(frames: Frames, partitions: Collection[int]) -> dict[int, Reach]:
+def _of_spark(frames: Frames, partitions: Collection[int]) -> dict[int, CompletenessWatermark]:
     if not partitions:
         return {}
     records = frames[RECORDS_TABLE.name]
     of_partitions = records.where(records["partition"].isin(sorted(partitions)))
-    return reaches({RECORDS_TABLE.name: of_partitions})
+    return completeness_watermarks({RECORDS_TABLE.name: of_partitions})
 
 
 def are_few(manifest: Manifest) -> bool:
@@ -114,7 +124,7 @@ def are_few(manifest: Manifest) -> bool:
     return is_few(sum(increment.rows for increment in manifest.increments), FEW_ROWS)
 
 
-def usable(directory: Folder, manifest: Manifest) -> Progress | None:
+def usable_state_or_none(directory: Folder, manifest: Manifest) -> ProgressState | None:
     """What earlier runs have left, if its files are there."""
     before = manifest.progress
     if before is None or not before.code:
@@ -122,13 +132,13 @@ def usable(directory: Folder, manifest: Manifest) -> Progress | None:
     return before if all(is_whole(directory, part) for part in before.parts) else None
 
 
-def fresh_increments(writer: Writer, manifest: Manifest) -> list[Increment]:
+def new_increments(writer: Writer, manifest: Manifest) -> list[Increment]:
     """Those that were added since the published manifest."""
     old = {increment.name for increment in writer.manifest.increments}
     return [increment for increment in manifest.increments if increment.name not in old]
 
 
-class _Counted(NamedTuple):
+class _RowRange(NamedTuple):
     """Rows of a partition of the log in some files."""
 
     first: int
@@ -140,10 +150,10 @@ class _Counted(NamedTuple):
     begin_us: int | None
     """Its time."""
 
-    def plus(self, other: "_Counted") -> "_Counted":
+    def plus(self, other: "_RowRange") -> "_RowRange":
         """Both together."""
         begins = [(one.timed, one.begin_us) for one in (self, other) if one.timed is not None]
-        return _Counted(
+        return _RowRange(
             min(self.first, other.first),
             max(self.last, other.last),
             self.rows + other.rows,
@@ -152,7 +162,7 @@ class _Counted(NamedTuple):
         )
 
 
-def _counted(directory: Folder, increments: Iterable[Increment]) -> Mapping[int, _Counted]:
+def _row_ranges(directory: Folder, increments: Iterable[Increment]) -> Mapping[int, _RowRange]:
     """Partition of the log -> the rows that some increments have of it. Needs no Spark."""
     files = [
         file
@@ -173,18 +183,18 @@ def _counted(directory: Folder, increments: Iterable[Increment]) -> Mapping[int,
     aggregates = [("offset", function) for function in ("min", "max", "count")]
     aggregates += [("damage", "max"), ("timed", "first"), ("at", "first")]  # of those with a time
     names = ("offset_min", "offset_max", "offset_count", "damage_max", "timed_first", "at_first")
-    found: dict[int, _Counted] = {}
+    found: dict[int, _RowRange] = {}
     for batch in rows.to_batches(columns=columns):
         in_order = pa.Table.from_batches([batch]).sort_by("offset")
         groups = in_order.group_by("partition", use_threads=False).aggregate(aggregates)
         for row in groups.to_pylist():
-            counted = _Counted(*(row[name] for name in names))
+            counted = _RowRange(*(row[name] for name in names))
             known = found.get(row["partition"])
             found[row["partition"]] = counted if known is None else known.plus(counted)
     return found
 
 
-def _follows(known: Reach, added: _Counted) -> bool:
+def _is_contiguous(known: CompletenessWatermark, added: _RowRange) -> bool:
     """Whether nothing is missing between and within them: then the new rows reveal nothing that was
     hidden before. In a partition that is complete from nowhere on, or from a record without a time,
     any record may reveal something.
@@ -198,5 +208,5 @@ def _follows(known: Reach, added: _Counted) -> bool:
     )
 
 
-def _longer(known: Reach, added: _Counted) -> Reach:
+def _extend(known: CompletenessWatermark, added: _RowRange) -> CompletenessWatermark:
     return known._replace(end=added.last + 1, rows=known.rows + added.rows)

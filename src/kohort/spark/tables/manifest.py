@@ -90,7 +90,7 @@ class Gold(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[Part, ...]
 
 
-class Histories(msgspec.Struct, frozen=True, kw_only=True):
+class HistoriesState(msgspec.Struct, frozen=True, kw_only=True):
     """What the histories of groups go on from, and what else they depend on. Where that has
     changed, they begin anew.
     """
@@ -108,12 +108,12 @@ class Histories(msgspec.Struct, frozen=True, kw_only=True):
     server_logs: tuple[str, ...] = ()
     """Paths of the parts of server logs that they know."""
 
-    def with_(self, **changes: object) -> "Histories":
+    def with_(self, **changes: object) -> "HistoriesState":
         """A copy with other values."""
         return msgspec.structs.replace(self, **changes)
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
+class ProgressState(msgspec.Struct, frozen=True, kw_only=True):
     """What the tables of commits, lag and states of groups go on from (see `tables.progress`)."""
 
     code: str
@@ -121,7 +121,9 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     fed: dict[int, int]
     """Partition of the log -> the offset up to which the tables know it."""
     extents: dict[int, tuple[int, int, int | None, int | None]]
-    """Partition of the log -> how far its rows reach (see `gold.completeness.Reach`)."""
+    """Partition of the log -> how far its rows reach (see
+    `gold.completeness.CompletenessWatermark`).
+    """
     held_back: dict[int, int]
     """Partition -> the time of the last commit that a transaction held back until its log was
     complete, in microseconds (see `gold.rates`)."""
@@ -152,7 +154,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
         return (*self.newest, *self.records, self.names)
 
 
-class Stretch(msgspec.Struct, frozen=True, kw_only=True):
+class HistoryChunk(msgspec.Struct, frozen=True, kw_only=True):
     """Some of the rows of `lag_history`, all of one step (see `tables.thinning`)."""
 
     part: Part
@@ -162,10 +164,10 @@ class Stretch(msgspec.Struct, frozen=True, kw_only=True):
     last_us: int
 
 
-class Past(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ObservedHistory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What runs have seen. Nobody can compute it again: it outlives the code, and gold."""
 
-    lag: tuple[Stretch, ...] = ()
+    lag: tuple[HistoryChunk, ...] = ()
     status: tuple[Part, ...] = ()
     as_of_us: int | None = None
     """The moment of the last run that was added."""
@@ -174,21 +176,17 @@ class Past(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def parts(self, table: str) -> tuple[Part, ...]:
         """The files of `lag_history` or of `status_history`."""
-        return (
-            self.status
-            if table == "status_history"
-            else tuple(stretch.part for stretch in self.lag)
-        )
+        return self.status if table == "status_history" else tuple(chunk.part for chunk in self.lag)
 
 
-class Retired(msgspec.Struct, frozen=True):
+class RetiredFiles(msgspec.Struct, frozen=True):
     """Files that no longer count, and since when."""
 
     path: str
     since_ms: int
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class RunArguments(msgspec.Struct, frozen=True, kw_only=True):
     """The arguments of a run, as far as its tables depend on them."""
 
     source: str
@@ -207,7 +205,7 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
 
     log: str
     """What there was to read (see `sources.fingerprint`)."""
-    asked: Asked
+    asked: RunArguments
     code: str
     """Which Kohort has made them (see `tables.code`)."""
     files: str
@@ -237,11 +235,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     server_log: tuple[Part, ...] = ()
     """What brokers have said in their log files (see `tables.server_logs`)."""
     gold: dict[str, Gold] = msgspec.field(default_factory=dict)
-    histories: Histories | None = None
+    histories: HistoriesState | None = None
     """None: they are replayed as a whole."""
-    progress: Progress | None = None
+    progress: ProgressState | None = None
     """None: all of it is computed from all rows."""
-    past: Past = Past()
+    past: ObservedHistory = ObservedHistory()
     code: str | None = None
     """What gold was computed by (see `tables.code`); another Kohort computes all of it anew."""
     as_of_ms: int | None = None
@@ -252,7 +250,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """The newest that there were."""
     noted: int = 0
     """How many were added since this is counted, with those that are forgotten."""
-    retired: tuple[Retired, ...] = ()
+    retired: tuple[RetiredFiles, ...] = ()
     files: Files = msgspec.field(default_factory=dict)
     """On an object store, the files of every path here: nothing is listed to read tables."""
     fence: str = ""

@@ -15,22 +15,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from kohort.spark.gold.lag import MOMENTS, Times, sampled
+from kohort.spark.gold.lag import MOMENTS, Times, sampled_times
 from kohort.spark.gold.moments import micros
 from kohort.spark.schemas import END_OFFSETS, LAG_HISTORY
 from kohort.spark.schemas.progress import LAG, STATUS
 from kohort.spark.sources.log_position import Note
 from kohort.spark.stores import parquet
-from kohort.spark.stores.layout import PAST
+from kohort.spark.stores.layout import OBSERVED_HISTORY
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables import lag_history
 from kohort.spark.tables.batch_fold import folded
 from kohort.spark.tables.episodes import Worst
 from kohort.spark.tables.lag_downsampling import of_moments
 from kohort.spark.tables.lag_history import Origin
-from kohort.spark.tables.manifest import Gold, Manifest, Part, Past
+from kohort.spark.tables.manifest import Gold, Manifest, ObservedHistory, Part
 from kohort.spark.tables.parts import is_whole, write_part
-from kohort.spark.tables.status_history import Moments, went_on
+from kohort.spark.tables.status_history import Moments, updated_status_history
 from kohort.spark.tables.writer import Writer
 
 ROWS = 5_000_000
@@ -44,11 +44,11 @@ LagAt = Callable[[Sequence[int]], DataFrame]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOBODY = -1
-_SEEN = f"{PAST}/seen"
+_SEEN = f"{OBSERVED_HISTORY}/seen"
 """Rows on their way into the past: no manifest names them."""
 
 
-class Seen(NamedTuple):
+class Observation(NamedTuple):
     """What a run has computed."""
 
     gold: dict[str, Gold]
@@ -58,58 +58,62 @@ class Seen(NamedTuple):
     """Whether the clock gave the moment, and nobody chose it."""
 
 
-class Told(NamedTuple):
+class HistoryUpdate(NamedTuple):
     """The past with what was added, and notes about it."""
 
-    past: Past
+    past: ObservedHistory
     notes: tuple[Note, ...]
 
 
-def bring_up(writer: Writer, manifest: Manifest, seen: Seen) -> Told:
+def refresh(writer: Writer, manifest: Manifest, observation: Observation) -> HistoryUpdate:
     """Add what a run has seen. The files are new; the old ones stay.
 
     A moment that is there already is left as it is. A moment before that of an earlier run adds its
     lag, but no status, unless the clock gave it: then the clock was set back.
     """
     before, notes = _without_lost(writer.directory, manifest.past)
-    now = micros(seen.as_of)
-    if now == before.as_of_us or not {LAG.name, STATUS.name} <= seen.gold.keys():
-        return Told(before, notes)
+    now = micros(observation.as_of)
+    if now == before.as_of_us or not {LAG.name, STATUS.name} <= observation.gold.keys():
+        return HistoryUpdate(before, notes)
     samples = _sample_times(writer.directory, manifest, now)
-    lag = Origin(_files(writer.directory, seen.gold[LAG.name].parts), LAG.arrow)
+    lag = Origin(_files(writer.directory, observation.gold[LAG.name].parts), LAG.arrow)
     wanted = _moments(before, samples, now, _keys(lag, now))
-    fresh = sorted(set(wanted) - lag_history.there(writer.directory, before.lag, wanted))
-    origins = _origins(writer, lag, fresh, seen.lag_at)
-    stretches = lag_history.added(writer, before.lag, origins)
+    fresh = sorted(set(wanted) - lag_history.recorded_moments(writer.directory, before.lag, wanted))
+    origins = _origins(writer, lag, fresh, observation.lag_at)
+    chunks = lag_history.with_new_rows(writer, before.lag, origins)
     # What one clock says is believed when the next run says so too: what is thin stays so.
     old = now if before.as_of_us is None else min(now, before.as_of_us)
-    stretches = lag_history.aged(writer, stretches, old)
+    chunks = lag_history.roll_up(writer, chunks, old)
     since = now if before.as_of_us is None else before.as_of_us
     between = _worst(origins, [moment for moment in fresh if since < moment < now])
     writer.discard(_SEEN)
-    after = msgspec.structs.replace(before, lag=stretches)
-    if before.as_of_us is not None and now < before.as_of_us and not seen.clocked:
-        return Told(after, notes)
+    after = msgspec.structs.replace(before, lag=chunks)
+    if before.as_of_us is not None and now < before.as_of_us and not observation.clocked:
+        return HistoryUpdate(after, notes)
     last = None if before.as_of_us is None else _moment(before.as_of_us)
-    moments = Moments(seen.as_of, last)
-    statuses = _statuses(writer.directory, seen.gold[STATUS.name].parts)
-    status = went_on(writer, before.status, statuses, moments, between)
+    moments = Moments(observation.as_of, last)
+    statuses = _statuses(writer.directory, observation.gold[STATUS.name].parts)
+    status = updated_status_history(writer, before.status, statuses, moments, between)
     newest = int(samples.max()) if len(samples) else before.samples_us
-    return Told(Past(lag=stretches, status=status, as_of_us=now, samples_us=newest), notes)
+    return HistoryUpdate(
+        ObservedHistory(lag=chunks, status=status, as_of_us=now, samples_us=newest), notes
+    )
 
 
-def _without_lost(directory: Folder, past: Past) -> tuple[Past, tuple[Note, ...]]:
+def _without_lost(
+    directory: Folder, past: ObservedHistory
+) -> tuple[ObservedHistory, tuple[Note, ...]]:
     """The past without files that are gone or damaged, and notes about what was in them. Nobody can
     bring it back.
     """
-    lost = [stretch for stretch in past.lag if not is_whole(directory, stretch.part)]
+    lost = [chunk for chunk in past.lag if not is_whole(directory, chunk.part)]
     gone = [part for part in past.status if not is_whole(directory, part)]
     if not lost and not gone:
         return past, ()
     texts = [
-        f"the past of lag from {_moment(stretch.first_us)} to {_moment(stretch.last_us)} is lost: "
-        f"{directory / stretch.part.path} is gone or damaged"
-        for stretch in lost
+        f"the past of lag from {_moment(chunk.first_us)} to {_moment(chunk.last_us)} is lost: "
+        f"{directory / chunk.part.path} is gone or damaged"
+        for chunk in lost
     ]
     texts += [
         f"some of the past of statuses is lost: {directory / part.path} is gone or damaged"
@@ -117,7 +121,7 @@ def _without_lost(directory: Folder, past: Past) -> tuple[Past, tuple[Note, ...]
     ]
     left = msgspec.structs.replace(
         past,
-        lag=tuple(stretch for stretch in past.lag if stretch not in lost),
+        lag=tuple(chunk for chunk in past.lag if chunk not in lost),
         status=tuple(part for part in past.status if part not in gone),
     )
     return left, tuple(Note(_NOBODY, _NOBODY, text) for text in texts)
@@ -141,7 +145,7 @@ def _keys(lag: Origin, now: int) -> int:
     return int(lag.read(["partition"], where).num_rows)
 
 
-def _moments(before: Past, samples: Times, now: int, keys: int) -> list[int]:
+def _moments(before: ObservedHistory, samples: Times, now: int, keys: int) -> list[int]:
     """The moment of the run, and times of samples since the previous run. Of a copy of a log, those
     since the last sample that the previous copy had.
     """
@@ -151,7 +155,7 @@ def _moments(before: Past, samples: Times, now: int, keys: int) -> list[int]:
             since = min(since, before.samples_us)
         samples = samples[samples > since]
     most = max(FEWEST, min(MOMENTS, ROWS // max(keys, 1)))
-    return sorted({*sampled(samples, now, most), now})
+    return sorted({*sampled_times(samples, now, most), now})
 
 
 def _origins(writer: Writer, lag: Origin, fresh: Sequence[int], lag_at: LagAt) -> list[Origin]:
@@ -159,9 +163,9 @@ def _origins(writer: Writer, lag: Origin, fresh: Sequence[int], lag_at: LagAt) -
     if not fresh:
         return []
     groups = lag.read(["at"], (pc.field("level") == "group") & _is_at(fresh))
-    there = set(groups["at"].cast(pa.int64()).unique().to_pylist())
+    recorded_moments = set(groups["at"].cast(pa.int64()).unique().to_pylist())
     found = [lag._replace(where=_is_at(fresh), shape=of_moments)]
-    others = [moment for moment in fresh if moment not in there]
+    others = [moment for moment in fresh if moment not in recorded_moments]
     if others:
         part = write_part(writer, lag_at(others), _SEEN)
         files = _files(writer.directory, [part])

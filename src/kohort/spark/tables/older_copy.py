@@ -40,7 +40,7 @@ def older_copies(spark: SparkSession, writer: Writer, log: Source, plan: Plan) -
     return {index: end for index, end in ends.items() if index not in {row[0] for row in differing}}
 
 
-def spared(plan: Plan, writer: Writer, older: Mapping[int, int]) -> Plan:
+def without_older_copies(plan: Plan, writer: Writer, older: Mapping[int, int]) -> Plan:
     """The plan without the cuts of older copies: the rows read of those stay as they are."""
     since = writer.manifest.positions
     taken_back = {cut_note(index, plan.cut[index], since[index].next) for index in older}

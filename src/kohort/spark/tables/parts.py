@@ -87,7 +87,7 @@ def _rest(writer: Writer, part: Part, rows: ds.Dataset, gone: pc.Expression) -> 
     """A part with the other rows of this one; memory has some of them at a time."""
     name = f"{part.path.rpartition('/')[0]}/{writer.new_name('')}"
     count = 0
-    with parquet.Growing(writer.directory / name / "part-0.parquet", rows.schema) as file:
+    with parquet.ParquetFileWriter(writer.directory / name / "part-0.parquet", rows.schema) as file:
         for batch in rows.to_batches(filter=~gone):
             if batch.num_rows:
                 file.write(pa.Table.from_batches([batch]), _ROW_GROUP)

@@ -16,13 +16,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold.commits import (
-    held,
     offsets,
-    settled,
+    offsets_of_newest,
+    resolved_commits,
 )
 from kohort.spark.gold.completeness import mark
 from kohort.spark.gold.group_state import group_state
-from kohort.spark.gold.measure import kept
+from kohort.spark.gold.measure import checkpoint
 from kohort.spark.gold.newest import NEWEST, RECORDS, newest, records
 from kohort.spark.schemas import DECODED, Table
 from kohort.spark.schemas.membership import GROUP_STATE
@@ -48,22 +48,22 @@ from kohort.spark.tables.current_tables import (
     status_now,
 )
 from kohort.spark.tables.footers import has_transactions, largest
-from kohort.spark.tables.group_liveness import are_alive, only_commits
-from kohort.spark.tables.log_progress import fresh_increments
-from kohort.spark.tables.manifest import Gold, Manifest, Part, Progress
+from kohort.spark.tables.group_liveness import are_groups_alive, has_only_commits
+from kohort.spark.tables.log_progress import new_increments
+from kohort.spark.tables.manifest import Gold, Manifest, Part, ProgressState
 from kohort.spark.tables.parts import columns_of, is_whole, partitions_of
-from kohort.spark.tables.progress_run import TABLES, Fresh, Parts, Run
-from kohort.spark.tables.rates import Rated, rates
-from kohort.spark.tables.refresh_plan import reached_by
-from kohort.spark.tables.sample_delta import sample_news
+from kohort.spark.tables.progress_run import TABLES, NewCommits, Parts, Run
+from kohort.spark.tables.rates import RatesState, rates
+from kohort.spark.tables.refresh_plan import next_offsets
+from kohort.spark.tables.sample_delta import find_sample_delta
 from kohort.spark.tables.silver import views
 
 
-class Brought(NamedTuple):
+class ProgressResult(NamedTuple):
     """The tables, and what the next run goes on from."""
 
     gold: dict[str, Gold]
-    progress: Progress
+    progress: ProgressState
     lag_at: Callable[[Sequence[int]], DataFrame]
     """The rows that `lag` would have at other moments, in microseconds."""
 
@@ -79,32 +79,34 @@ def are_whole(directory: Folder, manifest: Manifest) -> bool:
     return True
 
 
-def bring_up(run: Run, doing: Callable[[str], None]) -> Brought:
+def refresh(run: Run, doing: Callable[[str], None]) -> ProgressResult:
     """The tables over the rows of a manifest. The files are new; the old ones stay."""
     gold: dict[str, Parts] = {}
-    with run.beside() as beside:
+    with run.background_worker() as background_worker:
         doing(f"{COMMITS.name} and {GROUP_STATE.name}")
-        grouping = beside.later(partial(_group_state, run, gold))
+        grouping = background_worker.submit(partial(_group_state, run, gold))
         fresh = _commits(run, gold)
-        keeping = beside.later(partial(_newest, run, fresh))
-        samples = sample_news(run.directory, run.manifest, run.standing.before)
+        keeping = background_worker.submit(partial(_newest, run, fresh))
+        samples = find_sample_delta(run.directory, run.manifest, run.log_progress.before)
         moments = moments_or_none(run, fresh, samples.times)
         if moments is None:
             moments = moments_at(run, keeping.result(), samples.times)
         doing(f"{LAG.name}, {STATUS.name} and {COMMIT_RATES.name}")
         gold[LAG.name] = lag(run, fresh, gold, samples, moments)
         newest_records, last = grouping.result(), keeping.result()
-        rating = beside.later(partial(_rates, run, fresh, gold))
-        beside.later(partial(_cleanup, run, fresh, last, newest_records, gold))
+        rating = background_worker.submit(partial(_rates, run, fresh, gold))
+        background_worker.submit(partial(_cleanup, run, fresh, last, newest_records, gold))
         exact_us, newest_us = (
             largest(run.directory, last, column) for column in ("exact_us", "newest_us")
         )
         gold[STATUS.name] = status_now(run, last, gold, exact_us)
     rated = rating.result()
-    progress = Progress(
+    progress = ProgressState(
         code=code() or "",
-        fed=reached_by(run.manifest.increments),
-        extents={index: (*reach,) for index, reach in run.standing.reaches.items()},
+        fed=next_offsets(run.manifest.increments),
+        extents={
+            index: (*reach,) for index, reach in run.log_progress.completeness_watermarks.items()
+        },
         held_back=rated.held_back,
         rated=rated.newest,
         open_from=fresh.open_from,
@@ -119,16 +121,16 @@ def bring_up(run: Run, doing: Callable[[str], None]) -> Brought:
     tables = {
         table.name: Gold(columns=columns_of(table), parts=gold[table.name]) for table in TABLES
     }
-    return Brought(tables, progress, partial(lag_at, run, fresh, gold))
+    return ProgressResult(tables, progress, partial(lag_at, run, fresh, gold))
 
 
-def _rates(run: Run, fresh: Fresh, gold: dict[str, Parts]) -> Rated:
+def _rates(run: Run, fresh: NewCommits, gold: dict[str, Parts]) -> RatesState:
     gold[COMMIT_RATES.name], rated = rates(run, fresh, gold[COMMITS.name])
     return rated
 
 
 def _cleanup(
-    run: Run, fresh: Fresh, last: Parts, newest_records: Parts, gold: dict[str, Parts]
+    run: Run, fresh: NewCommits, last: Parts, newest_records: Parts, gold: dict[str, Parts]
 ) -> None:
     """Where consumers stand, and which of their groups are not needed any more."""
     gold[OFFSETS.name] = _offsets(run, fresh, last)
@@ -138,50 +140,52 @@ def _cleanup(
 def _decoded(run: Run) -> DataFrame:
     """The rows to look at: the new ones, and all rows of the partitions that begin anew."""
     every = run.frames[DECODED.name]
-    if run.standing.anew is None:
+    if run.log_progress.recompute is None:
         return every
-    fresh = fresh_increments(run.writer, run.manifest)
+    fresh = new_increments(run.writer, run.manifest)
     rows = spark_reader.rows(run.spark, run.directory, run.manifest, fresh)
-    chosen = run.here(rows, run.going_on)
-    return chosen.unionByName(run.here(every, run.anew())) if run.anew() else chosen
+    chosen = run.here(rows, run.incremental_partitions)
+    return chosen.unionByName(run.here(every, run.recompute())) if run.recompute() else chosen
 
 
-def _commits(run: Run, gold: dict[str, Parts]) -> Fresh:
+def _commits(run: Run, gold: dict[str, Parts]) -> NewCommits:
     """Rows that are over are added to those before. Rows of open transactions are replaced."""
-    before = run.standing.before
+    before = run.log_progress.before
     if before is not None and run.is_same:
         gold[COMMITS.name] = run.before(COMMITS)
-        return Fresh((), (), before.open_from)
+        return NewCommits((), (), before.open_from)
     open_from = {} if before is None else before.open_from
     decoded = _decoded(run)
-    tail = {index: at for index, at in open_from.items() if index in run.going_on}
+    tail = {index: at for index, at in open_from.items() if index in run.incremental_partitions}
     if tail:  # a commit of an open transaction is looked at again, with all that came after it
         decoded = decoded.unionByName(_behind(run, tail))
     looked_at = (
-        run.manifest.increments if run.anew() else fresh_increments(run.writer, run.manifest)
+        run.manifest.increments if run.recompute() else new_increments(run.writer, run.manifest)
     )
     transactions = bool(tail) or has_transactions(run.directory, looked_at)
-    rows = settled(views(decoded), transactions=transactions)
+    rows = resolved_commits(views(decoded), transactions=transactions)
     marked = mark(rows, run.frames)
-    touched = run.standing.touched
+    touched = run.log_progress.touched
     old = run.before(COMMITS)
-    over = run.without(COMMITS, tuple(part for part in old if not part.is_open), run.anew())
+    over = run.without(COMMITS, tuple(part for part in old if not part.is_open), run.recompute())
     left = run.without(COMMITS, tuple(part for part in old if part.is_open), touched)
     if not transactions:
         new = run.write(COMMITS.conform(marked), COMMITS)
         still: Parts = ()
     else:
         known = (
-            {} if before is None else {index: before.fed.get(index, 0) for index in run.going_on}
+            {}
+            if before is None
+            else {index: before.fed.get(index, 0) for index in run.incremental_partitions}
         )
-        marked = kept(marked.where(_is_new(known)))
+        marked = checkpoint(marked.where(_is_new(known)))
         final = F.col("settled_at").isNotNull()
         new = run.write(COMMITS.conform(marked.where(final)), COMMITS)
         opened = COMMITS.conform(marked.where(~final))
         still = run.write(opened, COMMITS, is_open=True)
     gold[COMMITS.name] = (*run.merged(COMMITS, (*over, *new)), *left, *still)
     opened_from = {index: at for index, at in open_from.items() if index not in touched}
-    return Fresh(new, still, opened_from | _first_offsets(run, still))
+    return NewCommits(new, still, opened_from | _first_offsets(run, still))
 
 
 def _behind(run: Run, tail: dict[int, int]) -> DataFrame:
@@ -214,8 +218,8 @@ def _first_offsets(run: Run, parts: Iterable[Part]) -> dict[int, int]:
     return found
 
 
-def _newest(run: Run, fresh: Fresh) -> Parts:
-    before, rows = run.standing.before, run.parts(COMMITS, fresh.over)
+def _newest(run: Run, fresh: NewCommits) -> Parts:
+    before, rows = run.log_progress.before, run.parts(COMMITS, fresh.over)
     if before is None:
         return run.write(newest(rows), NEWEST)
     if run.is_same:
@@ -225,18 +229,18 @@ def _newest(run: Run, fresh: Fresh) -> Parts:
 
 
 def _records(run: Run) -> Parts:
-    before, rows = run.standing.before, _decoded(run)
+    before, rows = run.log_progress.before, _decoded(run)
     if before is None:
         return run.write(records(rows), RECORDS)
     then = run.known(RECORDS, before.records)
-    found = records(then, rows) if only_commits(run) else records(then.unionByName(rows))
+    found = records(then, rows) if has_only_commits(run) else records(then.unionByName(rows))
     return run.rewritten(found, RECORDS, before.records)
 
 
-def _offsets(run: Run, fresh: Fresh, newest_commits: Parts) -> Parts:
+def _offsets(run: Run, fresh: NewCommits, newest_commits: Parts) -> Parts:
     if run.is_same:
         return run.before(OFFSETS)
-    touched = run.standing.touched
+    touched = run.log_progress.touched
     last = run.here(run.parts(NEWEST, newest_commits), touched)
     if fresh.still_open:
         pending = run.here(run.parts(COMMITS, fresh.still_open), touched)
@@ -244,15 +248,15 @@ def _offsets(run: Run, fresh: Fresh, newest_commits: Parts) -> Parts:
         both = last.unionByName(pending, allowMissingColumns=True)
         rows = offsets({COMMITS.name: both}, run.context)
     else:
-        rows = held(last.withColumn("pending", F.lit(False)))
+        rows = offsets_of_newest(last.withColumn("pending", F.lit(False)))
     return _replaced(run, rows, OFFSETS)
 
 
 def _replaced(run: Run, rows: DataFrame, table: Table) -> Parts:
     """A table whose rows of the partitions with news are these."""
-    if run.standing.before is None:
+    if run.log_progress.before is None:
         return run.write(rows, table)
-    touched, before = run.standing.touched, run.before(table)
+    touched, before = run.log_progress.touched, run.before(table)
     if run.are_few():
         left = [part for part in before if partitions_of(run.directory, part) - touched]
         others = run.parts(table, left).where(~F.col("partition").isin(sorted(touched)))
@@ -262,12 +266,12 @@ def _replaced(run: Run, rows: DataFrame, table: Table) -> Parts:
 
 def _group_state(run: Run, gold: dict[str, Parts]) -> Parts:
     """What groups are by the newest records of each key, which are returned."""
-    before, touched = run.standing.before, run.standing.touched
+    before, touched = run.log_progress.before, run.log_progress.touched
     if before is not None and run.is_same:
         gold[GROUP_STATE.name] = run.before(GROUP_STATE)
         return before.records
     newest_records = _records(run)
-    if only_commits(run) and run.are_few() and are_alive(run):
+    if has_only_commits(run) and run.are_few() and are_groups_alive(run):
         gold[GROUP_STATE.name] = run.before(GROUP_STATE)
         return newest_records
     rows = run.here(run.parts(RECORDS, newest_records), touched)

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.engine.background_worker import InTurn, Worker, beside
+from kohort.spark.engine.background_worker import InlineWorker, Worker, background_worker
 from kohort.spark.engine.shortcuts import is_few
 from kohort.spark.gold.commits import effective
-from kohort.spark.gold.lazy_tables import OnDemand
+from kohort.spark.gold.lazy_tables import LazyTables
 from kohort.spark.gold.measure import Context
 from kohort.spark.schemas import Table
 from kohort.spark.schemas.membership import GROUP_STATE
@@ -25,7 +25,7 @@ from kohort.spark.schemas.progress import (
 from kohort.spark.stores.layout import GOLD, PROGRESS
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables import spark_reader
-from kohort.spark.tables.log_progress import Standing, fresh_increments
+from kohort.spark.tables.log_progress import LogProgress, new_increments
 from kohort.spark.tables.manifest import Manifest, Part
 from kohort.spark.tables.parts import without, write_part
 from kohort.spark.tables.small_parts import to_join
@@ -45,9 +45,9 @@ class Run(NamedTuple):
     spark: SparkSession
     writer: Writer
     manifest: Manifest
-    frames: OnDemand
+    frames: LazyTables
     context: Context
-    standing: Standing
+    log_progress: LogProgress
     names: Part
 
     @property
@@ -55,18 +55,22 @@ class Run(NamedTuple):
         return self.writer.directory
 
     @property
-    def going_on(self) -> frozenset[int]:
+    def incremental_partitions(self) -> frozenset[int]:
         """Partitions in which only new rows are looked at."""
-        return self.standing.go_on - self.standing.rewound - self.standing.hidden
+        return (
+            self.log_progress.incremental
+            - self.log_progress.truncated
+            - self.log_progress.completeness_changed
+        )
 
     @property
     def is_same(self) -> bool:
         """Whether no row counts that did not count before, and all of them still do."""
-        return self.standing.before is not None and not self.standing.touched
+        return self.log_progress.before is not None and not self.log_progress.touched
 
-    def anew(self) -> frozenset[int]:
+    def recompute(self) -> frozenset[int]:
         """Partitions in which all rows are looked at."""
-        return self.standing.touched - self.going_on
+        return self.log_progress.touched - self.incremental_partitions
 
     def here(self, frame: DataFrame, partitions: Collection[int]) -> DataFrame:
         """The rows of some partitions of the log."""
@@ -82,7 +86,7 @@ class Run(NamedTuple):
 
     def before(self, table: Table) -> tuple[Part, ...]:
         """The parts of a table as they were."""
-        return () if self.standing.before is None else self.manifest.gold[table.name].parts
+        return () if self.log_progress.before is None else self.manifest.gold[table.name].parts
 
     def write(
         self,
@@ -106,9 +110,9 @@ class Run(NamedTuple):
         """
         rows = self.parts(table, before)
         if not self.are_few():
-            return self.here(rows, self.going_on)
-        anew = sorted(self.anew())
-        return rows.where(~F.col("partition").isin(anew)) if anew else rows
+            return self.here(rows, self.incremental_partitions)
+        recompute = sorted(self.recompute())
+        return rows.where(~F.col("partition").isin(recompute)) if recompute else rows
 
     def without(self, table: Table, parts: Parts, partitions: Collection[int]) -> Parts:
         """Parts of a table with the rows of all other partitions of the log."""
@@ -120,7 +124,7 @@ class Run(NamedTuple):
         """
         if self.are_few():
             return self.write(rows, table)
-        touched = self.standing.touched
+        touched = self.log_progress.touched
         return (*self.without(table, before, touched), *self.write(rows, table))
 
     def merged(self, table: Table, parts: Parts) -> Parts:
@@ -132,31 +136,31 @@ class Run(NamedTuple):
         joined = self.write(self.parts(table, small), table, few=few)
         return (*(part for part in parts if part not in small), *joined)
 
-    def beside(self) -> AbstractContextManager[Worker]:
+    def background_worker(self) -> AbstractContextManager[Worker]:
         """Who does what need not wait for the steps before it."""
         if self.are_few():
-            return beside(self.spark)
-        return nullcontext(InTurn())  # many rows take all cores, and the memory of one step
+            return background_worker(self.spark)
+        return nullcontext(InlineWorker())  # many rows take all cores, and the memory of one step
 
     def are_few(self) -> bool:
         """Whether this process may hold any table that is written: there are few rows to look at,
         and few partitions of groups.
         """
-        looked_at = fresh_increments(self.writer, self.manifest)
-        before = self.standing.before
-        if before is None or self.anew():
+        looked_at = new_increments(self.writer, self.manifest)
+        before = self.log_progress.before
+        if before is None or self.recompute():
             looked_at = [*self.manifest.increments]
         kept = () if before is None else (*before.newest, *before.records)
         keys = sum(part.rows for part in kept)
         return is_few(keys + sum(increment.rows for increment in looked_at), FEW_HERE)
 
     def _near(self, rows: DataFrame) -> DataFrame:
-        before, fresh = self.standing.before, fresh_increments(self.writer, self.manifest)
+        before, fresh = self.log_progress.before, new_increments(self.writer, self.manifest)
         small = before is not None and sum(increment.rows for increment in fresh) <= FEW_ROWS
         return rows.coalesce(1) if small else rows
 
 
-class Fresh(NamedTuple):
+class NewCommits(NamedTuple):
     """What has become final of `commits`, and what has not."""
 
     over: tuple[Part, ...]

@@ -16,21 +16,21 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.gold import rates as of_commits
-from kohort.spark.gold.measure import kept
+from kohort.spark.gold.measure import checkpoint
 from kohort.spark.gold.moments import micros
 from kohort.spark.gold.newest import NEWEST
-from kohort.spark.gold.rate_rollup import coarser
+from kohort.spark.gold.rate_rollup import roll_up_rates
 from kohort.spark.schemas.progress import COMMIT_RATES, COMMITS, COMMITTED, REMOVED
-from kohort.spark.schemas.rollup_tiers import ZONES
+from kohort.spark.schemas.rollup_tiers import ROLLUP_TIERS
 from kohort.spark.stores import parquet
 from kohort.spark.tables.footers import largest
 from kohort.spark.tables.manifest import Part
-from kohort.spark.tables.progress_run import Fresh, Parts, Run
+from kohort.spark.tables.progress_run import NewCommits, Parts, Run
 
-_FINE, _COARSE = ZONES
+_FINE, _COARSE = ROLLUP_TIERS
 
 
-class Rated(NamedTuple):
+class RatesState(NamedTuple):
     """What the next run goes on from, by partition of the log, in microseconds."""
 
     held_back: dict[int, int]
@@ -52,30 +52,32 @@ class _Span(NamedTuple):
         return _Span(min(self.first_us, other.first_us), max(self.last_us, other.last_us))
 
 
-def rates(run: Run, fresh: Fresh, commits: Parts) -> tuple[Parts, Rated]:
+def rates(run: Run, fresh: NewCommits, commits: Parts) -> tuple[Parts, RatesState]:
     """The table, with each new commit beside the one before it. `commits` are all parts of that
     table.
     """
-    before = run.standing.before
+    before = run.log_progress.before
     old, rated = ({}, {}) if before is None else (before.held_back, before.rated)
     now = micros(run.context.as_of)
     passed = _passed(run, now)
     is_later = any(at > now for at in rated.values())
-    if before is not None and not (run.standing.touched or passed or is_later):
-        return run.before(COMMIT_RATES), Rated(before.held_back, before.rated)
-    known = {index: at for index, at in old.items() if index not in run.anew()}
+    if before is not None and not (run.log_progress.touched or passed or is_later):
+        return run.before(COMMIT_RATES), RatesState(before.held_back, before.rated)
+    known = {index: at for index, at in old.items() if index not in run.recompute()}
     found = _held_back(run, fresh.over)
     behind = known | {index: max(at, known.get(index, at)) for index, at in found.items()}
     later = frozenset(one for one, at in rated.items() if at > now)  # merged for a later moment
-    again = later - run.anew()
-    again |= frozenset(one for one in run.going_on if behind.get(one) != known.get(one))
+    again = later - run.recompute()
+    again |= frozenset(
+        one for one in run.incremental_partitions if behind.get(one) != known.get(one)
+    )
     over = [part for part in commits if not part.is_open]
     every = run.parts(COMMITS, fresh.over)
     if again:  # what was told of them begins later now
         every = every.where(~F.col("partition").isin(sorted(again))).unionByName(
             run.here(run.parts(COMMITS, over), again)
         )
-    on = run.going_on - again
+    on = run.incremental_partitions - again
     then = None
     if before is not None and on:
         then = run.here(run.parts(NEWEST, before.newest), on)
@@ -83,7 +85,7 @@ def rates(run: Run, fresh: Fresh, commits: Parts) -> tuple[Parts, Rated]:
         then = then.join(groups, ["partition", "group_id"], "left_semi")
     rows = of_commits.rates(every, _as_behind(run, behind), then)
     spans = _spans(run, fresh.over, now) | _spans(run, over, now, again)
-    begun_anew = run.anew() | again
+    begun_anew = run.recompute() | again
     for index, span in passed.items():
         if index not in begun_anew:
             spans[index] = span.plus(spans.get(index))
@@ -92,39 +94,39 @@ def rates(run: Run, fresh: Fresh, commits: Parts) -> tuple[Parts, Rated]:
     newest = until | {
         index: max(span.last_us, until.get(index, span.last_us)) for index, span in spans.items()
     }
-    if ripe := _ripe(spans, until, newest):
-        parts = _with_old(run, parts, rows, ripe, newest)
+    if due := _due(spans, until, newest):
+        parts = _with_old(run, parts, rows, due, newest)
     else:
         parts = (*parts, *run.write(rows, COMMIT_RATES))
-    return run.merged(COMMIT_RATES, parts), Rated(behind, newest)
+    return run.merged(COMMIT_RATES, parts), RatesState(behind, newest)
 
 
-def _ripe(spans: dict[int, _Span], until: dict[int, int], newest: dict[int, int]) -> dict[int, int]:
+def _due(spans: dict[int, _Span], until: dict[int, int], newest: dict[int, int]) -> dict[int, int]:
     """The partitions with rows that have become old enough to be merged, and from when on others
     may be merged with them; `until` are the newest commits before, `newest` those of now.
     """
     found = {}
     for index, span in spans.items():
-        reach = _FINE.reaches(newest[index])
+        reach = _FINE.due_before(newest[index])
         known = until.get(index)
-        if span.first_us < reach or (known is not None and _FINE.reaches(known) < reach):
+        if span.first_us < reach or (known is not None and _FINE.due_before(known) < reach):
             hour = span.first_us // _COARSE.step_us * _COARSE.step_us
-            found[index] = hour if known is None else min(hour, _COARSE.reaches(known))
+            found[index] = hour if known is None else min(hour, _COARSE.due_before(known))
     return found
 
 
 def _with_old(
-    run: Run, parts: Parts, rows: DataFrame, ripe: dict[int, int], newest: dict[int, int]
+    run: Run, parts: Parts, rows: DataFrame, due: dict[int, int], newest: dict[int, int]
 ) -> Parts:
     """The parts with the new rows, and what has become old merged."""
-    open_ones = tuple(part for part in parts if _last(run, part) >= min(ripe.values()))
-    known = run.here(run.parts(COMMIT_RATES, open_ones), ripe)
-    merged = kept(coarser(known.unionByName(rows), _as_newest(run, newest)))
-    over_us = min(_COARSE.reaches(newest[index]) for index in ripe)
+    open_ones = tuple(part for part in parts if _last(run, part) >= min(due.values()))
+    known = run.here(run.parts(COMMIT_RATES, open_ones), due)
+    merged = checkpoint(roll_up_rates(known.unionByName(rows), _as_newest(run, newest)))
+    over_us = min(_COARSE.due_before(newest[index]) for index in due)
     is_over = F.coalesce(F.unix_micros("effective_at") < over_us, F.lit(False))
     return (
         *(part for part in parts if part not in open_ones),
-        *run.without(COMMIT_RATES, open_ones, ripe),
+        *run.without(COMMIT_RATES, open_ones, due),
         *run.write(merged.where(is_over), COMMIT_RATES),
         *run.write(merged.where(~is_over), COMMIT_RATES),
     )
@@ -157,7 +159,7 @@ def _passed(run: Run, now_us: int) -> dict[int, _Span]:
     the run before, and are not later than now. Where clocks are right there are none.
     """
     before_ms = run.writer.manifest.as_of_ms
-    if run.standing.before is None or before_ms is None or now_us <= before_ms * 1000:
+    if run.log_progress.before is None or before_ms is None or now_us <= before_ms * 1000:
         return {}
     found: dict[int, _Span] = {}
     at = ds.field("effective_at")

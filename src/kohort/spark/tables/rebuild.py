@@ -10,11 +10,11 @@ from kohort.spark.stores.places import Folder
 from kohort.spark.tables.code import code
 from kohort.spark.tables.integrity import damage_of_inputs
 from kohort.spark.tables.manifest import Manifest, TablesError
-from kohort.spark.tables.refresh_plan import reached_by
+from kohort.spark.tables.refresh_plan import next_offsets
 from kohort.spark.tables.writer import Writer
 
 
-class Rebuilt(NamedTuple):
+class RebuildResult(NamedTuple):
     """What was computed anew, and from what."""
 
     directory: Folder
@@ -30,14 +30,14 @@ class Rebuilt(NamedTuple):
     seconds: float
 
 
-def forgotten(manifest: Manifest) -> Manifest:
+def without_derived_state(manifest: Manifest) -> Manifest:
     """The manifest without anything that can be computed from its rows: the past stays."""
     return manifest.with_(gold={}, histories=None, progress=None, code=None)
 
 
 def partitions_of(manifest: Manifest) -> list[int]:
     """Every partition of the log that has rows."""
-    return sorted(reached_by(manifest.increments))
+    return sorted(next_offsets(manifest.increments))
 
 
 def as_of_of(manifest: Manifest) -> datetime:
@@ -58,10 +58,10 @@ def check_rows(directory: Folder, manifest: Manifest) -> None:
         )
 
 
-def rebuilt(before: Manifest, writer: Writer, seconds: float) -> Rebuilt:
+def rebuild_result(before: Manifest, writer: Writer, seconds: float) -> RebuildResult:
     """Compares the tables before and after."""
     was, now = before.gold_rows(), writer.manifest.gold_rows()
-    return Rebuilt(
+    return RebuildResult(
         writer.directory,
         sum(increment.rows for increment in before.increments),
         len(partitions_of(before)),

@@ -7,60 +7,60 @@ Otherwise, and where that cannot be told, it begins anew with all rows that coun
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from kohort.spark.tables.manifest import Histories, Increment
+from kohort.spark.tables.manifest import HistoriesState, Increment
 
 
-class News(NamedTuple):
+class RefreshPlan(NamedTuple):
     """Partitions of the log with something new."""
 
-    go_on: frozenset[int]
-    anew: frozenset[int] | None
+    incremental: frozenset[int]
+    recompute: frozenset[int] | None
     """None: all there are."""
 
     @property
     def touched(self) -> frozenset[int] | None:
         """Partitions whose rows may have changed; None for all."""
-        return None if self.anew is None else self.go_on | self.anew
+        return None if self.recompute is None else self.incremental | self.recompute
 
 
-ALL = News(frozenset(), None)
+FULL_REFRESH = RefreshPlan(frozenset(), None)
 
 
-def news(
-    before: Histories,
-    now: Histories,
+def refresh_plan(
+    before: HistoriesState,
+    now: HistoriesState,
     known: Iterable[Increment],
     there: Iterable[Increment],
     renamed: Collection[int] = (),
-) -> News:
+) -> RefreshPlan:
     """The difference between the increments that are `there` and those that `before` has known.
     `renamed` are partitions with groups that depend on a topic whose name has changed.
     """
     if (before.code, before.session_timeout_ms) != (now.code, now.session_timeout_ms):
-        return ALL
+        return FULL_REFRESH
     if not before.code:
-        return ALL
+        return FULL_REFRESH
     old = {increment.name: increment for increment in known}
     new = {increment.name: increment for increment in there}
-    anew = {*renamed}
-    anew |= {
+    recompute = {*renamed}
+    recompute |= {
         index for index, complete in before.complete.items() if now.complete.get(index) != complete
     }
-    reached = reached_by(old.values())
-    anew |= {index for index in reached if before.fed.get(index) != reached[index]}
+    reached = next_offsets(old.values())
+    recompute |= {index for index in reached if before.fed.get(index) != reached[index]}
     for name, increment in old.items():
-        anew |= _rewritten(increment, new.get(name))
-    go_on: set[int] = set()
+        recompute |= _rewritten(increment, new.get(name))
+    incremental: set[int] = set()
     for increment in new.values():
         if increment.name not in old:
-            anew |= {
+            recompute |= {
                 index for index, span in increment.ranges.items() if _is_behind(span, index, before)
             }
-            go_on |= increment.ranges.keys()
-    return News(frozenset(go_on - anew), frozenset(anew))
+            incremental |= increment.ranges.keys()
+    return RefreshPlan(frozenset(incremental - recompute), frozenset(recompute))
 
 
-def reached_by(increments: Iterable[Increment]) -> dict[int, int]:
+def next_offsets(increments: Iterable[Increment]) -> dict[int, int]:
     """Partition of the log -> the offset behind the last that counts."""
     reached: dict[int, int] = {}
     for increment in increments:
@@ -86,6 +86,6 @@ def _rewritten(before: Increment, now: Increment | None) -> set[int]:
     return {index for index in before.ranges if now.cuts.get(index) != before.cuts.get(index)}
 
 
-def _is_behind(span: tuple[int, int], partition: int, before: Histories) -> bool:
+def _is_behind(span: tuple[int, int], partition: int, before: HistoriesState) -> bool:
     """Whether rows came later although they stand before what was known."""
     return span[0] < before.fed.get(partition, 0)

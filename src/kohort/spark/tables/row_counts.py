@@ -18,7 +18,7 @@ from kohort.spark.schemas import ALL_KINDS, QUARANTINE
 Ranges = Mapping[int, tuple[int, int]]
 
 
-class Counted(NamedTuple):
+class RowCounts(NamedTuple):
     """What there is, by table of silver and by partition of the log."""
 
     counts: dict[str, int]
@@ -42,7 +42,7 @@ class _Sum(NamedTuple):
     newest: int | None
 
 
-def of_frame(frame: DataFrame, ranges: Ranges | None) -> Counted:
+def of_frame(frame: DataFrame, ranges: Ranges | None) -> RowCounts:
     """Count by Spark. `ranges` is what was planned, None for whatever is there. Bytes between two
     batches that are no batch have no offset of their own: their row stands where the next record
     does.
@@ -70,7 +70,7 @@ def of_frame(frame: DataFrame, ranges: Ranges | None) -> Counted:
     return _checked((_Sum(*row) for row in sums.select(*_Sum._fields).collect()), ranges)
 
 
-def of_table(table: pa.Table, ranges: Ranges | None) -> Counted:
+def of_table(table: pa.Table, ranges: Ranges | None) -> RowCounts:
     """The same without Spark; the columns are `kind`, `partition`, `offset` and `timestamp`."""
     kinds = table.column("kind")
     number = pc.index_in(kinds, value_set=pa.array(ALL_KINDS))
@@ -107,7 +107,7 @@ def of_table(table: pa.Table, ranges: Ranges | None) -> Counted:
     return _checked((_Sum(*row) for row in zip(*columns, strict=True)), ranges)
 
 
-def _checked(sums: Iterable[_Sum], ranges: Ranges | None) -> Counted:
+def _checked(sums: Iterable[_Sum], ranges: Ranges | None) -> RowCounts:
     counts: dict[str, int] = {}
     covered: dict[int, tuple[int, int]] = {}
     found = sorted(sums, key=lambda of_kind: (of_kind.partition, of_kind.code))
@@ -119,7 +119,7 @@ def _checked(sums: Iterable[_Sum], ranges: Ranges | None) -> Counted:
         covered[of_kind.partition] = min(first, of_kind.first), max(end, of_kind.last + 1)
     oldest = [of_kind.oldest for of_kind in found if of_kind.oldest is not None]
     newest = [of_kind.newest for of_kind in found if of_kind.newest is not None]
-    return Counted(counts, covered, min(oldest, default=None), max(newest, default=None))
+    return RowCounts(counts, covered, min(oldest, default=None), max(newest, default=None))
 
 
 def _check(of_kind: _Sum, ranges: Ranges | None) -> None:

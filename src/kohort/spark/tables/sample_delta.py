@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kohort.spark.gold.ends import PLACE, UNTHINNED
+from kohort.spark.gold.ends import NOT_DOWNSAMPLED_BELOW, PLACE
 from kohort.spark.gold.lag import Times
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.stores import parquet
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables.batch_fold import folded
-from kohort.spark.tables.manifest import Manifest, Part, Progress
+from kohort.spark.tables.manifest import Manifest, Part, ProgressState
 
 _EVER = np.iinfo(np.int64).min
 _NEVER = np.iinfo(np.int64).max
@@ -29,7 +29,7 @@ _SPAN = pa.schema(
 )
 
 
-class SampleNews(NamedTuple):
+class SampleDelta(NamedTuple):
     """The times of samples, in microseconds."""
 
     times: Times
@@ -38,7 +38,9 @@ class SampleNews(NamedTuple):
     """The new samples say nothing new about moments before this one."""
 
 
-def sample_news(directory: Folder, manifest: Manifest, before: Progress | None) -> SampleNews:
+def find_sample_delta(
+    directory: Folder, manifest: Manifest, before: ProgressState | None
+) -> SampleDelta:
     """What is new in the samples of `manifest`, compared with those that `before` knew."""
     there = {part.path for part in manifest.end_offsets}
     known = set() if before is None else {*before.samples}
@@ -47,8 +49,10 @@ def sample_news(directory: Folder, manifest: Manifest, before: Progress | None) 
     every = folded(_read(directory, [*old, *new], ["at"]), _AT, _each_once)
     times = every["at"].to_numpy()
     if before is None or not known <= there:
-        return SampleNews(times, _EVER)
-    return SampleNews(times, _since(_told(directory, old), _told(directory, new)))
+        return SampleDelta(times, _EVER)
+    return SampleDelta(
+        times, _since(_partition_spans(directory, old), _partition_spans(directory, new))
+    )
 
 
 def _read(directory: Folder, parts: list[Part], names: list[str]) -> Iterator[pa.RecordBatch]:
@@ -68,7 +72,7 @@ def _each_once(rows: pa.Table) -> pa.Table:
     return rows.group_by("at").aggregate([])
 
 
-def _told(directory: Folder, parts: list[Part]) -> list[dict[str, Any]]:
+def _partition_spans(directory: Folder, parts: list[Part]) -> list[dict[str, Any]]:
     """For each partition its first and last sample, and how many of them come from its folder."""
     found: list[dict[str, Any]]
     found = folded(_read(directory, parts, _SPAN.names), _SPAN, _spans).to_pylist()
@@ -91,7 +95,10 @@ def _since(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> int:
             since = min(since, row["at_min"])
             continue
         count = known["of_log"]
-        if row["at_min"] <= known["at_max"] or count < UNTHINNED <= count + row["of_log"]:
+        if (
+            row["at_min"] <= known["at_max"]
+            or count < NOT_DOWNSAMPLED_BELOW <= count + row["of_log"]
+        ):
             return _EVER
         since = min(since, known["at_max"])
     return since

@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.schemas.rollup_tiers import Zone
+from kohort.spark.schemas.rollup_tiers import RollupTier
 
 KEY = ["topic", "topic_partition", "topic_id", "origin"]
 _BY_TIME = ("sampled_at", "end_offset", "log_start_offset", "samples")
 ORDER = [(name, "ascending") for name in (*KEY, *_BY_TIME)]
 
 
-def thinned(rows: pa.Table, zone: Zone) -> pa.Table:
+def downsample(rows: pa.Table, tier: RollupTier) -> pa.Table:
     """Rows of `end_offsets`, of each key those that a zone keeps. All rows that lie in the time of
     one of its files have to come together. Where samples come late that lie within a step at which
     an end went back, an earlier call may have left out one of the two that show it.
@@ -30,11 +30,11 @@ def thinned(rows: pa.Table, zone: Zone) -> pa.Table:
         return ordered
     at = ordered["sampled_at"].cast(pa.int64()).to_numpy()
     ends = ordered["end_offset"].to_numpy()
-    begins = _changes(at // zone.file_us) | (np.diff(ends, prepend=ends[0]) < 0)
+    begins = _changes(at // tier.file_us) | (np.diff(ends, prepend=ends[0]) < 0)
     for name in KEY:
         begins |= _changes(_codes(ordered[name]))
     behind_first = np.roll(begins, 1)  # what begins is alone: the row behind it begins a step
-    starts = np.flatnonzero(begins | behind_first | _changes(at // zone.step_us))
+    starts = np.flatnonzero(begins | behind_first | _changes(at // tier.step_us))
     lasts = np.append(starts[1:], len(at)) - 1
     counts = pc.fill_null(ordered["samples"], 1).to_numpy()
     kept = ordered.take(pa.array(lasts))
@@ -42,17 +42,17 @@ def thinned(rows: pa.Table, zone: Zone) -> pa.Table:
     return kept.set_column(kept.schema.get_field_index("samples"), "samples", told)
 
 
-def left_in(fresh: pa.RecordBatch, thin: pa.Table, zone: Zone) -> pa.RecordBatch:
+def without_downsampled(fresh: pa.RecordBatch, thin: pa.Table, tier: RollupTier) -> pa.RecordBatch:
     """The fresh samples that none of these rows stands for, which stand for several of a zone."""
-    place = pc.index_in(_steps(fresh, zone), _steps(thin, zone))
+    place = pc.index_in(_steps(fresh, tier), _steps(thin, tier))
     until = thin["sampled_at"].combine_chunks().take(place)
     is_new = pc.fill_null(pc.greater(fresh["sampled_at"], until), True)
     return fresh.filter(is_new)
 
 
-def _steps(rows: pa.Table | pa.RecordBatch, zone: Zone) -> pa.Array | pa.ChunkedArray:
+def _steps(rows: pa.Table | pa.RecordBatch, tier: RollupTier) -> pa.Array | pa.ChunkedArray:
     """The key and the step of each row, as a text."""
-    steps = pa.array(rows["sampled_at"].cast(pa.int64()).to_numpy() // zone.step_us)
+    steps = pa.array(rows["sampled_at"].cast(pa.int64()).to_numpy() // tier.step_us)
     texts = [*(rows[name].cast(pa.string()) for name in KEY), steps.cast(pa.string())]
     return pc.binary_join_element_wise(*texts, "\0", null_handling="replace")
 

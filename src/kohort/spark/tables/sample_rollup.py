@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from kohort.spark.gold.moments import micros
 from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.schemas.rollup_tiers import ONE_MOMENT, ZONES, Zone
+from kohort.spark.schemas.rollup_tiers import ONE_MOMENT, ROLLUP_TIERS, RollupTier
 from kohort.spark.schemas.table import TIME
 from kohort.spark.stores import parquet
 from kohort.spark.stores.layout import END
@@ -25,23 +25,23 @@ from kohort.spark.stores.places import Folder
 from kohort.spark.tables.batch_fold import folded
 from kohort.spark.tables.footers import smallest
 from kohort.spark.tables.manifest import Part
-from kohort.spark.tables.sample_downsampling import left_in, thinned
+from kohort.spark.tables.sample_downsampling import downsample, without_downsampled
 from kohort.spark.tables.writer import Writer
 
 Parts = tuple[Part, ...]
 _ROW_GROUP = 100_000
 
 
-def aged(writer: Writer, parts: Parts, as_of_us: int) -> Parts:
+def roll_up(writer: Writer, parts: Parts, as_of_us: int) -> Parts:
     """The parts of `end_offsets`, with the samples thinned that have become old enough."""
     newest_us = _newest(writer.directory, parts, as_of_us)
     if newest_us is not None:
-        for zone in reversed(ZONES):  # from the coarsest on: no sample is written twice
-            parts = _aged(writer, parts, zone, zone.reaches(newest_us))
+        for tier in reversed(ROLLUP_TIERS):  # from the coarsest on: no sample is written twice
+            parts = _roll_up_into(writer, parts, tier, tier.due_before(newest_us))
     return parts
 
 
-def news(writer: Writer, known: Parts, fresh: Parts) -> Parts:
+def without_known_samples(writer: Writer, known: Parts, fresh: Parts) -> Parts:
     """The fresh parts without samples that were left out before: a log that is walked again from
     its begin, as an older copy is, tells them each time.
     """
@@ -53,16 +53,18 @@ def news(writer: Writer, known: Parts, fresh: Parts) -> Parts:
         return fresh
     since = pc.field("sampled_at") >= _time(min(times))
     stands = since & (pc.field("samples") > 1)
-    for zone in ZONES:
-        of_zone = [part for part in thin if part.step_us == zone.step_us]
+    for tier in ROLLUP_TIERS:
+        of_zone = [part for part in thin if part.step_us == tier.step_us]
         rows = pa.Table.from_batches(_read(directory, of_zone, stands), END_OFFSETS.arrow)
-        batches = (left_in(batch, rows, zone) for batch in _read(directory, fresh, since))
+        batches = (
+            without_downsampled(batch, rows, tier) for batch in _read(directory, fresh, since)
+        )
         fresh = tuple(_written(writer, batches, ONE_MOMENT))
     return fresh
 
 
 def _file_us(part: Part) -> int:
-    return next(zone.file_us for zone in ZONES if zone.step_us == part.step_us)
+    return next(tier.file_us for tier in ROLLUP_TIERS if tier.step_us == part.step_us)
 
 
 def _newest(directory: Folder, parts: Parts, as_of_us: int) -> int | None:
@@ -74,25 +76,25 @@ def _newest(directory: Folder, parts: Parts, as_of_us: int) -> int | None:
     return max((at for at in newest if at is not None), default=None)
 
 
-def _aged(writer: Writer, parts: Parts, zone: Zone, until_us: int) -> Parts:
+def _roll_up_into(writer: Writer, parts: Parts, tier: RollupTier, until_us: int) -> Parts:
     """Samples of finer steps that are before a moment go into the files of a zone."""
     directory = writer.directory
-    finer = [part for part in parts if part.step_us < zone.step_us]
-    ripe = [part for part in finer if _first(directory, part) < until_us]
-    coarse = [part for part in parts if part.step_us == zone.step_us]
-    gone, new = [*ripe], list[Part]()
-    for number in _files(directory, ripe, zone, until_us):
-        known = [part for part in coarse if _first(directory, part) // zone.file_us == number]
-        begin, end = number * zone.file_us, (number + 1) * zone.file_us
+    finer = [part for part in parts if part.step_us < tier.step_us]
+    due = [part for part in finer if _first(directory, part) < until_us]
+    coarse = [part for part in parts if part.step_us == tier.step_us]
+    gone, new = [*due], list[Part]()
+    for number in _files(directory, due, tier, until_us):
+        known = [part for part in coarse if _first(directory, part) // tier.file_us == number]
+        begin, end = number * tier.file_us, (number + 1) * tier.file_us
         inside = (pc.field("sampled_at") >= _time(begin)) & (pc.field("sampled_at") < _time(end))
         rows = folded(
-            _read(directory, [*ripe, *known], inside),
+            _read(directory, [*due, *known], inside),
             END_OFFSETS.arrow,
-            partial(thinned, zone=zone),
+            partial(downsample, tier=tier),
         )
-        new += _written(writer, rows.to_batches(), zone.step_us)
+        new += _written(writer, rows.to_batches(), tier.step_us)
         gone += known
-    young = _read(directory, ripe, pc.field("sampled_at") >= _time(until_us))
+    young = _read(directory, due, pc.field("sampled_at") >= _time(until_us))
     new += _written(writer, young, ONE_MOMENT)  # files of thinned ones are ripe as a whole
     return (*(part for part in parts if part not in gone), *new)
 
@@ -103,13 +105,13 @@ def _first(directory: Folder, part: Part) -> int:
     return np.iinfo(np.int64).max if first is None else micros(first)
 
 
-def _files(directory: Folder, ripe: list[Part], zone: Zone, until_us: int) -> list[int]:
+def _files(directory: Folder, due: list[Part], tier: RollupTier, until_us: int) -> list[int]:
     """The numbers of the files of a zone to which samples before a moment belong."""
     before = pc.field("sampled_at") < _time(until_us)
     found: set[int] = set()
-    for batch in _read(directory, ripe, before, ["sampled_at"]):
+    for batch in _read(directory, due, before, ["sampled_at"]):
         times = batch.column("sampled_at").cast(pa.int64()).to_numpy()
-        found.update(np.unique(times // zone.file_us).tolist())
+        found.update(np.unique(times // tier.file_us).tolist())
     return sorted(found)
 
 
@@ -125,7 +127,7 @@ def _written(writer: Writer, batches: Iterable[pa.RecordBatch], step_us: int) ->
     """Samples as a new part, however many there are; none without any."""
     name, rows = f"{END}/{writer.new_name('')}", 0
     path = writer.directory / name / "samples.parquet"
-    with parquet.Growing(path, END_OFFSETS.arrow, compression="zstd") as file:
+    with parquet.ParquetFileWriter(path, END_OFFSETS.arrow, compression="zstd") as file:
         for batch in batches:
             if batch.num_rows:
                 file.write(pa.Table.from_batches([batch]), _ROW_GROUP)

@@ -31,7 +31,7 @@ class ServerLog(NamedTuple):
     """Lines that no earlier file had."""
 
 
-class Found(NamedTuple):
+class ServerLogResult(NamedTuple):
     """What there was in some files."""
 
     parts: tuple[Part, ...]
@@ -39,13 +39,13 @@ class Found(NamedTuple):
     files: tuple[ServerLog, ...]
 
 
-def keep(writer: Writer, given: Sequence[str | Path]) -> Found:
+def keep(writer: Writer, given: Sequence[str | Path]) -> ServerLogResult:
     """Read files, and write what is new in them into a part that nobody knows yet. Raises
     ServerLogError.
     """
     paths = files_of(given)
     if not paths:
-        return Found((), ())
+        return ServerLogResult((), ())
     known = set(_keys(writer.directory, writer.manifest.server_log))
     files, rows = [], []
     for path in paths:
@@ -55,7 +55,7 @@ def keep(writer: Writer, given: Sequence[str | Path]) -> Found:
         known.update(row[:-1] for row in fresh)
         rows += fresh
         files.append(ServerLog(path, len(found.lines), len(fresh)))
-    return Found((_write(writer, rows),) if rows else (), tuple(files))
+    return ServerLogResult((_write(writer, rows),) if rows else (), tuple(files))
 
 
 def partitions_with(

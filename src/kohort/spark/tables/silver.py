@@ -6,7 +6,7 @@ from functools import partial
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.gold.lazy_tables import OnDemand
+from kohort.spark.gold.lazy_tables import LazyTables
 from kohort.spark.schemas import DECODED, KINDS, RECORDS_TABLE, SILVER, Table
 
 
@@ -30,21 +30,21 @@ def look(decoded: DataFrame, table: Table) -> DataFrame:
     return table.conform(rows)
 
 
-def views(decoded: DataFrame) -> OnDemand:
+def views(decoded: DataFrame) -> LazyTables:
     """Every table of bronze and silver, by name, and the rows themselves. A caller that needs
     records of many kinds reads the rows once.
     """
     return views_of(lambda: decoded)
 
 
-def views_of(make: Callable[[], DataFrame]) -> OnDemand:
+def views_of(make: Callable[[], DataFrame]) -> LazyTables:
     """The same of rows that are made when somebody asks."""
-    decoded = OnDemand({DECODED.name: make})
+    decoded = LazyTables({DECODED.name: make})
 
     def seen(table: Table) -> DataFrame:
         return look(decoded[DECODED.name], table)
 
-    return decoded | OnDemand(
+    return decoded | LazyTables(
         {table.name: partial(seen, table) for table in (RECORDS_TABLE, *SILVER)}
     )
 

@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from kohort.spark.engine.frames import empty
-from kohort.spark.gold.lazy_tables import OnDemand
+from kohort.spark.gold.lazy_tables import LazyTables
 from kohort.spark.schemas import DECODED, END_OFFSETS, Table
 from kohort.spark.stores.layout import ROWS
 from kohort.spark.stores.object_path import ObjectPath
@@ -158,7 +158,7 @@ def _literal(path: Path) -> str:
     return re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path))
 
 
-def in_partitions(frames: Mapping[str, DataFrame], partitions: Iterable[int]) -> OnDemand:
+def in_partitions(frames: Mapping[str, DataFrame], partitions: Iterable[int]) -> LazyTables:
     """The rows of some partitions of the log, of the tables that have such a column."""
     chosen = tuple(partitions)
 
@@ -166,7 +166,7 @@ def in_partitions(frames: Mapping[str, DataFrame], partitions: Iterable[int]) ->
         frame = frames[name]
         return _only(frame, chosen) if "partition" in frame.columns else frame
 
-    return OnDemand({name: partial(here, name) for name in frames})
+    return LazyTables({name: partial(here, name) for name in frames})
 
 
 def _only(frame: DataFrame, partitions: tuple[int, ...] | None) -> DataFrame:

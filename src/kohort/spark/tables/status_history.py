@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from kohort.spark.schemas import STATUS_HISTORY
 from kohort.spark.stores import parquet
-from kohort.spark.stores.layout import PAST
+from kohort.spark.stores.layout import OBSERVED_HISTORY
 from kohort.spark.stores.places import Folder
-from kohort.spark.tables.episodes import Row, Worst, followed
+from kohort.spark.tables.episodes import Row, Worst, update_episodes
 from kohort.spark.tables.manifest import Part
 from kohort.spark.tables.small_parts import to_join
 from kohort.spark.tables.writer import Writer
@@ -25,12 +25,12 @@ class Moments(NamedTuple):
     before: datetime | None
 
 
-def went_on(
+def updated_status_history(
     writer: Writer, before: Parts, statuses: pa.Table, at: Moments, between: Worst
 ) -> Parts:
     """The parts after a run. Its statuses are rows of `status`."""
     lasted = _episodes(writer.directory, [part for part in before if part.is_open]).to_pylist()
-    over, still = followed(lasted, statuses.to_pylist(), at.now, at.before, between)
+    over, still = update_episodes(lasted, statuses.to_pylist(), at.now, at.before, between)
     kept = (*(part for part in before if not part.is_open), *_write(writer, over))
     if small := to_join(kept):
         merged = _write(writer, _episodes(writer.directory, small))
@@ -51,7 +51,7 @@ def _write(writer: Writer, rows: pa.Table | list[Row], *, is_open: bool = False)
         table = pa.Table.from_pylist(table, schema=STATUS_HISTORY.arrow)
     if not table.num_rows:
         return ()
-    name = f"{PAST}/{STATUS_HISTORY.name}/{writer.new_name('')}"
+    name = f"{OBSERVED_HISTORY}/{STATUS_HISTORY.name}/{writer.new_name('')}"
     path = writer.directory / name
     path.mkdir(parents=True)
     order = [(column, "ascending") for column in ("group_id", "rules", "valid_from")]

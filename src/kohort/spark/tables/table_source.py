@@ -67,7 +67,7 @@ class KohortTables(DataSource):
 
 
 @dataclass(frozen=True)
-class Share(InputPartition):
+class TablePartition(InputPartition):
     """Files that a task reads."""
 
     files: tuple[str, ...] = ()
@@ -98,13 +98,15 @@ class TableReader(DataSourceReader):
             else:
                 self._conditions.append(condition)
 
-    def partitions(self) -> Sequence[Share]:
+    def partitions(self) -> Sequence[TablePartition]:
         tables = Tables(self._directory)
         places = tables.places(tables.table_of(self._name))
-        return [share for place in places for share in _shares(place, tables.size_of)] or [Share()]
+        return [share for place in places for share in _shares(place, tables.size_of)] or [
+            TablePartition()
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Share)
+        assert isinstance(partition, TablePartition)
         settings.adopt(self._settings)
         if partition.files:
             place = Place(list(partition.files), partition.partitions, dict(partition.cuts))
@@ -116,16 +118,16 @@ class TableReader(DataSourceReader):
             yield from with_cluster(rows, schema, self._cluster)
 
 
-def _shares(place: Place, size_of: Callable[[str], int]) -> Iterator[Share]:
+def _shares(place: Place, size_of: Callable[[str], int]) -> Iterator[TablePartition]:
     """The files of a place in tasks of some 32 MiB."""
     rest: Mapping[str, int] = {file: size_of(file) for file in place.files}
     chosen: list[str] = []
     weight = 0
     for file, size in rest.items():
         if chosen and weight + size > TASK_BYTES:
-            yield Share(tuple(chosen), place.partitions, tuple(place.cuts.items()))
+            yield TablePartition(tuple(chosen), place.partitions, tuple(place.cuts.items()))
             chosen, weight = [], 0
         chosen.append(file)
         weight += size
     if chosen:
-        yield Share(tuple(chosen), place.partitions, tuple(place.cuts.items()))
+        yield TablePartition(tuple(chosen), place.partitions, tuple(place.cuts.items()))

@@ -7,14 +7,14 @@ import pyarrow as pa
 
 from kohort.spark.gold.history import MEMBER, TARGET
 from kohort.spark.gold.measure import Frames
-from kohort.spark.gold.names import sole_topics, told_names
+from kohort.spark.gold.names import sole_topics, topic_name_pairs
 from kohort.spark.gold.newest import RECORDS
 from kohort.spark.schemas import DECODED, KINDS
 from kohort.spark.stores import parquet
 from kohort.spark.stores.layout import PROGRESS, ROWS
 from kohort.spark.stores.places import Folder
 from kohort.spark.tables import spark_reader
-from kohort.spark.tables.log_progress import Standing, are_few, fresh_increments
+from kohort.spark.tables.log_progress import LogProgress, are_few, new_increments
 from kohort.spark.tables.manifest import Increment, Manifest, Part
 from kohort.spark.tables.writer import Writer
 from kohort.terms import uuid_text
@@ -32,17 +32,21 @@ def named(pairs: Pairs) -> dict[str, str]:
     for topic_id, topic in pairs:
         names[topic_id].add(topic)
     return {
-        topic_id: next(iter(told)) for topic_id, told in sorted(names.items()) if len(told) == 1
+        topic_id: next(iter(read_topic_names))
+        for topic_id, read_topic_names in sorted(names.items())
+        if len(read_topic_names) == 1
     }
 
 
-def told(writer: Writer, manifest: Manifest, frames: Frames, standing: Standing) -> Pairs:
+def read_topic_names(
+    writer: Writer, manifest: Manifest, frames: Frames, log_progress: LogProgress
+) -> Pairs:
     """The names that all rows of `manifest` tell. Reads only the new rows, where that is enough."""
-    before = None if standing.rewound else standing.before
+    before = None if log_progress.truncated else log_progress.before
     if before is None and not are_few(manifest):
-        return frozenset(_pairs(told_names(frames).toArrow()))
+        return frozenset(_pairs(topic_name_pairs(frames).toArrow()))
     directory = writer.directory
-    fresh = fresh_increments(writer, manifest) if before is not None else [*manifest.increments]
+    fresh = new_increments(writer, manifest) if before is not None else [*manifest.increments]
     found = {*_of_commits(directory, fresh)}
     if before is not None:
         found |= {*_pairs(parquet.read(directory / before.names.path / _FILE))}

@@ -7,13 +7,18 @@ files look like. Only where all of that is the same as now is nothing done. Need
 import time
 from datetime import UTC, datetime
 
-from kohort.spark.sources.fingerprint import Look, fingerprint, look, settled_or_none
+from kohort.spark.sources.fingerprint import (
+    DirectoryFingerprint,
+    directory_fingerprint,
+    fingerprint,
+    settled_or_none,
+)
 from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.stores.store import store_of
 from kohort.spark.tables.arrow_reader import Tables
 from kohort.spark.tables.code import code
 from kohort.spark.tables.log_end import log_end
-from kohort.spark.tables.manifest import DAY_MS, Asked, Basis, Manifest, load_or_none
+from kohort.spark.tables.manifest import DAY_MS, Basis, Manifest, RunArguments, load_or_none
 from kohort.spark.tables.summary import Summary
 from kohort.spark.tables.writer import Writer
 
@@ -30,9 +35,9 @@ def asked(
     session_timeout_ms: int | None = None,
     keep_days: float | None = None,
     cluster: str | None = None,
-) -> Asked:
+) -> RunArguments:
     """The arguments of a run. A source that is an object is never the same again."""
-    return Asked(
+    return RunArguments(
         source=source if isinstance(source, str) else "",
         from_us=_microseconds(from_time),
         to_us=_microseconds(to_time),
@@ -44,7 +49,7 @@ def asked(
     )
 
 
-def summary_or_none(out: str | Folder, told: Asked) -> Summary | None:
+def summary_or_none(out: str | Folder, arguments: RunArguments) -> Summary | None:
     """The summary of a run that would change nothing; None where it has to run.
 
     Raises KohortError as the run would: the log cannot be read, or somebody else writes the tables.
@@ -52,7 +57,7 @@ def summary_or_none(out: str | Folder, told: Asked) -> Summary | None:
     began = time.monotonic()
     directory = place_of(out)
     before = load_or_none(directory)
-    if before is None or not _is_same(directory, before, told):
+    if before is None or not _is_same(directory, before, arguments):
         return None
     with Writer(directory) as writer:  # it may be another's turn
         if writer.manifest != before:
@@ -69,51 +74,55 @@ def summary_or_none(out: str | Folder, told: Asked) -> Summary | None:
     )
 
 
-def seen(told: Asked) -> Look | None:
+def seen(arguments: RunArguments) -> DirectoryFingerprint | None:
     """What there is to read looks like; None where reading is needed to tell. Look before planning:
     whatever comes later counts as new.
     """
-    return look(told.source[len(_LOG) :]) if told.source.startswith(_LOG) else None
+    return (
+        directory_fingerprint(arguments.source[len(_LOG) :])
+        if arguments.source.startswith(_LOG)
+        else None
+    )
 
 
-def remember(writer: Writer, told: Asked, before: Look | None) -> None:
+def remember(writer: Writer, arguments: RunArguments, before: DirectoryFingerprint | None) -> None:
     """Write down what the tables were made of; `before` is what `seen` returned. Without it, or
     where a file is still too young to tell, the next run looks at everything.
     """
     maker = code()
-    log = settled_or_none(told.source[len(_LOG) :], before)
+    log = settled_or_none(arguments.source[len(_LOG) :], before)
     if log is None or maker is None:
         return
     files = files_of(writer.directory, writer.manifest)
     if files is not None:
-        writer.publish(writer.manifest, Basis(log=log, asked=told, code=maker, files=files))
+        writer.publish(writer.manifest, Basis(log=log, asked=arguments, code=maker, files=files))
 
 
 def files_of(directory: Folder, manifest: Manifest) -> str | None:
     """A fingerprint of the files that count; None where one is missing."""
-    return store_of(directory).looks(manifest.paths())
+    return store_of(directory).file_digest(manifest.paths())
 
 
-def _is_same(directory: Folder, before: Manifest, told: Asked) -> bool:
+def _is_same(directory: Folder, before: Manifest, arguments: RunArguments) -> bool:
     basis = before.basis
     return (
         basis is not None
-        and basis.asked == told
+        and basis.asked == arguments
         and basis.code == code()
-        and not _has_become_too_old(before, told)
+        and not _has_become_too_old(before, arguments)
         and basis.files == files_of(directory, before)
-        and told.source.startswith(_LOG)
-        and basis.log == fingerprint(told.source[len(_LOG) :])
+        and arguments.source.startswith(_LOG)
+        and basis.log == fingerprint(arguments.source[len(_LOG) :])
     )
 
 
-def _has_become_too_old(before: Manifest, told: Asked) -> bool:
+def _has_become_too_old(before: Manifest, arguments: RunArguments) -> bool:
     """Whether some rows may have to be dropped, as time has passed."""
-    if told.keep_days is None:
+    if arguments.keep_days is None:
         return False
-    told_us = (told.as_of_us, told.to_us, int(time.time() * 1_000_000))
+    told_us = (arguments.as_of_us, arguments.to_us, int(time.time() * 1_000_000))
     moment_us = next(moment for moment in told_us if moment is not None)
-    oldest = moment_us / 1000 - told.keep_days * DAY_MS
+    oldest = moment_us / 1000 - arguments.keep_days * DAY_MS
     return any(
         not increment.compacted and (increment.newest_ms or 0) < oldest
         for increment in before.increments

@@ -18,9 +18,9 @@ from kohort.spark.tables.catalog import there
 from kohort.spark.tables.code import code
 from kohort.spark.tables.compute import compute
 from kohort.spark.tables.end_samples import known_to_gold
-from kohort.spark.tables.integrity import Finding, damage, holes, strangers
+from kohort.spark.tables.integrity import Finding, damage, holes, unknown_files
 from kohort.spark.tables.manifest import Manifest
-from kohort.spark.tables.rebuild import as_of_of, forgotten, partitions_of
+from kohort.spark.tables.rebuild import as_of_of, partitions_of, without_derived_state
 from kohort.spark.tables.writer import Writer
 
 SAMPLE = 4
@@ -29,7 +29,7 @@ FIRST_ROWS = 3
 _LONGEST = 300
 
 
-class Verified(NamedTuple):
+class VerificationResult(NamedTuple):
     """What was looked at, and what is not as it should be."""
 
     directory: Folder
@@ -40,11 +40,11 @@ class Verified(NamedTuple):
     """Why it was not computed anew."""
 
 
-def looked_through(tables: Tables) -> Iterator[Finding]:
+def file_findings(tables: Tables) -> Iterator[Finding]:
     """What is wrong with the files, without computing gold."""
     manifest = tables.manifest
     yield from damage(tables.directory, manifest)
-    yield from strangers(tables.directory, manifest)
+    yield from unknown_files(tables.directory, manifest)
     yield from holes(manifest)
     if manifest.gold and manifest.code != code():
         yield Finding(
@@ -72,7 +72,7 @@ def why_not(tables: Tables, found: list[Finding]) -> str:
     return "gold was not computed yet"
 
 
-class Recomputed:
+class Recomputation:
     """Gold of the same rows, in the directory of another writer."""
 
     def __init__(
@@ -105,7 +105,7 @@ class Recomputed:
     def _differences(self, chosen: tuple[int, ...] | None) -> Iterator[Finding]:
         before = self._tables.manifest
         context = Context(as_of_of(before), *before.settings)
-        alone = _only(forgotten(_of_then(before)), chosen)
+        alone = _only(without_derived_state(_of_then(before)), chosen)
         touched = partitions_of(alone)
         found = compute(self._spark, self._writer, alone, touched, context, self._doing)
         after = alone.with_(gold=found.gold)

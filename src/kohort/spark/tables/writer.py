@@ -15,7 +15,7 @@ from kohort.spark.stores.failures import ConflictError, HeldError
 from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.stores.store import Store, Tag, store_of
 from kohort.spark.tables.delta_logs import DeltaLogs
-from kohort.spark.tables.manifest import Basis, Manifest, Retired, TablesError, decode
+from kohort.spark.tables.manifest import Basis, Manifest, RetiredFiles, TablesError, decode
 
 GRACE_MS = 15 * 60 * 1000
 MOST_NOTES = 1000
@@ -124,7 +124,7 @@ class Writer:
         self._store.settle([path for path in manifest.paths() if path not in known], paths)
         retired = (
             *(left for left in self.manifest.retired if left.path not in paths),
-            *(Retired(path, now_ms) for path in sorted(known - paths)),
+            *(RetiredFiles(path, now_ms) for path in sorted(known - paths)),
         )
         kept = tuple(left for left in retired if left.since_ms > now_ms - GRACE_MS)
         following = manifest.with_(

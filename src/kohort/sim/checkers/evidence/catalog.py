@@ -7,7 +7,7 @@ from typing import Any
 
 from kohort.records.schemas import GroupSettingsKey
 from kohort.sim.checkers.evidence.exchange import Exchange
-from kohort.sim.checkers.synced_disk import GROUPS, Mark, Synced
+from kohort.sim.checkers.synced_disk import GROUPS, Mark, SyncedDisk
 from kohort.terms import uuid_text
 
 GROUP, TOPIC, BROKER = 32, 2, 4  # types of resources
@@ -23,12 +23,14 @@ def _topics(catalog: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {topic["name"]: topic for topic in catalog.get("topics", [])}
 
 
-def create_topics(disk: Synced, said: Exchange) -> Iterator[str]:
+def create_topics(disk: SyncedDisk, exchange: Exchange) -> Iterator[str]:
     disk.look_at_catalog()
-    for made in said.answer.topics:
-        if made.error_code or said.request.validate_only:
+    for made in exchange.answer.topics:
+        if made.error_code or exchange.request.validate_only:
             continue
-        if not disk.in_a_catalog(said.since, _has_topic, made, said.version >= HAS_TOPIC_ID):
+        if not disk.in_a_catalog(
+            exchange.since, _has_topic, made, exchange.version >= HAS_TOPIC_ID
+        ):
             yield f"topic {made.name} is made, on the disk it is not"
 
 
@@ -37,11 +39,11 @@ def _has_topic(catalog: dict[str, Any], made: Any, has_id: bool) -> bool:  # noq
     return topic is not None and (not has_id or topic["topic_id"] == uuid_text(made.topic_id))
 
 
-def delete_topics(disk: Synced, said: Exchange) -> Iterator[str]:
+def delete_topics(disk: SyncedDisk, exchange: Exchange) -> Iterator[str]:
     """A topic whose logs are still being removed may be named as one that goes."""
     disk.look_at_catalog()
-    for deleted in said.answer.responses:
-        if not deleted.error_code and not disk.in_a_catalog(said.since, _has_not, deleted):
+    for deleted in exchange.answer.responses:
+        if not deleted.error_code and not disk.in_a_catalog(exchange.since, _has_not, deleted):
             yield f"topic {deleted.name} is deleted, on the disk it is there"
 
 
@@ -52,15 +54,15 @@ def _has_not(catalog: dict[str, Any], deleted: Any) -> bool:
     return uuid_text(deleted.topic_id) not in {topic["topic_id"] for topic in topics.values()}
 
 
-def create_partitions(disk: Synced, said: Exchange) -> Iterator[str]:
-    counts = {topic.name: topic.count for topic in said.request.topics}
+def create_partitions(disk: SyncedDisk, exchange: Exchange) -> Iterator[str]:
+    counts = {topic.name: topic.count for topic in exchange.request.topics}
     disk.look_at_catalog()
-    for result in said.answer.results:
-        if result.error_code or said.request.validate_only:
+    for result in exchange.answer.results:
+        if result.error_code or exchange.request.validate_only:
             continue
         count = counts[result.name]
-        grown = disk.in_a_catalog(said.since, _has_partitions, result.name, count)
-        if not grown and not _is_gone_since(disk, said.since, result.name):
+        grown = disk.in_a_catalog(exchange.since, _has_partitions, result.name, count)
+        if not grown and not _is_gone_since(disk, exchange.since, result.name):
             yield f"{result.name} has {count} partitions, on the disk it has not"
 
 
@@ -69,12 +71,12 @@ def _has_partitions(catalog: dict[str, Any], name: str, count: int) -> bool:
     return topic is not None and topic["partitions"] >= count
 
 
-def alter_configs(disk: Synced, said: Exchange) -> Iterator[str]:
-    if said.request.validate_only:
+def alter_configs(disk: SyncedDisk, exchange: Exchange) -> Iterator[str]:
+    if exchange.request.validate_only:
         return
     disk.look_at_catalog()
     disk.look(GROUPS)
-    for resource, done in zip(said.request.resources, said.answer.responses, strict=True):
+    for resource, done in zip(exchange.request.resources, exchange.answer.responses, strict=True):
         if done.error_code:
             continue
         wanted = {
@@ -86,15 +88,15 @@ def alter_configs(disk: Synced, said: Exchange) -> Iterator[str]:
         if kind == GROUP:
             key = GroupSettingsKey, name
             known = _group_settings(disk.live(*key))
-            if not _agree(known, wanted) and not disk.superseded(said.since, *key):
+            if not _agree(known, wanted) and not disk.superseded(exchange.since, *key):
                 yield f"{wanted} is set for group {name}, on the disk is {known}"
-        elif not disk.in_a_catalog(said.since, _has_configs, kind, name, wanted) and not (
-            kind == TOPIC and _is_gone_since(disk, said.since, name)
+        elif not disk.in_a_catalog(exchange.since, _has_configs, kind, name, wanted) and not (
+            kind == TOPIC and _is_gone_since(disk, exchange.since, name)
         ):
             yield f"{wanted} is set for {name or 'all brokers'}, on the disk it is not"
 
 
-def _is_gone_since(disk: Synced, since: Mark, name: str) -> bool:
+def _is_gone_since(disk: SyncedDisk, since: Mark, name: str) -> bool:
     """Whether a topic has been deleted since a mark: a change of it and its deletion may have been
     made by one write of the catalog.
     """
@@ -129,18 +131,18 @@ def _agree(known: dict[str, str], wanted: dict[str, str | None]) -> bool:
     )
 
 
-def create_acls(disk: Synced, said: Exchange) -> Iterator[str]:
+def create_acls(disk: SyncedDisk, exchange: Exchange) -> Iterator[str]:
     disk.look_at_catalog()
-    for asked, done in zip(said.request.creations, said.answer.results, strict=True):
-        if not done.error_code and not disk.in_a_catalog(said.since, _has_rule, asked):
+    for asked, done in zip(exchange.request.creations, exchange.answer.results, strict=True):
+        if not done.error_code and not disk.in_a_catalog(exchange.since, _has_rule, asked):
             yield f"a rule for {asked.principal} is made, on the disk it is not"
 
 
-def delete_acls(disk: Synced, said: Exchange) -> Iterator[str]:
+def delete_acls(disk: SyncedDisk, exchange: Exchange) -> Iterator[str]:
     disk.look_at_catalog()
-    for result in said.answer.filter_results:
+    for result in exchange.answer.filter_results:
         for rule in result.matching_acls:
-            if not rule.error_code and not disk.in_a_catalog(said.since, _has_no_rule, rule):
+            if not rule.error_code and not disk.in_a_catalog(exchange.since, _has_no_rule, rule):
                 yield f"a rule for {rule.principal} is deleted, on the disk it is there"
 
 
@@ -155,13 +157,13 @@ def _has_no_rule(catalog: dict[str, Any], rule: Any) -> bool:
     return not _has_rule(catalog, rule)
 
 
-def alter_scram(disk: Synced, said: Exchange) -> Iterator[str]:
+def alter_scram(disk: SyncedDisk, exchange: Exchange) -> Iterator[str]:
     disk.look_at_catalog()
-    failed = {result.user for result in said.answer.results if result.error_code}
-    for change in [*said.request.deletions, *said.request.upsertions]:
+    failed = {result.user for result in exchange.answer.results if result.error_code}
+    for change in [*exchange.request.deletions, *exchange.request.upsertions]:
         iterations = getattr(change, "iterations", None)
         if change.name not in failed and not disk.in_a_catalog(
-            said.since, _has_credential, change, iterations
+            exchange.since, _has_credential, change, iterations
         ):
             yield f"the credential of {change.name} is changed, on the disk it is not"
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from kohort.sim.checkers.synced_disk import Mark, Synced
+from kohort.sim.checkers.synced_disk import Mark, SyncedDisk
 
 
 class Exchange(NamedTuple):
@@ -18,5 +18,5 @@ class Exchange(NamedTuple):
     name_of: Callable[[bytes], str | None]
 
 
-Evidence = Callable[[Synced, Exchange], Iterator[str]]
+Evidence = Callable[[SyncedDisk, Exchange], Iterator[str]]
 """Yields what an answer acknowledges and the disk has not, in words."""

@@ -13,52 +13,54 @@ from kohort.records.schemas import (
     OffsetCommitKey,
 )
 from kohort.sim.checkers.evidence.exchange import Exchange
-from kohort.sim.checkers.synced_disk import GROUPS, Synced
+from kohort.sim.checkers.synced_disk import GROUPS, SyncedDisk
 
 DONE = frozenset({ErrorCode.NONE, ErrorCode.COMPUTE_ASSIGNMENT})
 NO_ID = bytes(16)
 
 
-def offset_commit(disk: Synced, said: Exchange) -> Iterator[str]:
-    group = said.request.group_id
+def offset_commit(disk: SyncedDisk, exchange: Exchange) -> Iterator[str]:
+    group = exchange.request.group_id
     disk.look(GROUPS)
-    for topic, index, offsets in committed(said):
+    for topic, index, offsets in committed(exchange):
         key = OffsetCommitKey, group, topic, index
         found = disk.history(*key)
         if any(record.value and record.value.offset in offsets for record in found):
             continue
-        if not disk.superseded(said.since, *key):
+        if not disk.superseded(exchange.since, *key):
             yield f"{group} is acknowledged at {offsets} of {topic}-{index}, on the disk it is not"
 
 
-def committed(said: Exchange) -> Iterator[tuple[str, int, set[int]]]:
+def committed(exchange: Exchange) -> Iterator[tuple[str, int, set[int]]]:
     """The offsets that an answer acknowledges; several where a partition is named twice."""
     asked: dict[tuple[str, int], set[int]] = {}
-    for topic in said.request.topics:
-        name = topic.name or said.name_of(getattr(topic, "topic_id", NO_ID)) or ""
+    for topic in exchange.request.topics:
+        name = topic.name or exchange.name_of(getattr(topic, "topic_id", NO_ID)) or ""
         for place in topic.partitions:
             asked.setdefault((name, place.partition_index), set()).add(place.committed_offset)
-    for topic in said.answer.topics:
-        name = topic.name or said.name_of(getattr(topic, "topic_id", NO_ID)) or ""
+    for topic in exchange.answer.topics:
+        name = topic.name or exchange.name_of(getattr(topic, "topic_id", NO_ID)) or ""
         for part in topic.partitions:
             offsets = asked.get((name, part.partition_index))
             if not part.error_code and name and offsets:
                 yield name, part.partition_index, offsets
 
 
-def offset_delete(disk: Synced, said: Exchange) -> Iterator[str]:
-    group = said.request.group_id
+def offset_delete(disk: SyncedDisk, exchange: Exchange) -> Iterator[str]:
+    group = exchange.request.group_id
     disk.look(GROUPS)
-    for topic in said.answer.topics:
+    for topic in exchange.answer.topics:
         for part in topic.partitions:
             key = OffsetCommitKey, group, topic.name, part.partition_index
-            if not said.answer.error_code | part.error_code and not disk.gone(said.since, *key):
+            if not exchange.answer.error_code | part.error_code and not disk.gone(
+                exchange.since, *key
+            ):
                 yield f"{key[1:]} is deleted, on the disk it is there"
 
 
-def delete_groups(disk: Synced, said: Exchange) -> Iterator[str]:
+def delete_groups(disk: SyncedDisk, exchange: Exchange) -> Iterator[str]:
     disk.look(GROUPS)
-    for result in said.answer.results:
+    for result in exchange.answer.results:
         if result.error_code:
             continue
         keys: list[tuple[Any, ...]] = [
@@ -67,25 +69,25 @@ def delete_groups(disk: Synced, said: Exchange) -> Iterator[str]:
         ]
         keys += disk.keys(OffsetCommitKey, result.group_id)
         for key in keys:
-            if not disk.gone(said.since, *key):
+            if not disk.gone(exchange.since, *key):
                 yield f"{result.group_id} is deleted, on the disk there is {key[0].__name__}"
 
 
-def heartbeat(disk: Synced, said: Exchange) -> Iterator[str]:
+def heartbeat(disk: SyncedDisk, exchange: Exchange) -> Iterator[str]:
     """The epoch, and with it the partitions, that a member of a consumer group is given."""
-    answer, group = said.answer, said.request.group_id
+    answer, group = exchange.answer, exchange.request.group_id
     if answer.error_code not in DONE:
         return
     disk.look(GROUPS)
-    member = answer.member_id or said.request.member_id
+    member = answer.member_id or exchange.request.member_id
     key = ConsumerGroupCurrentMemberAssignmentKey, group, member
     if answer.member_epoch == -1:
-        if not disk.gone(said.since, ConsumerGroupMemberMetadataKey, group, member):
+        if not disk.gone(exchange.since, ConsumerGroupMemberMetadataKey, group, member):
             yield f"{member} of {group} has left, on the disk it is a member"
         return
     found: list[Any] = [record.value for record in disk.history(*key) if record.value is not None]
     known = [value for value in found if value.member_epoch == answer.member_epoch]
-    if not known and not disk.superseded(said.since, *key):
+    if not known and not disk.superseded(exchange.since, *key):
         epochs = [value.member_epoch for value in found]
         yield (
             f"{member} of {group} is told epoch {answer.member_epoch}, on the disk is"
@@ -104,18 +106,18 @@ def _partitions(topics: Any) -> frozenset[tuple[bytes, int]]:
     return frozenset((topic.topic_id, index) for topic in topics for index in topic.partitions)
 
 
-def join_group(disk: Synced, said: Exchange) -> Iterator[str]:
+def join_group(disk: SyncedDisk, exchange: Exchange) -> Iterator[str]:
     """A member that comes into a generation which is on the disk must be a member there."""
-    answer = said.answer
+    answer = exchange.answer
     if answer.error_code:
         return
     disk.look(GROUPS)
-    yield from _classic_member(disk, said, answer.member_id, answer.generation_id, None)
+    yield from _classic_member(disk, exchange, answer.member_id, answer.generation_id, None)
 
 
-def sync_group(disk: Synced, said: Exchange) -> Iterator[str]:
+def sync_group(disk: SyncedDisk, exchange: Exchange) -> Iterator[str]:
     """The assignment of a generation is what the next coordinator finds."""
-    request, answer = said.request, said.answer
+    request, answer = exchange.request, exchange.answer
     if answer.error_code:
         return
     disk.look(GROUPS)
@@ -123,15 +125,15 @@ def sync_group(disk: Synced, said: Exchange) -> Iterator[str]:
     if disk.live(ConsumerGroupMetadataKey, group) is None:
         value = disk.live(GroupMetadataKey, group)
         there = value is not None and value.generation >= generation
-        if not there and not disk.superseded(said.since, GroupMetadataKey, group):
+        if not there and not disk.superseded(exchange.since, GroupMetadataKey, group):
             yield f"{group} has synced generation {generation}, on the disk it is not"
-    yield from _classic_member(disk, said, request.member_id, generation, answer.assignment)
+    yield from _classic_member(disk, exchange, request.member_id, generation, answer.assignment)
 
 
 def _classic_member(
-    disk: Synced, said: Exchange, member: str, generation: int, assignment: bytes | None
+    disk: SyncedDisk, exchange: Exchange, member: str, generation: int, assignment: bytes | None
 ) -> Iterator[str]:
-    group = said.request.group_id
+    group = exchange.request.group_id
     if disk.live(ConsumerGroupMetadataKey, group) is not None:
         key = ConsumerGroupMemberMetadataKey, group, member
         if not disk.history(*key):
@@ -139,7 +141,7 @@ def _classic_member(
         return
     found = [
         value
-        for value in disk.values(said.since, GroupMetadataKey, group)
+        for value in disk.values(exchange.since, GroupMetadataKey, group)
         if value is not None and value.generation == generation
     ]
     if not found:
@@ -154,21 +156,21 @@ def _classic_member(
     )
 
 
-def leave_group(disk: Synced, said: Exchange) -> Iterator[str]:
+def leave_group(disk: SyncedDisk, exchange: Exchange) -> Iterator[str]:
     """A classic group writes nothing while others are in it: only its next generation counts."""
-    group = said.request.group_id
+    group = exchange.request.group_id
     disk.look(GROUPS)
-    if said.answer.error_code or disk.live(ConsumerGroupMetadataKey, group) is None:
+    if exchange.answer.error_code or disk.live(ConsumerGroupMetadataKey, group) is None:
         return
-    gone = [part.member_id for part in said.answer.members if not part.error_code]
-    for member in gone or [said.request.member_id]:
-        if member and not disk.gone(said.since, ConsumerGroupMemberMetadataKey, group, member):
+    gone = [part.member_id for part in exchange.answer.members if not part.error_code]
+    for member in gone or [exchange.request.member_id]:
+        if member and not disk.gone(exchange.since, ConsumerGroupMemberMetadataKey, group, member):
             yield f"{member} has left {group}, on the disk it is a member"
 
 
-def install(disk: Synced, said: Exchange) -> Iterator[str]:
-    request = said.request
-    if said.answer.error_code or request.error:
+def install(disk: SyncedDisk, exchange: Exchange) -> Iterator[str]:
+    request = exchange.request
+    if exchange.answer.error_code or request.error:
         return
     disk.look(GROUPS)
     key = ConsumerGroupTargetAssignmentMetadataKey, request.group_id

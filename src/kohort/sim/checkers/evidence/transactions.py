@@ -6,7 +6,7 @@ from kohort.records.schemas import OffsetCommitKey
 from kohort.records.transactions import TransactionLogKey
 from kohort.sim.checkers.evidence.exchange import Exchange
 from kohort.sim.checkers.evidence.groups import committed
-from kohort.sim.checkers.synced_disk import GROUPS, TRANSACTIONS, Synced
+from kohort.sim.checkers.synced_disk import GROUPS, TRANSACTIONS, SyncedDisk
 from kohort.transactions.transaction import TransactionState
 
 OFFSETS_TOPIC = GROUPS.rstrip("-")
@@ -14,7 +14,12 @@ STATES = tuple(TransactionState)
 
 
 def enrolled(
-    disk: Synced, name: str, producer_id: int, epoch: int, place: tuple[str, int | None], what: str
+    disk: SyncedDisk,
+    name: str,
+    producer_id: int,
+    epoch: int,
+    place: tuple[str, int | None],
+    what: str,
 ) -> Iterator[str]:
     """Alarm unless a transaction has had a partition of this topic, any one for None."""
     for record in reversed(disk.history(TransactionLogKey, name)):
@@ -30,12 +35,12 @@ def enrolled(
     )
 
 
-def txn_offset_commit(disk: Synced, said: Exchange) -> Iterator[str]:
-    request = said.request
+def txn_offset_commit(disk: SyncedDisk, exchange: Exchange) -> Iterator[str]:
+    request = exchange.request
     producer = request.producer_id, request.producer_epoch
     disk.look(GROUPS)
     disk.look(TRANSACTIONS)
-    for topic, index, offsets in committed(said):
+    for topic, index, offsets in committed(exchange):
         found = disk.history(OffsetCommitKey, request.group_id, topic, index)
         if not any(
             record.value
@@ -52,15 +57,15 @@ def txn_offset_commit(disk: Synced, said: Exchange) -> Iterator[str]:
         )
 
 
-def init_producer_id(disk: Synced, said: Exchange) -> Iterator[str]:
-    answer, name = said.answer, said.request.transactional_id
+def init_producer_id(disk: SyncedDisk, exchange: Exchange) -> Iterator[str]:
+    answer, name = exchange.answer, exchange.request.transactional_id
     if answer.error_code:
         return
     disk.look_at_catalog()
     reserved = disk.in_a_catalog(
-        said.since, lambda catalog: catalog.get("next_producer_id", 0) > answer.producer_id
+        exchange.since, lambda catalog: catalog.get("next_producer_id", 0) > answer.producer_id
     )
-    if not reserved and said.request.producer_id < 0:  # else a client may have invented it
+    if not reserved and exchange.request.producer_id < 0:  # else a client may have invented it
         yield f"producer id {answer.producer_id} is given out, on the disk it is free"
     if name is None:
         return
@@ -77,9 +82,9 @@ def init_producer_id(disk: Synced, said: Exchange) -> Iterator[str]:
         )
 
 
-def end_txn(disk: Synced, said: Exchange) -> Iterator[str]:
-    request = said.request
-    if said.answer.error_code:
+def end_txn(disk: SyncedDisk, exchange: Exchange) -> Iterator[str]:
+    request = exchange.request
+    if exchange.answer.error_code:
         return
     disk.look(TRANSACTIONS)
     for record in reversed(disk.history(TransactionLogKey, request.transactional_id)):
@@ -100,8 +105,8 @@ def end_txn(disk: Synced, said: Exchange) -> Iterator[str]:
     )
 
 
-def add_partitions(disk: Synced, said: Exchange) -> Iterator[str]:
-    request, answer = said.request, said.answer
+def add_partitions(disk: SyncedDisk, exchange: Exchange) -> Iterator[str]:
+    request, answer = exchange.request, exchange.answer
     if answer.error_code:
         return
     disk.look(TRANSACTIONS)
@@ -126,9 +131,9 @@ def add_partitions(disk: Synced, said: Exchange) -> Iterator[str]:
                 yield from enrolled(disk, name, *whose, place, "a partition")
 
 
-def add_offsets(disk: Synced, said: Exchange) -> Iterator[str]:
-    request = said.request
-    if not said.answer.error_code:
+def add_offsets(disk: SyncedDisk, exchange: Exchange) -> Iterator[str]:
+    request = exchange.request
+    if not exchange.answer.error_code:
         disk.look(TRANSACTIONS)
         yield from enrolled(
             disk, request.transactional_id, request.producer_id, request.producer_epoch,
@@ -136,12 +141,12 @@ def add_offsets(disk: Synced, said: Exchange) -> Iterator[str]:
         )  # fmt: skip
 
 
-def write_markers(disk: Synced, said: Exchange) -> Iterator[str]:
+def write_markers(disk: SyncedDisk, exchange: Exchange) -> Iterator[str]:
     commits = {
         marker.producer_id: (marker.producer_epoch, marker.transaction_result)
-        for marker in said.request.markers
+        for marker in exchange.request.markers
     }
-    for marker in said.answer.markers:
+    for marker in exchange.answer.markers:
         for topic in marker.topics:
             for part in topic.partitions:
                 if part.error_code or topic.name == OFFSETS_TOPIC:

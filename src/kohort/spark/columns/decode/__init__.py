@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from kohort.spark.columns.buffers import Ints, column
 from kohort.spark.columns.decode.commits import plain_columns, types
 from kohort.spark.columns.decode.records import decode_row
-from kohort.spark.columns.record_positions import InColumns, Rows
+from kohort.spark.columns.record_positions import ArrowRows, Rows
 from kohort.spark.engine.worker import settle
 from kohort.spark.schemas import DECODED, QUARANTINE, RAW
 from kohort.spark.schemas.rows import COMMIT_COLUMNS, KEY_COLUMNS
@@ -62,7 +62,7 @@ def decode_frame(raw: DataFrame) -> DataFrame:
 def _decode_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     settle()
     for rows in batches:
-        yield decode(InColumns(rows.cast(RAW.arrow)))
+        yield decode(ArrowRows(rows.cast(RAW.arrow)))
 
 
 def _decoded(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
