@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 AT_ONCE_BATCHES = 16
 """So many headers of a log are read at once, and then nobody waits: a request may name a thousand
-logs. Whoever needs more of them waits for `reading.py`.
+logs. Whoever needs more of them waits for `log_reads.py`.
 """
 
 
