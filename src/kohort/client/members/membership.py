@@ -318,8 +318,8 @@ class Membership(AnyMembership[TopicIdPartition, MemberConfig, Stage]):
             return []
         if code is ErrorCode.UNRELEASED_INSTANCE_ID and self._is_held_too_long(now):
             text = (
-                f"{error.message or code.name}: still so after {self._silence_ms()} ms, which is a "
-                f"session. Another member has the group_instance_id {self.instance_id}"
+                f"{error.message or code.name}: still so after {2 * self._silence_ms()} ms, two "
+                f"sessions. Another member has the group_instance_id {self.instance_id}"
             )
             return self._fail(ApiError(code, text))
         if code in _PASSING:
@@ -328,10 +328,12 @@ class Membership(AnyMembership[TopicIdPartition, MemberConfig, Stage]):
         return self._fail(error)
 
     def _is_held_too_long(self, now: Millis) -> bool:
-        """One that was killed holds its instance id until its session is over, and no longer."""
+        """One that was killed holds its instance id until its session is over. That may begin anew
+        once: a coordinator that has read its log gives each member a whole session.
+        """
         if self._held_since is None:
             self._held_since = now
-        return now - self._held_since >= self._silence_ms()
+        return now - self._held_since >= 2 * self._silence_ms()
 
     def _denied(self, error: ApiError, now: Millis) -> Events:
         """A stale epoch may be one that the answer under way will bring, so the coordinator is
