@@ -51,8 +51,8 @@ class Line(Player):
     def __init__(
         self, desk: Desk, name: str, config: MemberConfig, instance_id: str | None = None
     ) -> None:
-        pauses = RetryBackoff(jitter_permille=37 * ord(name[0]) % 200)
-        super().__init__(desk, name, config, pauses=pauses, instance_id=instance_id)
+        backoff = RetryBackoff(jitter_permille=37 * ord(name[0]) % 200)
+        super().__init__(desk, name, config, backoff=backoff, instance_id=instance_id)
         self.answer: ConsumerGroupHeartbeatResponse | None = None
         self.given_up: Heartbeat | None = None
         self.heard: tuple[Heartbeat, ConsumerGroupHeartbeatResponse] | None = None

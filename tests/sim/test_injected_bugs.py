@@ -19,7 +19,7 @@ FINDS = {  # the seed, its minutes, and the checker that says so
     "endless stop": (9, 3.0, "end"),
     "skip revocation": (1, 2.0, "owners"),
     "forget timer": (1, 2.0, "convergence"),
-    "session once": (2, 1.0, "fencing"),
+    "session once": (6, 1.0, "fencing"),
     "epoch before": (1, 1.0, "epochs"),
     "answer leader": (5, 1.0, "end"),
     "instance is enough": (17, 1.0, "instances"),

@@ -130,7 +130,7 @@ def test_a_directory_that_goes_meanwhile_has_none(folder, monkeypatch):
         raise FileNotFoundError(2, "No such file or directory", str(folder))
 
     assert fingerprint(str(folder)) is not None
-    monkeypatch.setattr(module.beside, "folders", gone)
+    monkeypatch.setattr(module.user_topics, "folders", gone)
     assert fingerprint(str(folder)) is None
 
 

@@ -9,6 +9,7 @@ from kohort.client.consumer.ownership import Ownership
 from kohort.client.fetching import Fetcher, OffsetAndEpoch
 from kohort.client.fetching.decoding import AbortedBatchFilter
 from kohort.client.fetching.partition_state import TopicPartitionState
+from kohort.client.members.events import PartitionsLost
 from kohort.client.producer.transaction_client import TransactionClient
 from kohort.client.producing import accumulator
 from kohort.client.producing.accumulator import RecordAccumulator
@@ -78,7 +79,7 @@ def stay_outside() -> Iterator[None]:
 
     def resigned(self: Member, events: Any) -> None:
         take(self, events)
-        if any(type(event).__name__ == "Lost" for event in events):
+        if any(isinstance(event, PartitionsLost) for event in events):
             self.protocol.machine.next = lambda _now: None
             self.protocol.machine.wake_at = lambda: None
 

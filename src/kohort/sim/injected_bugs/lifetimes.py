@@ -66,7 +66,7 @@ def clean_open() -> Iterator[None]:
 def id_in_use() -> Iterator[None]:
     """A transactional id expires though it has an open transaction."""
 
-    def works(self: state.State, transactional_id: str, ends_at: Millis) -> None:
+    def schedule_timeout(self: state.State, transactional_id: str, ends_at: Millis) -> None:
         self.deadlines.set((state.TIMEOUT, transactional_id), ends_at)
 
     def expired(_state: Any, _now: Millis, transactional_id: str) -> Effects:
@@ -75,7 +75,7 @@ def id_in_use() -> Iterator[None]:
     before = machine.DEADLINES[state.EXPIRY]
     machine.DEADLINES[state.EXPIRY] = expired
     try:
-        with replace_attribute(state.State, "works", works):
+        with replace_attribute(state.State, "schedule_timeout", schedule_timeout):
             yield
     finally:
         machine.DEADLINES[state.EXPIRY] = before
