@@ -38,6 +38,7 @@ AT_ONCE = 256  # calls of a turn while others wait: more than it has time for
 AGAIN_MAX = 4  # a call that is taken more often than this would go on for ever
 _TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 
+_ANY_TIME, _NEVER = Millis(0), Millis(1 << 62)
 _NOTHING = Effects()  # of a step before it is taken, and after the last one
 
 M = TypeVar("M", bound=Machine)
@@ -89,6 +90,7 @@ class PartitionDriver(Generic[M]):
         self._done: deque[tuple[BackgroundTask, Any]] = deque()
         self.loading: Iterator[int] | None = None  # the steps that `load_some` goes on with
         self._retry_at: Millis | None = None
+        self._quiet_until = _ANY_TIME  # no deadline comes before, as `wake_at` has found it
         self._room_asked_at: Millis | None = None  # when to see whether the log has room again
         self._held: list[Call[Any]] = []  # until then
         self._started_at = Millis(0)
@@ -135,7 +137,9 @@ class PartitionDriver(Generic[M]):
             return self._retry_at
         if self._room_asked_at is not None:
             return self._room_asked_at
-        return self.machine.wake_at()
+        wake = self.machine.wake_at()
+        self._quiet_until = _NEVER if wake is None else wake
+        return wake
 
     @property
     def has_more(self) -> bool:
@@ -170,9 +174,10 @@ class PartitionDriver(Generic[M]):
                 self._refuse_all(calls, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "there is room")
                 return
             else:
-                wake, due = self.machine.wake_at(), now if due is None else due
-                if wake is not None and wake <= due:
+                due = now if due is None else due
+                if self._quiet_until <= due and self._is_due(due):
                     self._do_due(turn, due, over)
+                self._quiet_until = _ANY_TIME
                 if self._long_tasks:
                     self._step_long_task(turn)
                 if self._done:
@@ -191,6 +196,10 @@ class PartitionDriver(Generic[M]):
                 self._send_out(turn.tasks)
             self._tell(calls, turn.steps)
 
+    def _is_due(self, due: Millis) -> bool:
+        wake = self.machine.wake_at()
+        return wake is not None and wake <= due
+
     def _tell(self, calls: Iterable[Call[Any]], steps: Iterable[Effects]) -> None:
         """Tell what has happened. The answers do not depend on it."""
         try:
@@ -201,6 +210,7 @@ class PartitionDriver(Generic[M]):
 
     def clock_jumped(self, by_ms: int) -> None:
         """The clock has jumped forward or back by this much."""
+        self._quiet_until = _ANY_TIME
         self.machine.clock_jumped(by_ms)
         if self._retry_at is not None:
             self._retry_at = Millis(self._retry_at + by_ms)
@@ -215,6 +225,7 @@ class PartitionDriver(Generic[M]):
 
     def topics_changed(self, topics: Topics, now: Millis) -> None:
         """Give the machine the next image of the topics; `turn` does what follows from it."""
+        self._quiet_until = _ANY_TIME
         follows = self.machine.topics_changed(topics, now)
         if self.active:
             self._long_tasks.append(follows)
@@ -268,6 +279,7 @@ class PartitionDriver(Generic[M]):
         if self._lost:
             return
         self.machine = self._made()
+        self._quiet_until = _ANY_TIME
         self.condition = Condition.LOADING
         self._retry_at = None
         self._long_tasks.clear()

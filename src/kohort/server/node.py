@@ -6,7 +6,7 @@ each of them serves.
 
 from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.access import GROUP, Operation, refusal
+from kohort.server.access import GROUP, Operation, everyone_may, refusal
 from kohort.server.catalog import TRANSACTIONS_TOPIC
 from kohort.server.cluster import Cluster
 from kohort.server.coordinator_partitions import Driver, TransactionDriver
@@ -42,10 +42,11 @@ class Node:
         `driver_of` does, and first of all when the client may not.
         """
         cluster = self.cluster
-        if not cluster.may(client, operation, GROUP, group_id):
+        may = cluster.may
+        if may is not everyone_may and not may(client, operation, GROUP, group_id):
             raise refusal(GROUP)
         placement = cluster.placement
-        if len(placement.node_ids) > 1:
+        if not placement.is_alone:
             return self.driver_of(group_id)
         driver = cluster.drivers.get(placement.shard_of(group_id))
         if driver is None:
@@ -56,7 +57,7 @@ class Node:
         """The shard of a group. Raises ApiError where it is elsewhere or not open."""
         cluster = self.cluster
         placement = cluster.placement
-        if len(placement.node_ids) > 1 and placement.coordinator_of(group_id) != self.id:
+        if not placement.is_alone and placement.coordinator_of(group_id) != self.id:
             raise ApiError(
                 ErrorCode.NOT_COORDINATOR, f"this broker does not coordinate the group {group_id!r}"
             )

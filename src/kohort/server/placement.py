@@ -36,6 +36,7 @@ class Placement:
         self.node_ids: tuple[int, ...] = tuple(
             broker.id for broker in self.brokers
         )  # all that are known
+        self.is_alone = len(self.node_ids) < 2  # whoever is asked coordinates everything
         self._by_id = {broker.id: broker for broker in self.brokers}
         self._has_racks = any(broker.rack is not None for broker in self.brokers)
         self._moved: dict[tuple[str, int], int] = {}  # partitions that were given to a node

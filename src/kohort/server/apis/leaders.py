@@ -46,7 +46,7 @@ def led_partition(node: Node, topic: Topic | ApiError, index: int) -> Partition:
     partition = cluster.partition(topic.name, index)
     if partition is None:
         raise _without_partition(node, topic, index)
-    if len(cluster.placement.node_ids) > 1:
+    if not cluster.placement.is_alone:
         leader = cluster.placement.leader(topic, index)
         if leader != node.id:
             raise ApiError(

@@ -71,29 +71,24 @@ def _fetch(node: Node, call: Call[OffsetFetchRequest]) -> None:
 
 def _counted(node: Node, groups: list[OffsetFetchRequestGroup]) -> tuple[bool, int]:
     """Whether something is named again, since an answer may be a thousand times as large as a name;
-    and about how many elements the answer has. Once these are many, the rest is not looked at.
+    and about how many elements the answer has. Of many groups no more is looked at.
     """
     named = len(groups)
     count = GROUP * named
     repeats = named > 1 and len({group.group_id for group in groups}) < named
-    for group in groups:
-        if count > AT_ONCE:
-            break
-        topics = group.topics
-        if topics is None:
-            count += _offsets_of(node, group)
-            continue
-        named = len(topics)
-        count += named
-        if named > 1 and len({(one.name, one.topic_id) for one in topics}) < named:
-            repeats = True
-        for topic in topics:
-            indexes = topic.partition_indexes
-            size = len(indexes)
-            count += size
-            if len(set(indexes)) < size:
-                repeats = True
-    return repeats, count
+    if count > AT_ONCE:
+        return repeats, count
+    asked = [group.topics for group in groups if group.topics is not None]
+    if len(asked) < named:
+        count += sum(_offsets_of(node, group) for group in groups if group.topics is None)
+    topics = [topic for some in asked for topic in some]
+    if len(topics) > 1 and max(map(len, asked)) > 1:
+        keys = [{(topic.name, topic.topic_id) for topic in some} for some in asked]
+        repeats = repeats or sum(map(len, keys)) < len(topics)
+    indexes = [topic.partition_indexes for topic in topics]
+    size = sum(map(len, indexes))
+    repeats = repeats or sum(map(len, map(set, indexes))) < size
+    return repeats, count + len(topics) + size
 
 
 def _offsets_of(node: Node, group: OffsetFetchRequestGroup) -> int:
