@@ -171,4 +171,4 @@ def test_a_first_report_does_not_call_a_lower_bound_of_zero_no_lag(tmp_path):
 
     assert "<b>at least 0 s (before_samples)</b>" in text
     assert "<b>0 s</b>" not in text
-    assert picks.lasted(0.0) == "0 s"
+    assert picks.duration_text(0.0) == "0 s"

@@ -15,7 +15,7 @@ pytest.importorskip("pyspark")
 from tests.tables.published import publish
 
 from kohort.cli import pipeline
-from kohort.cli.rebuild import _tell, _tell_json, _tell_rebuilt
+from kohort.cli.rebuild import _print_findings, _print_json, _print_rebuild_result
 from kohort.cli.render import Output
 from kohort.spark import jobs
 from kohort.spark.schemas.progress import LAG
@@ -85,25 +85,25 @@ def test_a_missing_log_file_is_one_sentence(kohort, tmp_path):
 
 def printed(tell, found):
     stream = io.StringIO()
-    output = Output(stream, as_json=tell is _tell_json)
+    output = Output(stream, as_json=tell is _print_json)
     tell(found, output)
     output.end()
     return stream.getvalue()
 
 
 def test_what_is_well_is_one_line(tmp_path):
-    text = printed(_tell, VerificationResult(tmp_path, (), (0, 3), None))
+    text = printed(_print_findings, VerificationResult(tmp_path, (), (0, 3), None))
     assert text == (
         f"{tmp_path} is as it was written, and gold is what the log tells "
         "(computed anew of 2 partitions)\n"
     )
-    told = json.loads(printed(_tell_json, VerificationResult(tmp_path, (), (0, 3), None)))
+    told = json.loads(printed(_print_json, VerificationResult(tmp_path, (), (0, 3), None)))
     assert (told["computed_anew"], told["findings"]) == ([0, 3], [])
 
 
 def test_a_rebuild_says_what_it_did(tmp_path):
     found = RebuildResult(tmp_path, 1234, 3, {"lag": (5, 6)}, True, AT, 12.3)
-    first, note, _, header, row = printed(_tell_rebuilt, found).splitlines()
+    first, note, _, header, row = printed(_print_rebuild_result, found).splitlines()
     assert first == (
         f"computed 1 tables in {tmp_path} anew from 1,234 rows of 3 partitions in 12 s, as of "
         "2026-11-21 07:00:00 UTC"

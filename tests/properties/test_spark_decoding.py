@@ -15,7 +15,7 @@ from kohort.records.codec import decode as broker_decode
 from kohort.records.schemas import GroupSettingsKey
 from kohort.spark.columns.decode import OFFSET_COMMITS, decode, offset_commits
 from kohort.spark.columns.decode.records import decode_row
-from kohort.spark.columns.record_positions import InColumns
+from kohort.spark.columns.record_positions import ArrowRows
 from kohort.spark.columns.record_positions import raw as columns_of
 from kohort.spark.columns.segments import parse
 from kohort.spark.columns.times import NEWEST_MS
@@ -279,13 +279,13 @@ def as_columns(rows):
 @given(mixed, st.integers(0, 3))
 def test_many_records_are_read_as_one_by_one(entries, first):
     rows = raw([(place, *entry) for place, entry in enumerate(entries)]).slice(first)
-    decoded = decode(InColumns(rows))
+    decoded = decode(ArrowRows(rows))
     decoded.validate(full=True)
     single = list(one_by_one(entries[first:]))
     assert added(decoded) == as_columns(single)
     assert decoded.select(rows.schema.names[:9]).equals(rows.select(rows.schema.names[:9]))
     wanted = [row["kind"] in {KINDS[0], KINDS[1]} for row in single]
-    commits = offset_commits(InColumns(rows))
+    commits = offset_commits(ArrowRows(rows))
     assert commits.equals(decoded.filter(pa.array(wanted, pa.bool_())).select(commits.schema.names))
 
 
@@ -303,7 +303,7 @@ def test_rows_are_read_where_they_stand_as_they_are_from_columns(batches, names)
             )
         )
     for piece in parse(b"".join(log), 3).pieces:
-        columns = InColumns(columns_of(piece))
+        columns = ArrowRows(columns_of(piece))
         assert decode(piece).equals(decode(columns))
         commits = offset_commits(columns)
         assert offset_commits(piece).equals(commits)

@@ -173,12 +173,12 @@ class Batch:
             await meeting.stay_away()
         if outcome.signature is None:
             title = f"\n{mode} {seed} differed once: {before.signature}"
-            self.report.unsteady.append(transcript.told(before, play.memories, title))
+            self.report.unsteady.append(transcript.transcript_lines(before, play.memories, title))
             return
         self.report.differing[outcome.signature] += 1
         if self.report.differing[outcome.signature] == 1 and len(self.report.stories) < STORIES:
             title = f"\n{mode} {seed}: {outcome.signature[0]} {outcome.signature[1]}"
-            self.report.stories.append(transcript.told(outcome, play.memories, title))
+            self.report.stories.append(transcript.transcript_lines(outcome, play.memories, title))
 
     async def _first(self, mode: str, seed: int, meeting: Rendezvous | None) -> None:
         steps = sequence(mode, seed)
@@ -211,7 +211,7 @@ class Batch:
                 break
         else:
             title = f"\n{mode} {seed} differed once: {before.signature}"
-            report.unsteady.append(transcript.told(before, play.memories, title))
+            report.unsteady.append(transcript.transcript_lines(before, play.memories, title))
             return
         report.differing[outcome.signature] += 1
         if report.differing[outcome.signature] > 1 or len(report.stories) >= STORIES:
@@ -229,7 +229,7 @@ class Batch:
         play = Play(self.pair, _settling(short) if SETTLE in steps else short)
         outcome = await play.run()
         title = f"\n{mode} {seed}, {len(short)} of {len(steps)} steps: {wanted[0]} {wanted[1]}"
-        report.stories.append(transcript.told(outcome, play.memories, title))
+        report.stories.append(transcript.transcript_lines(outcome, play.memories, title))
 
 
 def _settling(steps: list[Step]) -> list[Step]:

@@ -17,7 +17,7 @@ from kohort.spark.columns.decode import decode
 from kohort.spark.columns.events import events
 from kohort.spark.columns.segments import parse
 from kohort.spark.schemas import DECODED
-from kohort.spark.sources.server_lines import said
+from kohort.spark.sources.server_lines import parse_removals
 
 
 class Done(NamedTuple):
@@ -77,7 +77,7 @@ class Story:
 
     def lines(self, group: str) -> Lines:
         """What the coordinator has written into its log file about the group."""
-        found = said(self.server_log.splitlines(keepends=True))
+        found = parse_removals(self.server_log.splitlines(keepends=True))
         return by_member(
             Line(one.member_id, one.trigger, one.reason, one.clock_us, one.number, "server.log")
             for one in found

@@ -32,7 +32,7 @@ import sys
 from kohort.spark import jobs
 from kohort.spark.tables.writer import Writer
 
-given = jobs.Given(None, "local[1]", {"spark.driver.memory": "512m"})
+given = jobs.SparkConfig(None, "local[1]", {"spark.driver.memory": "512m"})
 with Writer(sys.argv[1]) as writer, jobs._session(given, writer, None) as spark:
     print(spark.read.parquet(sys.argv[2]).selectExpr("sum(length(value))").collect()[0][0])
 """
@@ -42,7 +42,7 @@ from kohort.errors import KohortError
 from kohort.spark import jobs
 from kohort.spark.tables.writer import Writer
 
-given = jobs.Given(None, "local[1]", None)
+given = jobs.SparkConfig(None, "local[1]", None)
 try:
     with Writer(sys.argv[1]) as writer, jobs._session(given, writer, None) as spark:
         gateway = spark.sparkContext._gateway
