@@ -29,7 +29,7 @@ ANYTHING = 1 << 62  # bytes: with a marker readers may have all that waited for 
 
 
 class ClusterAccess(Protocol):
-    """What the marker_sender needs of the cluster."""
+    """What the sender needs of the cluster."""
 
     catalog: Catalog
     placement: Placement

@@ -31,7 +31,7 @@ class RequestMemoryPool(MemoryPool):
         super().__init__(limit)
         self.ceiling = limit + largest
         self.most = self.ceiling + largest
-        self.passing: object = None  # the request_buffer that may pass the limit
+        self.passing: object = None  # the buffer that may pass the limit
 
 
 class MemoryPools:

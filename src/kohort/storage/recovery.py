@@ -1,9 +1,9 @@
 """What a log may lose when it is opened, and what it may not.
 
-What has been synced is a recovery_point: it must be whole, and damage there is told and never cut.
-What stands behind it may be torn, in any of its pages, since they reach a disk in any order. It is
-cut from the first bad byte on, also where something that looks like a batch follows: that may be a
-page that came before its neighbour, or a batch in the value of a record.
+What lies before the recovery point was synced: it must be whole, and damage there is told and never
+cut. What stands behind it may be torn, in any of its pages, since they reach a disk in any order.
+It is cut from the first bad byte on, also where something that looks like a batch follows: that may
+be a page that came before its neighbour, or a batch in the value of a record.
 """
 
 import re
@@ -60,7 +60,7 @@ def recover(last: Segment, recovery_point: RecoveryPoint, holes: Holes) -> str:
 
     Raises Broken for damage to what was promised: then nothing is cut. May raise OSError.
     """
-    # Without a recovery_point nobody has noted either which holes there are.
+    # Without a recovery point nobody has noted either which holes there are.
     bad = last.scan(check=True, holes=None if recovery_point == NOTHING else holes)
     if bad is None:
         if recovery_point.clean and recovery_point.synced not in (None, last.end):
