@@ -23,6 +23,8 @@ MOVES = ("Move", "Rename")
 """A subject that begins so may change any number of lines: moving and renaming change one at each
 place of use, and nothing else belongs into such a commit."""
 
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git knows it everywhere
+
 _NOT_IMPERATIVE = re.compile(r"(ed|ing|[^su]s)$")
 _IMPERATIVE_ALL_THE_SAME = frozenset(
     {"bring", "embed", "exceed", "feed", "need", "proceed", "seed", "shed", "speed", "spring"}
@@ -57,16 +59,37 @@ def faults(message: str, changes: Iterable[tuple[int, str]]) -> Iterator[str]:
         )
 
 
-def changes_of(*command: str) -> list[tuple[int, str]]:
-    """The changed lines of each file, by `git diff` or `git show`; a moved file counts with what is
-    different in it.
+def changes_of(before: str, after: str) -> list[tuple[int, str]]:
+    """The changed lines of each file between two trees, of which "" is what is staged. A moved file
+    counts with what is different in it, and a text that was only wrapped anew with nothing.
     """
     found = []
-    for line in git(*command, "--numstat", "-M", "--format=").splitlines():
+    trees = (before, after) if after else ("--cached", before)
+    for line in git("diff", *trees, "--numstat", "-M").splitlines():
         added, removed, path = line.split("\t")
-        if added != "-":  # a binary file
+        if added != "-" and not is_wrapped(before, after, path):  # "-": a binary file
             found.append((int(added) + int(removed), path.rstrip("}")))
     return found
+
+
+def parent_of(commit: str) -> str:
+    """The commit before, that of what is staged for ""; the empty tree where there is none."""
+    name = f"{commit}^" if commit else "HEAD"
+    try:
+        return git("rev-parse", "--verify", "--quiet", name).strip()
+    except subprocess.CalledProcessError:
+        return EMPTY_TREE
+
+
+def is_wrapped(before: str, after: str, path: str) -> bool:
+    """Whether a text has the words that it had."""
+    if not path.endswith(".md") or "=>" in path:
+        return False
+    try:
+        old, new = git("show", f"{before}:{path}"), git("show", f"{after}:{path}")
+    except subprocess.CalledProcessError:  # it is new, or gone
+        return False
+    return old.split() == new.split()
 
 
 def git(*arguments: str) -> str:
@@ -87,7 +110,7 @@ def check_range(commits: str) -> int:
     broken = 0
     for commit in git("log", "--no-merges", "--format=%H", commits).split():
         message = git("show", "-s", "--format=%B", commit)
-        for fault in faults(message, changes_of("show", commit)):
+        for fault in faults(message, changes_of(parent_of(commit), commit)):
             print(f"{commit[:8]} {message.splitlines()[0][:50]}: {fault}")
             broken += 1
     return broken
@@ -99,7 +122,7 @@ def check_message(path: Path) -> int:
     message = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
     if not message.strip() or message.startswith(("Merge ", "Revert ", "fixup! ", "squash! ")):
         return 0
-    found = list(faults(message, changes_of("diff", "--cached")))
+    found = list(faults(message, changes_of(parent_of(""), "")))
     for fault in found:
         print(f"commit: {fault}", file=sys.stderr)
     return len(found)

@@ -88,6 +88,26 @@ def test_a_history_is_checked(commits, tmp_path, monkeypatch, capsys):
     assert commits.check_range("HEAD~1..HEAD") == 3  # a moved file changes nothing
 
 
+def test_a_text_that_is_wrapped_anew_changes_nothing(commits, tmp_path, monkeypatch):
+    def git(*arguments):
+        identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        subprocess.run(["git", *identity, *arguments], cwd=tmp_path, check=True)
+
+    git("init", "--quiet")
+    monkeypatch.setattr(commits, "ROOT", tmp_path)
+    words = [f"word{number}" for number in range(2000)]
+    for text in (" ".join(words), "\n".join(words), "\n".join(words[:-1])):
+        (tmp_path / "a.md").write_text(text)
+        git("add", "a.md")
+        git("commit", "--quiet", "--message", "Write a" + BODY)
+    assert commits.check_range("HEAD~2..HEAD~1") == 0
+    assert commits.changes_of("HEAD~1", "HEAD") == [(3, "a.md")]  # the last line had no end
+    (tmp_path / "a.md").write_text("other words\n" * 900)
+    git("add", "a.md")
+    ((lines, _),) = commits.changes_of(commits.parent_of(""), "")
+    assert lines > 2000
+
+
 def test_the_hook_refuses_a_message(tmp_path):
     path = tmp_path / "message"
     path.write_text("fixed it\n# a comment of git's\n")
