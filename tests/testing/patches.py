@@ -109,6 +109,7 @@ def without_collection():
         yield
     finally:
         gc.unfreeze()
+        gc.freeze()  # what tests/conftest.py has frozen stays so
         gc.enable()
 
 
