@@ -135,10 +135,21 @@ def main() -> int:
     args = parser.parse_args()
     if args.message is not None:
         return bool(check_message(args.message))
-    if not (ROOT / ".git").exists():
-        print("commits: there is no history here, nothing is checked")
+    if why := no_history():
+        print(f"commits: nothing is checked: {why}")
         return 0
     return bool(check_range(args.range or since_these_rules()))
+
+
+def no_history() -> str:
+    """Why git tells nothing of the commits here, as of an unpacked archive; "" where it does."""
+    try:
+        git("rev-parse", "--verify", "HEAD")
+    except FileNotFoundError:
+        return "git is not installed"
+    except subprocess.CalledProcessError as error:
+        return (error.stderr or "there is no history").strip().splitlines()[0]
+    return ""
 
 
 if __name__ == "__main__":

@@ -19,6 +19,19 @@ def commits():
     return module
 
 
+@pytest.fixture
+def git(commits, tmp_path, monkeypatch):
+    """Runs git in a repository of its own, which is then the one that is checked."""
+    monkeypatch.setattr(commits, "ROOT", tmp_path)
+
+    def run(*arguments):
+        identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        subprocess.run(["git", *identity, *arguments], cwd=tmp_path, check=True)
+
+    run("init", "--quiet")
+    return run
+
+
 @pytest.mark.parametrize(
     "message",
     [
@@ -61,18 +74,12 @@ def test_a_commit_that_changes_too_much(commits):
         assert list(commits.faults(subject + BODY, changes)) == []
 
 
-def test_a_history_is_checked(commits, tmp_path, monkeypatch, capsys):
-    def git(*arguments):
-        identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-        subprocess.run(["git", *identity, *arguments], cwd=tmp_path, check=True)
-
-    git("init", "--quiet")
+def test_a_history_is_checked(commits, tmp_path, git, capsys):
     (tmp_path / "a.py").write_text("a = 1\n" * 900)
     git("add", "a.py")
     git("commit", "--quiet", "--message", "Write a" + BODY)
     git("mv", "a.py", "b.py")
     git("commit", "--quiet", "--message", "moved")
-    monkeypatch.setattr(commits, "ROOT", tmp_path)
 
     assert commits.check_range("HEAD") == 4
     lines = capsys.readouterr().out.splitlines()
@@ -88,13 +95,7 @@ def test_a_history_is_checked(commits, tmp_path, monkeypatch, capsys):
     assert commits.check_range("HEAD~1..HEAD") == 3  # a moved file changes nothing
 
 
-def test_a_text_that_is_wrapped_anew_changes_nothing(commits, tmp_path, monkeypatch):
-    def git(*arguments):
-        identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-        subprocess.run(["git", *identity, *arguments], cwd=tmp_path, check=True)
-
-    git("init", "--quiet")
-    monkeypatch.setattr(commits, "ROOT", tmp_path)
+def test_a_text_that_is_wrapped_anew_changes_nothing(commits, tmp_path, git):
     words = [f"word{number}" for number in range(2000)]
     for text in (" ".join(words), "\n".join(words), "\n".join(words[:-1])):
         (tmp_path / "a.md").write_text(text)
@@ -106,6 +107,13 @@ def test_a_text_that_is_wrapped_anew_changes_nothing(commits, tmp_path, monkeypa
     git("add", "a.md")
     ((lines, _),) = commits.changes_of(commits.parent_of(""), "")
     assert lines > 2000
+
+
+def test_where_there_is_no_history_nothing_is_checked(commits, tmp_path, monkeypatch):
+    monkeypatch.setattr(commits, "ROOT", tmp_path)
+    assert "not a git repository" in commits.no_history()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert commits.no_history() == "git is not installed"
 
 
 def test_the_hook_refuses_a_message(tmp_path):

@@ -90,7 +90,7 @@ class PartitionDriver(Generic[M]):
         self._done: deque[tuple[BackgroundTask, Any]] = deque()
         self.loading: Iterator[int] | None = None  # the steps that `load_some` goes on with
         self._retry_at: Millis | None = None
-        self._quiet_until = _ANY_TIME  # no deadline comes before, as `wake_at` has found it
+        self._next_deadline = _ANY_TIME  # no deadline comes before it: `wake_at` has looked
         self._room_asked_at: Millis | None = None  # when to see whether the log has room again
         self._held: list[Call[Any]] = []  # until then
         self._started_at = Millis(0)
@@ -138,7 +138,7 @@ class PartitionDriver(Generic[M]):
         if self._room_asked_at is not None:
             return self._room_asked_at
         wake = self.machine.wake_at()
-        self._quiet_until = _NEVER if wake is None else wake
+        self._next_deadline = _NEVER if wake is None else wake
         return wake
 
     @property
@@ -175,9 +175,9 @@ class PartitionDriver(Generic[M]):
                 return
             else:
                 due = now if due is None else due
-                if self._quiet_until <= due and self._is_due(due):
+                if self._next_deadline <= due and self._is_due(due):
                     self._do_due(turn, due, over)
-                self._quiet_until = _ANY_TIME
+                self._next_deadline = _ANY_TIME
                 if self._long_tasks:
                     self._step_long_task(turn)
                 if self._done:
@@ -210,7 +210,7 @@ class PartitionDriver(Generic[M]):
 
     def clock_jumped(self, by_ms: int) -> None:
         """The clock has jumped forward or back by this much."""
-        self._quiet_until = _ANY_TIME
+        self._next_deadline = _ANY_TIME
         self.machine.clock_jumped(by_ms)
         if self._retry_at is not None:
             self._retry_at = Millis(self._retry_at + by_ms)
@@ -225,7 +225,7 @@ class PartitionDriver(Generic[M]):
 
     def topics_changed(self, topics: Topics, now: Millis) -> None:
         """Give the machine the next image of the topics; `turn` does what follows from it."""
-        self._quiet_until = _ANY_TIME
+        self._next_deadline = _ANY_TIME
         follows = self.machine.topics_changed(topics, now)
         if self.active:
             self._long_tasks.append(follows)
@@ -279,7 +279,7 @@ class PartitionDriver(Generic[M]):
         if self._lost:
             return
         self.machine = self._made()
-        self._quiet_until = _ANY_TIME
+        self._next_deadline = _ANY_TIME
         self.condition = Condition.LOADING
         self._retry_at = None
         self._long_tasks.clear()

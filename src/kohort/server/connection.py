@@ -20,9 +20,11 @@ from kohort.terms import Millis
 from kohort.wire.frames import encode_response, response_head
 
 PENDING_ANSWERS_MAX = 256
-SMALL_FRAME_BYTES = 256
-"""A request of so many bytes takes little time, unless it is of those that nothing follows before
-they are answered: after a few of them the clock is asked, after a longer one at once.
+SMALL_FRAME_BYTES = 128
+SMALL_FRAMES_AT_ONCE = 8
+"""The clock is asked after so many small requests, and after a longer one at once. Nothing small
+takes long but what is handled in steps, and of those each is answered before the next is taken. A
+compressed batch that fits into a small one unfolds to less than a megabyte.
 """
 LARGE_ANSWER_BYTES = 1 << 16  # not worth a copy to put a header in front of
 
@@ -163,7 +165,8 @@ class Connection:
                 if frames:  # a request that fails also ends all requests behind it
                     size = self.request_buffer.pop(self.busy)
                     handled += 1
-                    if frames and (size > SMALL_FRAME_BYTES or not handled % 8) and over():
+                    is_time = size > SMALL_FRAME_BYTES or not handled % SMALL_FRAMES_AT_ONCE
+                    if frames and is_time and over():
                         return True
         except WireError as error:
             self.error = error

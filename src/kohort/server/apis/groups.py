@@ -181,8 +181,10 @@ def _split(
     ids = list(dict.fromkeys(ids))
     cluster, client, version = node.cluster, call.client, call.version
     if len(ids) == 1:
+        driver = None
         with suppress(ApiError):  # it is refused below
             driver = node.driver_for(client, operation, GroupId(ids[0]))
+        if driver is not None:
             token = call.token if shown is None else MappingToken(call.token, shown)
             cluster.submit(driver, Call(token, narrowed(ids), version, client))
             return
