@@ -9,6 +9,7 @@ from pathlib import Path
 from kohort.config import BROKER_SETTINGS, DYNAMIC_NAMES
 from kohort.config.settings import text_of
 from kohort.server.metrics import METRICS, PROCESS, served_name
+from kohort.spark.engine.frames import struct_of
 from kohort.spark.gold import MEASURES
 from kohort.spark.schemas import END_OFFSETS, OBSERVED_HISTORY, RAW, RECORDS_TABLE, SILVER, Table
 from kohort.spark.schemas.snapshots import GROUPS_NOW, OFFSETS_NOW
@@ -131,7 +132,7 @@ def table_page(table: Table) -> str:
     """docs/tables/<name>.md"""
     fields = [
         f"| `{field.name}` | {field.dataType.simpleString()} | {column.text} |"
-        for field, column in zip(table.spark, table.columns, strict=True)
+        for field, column in zip(struct_of(table), table.columns, strict=True)
     ]
     return "\n".join(
         [

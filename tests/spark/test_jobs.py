@@ -23,6 +23,7 @@ from kohort.errors import Broken
 from kohort.records.codec import Record
 from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
 from kohort.spark import jobs
+from kohort.spark.engine.frames import conform
 from kohort.spark.engine.session import SessionError
 from kohort.spark.gold import Measure
 from kohort.spark.gold.completeness import complete_from
@@ -54,16 +55,17 @@ TOTAL = Table("total", "gold", "Rows.", (Column("rows", pa.int64(), ""),))
 MEASURES = (
     Measure(
         COUNTS,
-        lambda frames, context: COUNTS.conform(
+        lambda frames, context: conform(
+            COUNTS,
             frames["records"]
             .groupBy("partition")
             .agg(F.count("*").alias("rows"))
-            .withColumn("as_of", F.lit(context.as_of))
+            .withColumn("as_of", F.lit(context.as_of)),
         ),
     ),
     Measure(
         TOTAL,
-        lambda frames, _: TOTAL.conform(frames["counts"].agg(F.sum("rows").alias("rows"))),
+        lambda frames, _: conform(TOTAL, frames["counts"].agg(F.sum("rows").alias("rows"))),
         whole=True,
     ),
 )
@@ -561,8 +563,8 @@ def test_a_changed_measure_is_computed_anew(spark, tmp_path, monkeypatch):
     wider = Table("counts", "gold", "", (*COUNTS.columns, Column("more", pa.int32(), "")))
     changed = Measure(
         wider,
-        lambda frames, context: wider.conform(
-            MEASURES[0].compute(frames, context).withColumn("more", F.lit(1))
+        lambda frames, context: conform(
+            wider, MEASURES[0].compute(frames, context).withColumn("more", F.lit(1))
         ),
     )
     compute_only(monkeypatch, (changed,))

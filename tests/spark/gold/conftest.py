@@ -11,13 +11,14 @@ def told(spark):
     from tests.spark import rows
     from tests.spark.gold.stories import STORIES, all_rows
 
+    from kohort.spark.engine.frames import struct_of
     from kohort.spark.gold import Context
     from kohort.spark.gold.membership import assignments, members, rebalances
     from kohort.spark.schemas import END_OFFSETS
 
     context = Context(datetime(2030, 1, 1, tzinfo=UTC))
     frames = dict(rows.frames(spark, all_rows()))
-    frames["end_offsets"] = spark.createDataFrame([], END_OFFSETS.spark)
+    frames["end_offsets"] = spark.createDataFrame([], struct_of(END_OFFSETS))
     tables = {}
     known = context._replace(session_timeout_ms=45_000)
     for name, compute in {

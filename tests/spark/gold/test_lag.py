@@ -18,9 +18,9 @@ from tests.spark.gold.progress_rows import (
     seconds,
 )
 
+from kohort.spark.columns.times import micros
 from kohort.spark.gold.lag import lag, lag_at, sampled_times
 from kohort.spark.gold.measure import Context
-from kohort.spark.gold.moments import micros
 from kohort.spark.gold.newest import as_effective, newest
 from kohort.spark.gold.rates import held_back, rates
 from kohort.spark.schemas import END_OFFSETS

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from tests.spark.gold.progress_rows import at, commit, commits_frame, seconds
 
+from kohort.spark.columns.times import micros
 from kohort.spark.gold.measure import Context
-from kohort.spark.gold.moments import micros
 from kohort.spark.gold.rate_rollup import newest_of, roll_up_rates
 from kohort.spark.gold.rates import commit_rates, held_back, rates
 from kohort.spark.schemas.progress import COMMIT_RATES

@@ -11,6 +11,7 @@ import pytest
 from tests import golden_logs
 
 from kohort.client.admin import AdminClient, NewTopic
+from kohort.spark.engine.frames import struct_of
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.sources import end_offsets, sampling, user_topics
 from kohort.spark.sources.log_position import SourceError
@@ -331,7 +332,7 @@ def test_executors_read_the_same_rows(spark, tmp_path, monkeypatch):
     monkeypatch.setattr(end_offsets, "FEW_BYTES", 1)
     frame = end_offsets.from_folders(spark, folder)
 
-    assert frame.schema == END_OFFSETS.spark
+    assert frame.schema == struct_of(END_OFFSETS)
     order = [(name, "ascending") for name in ("topic", "sampled_at")]
     assert (
         frame.toArrow()

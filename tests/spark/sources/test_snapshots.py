@@ -17,6 +17,7 @@ from kohort.client.address import Address
 from kohort.client.admin import CommittedOffset, FoundOffset, TopicPartition
 from kohort.client.cluster import Cluster
 from kohort.errors import ApiError, ErrorCode
+from kohort.spark.engine.frames import struct_of
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.snapshots import GROUPS_NOW
 from kohort.spark.sources import end_offsets
@@ -234,7 +235,7 @@ def read(spark, kind, bootstrap, schema=None, **options):
 
 def test_hundreds_of_groups_in_one_action(spark, bootstrap):
     frame = read(spark, KohortGroups, bootstrap, states="Empty,Stable", groupsPerTask="50")
-    assert frame.schema == GROUPS_NOW.spark
+    assert frame.schema == struct_of(GROUPS_NOW)
     groups = frame.withColumn("task", F.spark_partition_id()).collect()
     assert COUNT + 2 <= len({row.group_id for row in groups}) == len(groups)
     tasks = Counter(row.task for row in groups)

@@ -19,6 +19,7 @@ from kohort.records.schemas import OffsetCommitValue
 from kohort.spark import jobs
 from kohort.spark.columns.decode import decode
 from kohort.spark.columns.record_positions import ArrowRows
+from kohort.spark.engine.frames import struct_of
 from kohort.spark.gold import MEASURES
 from kohort.spark.schemas import DECODED
 from kohort.spark.sources import reader
@@ -166,7 +167,7 @@ def test_rows_that_should_not_be_are_found_both_ways(spark, tmp_path, spoil, wor
     table = spoil(pa.Table.from_batches([batch]))
     end = 4 if "expected" in words else 5
     with Writer(tmp_path) as writer:
-        for one in (table, spark.createDataFrame(table, DECODED.spark)):
+        for one in (table, spark.createDataFrame(table, struct_of(DECODED))):
             with pytest.raises(Broken, match=words):
                 increments.write(spark, writer, one, {0: (0, end)})
 

@@ -22,8 +22,8 @@ import kohort.spark
 from kohort.spark import jobs
 from kohort.spark.columns.decode import decode
 from kohort.spark.columns.record_positions import ArrowRows
+from kohort.spark.columns.times import micros
 from kohort.spark.gold.lag import lag_at
-from kohort.spark.gold.moments import micros
 from kohort.spark.schemas import DECODED, END_OFFSETS
 from kohort.spark.tables import compute, log_progress, progress, progress_run
 from kohort.spark.tables.arrow_reader import Tables

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.spark.gold.progress_rows import BEGIN, at, sample
 
-from kohort.spark.gold.moments import micros
+from kohort.spark.columns.times import micros
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.tables import sample_delta
 from kohort.spark.tables.footers import has_transactions, largest

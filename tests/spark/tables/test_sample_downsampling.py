@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.spark.gold.progress_rows import BEGIN, sample, seconds
 
-from kohort.spark.gold.moments import micros
+from kohort.spark.columns.times import micros
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.rollup_tiers import ROLLUP_TIERS
 from kohort.spark.tables.sample_downsampling import KEY, ORDER, downsample

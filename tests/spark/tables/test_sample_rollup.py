@@ -8,7 +8,7 @@ import pytest
 from tests.spark.gold.progress_rows import at, sample
 from tests.tables.published import publish
 
-from kohort.spark.gold.moments import micros
+from kohort.spark.columns.times import micros
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.rollup_tiers import ROLLUP_TIERS
 from kohort.spark.tables import batch_fold

@@ -12,6 +12,7 @@ from tests.tables.published import add_log, publish, write
 import kohort.spark
 import kohort.tables
 from kohort.errors import KohortError
+from kohort.spark.engine.frames import struct_of
 from kohort.spark.schemas.progress import LAG, OFFSETS
 from kohort.spark.tables.filter_pushdown import condition_or_none
 from kohort.spark.tables.manifest import Gold
@@ -68,7 +69,7 @@ def test_the_source_gives_the_rows_and_columns_of_a_table(spark, out):
     schema = opened(spark, out).schema("at timestamp, lag_records bigint").load()
     silver = opened(spark, out).option("table", "offset_commit").load()
 
-    assert [*lag.schema] == [*LAG.spark, StructField("cluster", StringType())]
+    assert [*lag.schema] == [*struct_of(LAG), StructField("cluster", StringType())]
     assert [one["at"] for one in by_lag(lag.collect())] == [
         one.replace(tzinfo=None) for one in [row["at"] for row in LAGS]
     ]

@@ -8,8 +8,10 @@ became empty. A group goes with its last offset.
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.spark.columns.times import micros
+from kohort.spark.engine.frames import conform
 from kohort.spark.gold.measure import Context, Frames
-from kohort.spark.gold.moments import micros, not_below_zero
+from kohort.spark.gold.moments import not_below_zero
 from kohort.spark.schemas.progress import DELETABLE_GROUPS
 
 IDLE_DAYS = 7.0
@@ -51,7 +53,7 @@ def deletable_groups(frames: Frames, context: Context, idle_days: float = IDLE_D
         .withColumn("deletable", F.size("blockers") == 0)
         .withColumn("reason", _reason(context))
     )
-    return DELETABLE_GROUPS.conform(rows)
+    return conform(DELETABLE_GROUPS, rows)
 
 
 def _offsets(offsets: DataFrame) -> DataFrame:

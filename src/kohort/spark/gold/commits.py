@@ -11,6 +11,7 @@ offset: an aggregate of fixed width.
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.spark.engine.frames import conform
 from kohort.spark.gold.completeness import mark
 from kohort.spark.gold.measure import Context, Frames
 from kohort.spark.schemas import KINDS, MARKER, TOMBSTONE
@@ -37,7 +38,7 @@ _NO_PRODUCER = -1
 
 def commits(frames: Frames, _context: Context) -> DataFrame:
     """The table `commits`."""
-    return COMMITS.conform(mark(resolved_commits(frames), frames))
+    return conform(COMMITS, mark(resolved_commits(frames), frames))
 
 
 def resolved_commits(frames: Frames, *, transactions: bool = True) -> DataFrame:
@@ -201,7 +202,8 @@ def offsets(frames: Frames, _context: Context) -> DataFrame:
 def offsets_of_newest(winners: DataFrame) -> DataFrame:
     """The table `offsets` out of the newest row of each partition, with `pending`."""
     there = F.col("state") == COMMITTED
-    return OFFSETS.conform(
+    return conform(
+        OFFSETS,
         winners.where(there | F.col("pending"))
         .withColumns(
             {
@@ -209,5 +211,5 @@ def offsets_of_newest(winners: DataFrame) -> DataFrame:
                 for name in ("committed_offset", "leader_epoch", "metadata", "topic_id")
             }
         )
-        .withColumn("committed_at", F.col("effective_at"))
+        .withColumn("committed_at", F.col("effective_at")),
     )

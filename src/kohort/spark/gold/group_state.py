@@ -9,6 +9,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.spark.engine.frames import conform
 from kohort.spark.gold.completeness import mark
 from kohort.spark.gold.history import CLASSIC, CURRENT, EPOCH, GROUP, MEMBER, TARGET_EPOCH, is_known
 from kohort.spark.gold.measure import Context, Frames
@@ -44,7 +45,7 @@ def group_state(frames: Frames, _context: Context) -> DataFrame:
         *(F.max(name).alias(name) for name in values),
         F.first("assignors", ignorenulls=True).alias("assignors"),
     )
-    return GROUP_STATE.conform(mark(_described(groups), frames))
+    return conform(GROUP_STATE, mark(_described(groups), frames))
 
 
 def _newest_records(frames: Frames) -> DataFrame:

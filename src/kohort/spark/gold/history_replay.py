@@ -33,7 +33,7 @@ from kohort.history.logged import Line, Lines, by_member
 from kohort.history.outages import SHORTEST_REST_US
 from kohort.history.rows import null_first
 from kohort.spark.columns.events import COMMITS, VALUES, events
-from kohort.spark.engine.frames import empty
+from kohort.spark.engine.frames import empty, struct_of
 from kohort.spark.gold.completeness import complete_from
 from kohort.spark.gold.history import GROUP, so_far
 from kohort.spark.gold.measure import Context, Frames
@@ -146,7 +146,7 @@ def as_frame(spark: SparkSession, replayed: pa.Table) -> DataFrame:
 def _beside(new_events: DataFrame, states: DataFrame | None, lines: DataFrame | None) -> DataFrame:
     """Events, the states before them, and what log files tell of the same groups."""
     if states is None:
-        states = empty(new_events.sparkSession, STATES.spark)
+        states = empty(new_events.sparkSession, struct_of(STATES))
     both = new_events.unionByName(states, allowMissingColumns=True)
     if lines is None:
         return both

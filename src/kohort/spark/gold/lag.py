@@ -12,10 +12,12 @@ import numpy.typing as npt
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.spark.columns.times import micros
+from kohort.spark.engine.frames import conform
 from kohort.spark.gold import ends
 from kohort.spark.gold.commits import KEY, effective, topic_hash
 from kohort.spark.gold.measure import Context, Frames
-from kohort.spark.gold.moments import first_moment, micros, not_below_zero, numbers, time_of
+from kohort.spark.gold.moments import first_moment, not_below_zero, numbers, time_of
 from kohort.spark.schemas.progress import LAG
 
 MOMENTS = 200
@@ -148,7 +150,7 @@ def lag_of(frames: Frames, moments: Sequence[int]) -> DataFrame:
     rows = _beside_ends(committed, at_ends, read.distinct())
     measured = _in_records(rows.withColumn("at_us", time_of(F.col("moment"), moments)))
     timed = ends.with_bracket(measured, samples, F.col("next_offset"))
-    return LAG.conform(_levels(_in_seconds(timed)))
+    return conform(LAG, _levels(_in_seconds(timed)))
 
 
 def _subscribed(members: DataFrame, moments: Sequence[int]) -> DataFrame:

@@ -4,6 +4,7 @@ the groups' histories as tables.
 
 from pyspark.sql import DataFrame
 
+from kohort.spark.engine.frames import conform
 from kohort.spark.gold.completeness import mark
 from kohort.spark.gold.history_replay import rows_of
 from kohort.spark.gold.measure import Context, Frames
@@ -28,5 +29,5 @@ def rebalances(frames: Frames, context: Context) -> DataFrame:
 
 def _table(frames: Frames, context: Context, table: Table) -> DataFrame:
     rows = rows_of(frames, context, table)
-    conformed: DataFrame = table.conform(mark(rows, frames))
+    conformed: DataFrame = conform(table, mark(rows, frames))
     return conformed

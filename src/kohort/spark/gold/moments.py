@@ -5,18 +5,9 @@ holds is a tree of comparisons, and no row is compared with a list.
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def micros(moment: datetime) -> int:
-    """A time as Spark counts it. A time without a zone is in UTC."""
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // timedelta(microseconds=1)
 
 
 def first_moment(at: str, moments: Sequence[int]) -> Column:

@@ -10,6 +10,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.spark.engine.frames import conform, struct_of
 from kohort.spark.gold.commits import KEY, offset_or_null, topic_hash
 from kohort.spark.schemas import DECODED, KINDS, MARKER, QUARANTINE, TOMBSTONE, Column, Table
 from kohort.spark.schemas.progress import COMMITS, COMMITTED, REMOVED
@@ -84,7 +85,7 @@ def newest(every: DataFrame, before: DataFrame | None = None) -> DataFrame:
         F.col("exact_us"),
         F.struct(*(column.name for column in _LAST)).alias("last_then"),
     )
-    none = F.array().cast(NEWEST.spark["window"].dataType)
+    none = F.array().cast(struct_of(NEWEST)["window"].dataType)
     both = found.join(then, KEY, "full").select(
         *KEY,
         F.concat(F.coalesce("window_then", none), F.coalesce("window", none)).alias("window"),
@@ -104,14 +105,15 @@ def _windowed(rows: DataFrame) -> DataFrame:
         ),
     )
     full_until = F.array_max(F.slice(times, 1, WINDOW - _WANTED))
-    return NEWEST.conform(
+    return conform(
+        NEWEST,
         cut.select(
             *KEY,
             "last.*",
             "window",
             F.when(F.col("is_full"), full_until).alias("exact_us"),
             F.array_max(times).alias("newest_us"),
-        )
+        ),
     )
 
 
@@ -153,7 +155,7 @@ def records(decoded: DataFrame, newer: DataFrame | None = None) -> DataFrame:
         .withColumn("kind", F.lit(KINDS[1]))
         .withColumn("type", F.lit(1).cast("smallint"))
     )
-    return RECORDS.conform(last.unionByName(of_offsets, allowMissingColumns=True))
+    return conform(RECORDS, last.unionByName(of_offsets, allowMissingColumns=True))
 
 
 def said_of_offsets() -> Expression:

@@ -11,8 +11,9 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.spark.columns.times import micros
+from kohort.spark.engine.frames import conform
 from kohort.spark.gold.commits import KEY
-from kohort.spark.gold.moments import micros
 from kohort.spark.schemas.progress import COMMIT_RATES, COMMITTED
 from kohort.spark.schemas.rollup_tiers import ROLLUP_TIERS, RollupTier
 
@@ -63,7 +64,7 @@ def roll_up_rates(rows: DataFrame, newest: DataFrame) -> DataFrame:
         F.min("records_per_second_min").alias("records_per_second_min"),
         F.max("records_per_second_max").alias("records_per_second_max"),
     )
-    return COMMIT_RATES.conform(merged.withColumn("records_per_second", per_second()))
+    return conform(COMMIT_RATES, merged.withColumn("records_per_second", per_second()))
 
 
 def per_second() -> Column:

@@ -3,6 +3,7 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.spark.engine.frames import conform
 from kohort.spark.gold.commits import KEY, none_as_removed
 from kohort.spark.gold.measure import Context, Frames
 from kohort.spark.gold.rate_rollup import newest_of, per_second, roll_up_rates
@@ -67,4 +68,4 @@ def rates(every: DataFrame, behind: DataFrame, before: DataFrame | None = None) 
     marked = rows.join(F.broadcast(behind), "partition", "left").withColumn(
         "complete_from", F.greatest("complete_from", known_from)
     )
-    return COMMIT_RATES.conform(marked)
+    return conform(COMMIT_RATES, marked)

@@ -10,11 +10,13 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.spark.columns.times import micros
+from kohort.spark.engine.frames import conform
 from kohort.spark.gold import ends
 from kohort.spark.gold.commits import KEY, effective, offset_or_null
 from kohort.spark.gold.lag import bounds_of_several, of_several, reason_number
 from kohort.spark.gold.measure import Context, Frames
-from kohort.spark.gold.moments import micros, not_below_zero
+from kohort.spark.gold.moments import not_below_zero
 from kohort.spark.schemas.progress import REMOVED, STATUS
 
 WINDOWS = "windows"
@@ -251,7 +253,7 @@ def status(frames: Frames, context: Context, limits: Limits = DEFAULTS) -> DataF
             )
         ).alias("judged"),
     ).select("*", "judged.*")
-    return STATUS.conform(_levels(judged, limits))
+    return conform(STATUS, _levels(judged, limits))
 
 
 def _verdict(rules: tuple[Rule, ...], limits: Limits) -> Column:

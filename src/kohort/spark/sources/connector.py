@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from kohort.spark.columns.decode import decode_frame
-from kohort.spark.engine.frames import empty
+from kohort.spark.engine.frames import empty, struct_of
 from kohort.spark.schemas import DECODED
+from kohort.spark.sources.decoding import decode_frame
 from kohort.spark.sources.log_position import Plan, SourceError
 from kohort.spark.sources.options import GROUP_LOG
 from kohort.spark.sources.parquet import raw_rows
@@ -31,7 +31,7 @@ class ConnectorSource(TopicSource):
     def frame(self, spark: SparkSession, plan: Plan) -> DataFrame:
         """The rows of a plan."""
         if not plan.ranges:
-            return empty(spark, DECODED.spark)
+            return empty(spark, struct_of(DECODED))
         starts = {index: start for index, (start, _) in plan.ranges.items()}
         ends = {index: end for index, (_, end) in plan.ranges.items()}
         spark.conf.set(_OLDER_WAY, "true")

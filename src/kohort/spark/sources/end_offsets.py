@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from kohort.spark.engine.frames import struct_of
 from kohort.spark.engine.shortcuts import are_open
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.sources.samples import NOTHING, Since
@@ -45,7 +46,7 @@ def from_folders(
                 yield sample(found[index], since, planned_ms)
 
     numbers = spark.range(0, len(found), 1, min(len(found), _TASKS))
-    return numbers.mapInArrow(walk, END_OFFSETS.spark)
+    return numbers.mapInArrow(walk, struct_of(END_OFFSETS))
 
 
 def from_cluster(bootstrap: str) -> Ends:

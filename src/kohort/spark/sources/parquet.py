@@ -17,10 +17,11 @@ import pyarrow.dataset as ds
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.columns.decode import decode_frame
+from kohort.spark.engine.frames import conform
 from kohort.spark.schemas import RAW
 from kohort.spark.schemas.rows import BATCH
 from kohort.spark.sources import planning
+from kohort.spark.sources.decoding import decode_frame
 from kohort.spark.sources.feed import Bounds
 from kohort.spark.sources.log_position import (
     Identity,
@@ -55,7 +56,7 @@ def raw_rows(frame: DataFrame) -> DataFrame:
     for name, value in _UNKNOWN.items():
         if name not in frame.columns:
             frame = frame.withColumn(name, F.lit(value))
-    return RAW.conform(frame)
+    return conform(RAW, frame)
 
 
 class ParquetSource:

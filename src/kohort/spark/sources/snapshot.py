@@ -19,6 +19,7 @@ from kohort.client.admin import GroupListing, TopicPartition, listings
 from kohort.client.cluster import Cluster
 from kohort.client.settings import addresses_of
 from kohort.errors import ApiError
+from kohort.spark.engine.frames import struct_of
 from kohort.spark.schemas import Table
 from kohort.spark.sources.admin_query import CLIENT_ID, TIMEOUT_S, run_query
 from kohort.spark.sources.log_position import SourceError
@@ -148,7 +149,7 @@ class SnapshotSource(DataSource):
         return cls.table.name
 
     def schema(self) -> StructType:
-        schema: StructType = self.table.spark
+        schema: StructType = struct_of(self.table)
         return schema
 
     def reader(self, schema: StructType) -> "SnapshotReader":

@@ -8,10 +8,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.spark.columns.times import micros
 from kohort.spark.gold.cleanup import deletable_groups
 from kohort.spark.gold.commits import EFFECTIVE
 from kohort.spark.gold.lag import Times, lag_of, moments_of
-from kohort.spark.gold.moments import micros
 from kohort.spark.gold.newest import NEWEST, RECORDS, as_effective, said_of_offsets
 from kohort.spark.gold.status import MEMBERS, WINDOWS, status, windows_of
 from kohort.spark.schemas import END_OFFSETS

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, SparkSession
 
+from kohort.spark.engine.frames import struct_of
 from kohort.spark.schemas import DECODED
 from kohort.spark.stores import parquet
 from kohort.spark.stores.places import Folder
@@ -57,4 +58,4 @@ def read(directory: Folder, *columns: str) -> pa.Table:
 
 def frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
     """DECODED rows as Spark has them. It loses what stands behind an empty chunk (4.3)."""
-    return spark.createDataFrame(rows.combine_chunks(), DECODED.spark)
+    return spark.createDataFrame(rows.combine_chunks(), struct_of(DECODED))

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.history import RECORD_TYPES
 from kohort.spark.columns.events import COMMITS
+from kohort.spark.engine.frames import conform
 from kohort.spark.engine.shortcuts import is_few
 from kohort.spark.gold.completeness import CompletenessWatermark, mark
 from kohort.spark.gold.history import GROUP
@@ -332,7 +333,7 @@ def _table(
 
 
 def _table_rows(run: _Run, replayed: DataFrame, table: Table) -> DataFrame:
-    return table.conform(mark(of_table(replayed, table), run.frames))
+    return conform(table, mark(of_table(replayed, table), run.frames))
 
 
 def _others(run: _Run, rows: DataFrame, replayed: DataFrame) -> DataFrame:

@@ -13,9 +13,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.spark.columns.times import micros
+from kohort.spark.engine.frames import conform
 from kohort.spark.engine.job_progress import ProgressCallback, report_progress
 from kohort.spark.gold import Context
-from kohort.spark.gold.moments import micros
 from kohort.spark.schemas import ALL_KINDS, END_OFFSETS
 from kohort.spark.sources.log_position import Note, Plan, Position, Settings
 from kohort.spark.sources.source import Ends, Source
@@ -242,7 +243,7 @@ def _end_offsets(
     if isinstance(samples, pa.Table):
         return new_samples(writer, manifest, samples)
     there = spark_reader.end_offsets(spark, writer.directory, manifest).select(*SAMPLE)
-    fresh = END_OFFSETS.conform(samples).dropDuplicates(SAMPLE)
+    fresh = conform(END_OFFSETS, samples).dropDuplicates(SAMPLE)
     if manifest.end_offsets:
         fresh = fresh.join(there, SAMPLE, "left_anti").select(*END_OFFSETS.names)
     part = write_part(writer, fresh.coalesce(1), END)

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from kohort.spark.columns.times import micros
 from kohort.spark.gold.lag import MOMENTS, Times, sampled_times
-from kohort.spark.gold.moments import micros
 from kohort.spark.schemas import END_OFFSETS, LAG_HISTORY
 from kohort.spark.schemas.progress import LAG, STATUS
 from kohort.spark.sources.log_position import Note

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.spark.engine.frames import conform
 from kohort.spark.gold.commits import (
     offsets,
     offsets_of_newest,
@@ -170,7 +171,7 @@ def _commits(run: Run, gold: dict[str, Parts]) -> NewCommits:
     over = run.without(COMMITS, tuple(part for part in old if not part.is_open), run.recompute())
     left = run.without(COMMITS, tuple(part for part in old if part.is_open), touched)
     if not transactions:
-        new = run.write(COMMITS.conform(marked), COMMITS)
+        new = run.write(conform(COMMITS, marked), COMMITS)
         still: Parts = ()
     else:
         known = (
@@ -180,8 +181,8 @@ def _commits(run: Run, gold: dict[str, Parts]) -> NewCommits:
         )
         marked = checkpoint(marked.where(_is_new(known)))
         final = F.col("settled_at").isNotNull()
-        new = run.write(COMMITS.conform(marked.where(final)), COMMITS)
-        opened = COMMITS.conform(marked.where(~final))
+        new = run.write(conform(COMMITS, marked.where(final)), COMMITS)
+        opened = conform(COMMITS, marked.where(~final))
         still = run.write(opened, COMMITS, is_open=True)
     gold[COMMITS.name] = (*run.merged(COMMITS, (*over, *new)), *left, *still)
     opened_from = {index: at for index, at in open_from.items() if index not in touched}

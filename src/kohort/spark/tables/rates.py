@@ -15,9 +15,9 @@ import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.spark.columns.times import micros
 from kohort.spark.gold import rates as of_commits
 from kohort.spark.gold.measure import checkpoint
-from kohort.spark.gold.moments import micros
 from kohort.spark.gold.newest import NEWEST
 from kohort.spark.gold.rate_rollup import roll_up_rates
 from kohort.spark.schemas.progress import COMMIT_RATES, COMMITS, COMMITTED, REMOVED

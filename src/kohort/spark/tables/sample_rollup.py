@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kohort.spark.gold.moments import micros
+from kohort.spark.columns.times import micros
 from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.schemas.rollup_tiers import ONE_MOMENT, ROLLUP_TIERS, RollupTier
 from kohort.spark.schemas.table import TIME

@@ -6,6 +6,7 @@ from functools import partial
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.spark.engine.frames import conform
 from kohort.spark.gold.lazy_tables import LazyTables
 from kohort.spark.schemas import DECODED, KINDS, RECORDS_TABLE, SILVER, Table
 
@@ -13,7 +14,7 @@ from kohort.spark.schemas import DECODED, KINDS, RECORDS_TABLE, SILVER, Table
 def look(decoded: DataFrame, table: Table) -> DataFrame:
     """One table of bronze or silver out of decoded rows (see `schemas.rows`)."""
     if table is RECORDS_TABLE:
-        return table.conform(decoded)
+        return conform(table, decoded)
     rows = decoded.where(F.col("kind") == table.name)
     if table.name in KINDS.values() and table.name in decoded.columns:
         there = set(decoded.columns) - {table.name}
@@ -27,7 +28,7 @@ def look(decoded: DataFrame, table: Table) -> DataFrame:
         )
     elif "topic_id" in table.names:
         rows = rows.withColumn("topic_id", topic_id_text(F.col("topic_id")))
-    return table.conform(rows)
+    return conform(table, rows)
 
 
 def views(decoded: DataFrame) -> LazyTables:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from kohort.spark.engine.frames import empty
+from kohort.spark.engine.frames import empty, struct_of
 from kohort.spark.gold.lazy_tables import LazyTables
 from kohort.spark.schemas import DECODED, END_OFFSETS, Table
 from kohort.spark.stores.layout import ROWS
@@ -146,10 +146,10 @@ def parts(
             frame = object_reader.parts(spark, directory, places, table.arrow)
         else:
             found = [_literal(directory / place) for place in places]
-            frame = spark.read.schema(table.spark).parquet(*found)
+            frame = spark.read.schema(struct_of(table)).parquet(*found)
         frames.append(_only(frame, partitions))
     if not frames:
-        return empty(spark, table.spark)
+        return empty(spark, struct_of(table))
     return reduce(DataFrame.unionByName, frames)
 
 

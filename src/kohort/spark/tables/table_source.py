@@ -13,6 +13,7 @@ from pyspark.sql import datasource as sources
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StringType, StructField, StructType
 
+from kohort.spark.engine.frames import struct_of
 from kohort.spark.schemas import Table
 from kohort.spark.stores import settings
 from kohort.spark.stores.places import Folder
@@ -57,7 +58,7 @@ class KohortTables(DataSource):
         return "kohort.tables"
 
     def schema(self) -> StructType:
-        fields = {field.name: field for field in self.table.spark}
+        fields = {field.name: field for field in struct_of(self.table)}
         fields[CLUSTER] = StructField(CLUSTER, StringType())
         return StructType([fields[name] for name in self._columns])
 

@@ -4,19 +4,17 @@ Plain committed offsets are read many at once (`commits`), everything else one b
 here the two are put together again, row for row.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from kohort.spark.columns.buffers import Ints, column
 from kohort.spark.columns.decode.commits import plain_columns, types
 from kohort.spark.columns.decode.records import decode_row
-from kohort.spark.columns.record_positions import ArrowRows, Rows
-from kohort.spark.engine.worker import settle
+from kohort.spark.columns.record_positions import Rows
 from kohort.spark.schemas import DECODED, QUARANTINE, RAW
 from kohort.spark.schemas.rows import COMMIT_COLUMNS, KEY_COLUMNS
 
@@ -52,17 +50,6 @@ def offset_commits(rows: Rows, names: Sequence[str] = OFFSET_COMMITS.names) -> p
     if errors.null_count < len(errors):
         found = found.filter(errors.is_null())
     return found.select(names)
-
-
-def decode_frame(raw: DataFrame) -> DataFrame:
-    """A frame of raw rows, of whatever source, as decoded rows."""
-    return RAW.conform(raw).mapInArrow(_decode_all, DECODED.spark)
-
-
-def _decode_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    settle()
-    for rows in batches:
-        yield decode(ArrowRows(rows.cast(RAW.arrow)))
 
 
 def _decoded(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
