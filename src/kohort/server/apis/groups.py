@@ -4,7 +4,6 @@ What this release cannot do yet is refused here, before a coordinator is asked.
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from kohort.coordinator.effects import Call, Client
@@ -162,6 +161,24 @@ def _add_operations(node: Node, client: Client, groups: list[Any]) -> None:
             )
 
 
+def _pass_on(
+    node: Node,
+    call: Call[Any],
+    operation: Operation,
+    group_id: str,
+    request: Any,
+    shown: Callable[[Any], Any] | None,
+) -> bool:
+    """Ask the shard of the only group, whose answer is the whole one. False: it is refused here."""
+    try:
+        driver = node.driver_for(call.client, operation, GroupId(group_id))
+    except ApiError:
+        return False
+    token = call.token if shown is None else MappingToken(call.token, shown)
+    node.cluster.submit(driver, Call(token, request, call.version, call.client))
+    return True
+
+
 def _split(
     node: Node,
     call: Call[Any],
@@ -180,14 +197,8 @@ def _split(
     """
     ids = list(dict.fromkeys(ids))
     cluster, client, version = node.cluster, call.client, call.version
-    if len(ids) == 1:
-        driver = None
-        with suppress(ApiError):  # it is refused below
-            driver = node.driver_for(client, operation, GroupId(ids[0]))
-        if driver is not None:
-            token = call.token if shown is None else MappingToken(call.token, shown)
-            cluster.submit(driver, Call(token, narrowed(ids), version, client))
-            return
+    if len(ids) == 1 and _pass_on(node, call, operation, ids[0], narrowed(ids), shown):
+        return
     parts = slices_of_names(ids, at_once)
     answer = PiecewiseAnswer(node, call, array)
 
