@@ -22,7 +22,7 @@ from increments import ROOT, Cost, Way, counting_files
 from processes import load_average, machine, require_linux
 from wire_client import Link, Member, heartbeat_request, make_topics, settle
 
-from kohort.spark.tables.manifest import load
+from kohort.pipeline.format.manifest import load
 from kohort.testing import Broker
 from kohort.wire.messages.offset_commit import (
     OffsetCommitRequest,

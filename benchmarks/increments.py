@@ -116,7 +116,7 @@ class ParquetFileWriter:
 
 def counting_files(out: Path) -> int:
     """How many files hold rows that count."""
-    from kohort.spark.tables.manifest import load
+    from kohort.pipeline.format.manifest import load
 
     return sum(1 for one in load(out).paths() for _ in (out / one).rglob("*.parquet"))
 
@@ -128,7 +128,7 @@ def digests(out: Path) -> dict[str, tuple[int, int | None]]:
     import duckdb
 
     import kohort.tables
-    from kohort.spark.schemas import OBSERVED_HISTORY
+    from kohort.pipeline.schemas import OBSERVED_HISTORY
 
     found = {}
     for name in {*kohort.tables.names(out)} - {table.name for table in OBSERVED_HISTORY}:

@@ -131,7 +131,7 @@ def _published(
     out: Path, process: subprocess.Popen[bytes], seconds: float
 ) -> Iterator[PublishEvent]:
     """Each time that tables with newer rows were flipped, for so long."""
-    from kohort.spark.tables.manifest import load
+    from kohort.pipeline.format.manifest import load
 
     known = None
     end = time.monotonic() + seconds

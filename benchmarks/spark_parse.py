@@ -14,9 +14,9 @@ from pathlib import Path
 
 from group_log import write_log
 
-from kohort.spark.columns.decode import decode, offset_commits
-from kohort.spark.columns.record_positions import Rows, raw, sliced
-from kohort.spark.columns.segments import parse
+from kohort.pipeline.columns.decode import decode, offset_commits
+from kohort.pipeline.columns.record_positions import Rows, raw, sliced
+from kohort.pipeline.columns.segments import parse
 from kohort.spark.sources.reader import ROWS_AT_ONCE
 from kohort.wire.compression import Compression
 

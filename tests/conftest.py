@@ -37,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-_STORES = "tests/spark/stores"
+_STORES = "tests/pipeline/stores"
 _TABLES = "tests/spark/tables"
 
 

@@ -21,7 +21,7 @@ def logged(name):
 
 def reported(name):
     pytest.importorskip("altair")
-    from kohort.spark.report.page import escape
+    from kohort.pipeline.report.page import escape
 
     return escape(name)
 

@@ -195,7 +195,7 @@ def test_a_figure_of_a_table_has_the_bound_that_its_row_tells(table, column, row
 def test_every_column_that_may_be_a_bound_is_looked_at():
     """A new column of that kind needs a line in FIGURES, or a reason to be exact in this list."""
     pytest.importorskip("pyarrow")
-    from kohort.spark.tables.catalog import known_tables
+    from kohort.pipeline.format.catalog import known_tables
 
     exact = {
         ("lag", "lag_seconds_error"): "is itself the bound",

@@ -11,9 +11,9 @@ pytest.importorskip("pyarrow")
 from tests.tables.published import publish
 
 from kohort.figures import FIGURES, beside
-from kohort.spark import report
-from kohort.spark.report import picks
-from kohort.spark.tables.catalog import known_tables
+from kohort.pipeline import report
+from kohort.pipeline.format.catalog import known_tables
+from kohort.pipeline.report import picks
 
 AT = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=1)
 EXACT = {"lag_seconds": 82.0, "lag_seconds_error": 0.0}

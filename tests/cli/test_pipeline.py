@@ -21,14 +21,10 @@ from tests.tables.published import publish
 
 from kohort.cli import pipeline, show
 from kohort.cli.render import Output
-from kohort.spark import jobs, report, snapshots
-from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.schemas.membership import REBALANCES
-from kohort.spark.schemas.progress import DELETABLE_GROUPS, LAG
-from kohort.spark.sources.log_position import Note
-from kohort.spark.tables import arrow_reader, up_to_date
-from kohort.spark.tables.catalog import SHORT, known_tables
-from kohort.spark.tables.manifest import (
+from kohort.pipeline import report
+from kohort.pipeline.format import arrow_reader, up_to_date
+from kohort.pipeline.format.catalog import SHORT, known_tables
+from kohort.pipeline.format.manifest import (
     Basis,
     Gold,
     Increment,
@@ -37,9 +33,14 @@ from kohort.spark.tables.manifest import (
     TablesError,
     load,
 )
-from kohort.spark.tables.report_mark import mark_of
-from kohort.spark.tables.summary import Summary
-from kohort.spark.tables.writer import Writer
+from kohort.pipeline.format.report_mark import mark_of
+from kohort.pipeline.format.summary import Summary
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.schemas import END_OFFSETS
+from kohort.pipeline.schemas.membership import REBALANCES
+from kohort.pipeline.schemas.progress import DELETABLE_GROUPS, LAG
+from kohort.pipeline.sources.log_position import Note
+from kohort.spark import jobs, snapshots
 
 AT = datetime(2026, 11, 21, 7, tzinfo=UTC)
 LAGS = [

@@ -17,15 +17,15 @@ from tests.tables.published import publish
 from kohort.cli import pipeline
 from kohort.cli.rebuild import _print_findings, _print_json, _print_rebuild_result
 from kohort.cli.render import Output
+from kohort.pipeline.format.code import code
+from kohort.pipeline.format.manifest import Gold, Part
+from kohort.pipeline.format.rebuild import RebuildResult
+from kohort.pipeline.format.server_logs import ServerLog
+from kohort.pipeline.format.summary import Summary
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.schemas.progress import LAG
 from kohort.spark import jobs
-from kohort.spark.schemas.progress import LAG
-from kohort.spark.tables.code import code
-from kohort.spark.tables.manifest import Gold, Part
-from kohort.spark.tables.rebuild import RebuildResult
-from kohort.spark.tables.server_logs import ServerLog
-from kohort.spark.tables.summary import Summary
 from kohort.spark.tables.verification import VerificationResult
-from kohort.spark.tables.writer import Writer
 
 AT = datetime(2026, 11, 21, 7, tzinfo=UTC)
 

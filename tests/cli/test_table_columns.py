@@ -12,8 +12,8 @@ pytest.importorskip("pyspark")
 from kohort.cli.render import Output
 from kohort.cli.show import _cell_of, cell
 from kohort.cli.table_columns import SHOWN
-from kohort.spark.schemas import END_OFFSETS, GOLD, OBSERVED_HISTORY
-from kohort.spark.tables.catalog import known_tables
+from kohort.pipeline.format.catalog import known_tables
+from kohort.pipeline.schemas import END_OFFSETS, GOLD, OBSERVED_HISTORY
 
 NAMES = {
     "group_id": "invoices-eu1",

@@ -10,16 +10,16 @@ from tests.spark.rows import raw
 from tests.wire.strategies import messages
 
 from kohort.errors import WireError
+from kohort.pipeline.columns.decode import OFFSET_COMMITS, decode, offset_commits
+from kohort.pipeline.columns.decode.records import decode_row
+from kohort.pipeline.columns.record_positions import ArrowRows
+from kohort.pipeline.columns.record_positions import raw as columns_of
+from kohort.pipeline.columns.segments import parse
+from kohort.pipeline.columns.times import NEWEST_MS
+from kohort.pipeline.schemas import DECODED, KINDS
 from kohort.records.codec import RECORDS, Unknown, encode_key, encode_value
 from kohort.records.codec import decode as broker_decode
 from kohort.records.schemas import GroupSettingsKey
-from kohort.spark.columns.decode import OFFSET_COMMITS, decode, offset_commits
-from kohort.spark.columns.decode.records import decode_row
-from kohort.spark.columns.record_positions import ArrowRows
-from kohort.spark.columns.record_positions import raw as columns_of
-from kohort.spark.columns.segments import parse
-from kohort.spark.columns.times import NEWEST_MS
-from kohort.spark.schemas import DECODED, KINDS
 from kohort.wire import batch, codec
 from kohort.wire.batch import Record
 

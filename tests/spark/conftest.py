@@ -4,9 +4,9 @@ import os
 from contextlib import suppress
 
 import pytest
+from tests.pipeline.stores import bucket, cloud
 from tests.shared_fixtures import LIVES
 from tests.spark import sessions
-from tests.spark.stores import bucket, cloud
 
 LIVES["spark"] = sessions.lives
 # Before a JVM starts: tasks have the environment that it was started in.

@@ -1,7 +1,7 @@
 """All that a directory of tables says, fit for comparing one with another."""
 
-from kohort.spark.schemas import RECORDS_TABLE, SILVER
-from kohort.spark.tables.arrow_reader import Tables
+from kohort.pipeline.format.arrow_reader import Tables
+from kohort.pipeline.schemas import RECORDS_TABLE, SILVER
 
 
 def contents(directory):

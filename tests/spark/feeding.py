@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kohort.spark.columns.decode import decode
-from kohort.spark.columns.record_positions import ArrowRows
-from kohort.spark.schemas import DECODED
-from kohort.spark.sources.log_position import Identity, Plan, Position, Settings
+from kohort.pipeline.columns.decode import decode
+from kohort.pipeline.columns.record_positions import ArrowRows
+from kohort.pipeline.schemas import DECODED
+from kohort.pipeline.sources.log_position import Identity, Plan, Position, Settings
 from kohort.spark.sources.source import Ends
 
 IDENTITY = Identity("c-1", "t-1")

@@ -11,12 +11,12 @@ import signal
 import sys
 from datetime import UTC, datetime
 
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.stores import local_store
 from kohort.spark import jobs
 from kohort.spark.engine.session import session
 from kohort.spark.gold import MEASURES
-from kohort.spark.stores import local_store
 from kohort.spark.tables import compute, histories, increments, progress
-from kohort.spark.tables.writer import Writer
 
 AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
 CONF = {"spark.sql.shuffle.partitions": "1"}

@@ -1,6 +1,7 @@
 """Gold of a test's own."""
 
-from kohort.spark.tables import catalog, compute
+from kohort.pipeline.format import catalog
+from kohort.spark.tables import compute
 
 
 def compute_only(monkeypatch, measures):

@@ -15,12 +15,12 @@ import pyspark
 from pyspark.sql import SparkSession
 
 import kohort.spark
+from kohort.pipeline.format.arrow_reader import Tables
+from kohort.pipeline.format.catalog import known_tables
+from kohort.pipeline.schemas import END_OFFSETS, GOLD, OBSERVED_HISTORY, SILVER
 from kohort.spark import jobs
 from kohort.spark.engine.session import INTERPRETED, session
-from kohort.spark.schemas import END_OFFSETS, GOLD, OBSERVED_HISTORY, SILVER
 from kohort.spark.sources.registry import source
-from kohort.spark.tables.arrow_reader import Tables
-from kohort.spark.tables.catalog import known_tables
 from kohort.spark.tables.silver import views
 
 AS_OF = datetime(2026, 11, 1, tzinfo=UTC)

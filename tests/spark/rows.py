@@ -7,11 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 from tests import golden_logs
 
+from kohort.pipeline.columns.decode import decode
+from kohort.pipeline.columns.record_positions import ArrowRows
+from kohort.pipeline.columns.segments import parse
+from kohort.pipeline.schemas import RAW
 from kohort.records import codec
-from kohort.spark.columns.decode import decode
-from kohort.spark.columns.record_positions import ArrowRows
-from kohort.spark.columns.segments import parse
-from kohort.spark.schemas import RAW
 from kohort.spark.tables.silver import views
 
 GROUP_LOG = "__consumer_offsets"

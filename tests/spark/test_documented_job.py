@@ -13,8 +13,8 @@ from tests.documented import blocks
 from tests.spark.measures import compute_only
 from tests.spark.rows import golden
 
+from kohort.pipeline.format.arrow_reader import Tables
 from kohort.spark.gold import MEASURES
-from kohort.spark.tables.arrow_reader import Tables
 
 
 def test_the_file_of_the_documentation_runs_in_the_session_that_is_there(

@@ -19,9 +19,9 @@ from tests.spark.downtime.replay import Story
 
 from kohort.history import RebalanceRow
 from kohort.history.rows import COORDINATOR_AWAY, LEAVE, LEFT_AT_WORK, WENT_SILENT
+from kohort.pipeline.schemas import END_OFFSETS
 from kohort.spark.gold import MEASURES, Context
 from kohort.spark.gold.history_replay import as_table
-from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.tables.silver import views
 
 ARCHIVES = sorted((Path(__file__).parents[1] / "data" / "downtime").glob("*.tar.xz"))

@@ -20,6 +20,14 @@ from tests.spark.rows import FIRST, golden, raw
 
 import kohort.spark
 from kohort.errors import Broken
+from kohort.pipeline.format.arrow_reader import Tables
+from kohort.pipeline.format.manifest import DAY_MS, TablesError, load
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.rollup import end_samples
+from kohort.pipeline.schemas import ALL_KINDS, END_OFFSETS, SILVER, Column, Table
+from kohort.pipeline.schemas.rows import BATCH
+from kohort.pipeline.sources import fingerprint
+from kohort.pipeline.sources.log_position import Identity, Position, SourceError
 from kohort.records.codec import Record
 from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
 from kohort.spark import jobs
@@ -27,17 +35,10 @@ from kohort.spark.engine.frames import conform
 from kohort.spark.engine.session import SessionError
 from kohort.spark.gold import Measure
 from kohort.spark.gold.completeness import complete_from
-from kohort.spark.schemas import ALL_KINDS, END_OFFSETS, SILVER, Column, Table
-from kohort.spark.schemas.rows import BATCH
-from kohort.spark.sources import fingerprint
-from kohort.spark.sources.log_position import Identity, Position, SourceError
 from kohort.spark.sources.registry import source as source_of
-from kohort.spark.tables import compute, end_samples, increments, ingest, spark_reader
-from kohort.spark.tables.arrow_reader import Tables
+from kohort.spark.tables import compute, increments, ingest, spark_reader
 from kohort.spark.tables.ingest import Batch, Options, add
-from kohort.spark.tables.manifest import DAY_MS, TablesError, load
 from kohort.spark.tables.silver import views
-from kohort.spark.tables.writer import Writer
 
 AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
 SHOWN = ("offset_commit", "consumer_group_current_member_assignment", "group_metadata")

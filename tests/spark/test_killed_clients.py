@@ -21,10 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.history import History, HistoryInputs, Names, RebalanceRow, Record
-from kohort.spark.columns.decode import decode
-from kohort.spark.columns.events import events
-from kohort.spark.columns.segments import parse
-from kohort.spark.schemas import DECODED
+from kohort.pipeline.columns.decode import decode
+from kohort.pipeline.columns.events import events
+from kohort.pipeline.columns.segments import parse
+from kohort.pipeline.schemas import DECODED
 
 ARCHIVE = Path(__file__).parents[1] / "data" / "crashes.tar.xz"
 GROUPS = ("classic", "coop", "new")

@@ -16,9 +16,9 @@ from tests.peers import kafka
 from tests.spark.measures import compute_only
 from tests.spark.sources.commits import QUIET, create
 
+from kohort.pipeline.format.arrow_reader import Tables
 from kohort.spark import jobs
 from kohort.spark.gold import MEASURES
-from kohort.spark.tables.arrow_reader import Tables
 from kohort.testing import Broker
 
 GROUP, TOPIC, PARTITIONS = "slow", "orders", 2

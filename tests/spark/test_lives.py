@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from tests.spark.histories import lives
 
 from kohort.history import History, HistoryInputs, Names
-from kohort.spark.columns.events import events
+from kohort.pipeline.columns.events import events
 from kohort.spark.gold.completeness import complete_from
 from kohort.spark.gold.names import topic_names
 

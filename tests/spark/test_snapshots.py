@@ -10,13 +10,13 @@ pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 
+from kohort.pipeline.format.arrow_reader import Tables
+from kohort.pipeline.format.delta_logs import DeltaLogs
+from kohort.pipeline.format.manifest import TablesError, load
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.schemas import END_OFFSETS
+from kohort.pipeline.sources.log_position import SourceError
 from kohort.spark import snapshots
-from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.sources.log_position import SourceError
-from kohort.spark.tables.arrow_reader import Tables
-from kohort.spark.tables.delta_logs import DeltaLogs
-from kohort.spark.tables.manifest import TablesError, load
-from kohort.spark.tables.writer import Writer
 
 AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
 

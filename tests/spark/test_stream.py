@@ -13,13 +13,13 @@ from tests.spark.feeding import IDENTITY
 from tests.spark.measures import compute_only
 from tests.spark.rows import decoded_frame, golden
 
+from kohort.pipeline.format.manifest import load
+from kohort.pipeline.format.writer import Writer
 from kohort.spark import jobs
 from kohort.spark.gold import MEASURES
 from kohort.spark.sources.registry import source
 from kohort.spark.streaming import MicroBatch
 from kohort.spark.tables.ingest import Options
-from kohort.spark.tables.manifest import load
-from kohort.spark.tables.writer import Writer
 
 pytestmark = pytest.mark.timeout(600)
 FEW = ("members", "commits", "offsets")

@@ -1,14 +1,14 @@
 """A directory of tables without a pipeline: rows that a test has written, published at once."""
 
 import pyarrow as pa
+from tests.pipeline.format.test_tables import written
 from tests.spark.rows import golden
-from tests.spark.tables.test_tables import written
 
-from kohort.spark.schemas import END_OFFSETS, LAG_HISTORY, STATUS_HISTORY
-from kohort.spark.stores import parquet
-from kohort.spark.tables.catalog import known_tables
-from kohort.spark.tables.manifest import Gold, HistoryChunk, ObservedHistory, Part
-from kohort.spark.tables.writer import Writer
+from kohort.pipeline.format.catalog import known_tables
+from kohort.pipeline.format.manifest import Gold, HistoryChunk, ObservedHistory, Part
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.schemas import END_OFFSETS, LAG_HISTORY, STATUS_HISTORY
+from kohort.pipeline.stores import parquet
 
 
 def publish(directory, rows, **told):
@@ -57,4 +57,4 @@ def add_log(directory, name="1-written"):
 
 def grow_old(monkeypatch):
     """From now on a flip removes the files that it replaces."""
-    monkeypatch.setattr("kohort.spark.tables.writer.GRACE_MS", -1)
+    monkeypatch.setattr("kohort.pipeline.format.writer.GRACE_MS", -1)

@@ -8,18 +8,18 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("duckdb")
 
+from tests.pipeline.format.test_tables import add
 from tests.spark.rows import raw
-from tests.spark.tables.test_tables import add
 from tests.tables.published import add_log, grow_old, publish, write
 
 import kohort.tables
 from kohort.errors import KohortError
-from kohort.spark.schemas.membership import REBALANCES
-from kohort.spark.schemas.progress import OFFSETS
+from kohort.pipeline.format.arrow_reader import GoneError
+from kohort.pipeline.format.manifest import Gold
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.schemas.membership import REBALANCES
+from kohort.pipeline.schemas.progress import OFFSETS
 from kohort.spark.tables import increments
-from kohort.spark.tables.arrow_reader import GoneError
-from kohort.spark.tables.manifest import Gold
-from kohort.spark.tables.writer import Writer
 from kohort.tables.duck import Session
 from kohort.tables.moment import Snapshots
 

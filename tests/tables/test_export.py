@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 from tests.tables.published import add_log, publish
 
 import kohort.tables
-from kohort.spark.tables.manifest import TablesError
+from kohort.pipeline.format.manifest import TablesError
 from kohort.tables import export as exporting
 from kohort.tables.export import FORMS, ThereError, export
 

@@ -14,7 +14,7 @@ from pyiceberg.table import CreateTableTransaction
 from tests.tables.published import add_log, publish
 
 import kohort.tables
-from kohort.spark.tables.manifest import TablesError
+from kohort.pipeline.format.manifest import TablesError
 from kohort.tables import iceberg
 from kohort.tables.export import ThereError
 from kohort.tables.iceberg import AS_OF, WRITTEN_AT, Lake, LakeError

@@ -10,7 +10,7 @@ from tests.tables.published import publish
 
 import kohort.tables
 from kohort.errors import KohortError
-from kohort.spark.tables.manifest import HistoriesState
+from kohort.pipeline.format.manifest import HistoriesState
 from kohort.tables.judging import _WORDS, judge
 from kohort.tables.thresholds import RULES, Groups, Limit, Rules, State
 

@@ -13,12 +13,12 @@ from tests.tables.published import add_log, grow_old, publish, write
 
 import kohort.tables
 from kohort.errors import KohortError
-from kohort.spark.schemas import GOLD
-from kohort.spark.schemas.progress import LAG, OFFSETS
-from kohort.spark.sources.log_position import Identity
-from kohort.spark.tables.arrow_reader import GoneError
-from kohort.spark.tables.manifest import Gold
-from kohort.spark.tables.writer import Writer
+from kohort.pipeline.format.arrow_reader import GoneError
+from kohort.pipeline.format.manifest import Gold
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.schemas import GOLD
+from kohort.pipeline.schemas.progress import LAG, OFFSETS
+from kohort.pipeline.sources.log_position import Identity
 
 AT = datetime(2026, 11, 21, 7, tzinfo=UTC)
 LAGS = [

@@ -9,10 +9,10 @@ pytest.importorskip("pyspark")
 from tests.tables.published import publish
 
 import kohort.tables
-from kohort.spark.stores.layout import MANIFEST
-from kohort.spark.tables.arrow_reader import GoneError
-from kohort.spark.tables.manifest import TablesError
-from kohort.spark.tables.writer import Writer
+from kohort.pipeline.format.arrow_reader import GoneError
+from kohort.pipeline.format.manifest import TablesError
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.stores.layout import MANIFEST
 from kohort.tables.walking import TRIES, answered
 
 

@@ -34,7 +34,7 @@ from kohort.cli.show import Show
 from kohort.cli.sql import Sql
 
 if TYPE_CHECKING:
-    from kohort.spark.tables.summary import Summary
+    from kohort.pipeline.format.summary import Summary
 
 
 class Run(Command):
@@ -190,7 +190,7 @@ def _run(args: Namespace, output: Output) -> int:
 
 def _unchanged(args: Namespace, told: dict[str, Any]) -> "Summary | None":
     """What there is to tell where Spark is not needed, not even to be imported."""
-    from kohort.spark.tables import up_to_date
+    from kohort.pipeline.format import up_to_date
 
     asked = up_to_date.asked(args.source, to_time=args.to_time, **told)
     return up_to_date.summary_or_none(args.out, asked)
@@ -199,8 +199,8 @@ def _unchanged(args: Namespace, told: dict[str, Any]) -> "Summary | None":
 def _left_in(out: Path) -> str:
     """What somebody finds who has interrupted a run."""
     from kohort.errors import KohortError
-    from kohort.spark.stores.places import place_of
-    from kohort.spark.tables.manifest import load_or_none
+    from kohort.pipeline.format.manifest import load_or_none
+    from kohort.pipeline.stores.places import place_of
 
     whole = f"{out} has the tables as they were last whole"
     try:
@@ -256,7 +256,7 @@ class MicroBatchReporter:
         if self._next is not None and now < self._next:
             return
         self._next = now + self.EVERY_S
-        from kohort.spark import report
+        from kohort.pipeline import report
 
         try:
             report.write_into(self._out)
@@ -320,8 +320,8 @@ def _tell_end(log_end: datetime, output: Output, *, chosen: bool) -> None:
 
 def _tell_later_end(directory: Path, as_of: datetime, output: Output) -> None:
     """Say that tables tell of two times, where the log was read beyond the moment."""
-    from kohort.spark.tables.arrow_reader import Tables
-    from kohort.spark.tables.log_end import later_end
+    from kohort.pipeline.format.arrow_reader import Tables
+    from kohort.pipeline.format.log_end import later_end
 
     end = later_end(Tables(directory).manifest)
     if end is not None:
@@ -337,7 +337,7 @@ def _tell_causes(directory: Path, output: Output) -> None:
     from collections import Counter
 
     from kohort.history import undecided_or_none
-    from kohort.spark.tables.arrow_reader import Tables
+    from kohort.pipeline.format.arrow_reader import Tables
 
     columns = ["trigger", "possible", "evidence"]
     found = Tables(directory)("rebalances").to_table(columns).to_pylist()
@@ -376,9 +376,9 @@ def _report(args: Namespace, output: Output) -> int:
 
 def _has_report(directory: Path, output: Output) -> bool:
     """Name the report, if there is one of these very tables."""
-    from kohort.spark.stores.places import place_of
-    from kohort.spark.tables.manifest import load
-    from kohort.spark.tables.report_mark import up_to_date_or_none
+    from kohort.pipeline.format.manifest import load
+    from kohort.pipeline.format.report_mark import up_to_date_or_none
+    from kohort.pipeline.stores.places import place_of
 
     place = place_of(directory)
     found = up_to_date_or_none(place, load(place))
@@ -388,7 +388,7 @@ def _has_report(directory: Path, output: Output) -> bool:
 
 
 def _write_report(directory: Path, groups: tuple[str, ...] | None, output: Output) -> None:
-    from kohort.spark import report
+    from kohort.pipeline import report
 
     output.line(f"report: {report.write_into(directory, groups)}")
 

@@ -13,7 +13,7 @@ from kohort.cli.pipeline_progress import ProgressPrinter
 from kohort.cli.render import Output
 
 if TYPE_CHECKING:
-    from kohort.spark.tables.rebuild import RebuildResult
+    from kohort.pipeline.format.rebuild import RebuildResult
     from kohort.spark.tables.verification import VerificationResult
 
 

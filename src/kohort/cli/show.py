@@ -13,7 +13,7 @@ from kohort.figures import FIGURES, Figure, beside, counted, figure
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kohort.spark.schemas import Table
+    from kohort.pipeline.schemas import Table
     from kohort.tables.moment import Snapshot, Snapshots
 
 LATEST = {"lag": "at"}
@@ -126,8 +126,8 @@ def _columns(args: Namespace, table: "Table", *, several: bool, as_json: bool) -
     """The columns to show; of several clusters with their names. Raises _UsageError, with a
     complaint, when one that is asked for does not exist.
     """
-    from kohort.spark.tables.catalog import did_you_mean
-    from kohort.spark.tables.cluster import CLUSTER
+    from kohort.pipeline.format.catalog import did_you_mean
+    from kohort.pipeline.format.cluster import CLUSTER
 
     told = [CLUSTER] if several else []
     if args.columns is None:

@@ -18,7 +18,7 @@ from kohort.errors import KohortError, how_to_install
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from kohort.spark.schemas import Table
+    from kohort.pipeline.schemas import Table
 
 NEEDED = {
     "spark": ("pyspark", "pyarrow", "numpy", "pandas", "altair", "vl_convert"),
@@ -86,7 +86,7 @@ def views(
 def list_tables(directory: str | Path) -> "dict[str, Table]":
     """The tables that a directory holds: names, columns, and what they mean. Raises KohortError."""
     require("tables")
-    from kohort.spark.tables import catalog  # noqa: PLC0415
+    from kohort.pipeline.format import catalog  # noqa: PLC0415
 
     return catalog.tables(directory)
 

@@ -19,6 +19,26 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from kohort.errors import KohortError
+from kohort.pipeline.format import cluster as clusters
+from kohort.pipeline.format import up_to_date
+from kohort.pipeline.format.arrow_reader import Tables
+from kohort.pipeline.format.code import code
+from kohort.pipeline.format.log_end import log_end
+from kohort.pipeline.format.manifest import TablesError, load
+from kohort.pipeline.format.rebuild import (
+    RebuildResult,
+    as_of_of,
+    check_rows,
+    partitions_of,
+    rebuild_result,
+    without_derived_state,
+)
+from kohort.pipeline.format.server_logs import ServerLogResult
+from kohort.pipeline.format.server_logs import keep as store_server_logs
+from kohort.pipeline.format.summary import Summary
+from kohort.pipeline.format.writer import Writer, claim
+from kohort.pipeline.sources.log_position import WHOLE_LOG, Plan, Position, Settings
+from kohort.pipeline.stores.places import Folder, place_of
 from kohort.spark.engine import class_archive, shipping, shortcuts
 from kohort.spark.engine.disk_full import disk_full_or_none
 from kohort.spark.engine.interrupts import asked_to_end, is_interrupt
@@ -38,31 +58,13 @@ from kohort.spark.engine.session import (
 )
 from kohort.spark.gold import Context
 from kohort.spark.snapshots import snapshot
-from kohort.spark.sources.log_position import WHOLE_LOG, Plan, Position, Settings
 from kohort.spark.sources.registry import source as source_of
 from kohort.spark.sources.source import Source
-from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.streaming import MicroBatch, follow
-from kohort.spark.tables import cluster as clusters
-from kohort.spark.tables import older_copy, up_to_date
-from kohort.spark.tables.arrow_reader import Tables
-from kohort.spark.tables.code import code
+from kohort.spark.tables import older_copy
 from kohort.spark.tables.ingest import Batch, Options, add, ends_now, flip, tidy
 from kohort.spark.tables.late_rows import late_rows
-from kohort.spark.tables.log_end import log_end
-from kohort.spark.tables.manifest import TablesError, load
 from kohort.spark.tables.progress_run import FEW_HERE
-from kohort.spark.tables.rebuild import (
-    RebuildResult,
-    as_of_of,
-    check_rows,
-    partitions_of,
-    rebuild_result,
-    without_derived_state,
-)
-from kohort.spark.tables.server_logs import ServerLogResult
-from kohort.spark.tables.server_logs import keep as store_server_logs
-from kohort.spark.tables.summary import Summary
 from kohort.spark.tables.verification import (
     Recomputation,
     VerificationResult,
@@ -70,7 +72,6 @@ from kohort.spark.tables.verification import (
     file_findings,
     why_not,
 )
-from kohort.spark.tables.writer import Writer, claim
 
 FEW_ROWS = 1_000_000
 """For so many rows the JVM needs no second compiler; see also `FEW_HERE`."""
@@ -367,8 +368,8 @@ def _added(
 
 
 def report(out: str | Folder, groups: Sequence[str] | None = None) -> Folder:
-    """Write `report.html` into the directory of tables (see `kohort.spark.report.write_into`)."""
-    from kohort.spark.report import write_into  # noqa: PLC0415  (it takes longest to import)
+    """Write `report.html` into the directory of tables: `kohort.pipeline.report.write_into`."""
+    from kohort.pipeline.report import write_into  # noqa: PLC0415  (it takes longest to import)
 
     return write_into(out, groups)
 

@@ -6,14 +6,14 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from kohort.errors import KohortError
-from kohort.spark.sources.log_position import Identity, SourceError
-from kohort.spark.sources.sampling import sample_cluster
-from kohort.spark.sources.topic_client import cluster_id
-from kohort.spark.stores.failures import StoreError
-from kohort.spark.stores.places import Folder, place_of
-from kohort.spark.tables.end_samples import append_samples
-from kohort.spark.tables.manifest import TablesError
-from kohort.spark.tables.writer import BusyError, Writer, claim
+from kohort.pipeline.format.manifest import TablesError
+from kohort.pipeline.format.writer import BusyError, Writer, claim
+from kohort.pipeline.rollup.end_samples import append_samples
+from kohort.pipeline.sources.log_position import Identity, SourceError
+from kohort.pipeline.sources.sampling import sample_cluster
+from kohort.pipeline.sources.topic_client import cluster_id
+from kohort.pipeline.stores.failures import StoreError
+from kohort.pipeline.stores.places import Folder, place_of
 
 PATIENCE_S = 60.0
 MOST_ROWS = 1_000_000

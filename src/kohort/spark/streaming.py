@@ -12,15 +12,15 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 
 from kohort.errors import KohortError
+from kohort.pipeline.format.summary import Summary
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.sources.log_position import Plan
+from kohort.pipeline.stores.layout import CHECKPOINTS
 from kohort.spark.engine.interrupts import asked_to_end
 from kohort.spark.engine.job_progress import ProgressCallback
 from kohort.spark.gold import Context
-from kohort.spark.sources.log_position import Plan
 from kohort.spark.sources.source import Source
-from kohort.spark.stores.layout import CHECKPOINTS
 from kohort.spark.tables.ingest import Batch, Options, add, beyond, tidy
-from kohort.spark.tables.summary import Summary
-from kohort.spark.tables.writer import Writer
 
 _LOOKS_S = 1
 _NO_PLAN = Plan({}, {}, (), {})

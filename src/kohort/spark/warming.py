@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kohort.errors import KohortError
+from kohort.pipeline.sources.options import GROUP_LOG
 from kohort.records.codec import Record, encode
 from kohort.records.schemas import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -30,7 +31,6 @@ from kohort.spark import jobs
 from kohort.spark.engine import class_archive
 from kohort.spark.engine.java import find_java
 from kohort.spark.engine.session import INTERPRETED, end_jvm, session
-from kohort.spark.sources.options import GROUP_LOG
 from kohort.terms import GroupId, TopicId
 from kohort.wire import batch
 

@@ -140,7 +140,7 @@ def _kept(directory: Directories) -> str | Path | list[str | Path]:
 
 def anew(ask: Callable[[], Answer]) -> Answer:
     """Ask, and again where files went meanwhile: a run has replaced the tables."""
-    from kohort.spark.tables.arrow_reader import GoneError  # noqa: PLC0415  (as above)
+    from kohort.pipeline.format.arrow_reader import GoneError  # noqa: PLC0415  (as above)
 
     for _ in range(TRIES - 1):
         try:

@@ -14,13 +14,13 @@ import duckdb
 import pyarrow as pa
 
 from kohort.errors import KohortError
-from kohort.spark.schemas import DECODED, END_OFFSETS, Table
-from kohort.spark.stores import parquet
-from kohort.spark.stores.places import is_object
-from kohort.spark.tables.arrow_reader import GoneError, Place, inside_of
-from kohort.spark.tables.catalog import SHORT, did_you_mean, unknown_table
-from kohort.spark.tables.cluster import CLUSTER
-from kohort.spark.tables.manifest import TablesError
+from kohort.pipeline.format.arrow_reader import GoneError, Place, inside_of
+from kohort.pipeline.format.catalog import SHORT, did_you_mean, unknown_table
+from kohort.pipeline.format.cluster import CLUSTER
+from kohort.pipeline.format.manifest import TablesError
+from kohort.pipeline.schemas import DECODED, END_OFFSETS, Table
+from kohort.pipeline.stores import parquet
+from kohort.pipeline.stores.places import is_object
 from kohort.tables.moment import Snapshots
 
 SETTINGS: dict[str, Any] = {

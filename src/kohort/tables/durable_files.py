@@ -11,7 +11,7 @@ from pathlib import Path
 from pyiceberg.io import InputFile, OutputFile
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from kohort.spark.stores.local_store import sync
+from kohort.pipeline.stores.local_store import sync
 
 SCHEME = "file://"
 """In front of a path that is written as it is, without any %."""

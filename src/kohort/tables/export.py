@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kohort.errors import KohortError
-from kohort.spark.stores.layout import MANIFEST
-from kohort.spark.stores.local_store import sync
-from kohort.spark.tables.manifest import TablesError
+from kohort.pipeline.format.manifest import TablesError
+from kohort.pipeline.stores.layout import MANIFEST
+from kohort.pipeline.stores.local_store import sync
 from kohort.tables.moment import Snapshot, Snapshots
 from kohort.tables.plain import csv_header, csv_lines, jsonl
 

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from kohort.figures import Figure, Number, beside, counted, duration, figure
-from kohort.spark.tables.arrow_reader import NoGroupError
+from kohort.pipeline.format.arrow_reader import NoGroupError
 from kohort.tables.moment import Snapshot, Snapshots, about
 from kohort.tables.thresholds import RULES, Limit, Rules, State, worst
 from kohort.tables.walking import Opens, answered

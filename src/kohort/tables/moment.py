@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kohort.spark.schemas import Table
-from kohort.spark.stores.places import Folder
-from kohort.spark.tables.arrow_reader import NoGroupError, Rows, Tables, all_of
-from kohort.spark.tables.catalog import chosen_columns, known_table, there
-from kohort.spark.tables.cluster import CLUSTER, check_apart, cluster_of, inner, with_cluster
-from kohort.spark.tables.manifest import TablesError
+from kohort.pipeline.format.arrow_reader import NoGroupError, Rows, Tables, all_of
+from kohort.pipeline.format.catalog import chosen_columns, known_table, there
+from kohort.pipeline.format.cluster import CLUSTER, check_apart, cluster_of, inner, with_cluster
+from kohort.pipeline.format.manifest import TablesError
+from kohort.pipeline.schemas import Table
+from kohort.pipeline.stores.places import Folder
 
 
 class Snapshot:

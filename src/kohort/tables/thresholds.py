@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kohort.errors import KohortError
-from kohort.spark.tables.catalog import did_you_mean
+from kohort.pipeline.format.catalog import did_you_mean
 
 
 class State(IntEnum):

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from kohort.errors import KohortError
-from kohort.spark.tables.arrow_reader import GoneError
-from kohort.spark.tables.cluster import check_apart
-from kohort.spark.tables.manifest import TablesError
+from kohort.pipeline.format.arrow_reader import GoneError
+from kohort.pipeline.format.cluster import check_apart
+from kohort.pipeline.format.manifest import TablesError
 from kohort.tables.moment import Snapshot, Snapshots
 
 TRIES = 3

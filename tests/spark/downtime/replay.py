@@ -13,11 +13,11 @@ from tests.spark.downtime.days import BROKER
 
 from kohort.history import History, HistoryInputs, Names, RebalanceRow, Record, Row
 from kohort.history.logged import Line, Lines, by_member
-from kohort.spark.columns.decode import decode
-from kohort.spark.columns.events import events
-from kohort.spark.columns.segments import parse
-from kohort.spark.schemas import DECODED
-from kohort.spark.sources.server_lines import parse_removals
+from kohort.pipeline.columns.decode import decode
+from kohort.pipeline.columns.events import events
+from kohort.pipeline.columns.segments import parse
+from kohort.pipeline.schemas import DECODED
+from kohort.pipeline.sources.server_lines import parse_removals
 
 
 class Done(NamedTuple):

@@ -11,11 +11,11 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from kohort.pipeline.sources import sampling
 from kohort.spark import warming
 from kohort.spark.engine import class_archive
 from kohort.spark.engine.class_archive import Place, Recipe
 from kohort.spark.engine.java import find_java
-from kohort.spark.sources import sampling
 from kohort.spark.sources.registry import source
 
 SAID = 'openjdk version "17.0.1"'

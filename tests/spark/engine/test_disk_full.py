@@ -14,13 +14,14 @@ from tests.spark.measures import compute_only
 from tests.spark.rows import golden
 
 from kohort.errors import KohortError
+from kohort.pipeline.format import delta_logs, up_to_date
+from kohort.pipeline.format.arrow_reader import Tables
+from kohort.pipeline.format.manifest import TablesError
+from kohort.pipeline.sources.log_position import Identity
 from kohort.spark import jobs, streaming
 from kohort.spark.engine.disk_full import disk_full_or_none
 from kohort.spark.gold import MEASURES
-from kohort.spark.sources.log_position import Identity
-from kohort.spark.tables import delta_logs, ingest, up_to_date
-from kohort.spark.tables.arrow_reader import Tables
-from kohort.spark.tables.manifest import TablesError
+from kohort.spark.tables import ingest
 
 
 def caused(error, cause):

@@ -14,9 +14,9 @@ from tests import golden_logs
 from tests.interruptible import started
 from tests.waiting import eventually
 
+from kohort.pipeline.format.writer import Writer
 from kohort.spark import jobs
 from kohort.spark.engine.interrupts import asked_to_end, is_interrupt
-from kohort.spark.tables.writer import Writer
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 

@@ -17,10 +17,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from tests import golden_logs
 from tests.waiting import eventually
 
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.stores import parquet
 from kohort.spark.engine import session as sessions
 from kohort.spark.engine.session import what_ended_jvm
-from kohort.spark.stores import parquet
-from kohort.spark.tables.writer import Writer
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -30,7 +30,7 @@ SORTS = 30
 WIDE = """
 import sys
 from kohort.spark import jobs
-from kohort.spark.tables.writer import Writer
+from kohort.pipeline.format.writer import Writer
 
 given = jobs.SparkConfig(None, "local[1]", {"spark.driver.memory": "512m"})
 with Writer(sys.argv[1]) as writer, jobs._session(given, writer, None) as spark:
@@ -40,7 +40,7 @@ RUN = """
 import sys
 from kohort.errors import KohortError
 from kohort.spark import jobs
-from kohort.spark.tables.writer import Writer
+from kohort.pipeline.format.writer import Writer
 
 given = jobs.SparkConfig(None, "local[1]", None)
 try:

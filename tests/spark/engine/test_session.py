@@ -121,7 +121,7 @@ def test_then_the_path_then_the_one_of_pip_then_a_sentence(tmp_path, monkeypatch
 def test_the_package_that_is_shipped_can_be_imported(tmp_path):
     path = shipping.package()
     assert shipping.package() == path
-    assert "kohort/spark/columns/decode/__init__.py" in zipfile.ZipFile(path).namelist()
+    assert "kohort/pipeline/columns/decode/__init__.py" in zipfile.ZipFile(path).namelist()
     done = subprocess.run(
         [sys.executable, "-c", "import kohort.errors; print(kohort.errors.__file__)"],
         env={**os.environ, "PYTHONPATH": str(path)},

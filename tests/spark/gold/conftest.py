@@ -11,10 +11,10 @@ def told(spark):
     from tests.spark import rows
     from tests.spark.gold.stories import STORIES, all_rows
 
+    from kohort.pipeline.schemas import END_OFFSETS
     from kohort.spark.engine.frames import struct_of
     from kohort.spark.gold import Context
     from kohort.spark.gold.membership import assignments, members, rebalances
-    from kohort.spark.schemas import END_OFFSETS
 
     context = Context(datetime(2030, 1, 1, tzinfo=UTC))
     frames = dict(rows.frames(spark, all_rows()))

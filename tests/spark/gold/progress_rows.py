@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.schemas.progress import COMMITS
+from kohort.pipeline.schemas import END_OFFSETS
+from kohort.pipeline.schemas.progress import COMMITS
 
 BEGIN = datetime(2026, 11, 21, tzinfo=UTC)
 

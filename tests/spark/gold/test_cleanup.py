@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 from tests.spark.gold.progress_rows import BEGIN, commits_frame, frame
 
+from kohort.pipeline.schemas.membership import GROUP_STATE
+from kohort.pipeline.schemas.progress import OFFSETS
 from kohort.spark.gold.cleanup import deletable_groups
 from kohort.spark.gold.measure import Context
-from kohort.spark.schemas.membership import GROUP_STATE
-from kohort.spark.schemas.progress import OFFSETS
 
 NOW = BEGIN + timedelta(days=30)
 RETENTION_DAYS = 40

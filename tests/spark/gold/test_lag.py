@@ -18,16 +18,16 @@ from tests.spark.gold.progress_rows import (
     seconds,
 )
 
-from kohort.spark.columns.times import micros
+from kohort.pipeline.columns.times import micros
+from kohort.pipeline.rollup.sample_downsampling import downsample
+from kohort.pipeline.schemas import END_OFFSETS
+from kohort.pipeline.schemas.membership import MEMBERS
+from kohort.pipeline.schemas.rollup_tiers import RollupTier
+from kohort.pipeline.sources import sampling
 from kohort.spark.gold.lag import lag, lag_at, sampled_times
 from kohort.spark.gold.measure import Context
 from kohort.spark.gold.newest import as_effective, newest
 from kohort.spark.gold.rates import held_back, rates
-from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.schemas.membership import MEMBERS
-from kohort.spark.schemas.rollup_tiers import RollupTier
-from kohort.spark.sources import sampling
-from kohort.spark.tables.sample_downsampling import downsample
 from kohort.wire.batch import build
 
 BEGIN_US = micros(at(0))

@@ -4,7 +4,7 @@ import random
 
 from tests.spark.gold.progress_rows import BEGIN, commit, commits_frame
 
-from kohort.spark.columns.times import micros
+from kohort.pipeline.columns.times import micros
 from kohort.spark.gold.commits import effective
 from kohort.spark.gold.lag import committed_at
 from kohort.spark.gold.newest import NEWEST, WINDOW, as_effective, newest

@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 from tests.spark.gold.progress_rows import at, commit, commits_frame, seconds
 
-from kohort.spark.columns.times import micros
+from kohort.pipeline.columns.times import micros
+from kohort.pipeline.schemas.progress import COMMIT_RATES
+from kohort.pipeline.schemas.rollup_tiers import ROLLUP_TIERS
 from kohort.spark.gold.measure import Context
 from kohort.spark.gold.rate_rollup import newest_of, roll_up_rates
 from kohort.spark.gold.rates import commit_rates, held_back, rates
-from kohort.spark.schemas.progress import COMMIT_RATES
-from kohort.spark.schemas.rollup_tiers import ROLLUP_TIERS
 
 FINE, COARSE = ROLLUP_TIERS
 DAY_S = 24 * 3600

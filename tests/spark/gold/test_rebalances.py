@@ -13,7 +13,7 @@ from tests.spark.gold.stories import named, seconds
 
 from kohort.history import Commits, History, HistoryInputs, Names, Record
 from kohort.history.backlog import section
-from kohort.spark.columns.events import events
+from kohort.pipeline.columns.events import events
 from kohort.spark.gold.history_replay import events_of, groups_with_members
 
 

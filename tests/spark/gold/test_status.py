@@ -11,12 +11,12 @@ from tests.spark.gold.progress_rows import (
     seconds,
 )
 
+from kohort.pipeline.schemas.membership import GROUP_STATE
+from kohort.pipeline.schemas.membership import MEMBERS as MEMBER_ROWS
+from kohort.pipeline.schemas.progress import STATUS
 from kohort.spark.gold.lag import lag_at
 from kohort.spark.gold.measure import Context
 from kohort.spark.gold.status import BURROW, KOHORT, Limits, status
-from kohort.spark.schemas.membership import GROUP_STATE
-from kohort.spark.schemas.membership import MEMBERS as MEMBER_ROWS
-from kohort.spark.schemas.progress import STATUS
 
 NOW = 1000
 EVERY_10_S = range(890, 990, 10)  # ten commits, the last at 980

@@ -22,12 +22,12 @@ from tests.spark import rows
 from tests.spark.gold import stories
 from tests.spark.histories import compaction, replay
 
-from kohort.spark.columns.decode import decode
-from kohort.spark.columns.record_positions import ArrowRows
+from kohort.pipeline.columns.decode import decode
+from kohort.pipeline.columns.record_positions import ArrowRows
+from kohort.pipeline.schemas import DECODED, END_OFFSETS
 from kohort.spark.gold import Context, membership
 from kohort.spark.gold.history_replay import HISTORIES, histories
 from kohort.spark.gold.measure import Frames
-from kohort.spark.schemas import DECODED, END_OFFSETS
 from kohort.spark.tables.silver import views
 
 WRITTEN = Path(__file__).parents[2] / "data" / "told.jsonl.xz"

@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 from tests.archives import unpack_into
 from tests.spark.histories.truth import Truth
 
-from kohort.spark.columns.decode import decode
-from kohort.spark.columns.segments import parse
-from kohort.spark.schemas import DECODED, END_OFFSETS
-from kohort.spark.sources.sampling import sample_folders
+from kohort.pipeline.columns.decode import decode
+from kohort.pipeline.columns.segments import parse
+from kohort.pipeline.schemas import DECODED, END_OFFSETS
+from kohort.pipeline.sources.sampling import sample_folders
 
 DATA = Path(__file__).parents[2] / "data" / "histories"
 AS_OF = datetime(2026, 12, 1, 12, tzinfo=UTC)

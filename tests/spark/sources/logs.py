@@ -2,7 +2,7 @@
 
 import os
 
-from kohort.spark.columns.record_positions import raw
+from kohort.pipeline.columns.record_positions import raw
 from kohort.spark.sources.feed import Span
 from kohort.spark.sources.registry import source
 from kohort.storage.compaction import CleaningRules, compact

@@ -12,10 +12,10 @@ import pytest
 from tests.spark.sources.commits import commit, create
 from tests.spark.sources.logs import log_source
 
-from kohort.spark.columns.decode import decode
-from kohort.spark.columns.record_positions import ArrowRows, raw
-from kohort.spark.schemas import DECODED
-from kohort.spark.sources.log_position import Plan
+from kohort.pipeline.columns.decode import decode
+from kohort.pipeline.columns.record_positions import ArrowRows, raw
+from kohort.pipeline.schemas import DECODED
+from kohort.pipeline.sources.log_position import Plan
 from kohort.spark.sources.registry import source
 from kohort.testing import Broker
 

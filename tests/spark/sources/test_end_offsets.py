@@ -11,12 +11,13 @@ import pytest
 from tests import golden_logs
 
 from kohort.client.admin import AdminClient, NewTopic
+from kohort.pipeline.schemas import END_OFFSETS
+from kohort.pipeline.sources import sampling, user_topics
+from kohort.pipeline.sources.log_position import SourceError
+from kohort.pipeline.sources.samples import Sample, last_seen
+from kohort.pipeline.sources.sampling import downsample
 from kohort.spark.engine.frames import struct_of
-from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.sources import end_offsets, sampling, user_topics
-from kohort.spark.sources.log_position import SourceError
-from kohort.spark.sources.samples import Sample, last_seen
-from kohort.spark.sources.sampling import downsample
+from kohort.spark.sources import end_offsets
 from kohort.testing import Broker
 from kohort.wire.batch import build
 

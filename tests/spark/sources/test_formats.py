@@ -11,10 +11,10 @@ from tests import golden_logs
 from tests.spark.sources.logs import FIRST, Writer, log_source
 
 from kohort.cli.arguments import SOURCE_FORMS
-from kohort.spark.columns.decode import OFFSET_COMMITS, offset_commits
+from kohort.pipeline.columns.decode import OFFSET_COMMITS, offset_commits
+from kohort.pipeline.sources.log_position import SourceError
+from kohort.pipeline.sources.options import Options
 from kohort.spark.sources.log import KohortLog
-from kohort.spark.sources.log_position import SourceError
-from kohort.spark.sources.options import Options
 from kohort.spark.sources.reader import share, spark_schema
 from kohort.spark.sources.registry import SOURCES, register, source
 

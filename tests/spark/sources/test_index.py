@@ -6,7 +6,7 @@ import pytest
 from tests import golden_logs
 from tests.spark.sources.logs import Writer, read
 
-from kohort.spark.sources.files import ReadOnlyFile, Walk, index_entries
+from kohort.pipeline.sources.files import ReadOnlyFile, Walk, index_entries
 from kohort.spark.sources.registry import source
 
 SPARSE = 7  # an entry for every seventh batch

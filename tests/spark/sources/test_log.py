@@ -9,11 +9,11 @@ import pytest
 from tests.spark.sources.logs import FIRST, Writer, log_source, read, read_range
 from tests.storage.starts import begin_at
 
-from kohort.spark.columns.record_positions import raw
+from kohort.pipeline.columns.record_positions import raw
+from kohort.pipeline.sources.folders import find
+from kohort.pipeline.sources.log_position import WHOLE_LOG, Position, SourceError
 from kohort.spark.sources import folder_feed as feeds
-from kohort.spark.sources.folders import find
 from kohort.spark.sources.log import LogSource
-from kohort.spark.sources.log_position import WHOLE_LOG, Position, SourceError
 from kohort.wire.batch import build
 
 

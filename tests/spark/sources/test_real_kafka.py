@@ -8,9 +8,9 @@ from tests.spark.sources.commits import create, produce
 from tests.spark.sources.test_record_estimate import KEYS, judge
 from tests.waiting import SOON_S
 
+from kohort.pipeline.sources.log_position import SourceError
 from kohort.spark.sources import record_estimate
 from kohort.spark.sources.feed import Span
-from kohort.spark.sources.log_position import SourceError
 from kohort.spark.sources.topic import TopicSource
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]

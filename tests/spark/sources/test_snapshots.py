@@ -17,12 +17,12 @@ from kohort.client.address import Address
 from kohort.client.admin import CommittedOffset, FoundOffset, TopicPartition
 from kohort.client.cluster import Cluster
 from kohort.errors import ApiError, ErrorCode
+from kohort.pipeline.schemas import END_OFFSETS
+from kohort.pipeline.schemas.snapshots import GROUPS_NOW
+from kohort.pipeline.sources.log_position import SourceError
 from kohort.spark.engine.frames import struct_of
-from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.schemas.snapshots import GROUPS_NOW
 from kohort.spark.sources import end_offsets
 from kohort.spark.sources.groups import KohortGroups
-from kohort.spark.sources.log_position import SourceError
 from kohort.spark.sources.offsets import KohortOffsets, partition_rows
 from kohort.spark.sources.registry import register
 from kohort.spark.sources.snapshot import SnapshotOptions, SnapshotPartition, shares

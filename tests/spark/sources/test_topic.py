@@ -8,10 +8,11 @@ from tests.spark.sources.commits import commit, create, produce
 from tests.spark.sources.logs import log_source, read, rows_of
 
 from kohort.client.cluster import Node
-from kohort.spark.columns.record_positions import raw
-from kohort.spark.sources import topic_client, topic_feed
+from kohort.pipeline.columns.record_positions import raw
+from kohort.pipeline.sources import topic_client
+from kohort.pipeline.sources.log_position import Position, Settings, SourceError
+from kohort.spark.sources import topic_feed
 from kohort.spark.sources.feed import Span
-from kohort.spark.sources.log_position import Position, Settings, SourceError
 from kohort.spark.sources.registry import source
 from kohort.spark.sources.topic import TopicSource
 from kohort.testing import Broker
@@ -240,7 +241,7 @@ def delete_before(broker, offset):
 
 def cut(broker, folder, batches):
     """Take the last batches away, as a crash takes what was never synced."""
-    from kohort.spark.sources.files import Walk
+    from kohort.pipeline.sources.files import Walk
 
     broker.kill()
     path = max((broker.data_dir / folder).glob("*.log"))

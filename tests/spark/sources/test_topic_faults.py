@@ -9,9 +9,10 @@ from tests.spark.sources.commits import create, produce
 from tests.spark.sources.proxy import Proxy
 from tests.spark.sources.test_topic import cluster, delete_before, small_pieces
 
-from kohort.spark.sources import topic_client, topic_feed
+from kohort.pipeline.sources import topic_client
+from kohort.pipeline.sources.log_position import SourceError
+from kohort.spark.sources import topic_feed
 from kohort.spark.sources.feed import Span
-from kohort.spark.sources.log_position import SourceError
 from kohort.spark.sources.topic import TopicSource
 from kohort.testing import Broker
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from tests import golden_logs
+from tests.pipeline.stores.faulty import keys
 from tests.spark import killed
 from tests.spark.contents import contents
 from tests.spark.measures import compute_only
-from tests.spark.stores.faulty import keys
 from tests.spark.tables.test_crashes import FEW, FLIPPED, some
 from tests.tables.published import publish
 
@@ -19,11 +19,11 @@ pytest.importorskip("pyspark")
 import kohort.spark
 import kohort.tables
 from kohort.cli.main import main
+from kohort.pipeline.format.manifest import TablesError, load, load_or_none
+from kohort.pipeline.stores import parquet
+from kohort.pipeline.stores.places import place_of
 from kohort.spark import jobs
-from kohort.spark.stores import parquet
-from kohort.spark.stores.places import place_of
 from kohort.spark.tables import spark_writer
-from kohort.spark.tables.manifest import TablesError, load, load_or_none
 
 ROOT = Path(__file__).parents[3]
 COMMANDS = (

@@ -1,6 +1,6 @@
 """Plans of tests look at few rows: to compile one takes longer than to run it.
 
-The same runs on compiled plans are what tests/cli, tests/spark/stores and `make prove` see.
+The same runs on compiled plans are what tests/cli, tests/pipeline/stores and `make prove` see.
 """
 
 import pytest

@@ -10,14 +10,14 @@ from tests.spark.histories.gold import compute
 from tests.spark.test_killed_clients import recorded
 from tests.tables.published import publish
 
-from kohort.spark.schemas import END_OFFSETS, GOLD, LAG_HISTORY, STATUS_HISTORY
-from kohort.spark.schemas.progress import LAG
-from kohort.spark.schemas.rollup_tiers import ROLLUP_TIERS
-from kohort.spark.stores.layout import ROWS
-from kohort.spark.tables.episodes import update_episodes
-from kohort.spark.tables.lag_downsampling import downsample, of_moments
-from kohort.spark.tables.manifest import Increment
-from kohort.spark.tables.writer import Writer
+from kohort.pipeline.format.manifest import Increment
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.rollup.episodes import update_episodes
+from kohort.pipeline.rollup.lag_downsampling import downsample, of_moments
+from kohort.pipeline.schemas import END_OFFSETS, GOLD, LAG_HISTORY, STATUS_HISTORY
+from kohort.pipeline.schemas.progress import LAG
+from kohort.pipeline.schemas.rollup_tiers import ROLLUP_TIERS
+from kohort.pipeline.stores.layout import ROWS
 
 NAMES = ("classic-life", "consumer-life", "steady", "crash", "lag", "transactions")
 """Joins and leaves in both protocols, commits in a rhythm, a broker that dies, a slow consumer,

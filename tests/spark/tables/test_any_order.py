@@ -15,9 +15,9 @@ from tests.spark.contents import contents
 from tests.spark.feeding import FedDecoded
 from tests.spark.histories import replay
 
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.rollup.end_samples import append_samples
 from kohort.spark import jobs
-from kohort.spark.tables.end_samples import append_samples
-from kohort.spark.tables.writer import Writer
 
 AS_OF = replay.AS_OF
 LIVES = ("consumer-life.kafka", "classic-stall.kafka", "lag.kafka", "transactions.kafka")

@@ -11,11 +11,11 @@ pytest.importorskip("pyspark")
 from tests.spark import rows as made
 from tests.spark.feeding import Fed
 
+from kohort.pipeline.format.arrow_reader import Tables
 from kohort.records.codec import Record
 from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
 from kohort.spark import jobs
 from kohort.spark.tables import log_progress
-from kohort.spark.tables.arrow_reader import Tables
 
 AS_OF = datetime.fromtimestamp(made.FIRST / 1000, UTC) + timedelta(days=1)
 NAMES = ("group_state", "commits", "commit_rates", "status")

@@ -14,8 +14,8 @@ from tests.spark import killed
 from tests.spark.contents import contents
 from tests.spark.measures import compute_only
 
+from kohort.pipeline.format.manifest import load_or_none
 from kohort.spark import jobs
-from kohort.spark.tables.manifest import load_or_none
 
 ROOT = Path(__file__).parents[3]
 FEW = "commits,offsets"

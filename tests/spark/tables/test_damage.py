@@ -10,11 +10,11 @@ pytest.importorskip("pyspark")
 from tests.spark.feeding import FedDecoded
 from tests.tables.published import publish
 
+from kohort.pipeline.format.manifest import TablesError, load
+from kohort.pipeline.format.server_logs import _write
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.sources.server_lines import MemberRemoval
 from kohort.spark import jobs
-from kohort.spark.sources.server_lines import MemberRemoval
-from kohort.spark.tables.manifest import TablesError, load
-from kohort.spark.tables.server_logs import _write
-from kohort.spark.tables.writer import Writer
 
 LINE = MemberRemoval("g", "m", "leave", None, 0, 1)
 

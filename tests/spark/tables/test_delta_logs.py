@@ -24,15 +24,16 @@ from tests.spark.measures import compute_only
 from tests.spark.rows import golden
 from tests.tables.published import add_log, grow_old, publish, write
 
+from kohort.pipeline.format import delta_log
+from kohort.pipeline.format.arrow_reader import Tables, inside_of
+from kohort.pipeline.format.catalog import known_tables, there
+from kohort.pipeline.format.manifest import Gold, TablesError, load
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.schemas import DECODED, END_OFFSETS
+from kohort.pipeline.stores import layout
 from kohort.spark import jobs
 from kohort.spark.gold import MEASURES
-from kohort.spark.schemas import DECODED, END_OFFSETS
-from kohort.spark.stores import layout
-from kohort.spark.tables import delta_log, progress_run
-from kohort.spark.tables.arrow_reader import Tables, inside_of
-from kohort.spark.tables.catalog import known_tables, there
-from kohort.spark.tables.manifest import Gold, TablesError, load
-from kohort.spark.tables.writer import Writer
+from kohort.spark.tables import progress_run
 from kohort.terms import uuid_text
 
 STATES = known_tables()["group_state"]
@@ -224,7 +225,7 @@ def test_a_file_goes_only_when_no_log_names_it_any_more(tmp_path, monkeypatch):
     grow_old(monkeypatch)
     with Writer(tmp_path) as writer:
         flip(writer, "a")
-        monkeypatch.setattr("kohort.spark.tables.delta_logs.commit", is_full)
+        monkeypatch.setattr("kohort.pipeline.format.delta_logs.commit", is_full)
         with pytest.raises(
             TablesError, match=r"is up to date, but not for readers of Delta.*: No space"
         ):
@@ -240,7 +241,7 @@ def test_a_file_goes_only_when_no_log_names_it_any_more(tmp_path, monkeypatch):
 
 
 def test_a_long_log_is_read_from_a_checkpoint_and_its_beginning_goes(tmp_path, monkeypatch):
-    monkeypatch.setattr("kohort.spark.tables.delta_logs.KEPT_COMMITS", 12)
+    monkeypatch.setattr("kohort.pipeline.format.delta_logs.KEPT_COMMITS", 12)
     grow_old(monkeypatch)
     with Writer(tmp_path) as writer:
         for number in range(34):

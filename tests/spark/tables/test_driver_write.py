@@ -14,14 +14,16 @@ from tests.spark.measures import compute_only
 from tests.spark.rows import FIRST, raw
 
 from kohort.errors import Broken
+from kohort.pipeline.columns.decode import decode
+from kohort.pipeline.columns.record_positions import ArrowRows
+from kohort.pipeline.format.manifest import load
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.schemas import DECODED
 from kohort.records.codec import encode_commit_value
 from kohort.records.schemas import OffsetCommitValue
 from kohort.spark import jobs
-from kohort.spark.columns.decode import decode
-from kohort.spark.columns.record_positions import ArrowRows
 from kohort.spark.engine.frames import struct_of
 from kohort.spark.gold import MEASURES
-from kohort.spark.schemas import DECODED
 from kohort.spark.sources import reader
 from kohort.spark.sources.feed_source import FeedSource
 from kohort.spark.sources.log import KohortLog
@@ -35,8 +37,6 @@ from kohort.spark.tables import (
     row_counts,
     spark_reader,
 )
-from kohort.spark.tables.manifest import load
-from kohort.spark.tables.writer import Writer
 
 AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
 _OF_HISTORIES = ("members", "assignments", "rebalances")

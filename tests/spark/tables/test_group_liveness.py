@@ -9,6 +9,8 @@ pytest.importorskip("pyspark")
 from tests.spark import rows as made
 from tests.spark.feeding import Fed
 
+from kohort.pipeline.format.arrow_reader import Tables
+from kohort.pipeline.format.manifest import load
 from kohort.records import codec
 from kohort.records.codec import Record
 from kohort.records.schemas import (
@@ -19,8 +21,6 @@ from kohort.records.schemas import (
 )
 from kohort.spark import jobs
 from kohort.spark.tables import progress_run
-from kohort.spark.tables.arrow_reader import Tables
-from kohort.spark.tables.manifest import load
 
 AS_OF = datetime.fromtimestamp(made.FIRST / 1000, UTC) + timedelta(days=1)
 

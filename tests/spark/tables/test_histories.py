@@ -12,14 +12,14 @@ from tests.spark.feeding import FedDecoded
 from tests.spark.histories import compaction, replay
 from tests.spark.measures import compute_only
 
+from kohort.pipeline.format.arrow_reader import Tables
+from kohort.pipeline.format.manifest import load
+from kohort.pipeline.format.refresh_plan import FULL_REFRESH, RefreshPlan, refresh_plan
+from kohort.pipeline.format.small_parts import MOST_PARTS
 from kohort.spark import jobs
 from kohort.spark.gold import MEASURES
 from kohort.spark.gold.history_replay import TABLES
 from kohort.spark.tables import histories
-from kohort.spark.tables.arrow_reader import Tables
-from kohort.spark.tables.manifest import load
-from kohort.spark.tables.refresh_plan import FULL_REFRESH, RefreshPlan, refresh_plan
-from kohort.spark.tables.small_parts import MOST_PARTS
 
 AS_OF = replay.AS_OF
 NAMES = [table.name for table in TABLES.values()]

@@ -13,12 +13,12 @@ pytest.importorskip("pyspark")
 from tests.spark import rows as made
 from tests.spark.feeding import Fed
 
+from kohort.pipeline.format.arrow_reader import Tables
+from kohort.pipeline.schemas import END_OFFSETS
 from kohort.records.codec import Record
 from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
 from kohort.spark import jobs
-from kohort.spark.schemas import END_OFFSETS
 from kohort.spark.tables import progress
-from kohort.spark.tables.arrow_reader import Tables
 
 LAG = import_module("kohort.spark.gold.lag")
 AS_OF = datetime.fromtimestamp(made.FIRST / 1000, UTC) + timedelta(days=1)

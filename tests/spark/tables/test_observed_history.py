@@ -5,20 +5,20 @@ from datetime import timedelta
 
 import pyarrow.compute as pc
 import pytest
+from tests.pipeline.rollup.test_episodes import status
+from tests.pipeline.rollup.test_lag_downsampling import BEGIN, lag_row
 from tests.spark.gold.progress_rows import sample
-from tests.spark.tables.test_episodes import status
-from tests.spark.tables.test_lag_downsampling import BEGIN, lag_row
 from tests.tables.published import write
 
 from kohort.errors import KohortError
-from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.schemas.progress import LAG, STATUS
-from kohort.spark.schemas.rollup_tiers import ONE_MOMENT
+from kohort.pipeline.format.arrow_reader import Tables
+from kohort.pipeline.format.manifest import Gold, load_or_none
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.schemas import END_OFFSETS
+from kohort.pipeline.schemas.progress import LAG, STATUS
+from kohort.pipeline.schemas.rollup_tiers import ONE_MOMENT
 from kohort.spark.tables import observed_history
-from kohort.spark.tables.arrow_reader import Tables
-from kohort.spark.tables.manifest import Gold, load_or_none
 from kohort.spark.tables.observed_history import Observation, refresh
-from kohort.spark.tables.writer import Writer
 
 HOUR_S = 3600
 DAY_S = 24 * HOUR_S

@@ -19,19 +19,19 @@ from tests.spark.gold.test_commits import entry_of, story
 from tests.spark.histories import compaction, replay
 
 import kohort.spark
+from kohort.pipeline.columns.decode import decode
+from kohort.pipeline.columns.record_positions import ArrowRows
+from kohort.pipeline.columns.times import micros
+from kohort.pipeline.format.arrow_reader import Tables
+from kohort.pipeline.format.manifest import load
+from kohort.pipeline.format.small_parts import MOST_PARTS, to_join
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.rollup.end_samples import append_samples
+from kohort.pipeline.schemas import DECODED, END_OFFSETS
 from kohort.spark import jobs
-from kohort.spark.columns.decode import decode
-from kohort.spark.columns.record_positions import ArrowRows
-from kohort.spark.columns.times import micros
 from kohort.spark.gold.lag import lag_at
-from kohort.spark.schemas import DECODED, END_OFFSETS
 from kohort.spark.tables import compute, log_progress, progress, progress_run
-from kohort.spark.tables.arrow_reader import Tables
-from kohort.spark.tables.end_samples import append_samples
-from kohort.spark.tables.manifest import load
 from kohort.spark.tables.progress_run import TABLES
-from kohort.spark.tables.small_parts import MOST_PARTS, to_join
-from kohort.spark.tables.writer import Writer
 
 AS_OF = replay.AS_OF
 NAMES = [table.name for table in TABLES]

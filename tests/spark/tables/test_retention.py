@@ -10,11 +10,11 @@ from tests.spark.gold.stories import all_rows
 from tests.spark.gold.test_commits import entry_of, merged, story
 from tests.spark.rows import decoded_frame, raw
 
+from kohort.pipeline.schemas import MARKER, TOMBSTONE
 from kohort.spark.gold.commits import commits, offsets
 from kohort.spark.gold.group_state import group_state
 from kohort.spark.gold.measure import Context
 from kohort.spark.gold.rates import commit_rates
-from kohort.spark.schemas import MARKER, TOMBSTONE
 from kohort.spark.tables.retention import kept
 from kohort.spark.tables.silver import views
 

@@ -6,11 +6,11 @@ import pyarrow.parquet as pq
 import pytest
 from tests.spark.gold.progress_rows import BEGIN, at, sample
 
-from kohort.spark.columns.times import micros
-from kohort.spark.schemas import END_OFFSETS
+from kohort.pipeline.columns.times import micros
+from kohort.pipeline.format.footers import has_transactions, largest
+from kohort.pipeline.format.manifest import Increment, Manifest, Part, ProgressState
+from kohort.pipeline.schemas import END_OFFSETS
 from kohort.spark.tables import sample_delta
-from kohort.spark.tables.footers import has_transactions, largest
-from kohort.spark.tables.manifest import Increment, Manifest, Part, ProgressState
 from kohort.spark.tables.sample_delta import find_sample_delta
 from kohort.spark.tables.topic_names import named
 

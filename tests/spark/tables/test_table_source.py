@@ -12,12 +12,12 @@ from tests.tables.published import add_log, publish, write
 import kohort.spark
 import kohort.tables
 from kohort.errors import KohortError
+from kohort.pipeline.format.manifest import Gold
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.schemas.progress import LAG, OFFSETS
 from kohort.spark.engine.frames import struct_of
-from kohort.spark.schemas.progress import LAG, OFFSETS
 from kohort.spark.tables.filter_pushdown import condition_or_none
-from kohort.spark.tables.manifest import Gold
 from kohort.spark.tables.table_source import KohortTables, TablePartition
-from kohort.spark.tables.writer import Writer
 
 AT = datetime(2026, 11, 21, 7, tzinfo=UTC)
 LAGS = [

@@ -14,14 +14,14 @@ from tests.spark.feeding import FedDecoded
 from tests.spark.histories import replay
 from tests.spark.measures import compute_only
 
+from kohort.pipeline.format.arrow_reader import Tables
+from kohort.pipeline.format.manifest import TablesError, load
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.sources.server_log import ServerLogError
 from kohort.spark import jobs
 from kohort.spark.gold import MEASURES
 from kohort.spark.gold.history_replay import TABLES
-from kohort.spark.sources.server_log import ServerLogError
 from kohort.spark.tables import verification
-from kohort.spark.tables.arrow_reader import Tables
-from kohort.spark.tables.manifest import TablesError, load
-from kohort.spark.tables.writer import Writer
 
 DATA = Path(__file__).parents[2] / "data" / "server_logs"
 NAMES = sorted(path.name.removesuffix(".tar.xz") for path in DATA.glob("*.tar.xz"))

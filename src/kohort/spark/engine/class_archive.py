@@ -27,8 +27,8 @@ import pyspark
 from pyspark.sql import SparkSession
 from xxhash import xxh3_64
 
+from kohort.pipeline.stores.cache import cache_directory
 from kohort.spark.engine.java import version_output
-from kohort.spark.stores.cache import cache_directory
 
 SWITCH = "KOHORT_CLASS_ARCHIVE"
 """The variable of the environment; `off` is for neither use nor make archives."""

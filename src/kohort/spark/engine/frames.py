@@ -7,7 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import AtomicType, DataType, StructType
 
-from kohort.spark.schemas import Table
+from kohort.pipeline.schemas import Table
 
 
 @cache

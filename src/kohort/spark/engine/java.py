@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from kohort.errors import KohortError, how_to_install
-from kohort.spark.stores.cache import cache_directory
+from kohort.pipeline.stores.cache import cache_directory
 
 OLDEST = 17
 WAIT_S = 30

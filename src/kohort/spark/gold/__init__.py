@@ -1,5 +1,14 @@
 """What people ask: pure functions over silver, one module per noun."""
 
+from kohort.pipeline.schemas.membership import ASSIGNMENTS, GROUP_STATE, MEMBERS, REBALANCES
+from kohort.pipeline.schemas.progress import (
+    COMMIT_RATES,
+    COMMITS,
+    DELETABLE_GROUPS,
+    LAG,
+    OFFSETS,
+    STATUS,
+)
 from kohort.spark.gold.cleanup import deletable_groups
 from kohort.spark.gold.commits import commits, offsets
 from kohort.spark.gold.group_state import group_state
@@ -8,15 +17,6 @@ from kohort.spark.gold.measure import Context, Frames, Measure
 from kohort.spark.gold.membership import assignments, members, rebalances
 from kohort.spark.gold.rates import commit_rates
 from kohort.spark.gold.status import status
-from kohort.spark.schemas.membership import ASSIGNMENTS, GROUP_STATE, MEMBERS, REBALANCES
-from kohort.spark.schemas.progress import (
-    COMMIT_RATES,
-    COMMITS,
-    DELETABLE_GROUPS,
-    LAG,
-    OFFSETS,
-    STATUS,
-)
 
 MEASURES: tuple[Measure, ...] = (
     Measure(GROUP_STATE, group_state),

@@ -8,11 +8,11 @@ became empty. A group goes with its last offset.
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.columns.times import micros
+from kohort.pipeline.columns.times import micros
+from kohort.pipeline.schemas.progress import DELETABLE_GROUPS
 from kohort.spark.engine.frames import conform
 from kohort.spark.gold.measure import Context, Frames
 from kohort.spark.gold.moments import not_below_zero
-from kohort.spark.schemas.progress import DELETABLE_GROUPS
 
 IDLE_DAYS = 7.0
 """A group that committed, or changed, within this many days is not called idle."""

@@ -11,11 +11,8 @@ offset: an aggregate of fixed width.
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.engine.frames import conform
-from kohort.spark.gold.completeness import mark
-from kohort.spark.gold.measure import Context, Frames
-from kohort.spark.schemas import KINDS, MARKER, TOMBSTONE
-from kohort.spark.schemas.progress import (
+from kohort.pipeline.schemas import KINDS, MARKER, TOMBSTONE
+from kohort.pipeline.schemas.progress import (
     ABORTED,
     COMMITS,
     COMMITTED,
@@ -24,6 +21,9 @@ from kohort.spark.schemas.progress import (
     REMOVED,
     SUPERSEDED,
 )
+from kohort.spark.engine.frames import conform
+from kohort.spark.gold.completeness import mark
+from kohort.spark.gold.measure import Context, Frames
 
 KEY = ["partition", "group_id", "topic", "topic_partition"]
 """What a committed offset is of; the log's partition follows from the group."""

@@ -14,10 +14,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.pipeline.schemas import RECORDS_TABLE
+from kohort.pipeline.schemas.table import TIME
 from kohort.spark.gold.history import is_known
 from kohort.spark.gold.measure import Frames
-from kohort.spark.schemas import RECORDS_TABLE
-from kohort.spark.schemas.table import TIME
 
 FAR_ENOUGH = 100_000
 """How many offsets behind the last hole are searched for a repeated key: a log in use has one

@@ -9,12 +9,12 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.pipeline.schemas import DECODED, KINDS, OTHER, TOMBSTONE
+from kohort.pipeline.schemas.membership import GROUP_STATE
 from kohort.spark.engine.frames import conform
 from kohort.spark.gold.completeness import mark
 from kohort.spark.gold.history import CLASSIC, CURRENT, EPOCH, GROUP, MEMBER, TARGET_EPOCH, is_known
 from kohort.spark.gold.measure import Context, Frames
-from kohort.spark.schemas import DECODED, KINDS, OTHER, TOMBSTONE
-from kohort.spark.schemas.membership import GROUP_STATE
 
 FIRST_EPOCH = 1  # of a consumer group without a record that says so (KAFKA-20268)
 

@@ -32,15 +32,15 @@ from kohort.history.events import CLASSIC, ClassicMember
 from kohort.history.logged import Line, Lines, by_member
 from kohort.history.outages import SHORTEST_REST_US
 from kohort.history.rows import null_first
-from kohort.spark.columns.events import COMMITS, VALUES, events
+from kohort.pipeline.columns.events import COMMITS, VALUES, events
+from kohort.pipeline.schemas import DECODED, KINDS, TOMBSTONE, Column, Table
+from kohort.pipeline.schemas.membership import ASSIGNMENTS, MEMBERS, REBALANCES
+from kohort.pipeline.schemas.server_log import SERVER_LOG
 from kohort.spark.engine.frames import empty, struct_of
 from kohort.spark.gold.completeness import complete_from
 from kohort.spark.gold.history import GROUP, so_far
 from kohort.spark.gold.measure import Context, Frames
 from kohort.spark.gold.names import topic_names
-from kohort.spark.schemas import DECODED, KINDS, TOMBSTONE, Column, Table
-from kohort.spark.schemas.membership import ASSIGNMENTS, MEMBERS, REBALANCES
-from kohort.spark.schemas.server_log import SERVER_LOG
 
 HISTORIES = "histories"
 """The name under which the frames have the result of `histories`, once it is known."""

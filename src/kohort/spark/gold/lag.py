@@ -12,13 +12,13 @@ import numpy.typing as npt
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.columns.times import micros
+from kohort.pipeline.columns.times import micros
+from kohort.pipeline.schemas.progress import LAG
 from kohort.spark.engine.frames import conform
 from kohort.spark.gold import ends
 from kohort.spark.gold.commits import KEY, effective, topic_hash
 from kohort.spark.gold.measure import Context, Frames
 from kohort.spark.gold.moments import first_moment, not_below_zero, numbers, time_of
-from kohort.spark.schemas.progress import LAG
 
 MOMENTS = 200
 ROWS = 500_000

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
+from kohort.pipeline.schemas import Table
 from kohort.spark.engine.session import is_local
-from kohort.spark.schemas import Table
 
 Frames = Mapping[str, DataFrame]
 """Tables by name: all of bronze and silver, and the gold that was computed before."""

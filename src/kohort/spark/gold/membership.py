@@ -4,12 +4,12 @@ the groups' histories as tables.
 
 from pyspark.sql import DataFrame
 
+from kohort.pipeline.schemas import Table
+from kohort.pipeline.schemas.membership import ASSIGNMENTS, MEMBERS, REBALANCES
 from kohort.spark.engine.frames import conform
 from kohort.spark.gold.completeness import mark
 from kohort.spark.gold.history_replay import rows_of
 from kohort.spark.gold.measure import Context, Frames
-from kohort.spark.schemas import Table
-from kohort.spark.schemas.membership import ASSIGNMENTS, MEMBERS, REBALANCES
 
 
 def members(frames: Frames, context: Context) -> DataFrame:

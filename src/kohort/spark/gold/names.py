@@ -3,9 +3,9 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.pipeline.schemas import DECODED, END_OFFSETS, KINDS
 from kohort.spark.gold.history import GROUP, MEMBER, TARGET, so_far
 from kohort.spark.gold.measure import Frames
-from kohort.spark.schemas import DECODED, END_OFFSETS, KINDS
 
 
 def topic_names(frames: Frames) -> DataFrame:

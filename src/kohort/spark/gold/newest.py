@@ -10,10 +10,10 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.pipeline.schemas import DECODED, KINDS, MARKER, QUARANTINE, TOMBSTONE, Column, Table
+from kohort.pipeline.schemas.progress import COMMITS, COMMITTED, REMOVED
 from kohort.spark.engine.frames import conform, struct_of
 from kohort.spark.gold.commits import KEY, offset_or_null, topic_hash
-from kohort.spark.schemas import DECODED, KINDS, MARKER, QUARANTINE, TOMBSTONE, Column, Table
-from kohort.spark.schemas.progress import COMMITS, COMMITTED, REMOVED
 
 WINDOW = 20
 """How many commits are kept of each partition of a group. Half of them suffice for `status`."""

@@ -11,11 +11,11 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.columns.times import micros
+from kohort.pipeline.columns.times import micros
+from kohort.pipeline.schemas.progress import COMMIT_RATES, COMMITTED
+from kohort.pipeline.schemas.rollup_tiers import ROLLUP_TIERS, RollupTier
 from kohort.spark.engine.frames import conform
 from kohort.spark.gold.commits import KEY
-from kohort.spark.schemas.progress import COMMIT_RATES, COMMITTED
-from kohort.spark.schemas.rollup_tiers import ROLLUP_TIERS, RollupTier
 
 _FINE, _COARSE = ROLLUP_TIERS
 _SANE = 1 << 40

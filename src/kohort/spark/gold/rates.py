@@ -3,11 +3,11 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.pipeline.schemas.progress import COMMIT_RATES, COMMITTED, REMOVED
 from kohort.spark.engine.frames import conform
 from kohort.spark.gold.commits import KEY, none_as_removed
 from kohort.spark.gold.measure import Context, Frames
 from kohort.spark.gold.rate_rollup import newest_of, per_second, roll_up_rates
-from kohort.spark.schemas.progress import COMMIT_RATES, COMMITTED, REMOVED
 
 
 def commit_rates(frames: Frames, context: Context) -> DataFrame:

@@ -10,14 +10,14 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.columns.times import micros
+from kohort.pipeline.columns.times import micros
+from kohort.pipeline.schemas.progress import REMOVED, STATUS
 from kohort.spark.engine.frames import conform
 from kohort.spark.gold import ends
 from kohort.spark.gold.commits import KEY, effective, offset_or_null
 from kohort.spark.gold.lag import bounds_of_several, of_several, reason_number
 from kohort.spark.gold.measure import Context, Frames
 from kohort.spark.gold.moments import not_below_zero
-from kohort.spark.schemas.progress import REMOVED, STATUS
 
 WINDOWS = "windows"
 """The name under which the frames have the last commits of each partition, where older ones are

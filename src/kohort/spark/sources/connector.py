@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from kohort.pipeline.schemas import DECODED
+from kohort.pipeline.sources.log_position import Plan, SourceError
+from kohort.pipeline.sources.options import GROUP_LOG
 from kohort.spark.engine.frames import empty, struct_of
-from kohort.spark.schemas import DECODED
 from kohort.spark.sources.decoding import decode_frame
-from kohort.spark.sources.log_position import Plan, SourceError
-from kohort.spark.sources.options import GROUP_LOG
 from kohort.spark.sources.parquet import raw_rows
 from kohort.spark.sources.topic import TopicSource
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from kohort.spark.columns.decode import decode
-from kohort.spark.columns.record_positions import ArrowRows
+from kohort.pipeline.columns.decode import decode
+from kohort.pipeline.columns.record_positions import ArrowRows
+from kohort.pipeline.schemas import DECODED, RAW
 from kohort.spark.engine.frames import conform, struct_of
 from kohort.spark.engine.worker import settle
-from kohort.spark.schemas import DECODED, RAW
 
 
 def decode_frame(raw: DataFrame) -> DataFrame:

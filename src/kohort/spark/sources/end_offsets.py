@@ -7,18 +7,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from kohort.pipeline.schemas import END_OFFSETS
+from kohort.pipeline.sources.samples import NOTHING, Since
+from kohort.pipeline.sources.sampling import is_short, sample, sample_cluster, sample_folders
+from kohort.pipeline.sources.user_topics import folders
 from kohort.spark.engine.frames import struct_of
 from kohort.spark.engine.shortcuts import are_open
-from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.sources.samples import NOTHING, Since
-from kohort.spark.sources.sampling import (
-    is_short,
-    sample,
-    sample_cluster,
-    sample_folders,
-)
 from kohort.spark.sources.source import Ends
-from kohort.spark.sources.user_topics import folders
 
 FEW_BYTES, FEW_FOLDERS = 32 << 20, 1_000
 """Walking over this many bytes and folders takes less time than starting a worker for it."""

@@ -10,8 +10,8 @@ from typing import NamedTuple, Protocol
 
 from pyspark.sql.datasource import InputPartition
 
-from kohort.spark.columns.record_positions import Rows
-from kohort.spark.sources.log_position import Mark, Note
+from kohort.pipeline.columns.record_positions import Rows
+from kohort.pipeline.sources.log_position import Mark, Note
 
 _TASKS = 32
 _MOST = 8

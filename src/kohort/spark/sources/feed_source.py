@@ -12,12 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
-from kohort.spark.schemas import DECODED
+from kohort.pipeline.schemas import DECODED
+from kohort.pipeline.sources.admin_query import run_blocking
+from kohort.pipeline.sources.log_position import Note, Plan, Position
+from kohort.pipeline.sources.options import Options, range_options, required, stream_options
 from kohort.spark.sources import planning
-from kohort.spark.sources.admin_query import run_blocking
 from kohort.spark.sources.feed import Feed
-from kohort.spark.sources.log_position import Note, Plan, Position
-from kohort.spark.sources.options import Options, range_options, required, stream_options
 from kohort.spark.sources.reader import Reader, StreamReader, read_or_none, spark_schema
 
 _QUARTER = 4

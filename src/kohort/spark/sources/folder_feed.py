@@ -10,11 +10,10 @@ from os import stat
 from typing import Any, NamedTuple, TypeVar
 
 from kohort.errors import WireError
-from kohort.spark.columns.record_positions import Rows, with_offsets
-from kohort.spark.columns.segments import parse
-from kohort.spark.sources import folders
-from kohort.spark.sources.feed import Bounds, Span, WeightedSpan
-from kohort.spark.sources.files import (
+from kohort.pipeline.columns.record_positions import Rows, with_offsets
+from kohort.pipeline.columns.segments import parse
+from kohort.pipeline.sources import folders
+from kohort.pipeline.sources.files import (
     NO_OFFSET,
     WINDOW_BYTES,
     Head,
@@ -23,7 +22,8 @@ from kohort.spark.sources.files import (
     head_at,
     segment_files,
 )
-from kohort.spark.sources.log_position import Mark, Note, SourceError
+from kohort.pipeline.sources.log_position import Mark, Note, SourceError
+from kohort.spark.sources.feed import Bounds, Span, WeightedSpan
 from kohort.wire import batch
 from kohort.wire.batch import HEADER_SIZE
 

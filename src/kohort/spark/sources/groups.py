@@ -13,9 +13,9 @@ from kohort.client.admin import (
     MemberDescription,
 )
 from kohort.errors import ApiError
-from kohort.spark.schemas.snapshots import GROUPS_NOW
-from kohort.spark.sources.admin_query import ask
-from kohort.spark.sources.columns import of_rows
+from kohort.pipeline.schemas.snapshots import GROUPS_NOW
+from kohort.pipeline.sources.admin_query import ask
+from kohort.pipeline.sources.columns import of_rows
 from kohort.spark.sources.snapshot import SnapshotPartition, SnapshotSource
 
 

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from kohort.pipeline.sources.folders import find, is_partition
+from kohort.pipeline.sources.log_position import WHOLE_LOG, Identity, Note, Plan, Position, Settings
+from kohort.pipeline.sources.options import GROUP_LOG
+from kohort.pipeline.sources.samples import NOTHING, Since
 from kohort.spark.sources import end_offsets
 from kohort.spark.sources.feed import Feed
 from kohort.spark.sources.feed_source import FeedFormat, FeedSource
 from kohort.spark.sources.folder_feed import FolderFeed
-from kohort.spark.sources.folders import find, is_partition
-from kohort.spark.sources.log_position import WHOLE_LOG, Identity, Note, Plan, Position, Settings
-from kohort.spark.sources.options import GROUP_LOG
-from kohort.spark.sources.samples import NOTHING, Since
 from kohort.spark.sources.source import Ends
 
 _NAMED = 10

@@ -15,9 +15,9 @@ from kohort.client.admin import (
     TopicPartition,
 )
 from kohort.errors import ApiError
-from kohort.spark.schemas.snapshots import OFFSETS_NOW
-from kohort.spark.sources.admin_query import ask
-from kohort.spark.sources.columns import of_rows
+from kohort.pipeline.schemas.snapshots import OFFSETS_NOW
+from kohort.pipeline.sources.admin_query import ask
+from kohort.pipeline.sources.columns import of_rows
 from kohort.spark.sources.snapshot import SnapshotPartition, SnapshotSource
 
 Ends = Mapping[TopicPartition, FoundOffset | ApiError]

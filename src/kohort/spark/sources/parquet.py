@@ -17,13 +17,9 @@ import pyarrow.dataset as ds
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.engine.frames import conform
-from kohort.spark.schemas import RAW
-from kohort.spark.schemas.rows import BATCH
-from kohort.spark.sources import planning
-from kohort.spark.sources.decoding import decode_frame
-from kohort.spark.sources.feed import Bounds
-from kohort.spark.sources.log_position import (
+from kohort.pipeline.schemas import RAW
+from kohort.pipeline.schemas.rows import BATCH
+from kohort.pipeline.sources.log_position import (
     Identity,
     Mark,
     Note,
@@ -32,8 +28,12 @@ from kohort.spark.sources.log_position import (
     Settings,
     SourceError,
 )
-from kohort.spark.sources.options import GROUP_LOG
-from kohort.spark.sources.samples import NOTHING, Since
+from kohort.pipeline.sources.options import GROUP_LOG
+from kohort.pipeline.sources.samples import NOTHING, Since
+from kohort.spark.engine.frames import conform
+from kohort.spark.sources import planning
+from kohort.spark.sources.decoding import decode_frame
+from kohort.spark.sources.feed import Bounds
 from kohort.spark.sources.source import Ends, no_samples
 
 _NEEDED = ("partition", "offset", "timestamp", "key", "value")

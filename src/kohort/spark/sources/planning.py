@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from datetime import datetime
 
+from kohort.pipeline.sources.log_position import Note, Plan, Position, SourceError
 from kohort.spark.sources.feed import Bounds, Survey
-from kohort.spark.sources.log_position import Note, Plan, Position, SourceError
 from kohort.terms import millis_of
 
 _BACK = (100_000, 1_000, 0)

@@ -15,13 +15,13 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from kohort.spark.columns.decode import OFFSET_COMMITS, decode, offset_commits
-from kohort.spark.columns.record_positions import Rows, raw, sliced
+from kohort.pipeline.columns.decode import OFFSET_COMMITS, decode, offset_commits
+from kohort.pipeline.columns.record_positions import Rows, raw, sliced
+from kohort.pipeline.schemas import DECODED, RAW
+from kohort.pipeline.sources.log_position import SourceError
+from kohort.pipeline.sources.options import EARLIEST, LATEST, Options
 from kohort.spark.engine.worker import settle
-from kohort.spark.schemas import DECODED, RAW
 from kohort.spark.sources.feed import Bounds, Feed, tasks
-from kohort.spark.sources.log_position import SourceError
-from kohort.spark.sources.options import EARLIEST, LATEST, Options
 from kohort.spark.sources.planning import gap
 
 ROWS_AT_ONCE = 10_000

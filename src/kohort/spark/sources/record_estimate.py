@@ -9,8 +9,8 @@ are not alike, and loses nothing.
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from kohort.pipeline.sources.files import heads_in
 from kohort.spark.sources.feed import Span, WeightedSpan
-from kohort.spark.sources.files import heads_in
 
 SPAN_RECORDS = 100_000
 """What one span has about; a range that is not much longer is not looked into."""

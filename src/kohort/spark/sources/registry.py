@@ -5,10 +5,10 @@ from collections.abc import Callable
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
 
+from kohort.pipeline.sources.log_position import SourceError
 from kohort.spark.sources.connector import ConnectorSource
 from kohort.spark.sources.groups import KohortGroups
 from kohort.spark.sources.log import KohortLog, LogSource
-from kohort.spark.sources.log_position import SourceError
 from kohort.spark.sources.offsets import KohortOffsets
 from kohort.spark.sources.parquet import ParquetSource
 from kohort.spark.sources.source import Source

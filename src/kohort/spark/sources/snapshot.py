@@ -19,11 +19,11 @@ from kohort.client.admin import GroupListing, TopicPartition, listings
 from kohort.client.cluster import Cluster
 from kohort.client.settings import addresses_of
 from kohort.errors import ApiError
+from kohort.pipeline.schemas import Table
+from kohort.pipeline.sources.admin_query import CLIENT_ID, TIMEOUT_S, run_query
+from kohort.pipeline.sources.log_position import SourceError
+from kohort.pipeline.sources.options import required
 from kohort.spark.engine.frames import struct_of
-from kohort.spark.schemas import Table
-from kohort.spark.sources.admin_query import CLIENT_ID, TIMEOUT_S, run_query
-from kohort.spark.sources.log_position import SourceError
-from kohort.spark.sources.options import required
 
 BOOTSTRAP = "bootstrap.servers"
 _OPTIONS = (BOOTSTRAP, "groups", "states", "types", "groupsPerTask")

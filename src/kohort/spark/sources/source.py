@@ -18,8 +18,8 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from kohort.spark.sources.log_position import Identity, Note, Plan, Position, Settings
-from kohort.spark.sources.samples import NOTHING, Since
+from kohort.pipeline.sources.log_position import Identity, Note, Plan, Position, Settings
+from kohort.pipeline.sources.samples import NOTHING, Since
 
 
 class Ends(NamedTuple):

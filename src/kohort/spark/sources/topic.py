@@ -4,16 +4,16 @@ No group is joined, so that reading the group log writes nothing into it, and no
 """
 
 from kohort.errors import ApiError, UnsupportedVersionError, WireError
+from kohort.pipeline.sources.admin_query import run_query
+from kohort.pipeline.sources.log_position import Identity, Settings
+from kohort.pipeline.sources.options import GROUP_LOG
+from kohort.pipeline.sources.samples import NOTHING, Since
+from kohort.pipeline.sources.topic_client import TopicClient
 from kohort.spark.sources import end_offsets
-from kohort.spark.sources.admin_query import run_query
 from kohort.spark.sources.feed import Feed
 from kohort.spark.sources.feed_source import FeedFormat, FeedSource
-from kohort.spark.sources.log_position import Identity, Settings
-from kohort.spark.sources.options import GROUP_LOG
 from kohort.spark.sources.record_estimate import SPAN_RECORDS
-from kohort.spark.sources.samples import NOTHING, Since
 from kohort.spark.sources.source import Ends
-from kohort.spark.sources.topic_client import TopicClient
 from kohort.spark.sources.topic_feed import TopicFeed
 from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 

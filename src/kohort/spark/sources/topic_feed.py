@@ -6,15 +6,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kohort.errors import ErrorCode
-from kohort.spark.columns.record_positions import Rows
-from kohort.spark.columns.segments import parse
+from kohort.pipeline.columns.record_positions import Rows
+from kohort.pipeline.columns.segments import parse
+from kohort.pipeline.sources.admin_query import PausingLoop, run_query
+from kohort.pipeline.sources.files import Head, head_at, skim
+from kohort.pipeline.sources.log_position import Identity, Mark, Note, SourceError
+from kohort.pipeline.sources.topic_client import (
+    EARLIEST,
+    LATEST,
+    PATIENCE_S,
+    TopicClient,
+    addresses,
+)
 from kohort.spark.sources import record_estimate
-from kohort.spark.sources.admin_query import PausingLoop, run_query
 from kohort.spark.sources.feed import Bounds, Span, WeightedSpan
-from kohort.spark.sources.files import Head, head_at, skim
-from kohort.spark.sources.log_position import Identity, Mark, Note, SourceError
 from kohort.spark.sources.planning import gap
-from kohort.spark.sources.topic_client import EARLIEST, LATEST, PATIENCE_S, TopicClient, addresses
 from kohort.wire.batch import HEADER_SIZE
 
 FIRST_BYTES = 1 << 20

@@ -11,27 +11,27 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
+from kohort.pipeline.format.code import code
+from kohort.pipeline.format.manifest import Gold, HistoriesState, Manifest, ProgressState
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.schemas import END_OFFSETS, LAG_HISTORY, Table
+from kohort.pipeline.schemas.server_log import SERVER_LOG
+from kohort.pipeline.stores.layout import GOLD
+from kohort.pipeline.stores.places import Folder
 from kohort.spark.gold import MEASURES, Context, Measure
 from kohort.spark.gold.completeness import COMPLETENESS, as_frame
 from kohort.spark.gold.history_replay import TABLES, ReplayContext
 from kohort.spark.gold.lag import lag_of
 from kohort.spark.gold.lazy_tables import LazyTables
-from kohort.spark.schemas import END_OFFSETS, LAG_HISTORY, Table
-from kohort.spark.schemas.server_log import SERVER_LOG
-from kohort.spark.stores.layout import GOLD
-from kohort.spark.stores.places import Folder
 from kohort.spark.tables import progress, spark_reader, topic_names
-from kohort.spark.tables.code import code
 from kohort.spark.tables.histories import refresh
 from kohort.spark.tables.log_progress import log_progress
-from kohort.spark.tables.manifest import Gold, HistoriesState, Manifest, ProgressState
 from kohort.spark.tables.observed_history import HistoryUpdate, LagAt, Observation
 from kohort.spark.tables.observed_history import refresh as refresh_observed_history
 from kohort.spark.tables.parts import columns_of, is_whole, without, write_part
 from kohort.spark.tables.progress_run import TABLES as PROGRESS_TABLES
 from kohort.spark.tables.progress_run import Run
 from kohort.spark.tables.silver import views_of
-from kohort.spark.tables.writer import Writer
 
 
 class GoldResult(NamedTuple):

@@ -8,17 +8,17 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.columns.times import micros
+from kohort.pipeline.columns.times import micros
+from kohort.pipeline.format.log_end import read_until
+from kohort.pipeline.schemas import END_OFFSETS
+from kohort.pipeline.schemas.membership import GROUP_STATE
+from kohort.pipeline.schemas.progress import COMMITS, DELETABLE_GROUPS, LAG, OFFSETS, STATUS
+from kohort.pipeline.stores import parquet
 from kohort.spark.gold.cleanup import deletable_groups
 from kohort.spark.gold.commits import EFFECTIVE
 from kohort.spark.gold.lag import Times, lag_of, moments_of
 from kohort.spark.gold.newest import NEWEST, RECORDS, as_effective, said_of_offsets
 from kohort.spark.gold.status import MEMBERS, WINDOWS, status, windows_of
-from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.schemas.membership import GROUP_STATE
-from kohort.spark.schemas.progress import COMMITS, DELETABLE_GROUPS, LAG, OFFSETS, STATUS
-from kohort.spark.stores import parquet
-from kohort.spark.tables.log_end import read_until
 from kohort.spark.tables.log_progress import new_increments
 from kohort.spark.tables.progress_run import NewCommits, Parts, Run
 from kohort.spark.tables.sample_delta import SampleDelta

@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, SparkSession
 
+from kohort.pipeline.schemas import DECODED
+from kohort.pipeline.stores import parquet
+from kohort.pipeline.stores.places import Folder
 from kohort.spark.engine.frames import struct_of
-from kohort.spark.schemas import DECODED
-from kohort.spark.stores import parquet
-from kohort.spark.stores.places import Folder
 
 _BY_KIND = ds.partitioning(pa.schema([DECODED.arrow.field("kind")]), flavor="hive")
 _ORDER = [(name, "ascending") for name in ("kind", "partition", "offset")]

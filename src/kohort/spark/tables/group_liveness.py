@@ -5,12 +5,12 @@ are known to live. Needs no Spark.
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kohort.pipeline.format.arrow_reader import Place, Rows
+from kohort.pipeline.schemas import DECODED, KINDS, MARKER, QUARANTINE
+from kohort.pipeline.schemas.membership import GROUP_STATE
+from kohort.pipeline.stores import parquet
+from kohort.pipeline.stores.layout import ROWS
 from kohort.spark.gold.history import GROUP
-from kohort.spark.schemas import DECODED, KINDS, MARKER, QUARANTINE
-from kohort.spark.schemas.membership import GROUP_STATE
-from kohort.spark.stores import parquet
-from kohort.spark.stores.layout import ROWS
-from kohort.spark.tables.arrow_reader import Place, Rows
 from kohort.spark.tables.log_progress import new_increments
 from kohort.spark.tables.progress_run import Run
 

@@ -16,7 +16,25 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.history import RECORD_TYPES
-from kohort.spark.columns.events import COMMITS
+from kohort.pipeline.columns.events import COMMITS
+from kohort.pipeline.format import server_logs
+from kohort.pipeline.format.code import code
+from kohort.pipeline.format.manifest import Gold, HistoriesState, Increment, Manifest, Part
+from kohort.pipeline.format.refresh_plan import (
+    FULL_REFRESH,
+    RefreshPlan,
+    next_offsets,
+    refresh_plan,
+    renamed_topics,
+)
+from kohort.pipeline.format.small_parts import to_join
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.schemas import DECODED, KINDS, TOMBSTONE, Table
+from kohort.pipeline.schemas.membership import REBALANCES
+from kohort.pipeline.schemas.server_log import SERVER_LOG
+from kohort.pipeline.stores import parquet
+from kohort.pipeline.stores.layout import GOLD, HISTORIES, ROWS
+from kohort.pipeline.stores.places import Folder
 from kohort.spark.engine.frames import conform
 from kohort.spark.engine.shortcuts import is_few
 from kohort.spark.gold.completeness import CompletenessWatermark, mark
@@ -33,25 +51,8 @@ from kohort.spark.gold.history_replay import (
     replay_in_driver,
 )
 from kohort.spark.gold.measure import Frames, checkpoint
-from kohort.spark.schemas import DECODED, KINDS, TOMBSTONE, Table
-from kohort.spark.schemas.membership import REBALANCES
-from kohort.spark.schemas.server_log import SERVER_LOG
-from kohort.spark.stores import parquet
-from kohort.spark.stores.layout import GOLD, HISTORIES, ROWS
-from kohort.spark.stores.places import Folder
-from kohort.spark.tables import server_logs, spark_reader
-from kohort.spark.tables.code import code
-from kohort.spark.tables.manifest import Gold, HistoriesState, Increment, Manifest, Part
+from kohort.spark.tables import spark_reader
 from kohort.spark.tables.parts import columns_of, is_whole, without, write_part
-from kohort.spark.tables.refresh_plan import (
-    FULL_REFRESH,
-    RefreshPlan,
-    next_offsets,
-    refresh_plan,
-    renamed_topics,
-)
-from kohort.spark.tables.small_parts import to_join
-from kohort.spark.tables.writer import Writer
 
 FEW_ROWS = 200_000
 FEW_REBALANCES = 5_000

@@ -11,13 +11,13 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from kohort.spark.schemas import DECODED
-from kohort.spark.stores.layout import ROWS
+from kohort.pipeline.format.manifest import Increment, Manifest
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.schemas import DECODED
+from kohort.pipeline.stores.layout import ROWS
 from kohort.spark.tables import driver_write, row_counts, spark_reader, spark_writer
-from kohort.spark.tables.manifest import Increment, Manifest
 from kohort.spark.tables.retention import kept
 from kohort.spark.tables.row_counts import Ranges, RowCounts
-from kohort.spark.tables.writer import Writer
 
 ROWS_PER_FILE = 1_000_000
 FEW_ROWS = 200_000

@@ -13,23 +13,23 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.columns.times import micros
+from kohort.pipeline.columns.times import micros
+from kohort.pipeline.format.code import code
+from kohort.pipeline.format.manifest import DAY_MS, Manifest, Part
+from kohort.pipeline.format.summary import Summary
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.rollup.end_samples import SAMPLE, merge_samples, new_samples, walk_positions
+from kohort.pipeline.rollup.sample_rollup import roll_up, without_known_samples
+from kohort.pipeline.schemas import ALL_KINDS, END_OFFSETS
+from kohort.pipeline.sources.log_position import Note, Plan, Position, Settings
+from kohort.pipeline.stores.layout import END
 from kohort.spark.engine.frames import conform
 from kohort.spark.engine.job_progress import ProgressCallback, report_progress
 from kohort.spark.gold import Context
-from kohort.spark.schemas import ALL_KINDS, END_OFFSETS
-from kohort.spark.sources.log_position import Note, Plan, Position, Settings
 from kohort.spark.sources.source import Ends, Source
-from kohort.spark.stores.layout import END
 from kohort.spark.tables import driver_write, increments, spark_reader
-from kohort.spark.tables.code import code
 from kohort.spark.tables.compute import compute
-from kohort.spark.tables.end_samples import SAMPLE, merge_samples, new_samples, walk_positions
-from kohort.spark.tables.manifest import DAY_MS, Manifest, Part
 from kohort.spark.tables.parts import write_part
-from kohort.spark.tables.sample_rollup import roll_up, without_known_samples
-from kohort.spark.tables.summary import Summary
-from kohort.spark.tables.writer import Writer
 
 _NO_PLACE = -1
 

@@ -9,11 +9,11 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.sources.log_position import Note
+from kohort.pipeline.format.manifest import Manifest
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.sources.log_position import Note
 from kohort.spark.sources.source import Source
 from kohort.spark.tables import spark_reader
-from kohort.spark.tables.manifest import Manifest
-from kohort.spark.tables.writer import Writer
 
 _PLACE = ["partition", "offset"]
 

@@ -12,18 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from kohort.pipeline.format.code import code
+from kohort.pipeline.format.manifest import HistoriesState, Increment, Manifest, ProgressState
+from kohort.pipeline.format.refresh_plan import next_offsets, refresh_plan
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.schemas import RECORDS_TABLE
+from kohort.pipeline.stores import parquet
+from kohort.pipeline.stores.layout import ROWS
+from kohort.pipeline.stores.places import Folder
 from kohort.spark.engine.shortcuts import is_few
 from kohort.spark.gold.completeness import CompletenessWatermark, completeness_watermarks
 from kohort.spark.gold.measure import Frames
-from kohort.spark.schemas import RECORDS_TABLE
-from kohort.spark.stores import parquet
-from kohort.spark.stores.layout import ROWS
-from kohort.spark.stores.places import Folder
-from kohort.spark.tables.code import code
-from kohort.spark.tables.manifest import HistoriesState, Increment, Manifest, ProgressState
 from kohort.spark.tables.parts import is_whole
-from kohort.spark.tables.refresh_plan import next_offsets, refresh_plan
-from kohort.spark.tables.writer import Writer
 
 FEW_ROWS = 300_000
 _BEGIN = CompletenessWatermark(end=0, rows=0, complete_offset=0, complete_us=None)

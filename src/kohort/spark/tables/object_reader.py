@@ -10,10 +10,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from kohort.pipeline.stores import parquet, settings
+from kohort.pipeline.stores.layout import ROWS
+from kohort.pipeline.stores.object_path import ObjectPath
 from kohort.spark.engine.frames import empty
-from kohort.spark.stores import parquet, settings
-from kohort.spark.stores.layout import ROWS
-from kohort.spark.stores.object_path import ObjectPath
 
 TASK_BYTES = 32 << 20
 _KIND, _INCREMENT = "kind", "increment"

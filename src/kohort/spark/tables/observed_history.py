@@ -15,23 +15,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from kohort.spark.columns.times import micros
+from kohort.pipeline.columns.times import micros
+from kohort.pipeline.format.manifest import Gold, Manifest, ObservedHistory, Part
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.rollup import lag_history
+from kohort.pipeline.rollup.batch_fold import folded
+from kohort.pipeline.rollup.episodes import Worst
+from kohort.pipeline.rollup.lag_downsampling import of_moments
+from kohort.pipeline.rollup.lag_history import Origin
+from kohort.pipeline.rollup.status_history import Moments, updated_status_history
+from kohort.pipeline.schemas import END_OFFSETS, LAG_HISTORY
+from kohort.pipeline.schemas.progress import LAG, STATUS
+from kohort.pipeline.sources.log_position import Note
+from kohort.pipeline.stores import parquet
+from kohort.pipeline.stores.layout import OBSERVED_HISTORY
+from kohort.pipeline.stores.places import Folder
 from kohort.spark.gold.lag import MOMENTS, Times, sampled_times
-from kohort.spark.schemas import END_OFFSETS, LAG_HISTORY
-from kohort.spark.schemas.progress import LAG, STATUS
-from kohort.spark.sources.log_position import Note
-from kohort.spark.stores import parquet
-from kohort.spark.stores.layout import OBSERVED_HISTORY
-from kohort.spark.stores.places import Folder
-from kohort.spark.tables import lag_history
-from kohort.spark.tables.batch_fold import folded
-from kohort.spark.tables.episodes import Worst
-from kohort.spark.tables.lag_downsampling import of_moments
-from kohort.spark.tables.lag_history import Origin
-from kohort.spark.tables.manifest import Gold, Manifest, ObservedHistory, Part
 from kohort.spark.tables.parts import is_whole, write_part
-from kohort.spark.tables.status_history import Moments, updated_status_history
-from kohort.spark.tables.writer import Writer
 
 ROWS = 5_000_000
 """About how many rows a run adds at most. With many partitions of groups it looks at fewer samples,

@@ -13,11 +13,11 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.sources.log_position import Note, Plan
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.sources.log_position import Note, Plan
 from kohort.spark.sources.planning import cut_note
 from kohort.spark.sources.source import Source
 from kohort.spark.tables import spark_reader
-from kohort.spark.tables.writer import Writer
 
 _PLACE = ["partition", "offset"]
 _SAID = ("timestamp", "key", "value")

@@ -9,15 +9,15 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 
+from kohort.pipeline.format.manifest import Part
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.schemas import Table
+from kohort.pipeline.stores import parquet
+from kohort.pipeline.stores.object_path import ObjectPath
+from kohort.pipeline.stores.places import Folder
 from kohort.spark.engine import shortcuts
-from kohort.spark.schemas import Table
-from kohort.spark.stores import parquet
-from kohort.spark.stores.object_path import ObjectPath
-from kohort.spark.stores.places import Folder
 from kohort.spark.tables import spark_writer
 from kohort.spark.tables.driver_write import here
-from kohort.spark.tables.manifest import Part
-from kohort.spark.tables.writer import Writer
 
 _ROW_GROUP = 1 << 20
 

@@ -15,6 +15,23 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.pipeline.format.code import code
+from kohort.pipeline.format.footers import has_transactions, largest
+from kohort.pipeline.format.manifest import Gold, Manifest, Part, ProgressState
+from kohort.pipeline.format.refresh_plan import next_offsets
+from kohort.pipeline.schemas import DECODED, Table
+from kohort.pipeline.schemas.membership import GROUP_STATE
+from kohort.pipeline.schemas.progress import (
+    COMMIT_RATES,
+    COMMITS,
+    DELETABLE_GROUPS,
+    LAG,
+    OFFSETS,
+    PENDING,
+    STATUS,
+)
+from kohort.pipeline.stores import parquet
+from kohort.pipeline.stores.places import Folder
 from kohort.spark.engine.frames import conform
 from kohort.spark.gold.commits import (
     offsets,
@@ -25,21 +42,7 @@ from kohort.spark.gold.completeness import mark
 from kohort.spark.gold.group_state import group_state
 from kohort.spark.gold.measure import checkpoint
 from kohort.spark.gold.newest import NEWEST, RECORDS, newest, records
-from kohort.spark.schemas import DECODED, Table
-from kohort.spark.schemas.membership import GROUP_STATE
-from kohort.spark.schemas.progress import (
-    COMMIT_RATES,
-    COMMITS,
-    DELETABLE_GROUPS,
-    LAG,
-    OFFSETS,
-    PENDING,
-    STATUS,
-)
-from kohort.spark.stores import parquet
-from kohort.spark.stores.places import Folder
 from kohort.spark.tables import spark_reader
-from kohort.spark.tables.code import code
 from kohort.spark.tables.current_tables import (
     deletable,
     lag,
@@ -48,14 +51,11 @@ from kohort.spark.tables.current_tables import (
     moments_or_none,
     status_now,
 )
-from kohort.spark.tables.footers import has_transactions, largest
 from kohort.spark.tables.group_liveness import are_groups_alive, has_only_commits
 from kohort.spark.tables.log_progress import new_increments
-from kohort.spark.tables.manifest import Gold, Manifest, Part, ProgressState
 from kohort.spark.tables.parts import columns_of, is_whole, partitions_of
 from kohort.spark.tables.progress_run import TABLES, NewCommits, Parts, Run
 from kohort.spark.tables.rates import RatesState, rates
-from kohort.spark.tables.refresh_plan import next_offsets
 from kohort.spark.tables.sample_delta import find_sample_delta
 from kohort.spark.tables.silver import views
 

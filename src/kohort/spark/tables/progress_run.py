@@ -7,14 +7,12 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.engine.background_worker import InlineWorker, Worker, background_worker
-from kohort.spark.engine.shortcuts import is_few
-from kohort.spark.gold.commits import effective
-from kohort.spark.gold.lazy_tables import LazyTables
-from kohort.spark.gold.measure import Context
-from kohort.spark.schemas import Table
-from kohort.spark.schemas.membership import GROUP_STATE
-from kohort.spark.schemas.progress import (
+from kohort.pipeline.format.manifest import Manifest, Part
+from kohort.pipeline.format.small_parts import to_join
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.schemas import Table
+from kohort.pipeline.schemas.membership import GROUP_STATE
+from kohort.pipeline.schemas.progress import (
     COMMIT_RATES,
     COMMITS,
     DELETABLE_GROUPS,
@@ -22,14 +20,16 @@ from kohort.spark.schemas.progress import (
     OFFSETS,
     STATUS,
 )
-from kohort.spark.stores.layout import GOLD, PROGRESS
-from kohort.spark.stores.places import Folder
+from kohort.pipeline.stores.layout import GOLD, PROGRESS
+from kohort.pipeline.stores.places import Folder
+from kohort.spark.engine.background_worker import InlineWorker, Worker, background_worker
+from kohort.spark.engine.shortcuts import is_few
+from kohort.spark.gold.commits import effective
+from kohort.spark.gold.lazy_tables import LazyTables
+from kohort.spark.gold.measure import Context
 from kohort.spark.tables import spark_reader
 from kohort.spark.tables.log_progress import LogProgress, new_increments
-from kohort.spark.tables.manifest import Manifest, Part
 from kohort.spark.tables.parts import without, write_part
-from kohort.spark.tables.small_parts import to_join
-from kohort.spark.tables.writer import Writer
 
 Parts = tuple[Part, ...]
 

@@ -15,16 +15,16 @@ import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.columns.times import micros
+from kohort.pipeline.columns.times import micros
+from kohort.pipeline.format.footers import largest
+from kohort.pipeline.format.manifest import Part
+from kohort.pipeline.schemas.progress import COMMIT_RATES, COMMITS, COMMITTED, REMOVED
+from kohort.pipeline.schemas.rollup_tiers import ROLLUP_TIERS
+from kohort.pipeline.stores import parquet
 from kohort.spark.gold import rates as of_commits
 from kohort.spark.gold.measure import checkpoint
 from kohort.spark.gold.newest import NEWEST
 from kohort.spark.gold.rate_rollup import roll_up_rates
-from kohort.spark.schemas.progress import COMMIT_RATES, COMMITS, COMMITTED, REMOVED
-from kohort.spark.schemas.rollup_tiers import ROLLUP_TIERS
-from kohort.spark.stores import parquet
-from kohort.spark.tables.footers import largest
-from kohort.spark.tables.manifest import Part
 from kohort.spark.tables.progress_run import NewCommits, Parts, Run
 
 _FINE, _COARSE = ROLLUP_TIERS

@@ -10,8 +10,8 @@ since nothing is left for it to remove.
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.pipeline.schemas import KINDS, MARKER, QUARANTINE, TOMBSTONE
 from kohort.spark.gold.commits import ended
-from kohort.spark.schemas import KINDS, MARKER, QUARANTINE, TOMBSTONE
 
 _PLACE = ["partition", "offset"]
 _KEY = ["partition", "key"]

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.errors import Broken
-from kohort.spark.schemas import ALL_KINDS, QUARANTINE
+from kohort.pipeline.schemas import ALL_KINDS, QUARANTINE
 
 Ranges = Mapping[int, tuple[int, int]]
 

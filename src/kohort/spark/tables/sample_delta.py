@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kohort.pipeline.format.manifest import Manifest, Part, ProgressState
+from kohort.pipeline.rollup.batch_fold import folded
+from kohort.pipeline.schemas import END_OFFSETS
+from kohort.pipeline.stores import parquet
+from kohort.pipeline.stores.places import Folder
 from kohort.spark.gold.ends import NOT_DOWNSAMPLED_BELOW, PLACE
 from kohort.spark.gold.lag import Times
-from kohort.spark.schemas import END_OFFSETS
-from kohort.spark.stores import parquet
-from kohort.spark.stores.places import Folder
-from kohort.spark.tables.batch_fold import folded
-from kohort.spark.tables.manifest import Manifest, Part, ProgressState
 
 _EVER = np.iinfo(np.int64).min
 _NEVER = np.iinfo(np.int64).max

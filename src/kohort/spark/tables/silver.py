@@ -6,9 +6,9 @@ from functools import partial
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.pipeline.schemas import DECODED, KINDS, RECORDS_TABLE, SILVER, Table
 from kohort.spark.engine.frames import conform
 from kohort.spark.gold.lazy_tables import LazyTables
-from kohort.spark.schemas import DECODED, KINDS, RECORDS_TABLE, SILVER, Table
 
 
 def look(decoded: DataFrame, table: Table) -> DataFrame:

@@ -15,16 +15,16 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from kohort.pipeline.format.catalog import table_of, there
+from kohort.pipeline.format.cluster import CLUSTER, check_apart, cluster_of
+from kohort.pipeline.format.manifest import Increment, Manifest, Part, TablesError, load
+from kohort.pipeline.schemas import DECODED, END_OFFSETS, Table
+from kohort.pipeline.stores.layout import ROWS
+from kohort.pipeline.stores.object_path import ObjectPath
+from kohort.pipeline.stores.places import Folder, place_of
 from kohort.spark.engine.frames import empty, struct_of
 from kohort.spark.gold.lazy_tables import LazyTables
-from kohort.spark.schemas import DECODED, END_OFFSETS, Table
-from kohort.spark.stores.layout import ROWS
-from kohort.spark.stores.object_path import ObjectPath
-from kohort.spark.stores.places import Folder, place_of
 from kohort.spark.tables import object_reader
-from kohort.spark.tables.catalog import table_of, there
-from kohort.spark.tables.cluster import CLUSTER, check_apart, cluster_of
-from kohort.spark.tables.manifest import Increment, Manifest, Part, TablesError, load
 from kohort.spark.tables.silver import views
 
 INCREMENT = "increment"

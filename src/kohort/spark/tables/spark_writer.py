@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from kohort.spark.stores import parquet, settings
-from kohort.spark.stores.object_path import ObjectPath
-from kohort.spark.stores.places import Folder
+from kohort.pipeline.stores import parquet, settings
+from kohort.pipeline.stores.object_path import ObjectPath
+from kohort.pipeline.stores.places import Folder
 
 MOST_FILE_BYTES = 256 << 20
 """A file of this size is ended, and another one begun: each is put with one request."""

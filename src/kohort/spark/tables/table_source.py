@@ -13,15 +13,15 @@ from pyspark.sql import datasource as sources
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StringType, StructField, StructType
 
+from kohort.pipeline.format.arrow_reader import Place, Tables, all_of, rows_of
+from kohort.pipeline.format.catalog import chosen_columns, did_you_mean, known_tables
+from kohort.pipeline.format.cluster import CLUSTER, cluster_of, inner, with_cluster
+from kohort.pipeline.format.manifest import TablesError
+from kohort.pipeline.schemas import Table
+from kohort.pipeline.stores import settings
+from kohort.pipeline.stores.places import Folder
 from kohort.spark.engine.frames import struct_of
-from kohort.spark.schemas import Table
-from kohort.spark.stores import settings
-from kohort.spark.stores.places import Folder
-from kohort.spark.tables.arrow_reader import Place, Tables, all_of, rows_of
-from kohort.spark.tables.catalog import chosen_columns, did_you_mean, known_tables
-from kohort.spark.tables.cluster import CLUSTER, cluster_of, inner, with_cluster
 from kohort.spark.tables.filter_pushdown import condition_or_none
-from kohort.spark.tables.manifest import TablesError
 
 PUSHDOWN = {"spark.sql.python.filterPushdown.enabled": "true"}
 """What a session must have set: without it Spark refuses a source that takes filters."""

@@ -5,18 +5,18 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from kohort.pipeline.format.manifest import Increment, Manifest, Part
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.schemas import DECODED, KINDS
+from kohort.pipeline.stores import parquet
+from kohort.pipeline.stores.layout import PROGRESS, ROWS
+from kohort.pipeline.stores.places import Folder
 from kohort.spark.gold.history import MEMBER, TARGET
 from kohort.spark.gold.measure import Frames
 from kohort.spark.gold.names import sole_topics, topic_name_pairs
 from kohort.spark.gold.newest import RECORDS
-from kohort.spark.schemas import DECODED, KINDS
-from kohort.spark.stores import parquet
-from kohort.spark.stores.layout import PROGRESS, ROWS
-from kohort.spark.stores.places import Folder
 from kohort.spark.tables import spark_reader
 from kohort.spark.tables.log_progress import LogProgress, are_few, new_increments
-from kohort.spark.tables.manifest import Increment, Manifest, Part
-from kohort.spark.tables.writer import Writer
 from kohort.terms import uuid_text
 
 Pairs = frozenset[tuple[str, str]]

@@ -8,20 +8,20 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.pipeline.format.arrow_reader import Tables
+from kohort.pipeline.format.catalog import there
+from kohort.pipeline.format.code import code
+from kohort.pipeline.format.integrity import Finding, damage, holes, unknown_files
+from kohort.pipeline.format.manifest import Manifest
+from kohort.pipeline.format.rebuild import as_of_of, partitions_of, without_derived_state
+from kohort.pipeline.format.writer import Writer
+from kohort.pipeline.rollup.end_samples import known_to_gold
+from kohort.pipeline.schemas import Table
+from kohort.pipeline.stores.layout import END, MANIFEST, ROWS, SERVER_LOGS
+from kohort.pipeline.stores.places import Folder
 from kohort.spark.gold import Context
-from kohort.spark.schemas import Table
-from kohort.spark.stores.layout import END, MANIFEST, ROWS, SERVER_LOGS
-from kohort.spark.stores.places import Folder
 from kohort.spark.tables import spark_reader
-from kohort.spark.tables.arrow_reader import Tables
-from kohort.spark.tables.catalog import there
-from kohort.spark.tables.code import code
 from kohort.spark.tables.compute import compute
-from kohort.spark.tables.end_samples import known_to_gold
-from kohort.spark.tables.integrity import Finding, damage, holes, unknown_files
-from kohort.spark.tables.manifest import Manifest
-from kohort.spark.tables.rebuild import as_of_of, partitions_of, without_derived_state
-from kohort.spark.tables.writer import Writer
 
 SAMPLE = 4
 """How many partitions of the log are computed anew, unless all are asked for."""

@@ -1,0 +1,1 @@
+"""The files of a directory of tables: the manifest that names them, their writer, their reader."""

@@ -1,0 +1,1 @@
+"""What runs have observed, downsampled as it ages: lag, status and samples of end offsets."""

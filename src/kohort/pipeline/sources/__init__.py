@@ -1,0 +1,1 @@
+"""What a run is about: folders and clusters, how to ask them, and whether they have changed."""
