@@ -2,8 +2,8 @@
 
 from tests.coordinator.desk import Desk, topic_id
 
-from kohort.coordinator.effects import Producer
 from kohort.errors import ErrorCode
+from kohort.machines.effects import Producer
 from kohort.records.codec import Record
 from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
 from kohort.terms import GroupId

@@ -9,9 +9,9 @@ from typing import Any
 from tests.observer import RecordingObserver
 
 from kohort.config import BrokerConfig
-from kohort.coordinator.effects import Call, Client, Effects, Producer
 from kohort.coordinator.shard import Shard
-from kohort.coordinator.topics import Topic, Topics
+from kohort.machines.effects import Call, Client, Effects, Producer
+from kohort.machines.topics import Topic, Topics
 from kohort.records.codec import Record, Unknown, encode
 from kohort.runtime.driver import PartitionDriver
 from kohort.server.background_tasks import TaskRun

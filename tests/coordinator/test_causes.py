@@ -15,8 +15,8 @@ from tests.coordinator.desk import Desk, topics
 from tests.coordinator.mixed import mixed_group
 
 from kohort.coordinator.causes import Causes
-from kohort.coordinator.effects import Effects, GroupEvent
 from kohort.coordinator.groups import Groups
+from kohort.machines.effects import Effects, GroupEvent
 from kohort.records.causes import Because, Cause, causes_in
 from kohort.records.codec import Record, decode
 from kohort.records.schemas import GroupMetadataKey, OffsetCommitKey

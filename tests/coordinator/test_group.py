@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from kohort.coordinator.group import Group
-from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.topics import Topics
 from kohort.terms import GroupId, GroupState, GroupType
 
 

@@ -7,11 +7,11 @@ from tests.coordinator.desk import Desk, topic_id
 from kohort.assignors import ASSIGNORS
 from kohort.config import BrokerConfig
 from kohort.coordinator import group_settings
-from kohort.coordinator.deadline_mixin import AGAIN_MS
-from kohort.coordinator.effects import Call, Client
 from kohort.coordinator.shard import CALLS, REPLAYS, Shard
-from kohort.coordinator.topics import Topic, Topics
 from kohort.errors import ErrorCode
+from kohort.machines.deadline_mixin import AGAIN_MS
+from kohort.machines.effects import Call, Client
+from kohort.machines.topics import Topic, Topics
 from kohort.records.codec import OWN_RECORDS, RECORDS
 from kohort.terms import GroupState, Millis
 

@@ -7,7 +7,10 @@ from collections import defaultdict
 import pytest
 from tests.project import test_layers
 
-PACKAGES = ("kohort.coordinator", "kohort.runtime", "kohort.storage", "kohort.server")
+PACKAGES = (
+    *("kohort.machines", "kohort.coordinator"),
+    *("kohort.runtime", "kohort.storage", "kohort.server"),
+)
 SHARED = {  # a name that several modules have, and why it is the right word in each
     "Topic": "the coordinator has of a topic what a group needs to know, the catalog all of it",
 }

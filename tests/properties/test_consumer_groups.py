@@ -14,8 +14,8 @@ from kohort import expressions
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import AWAY
 from kohort.coordinator.shard import Shard
-from kohort.coordinator.topics import Topic, Topics
 from kohort.errors import ErrorCode
+from kohort.machines.topics import Topic, Topics
 from kohort.records.codec import Record, decode, encode
 from kohort.sim.checkers.replay import consumer
 from kohort.terms import GroupState

@@ -18,8 +18,8 @@ from kohort.client.members.heartbeat import MemberConfig
 from kohort.client.members.membership import Heartbeat, Stage
 from kohort.client.members.retry_backoff import RetryBackoff
 from kohort.coordinator.consumer.group import ConsumerGroup
-from kohort.coordinator.topics import Topic, Topics
 from kohort.errors import ErrorCode
+from kohort.machines.topics import Topic, Topics
 from kohort.terms import GroupState, TopicId
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 

@@ -3,7 +3,8 @@
 from collections.abc import Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from kohort.coordinator.effects import (
+from kohort.errors import ApiError, ErrorCode, WireError
+from kohort.machines.effects import (
     BackgroundTask,
     Call,
     Client,
@@ -13,8 +14,7 @@ from kohort.coordinator.effects import (
     Producer,
     Reply,
 )
-from kohort.coordinator.topics import Topics
-from kohort.errors import ApiError, ErrorCode, WireError
+from kohort.machines.topics import Topics
 from kohort.terms import GroupId, Millis, Offset
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.coordinator.effects import Call, Client
+from kohort.machines.effects import Call, Client
 from kohort.runtime.backlog import Backlog
 
 CLIENTS = [Client("app", "/10.0.0.1") for _ in range(4)]

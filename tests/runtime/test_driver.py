@@ -8,7 +8,8 @@ import pytest
 from tests.observer import RecordingObserver
 from tests.runtime.counter import Add, Ask, Counter, call
 
-from kohort.coordinator.effects import (
+from kohort.errors import ApiError, Broken, ErrorCode, StorageError, WireError
+from kohort.machines.effects import (
     BackgroundTask,
     Call,
     Effects,
@@ -17,8 +18,7 @@ from kohort.coordinator.effects import (
     Producer,
     Reply,
 )
-from kohort.coordinator.topics import Topics
-from kohort.errors import ApiError, Broken, ErrorCode, StorageError, WireError
+from kohort.machines.topics import Topics
 from kohort.runtime.driver import RETRY_MS, Condition, PartitionDriver
 from kohort.sim.disk import MemoryFiles
 from kohort.storage.memory import MemoryLog

@@ -40,8 +40,8 @@ from tests.scenarios.partitions import parsed, shown
 
 from kohort.coordinator.consumer.member import MemberState
 from kohort.coordinator.consumer.target import NOTHING
-from kohort.coordinator.topics import Topic, Topics
 from kohort.errors import ErrorCode
+from kohort.machines.topics import Topic, Topics
 from kohort.records import schemas
 from kohort.records.codec import Record
 from kohort.terms import TopicId

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 from tests.server.desk import Desk
 
-from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Client
 from kohort.server.access import (
     ANY,
     CLUSTER_NAME,

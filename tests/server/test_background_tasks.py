@@ -11,7 +11,7 @@ from tests.observer import RecordingObserver
 
 import kohort.server.background
 from kohort import AdminClient, Broker, NewTopic
-from kohort.coordinator.effects import BackgroundTask
+from kohort.machines.effects import BackgroundTask
 from kohort.server.background_tasks import TaskRun
 from kohort.server.environment import BrokerEnvironment
 

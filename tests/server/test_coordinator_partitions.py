@@ -6,8 +6,8 @@ import pytest
 from tests.runtime.counter import Add, Ask, Counter
 from tests.server.desk import Desk
 
-from kohort.coordinator.effects import Call, Client
 from kohort.errors import Broken
+from kohort.machines.effects import Call, Client
 from kohort.server import cluster
 from kohort.server.catalog import OFFSETS_TOPIC
 from kohort.server.coordinator_partitions import MACHINE_FACTORIES

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 from tests.server.desk import Desk
 
-from kohort.coordinator.effects import Call, Client
 from kohort.errors import ErrorCode
+from kohort.machines.effects import Call, Client
 from kohort.server.apis.delete_records import delete_records
 from kohort.server.descriptors import Limit
 from kohort.server.disk_work import DiskWork

@@ -7,8 +7,8 @@ import pytest
 from tests.storage.starts import begin_at
 
 from kohort.config import BrokerConfig
-from kohort.coordinator.effects import Producer
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError
+from kohort.machines.effects import Producer
 from kohort.server.catalog import Topic
 from kohort.server.partitions import Partition
 from kohort.sim.disk import MemoryFiles

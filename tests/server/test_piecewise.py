@@ -3,8 +3,8 @@
 import pytest
 from tests.server.desk import Desk
 
-from kohort.coordinator.effects import Call, Client
 from kohort.errors import ErrorCode
+from kohort.machines.effects import Call, Client
 from kohort.server.connection import EncodedResponse
 from kohort.server.piecewise import PiecewiseAnswer, answer_in_pieces
 from kohort.server.step_budget import STEP_ELEMENTS

@@ -8,8 +8,8 @@ from tests.prove.sweep.requests import WIDE_TOPICS, Filler, topic
 from tests.server.desk import Desk
 from tests.server.effort import KINDS, EffortDesk
 
-from kohort.coordinator.effects import Call, Client
 from kohort.errors import ErrorCode
+from kohort.machines.effects import Call, Client
 from kohort.server.apis.delete_records import delete_records
 from kohort.server.apis.describe_configs import describe_configs
 from kohort.server.apis.describe_log_dirs import describe_log_dirs

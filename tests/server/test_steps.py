@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Client
 from kohort.server.scheduler import never
 from kohort.server.steps import Steps, StepwiseRequest
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from tests.server.desk import Desk
 
-from kohort.coordinator.effects import Call, Client
+from kohort.machines.effects import Call, Client
 from kohort.server.connection import Connection
 from kohort.server.routes import ROUTES
 from kohort.testing.fault_injector import OWN_CLIENT_ID, Fault, FaultInjector

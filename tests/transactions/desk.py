@@ -8,7 +8,7 @@ from typing import Any
 from tests.observer import RecordingObserver
 
 from kohort.config import BrokerConfig
-from kohort.coordinator.effects import Call, Client, Effects, Producer
+from kohort.machines.effects import Call, Client, Effects, Producer
 from kohort.runtime.driver import PartitionDriver
 from kohort.storage.memory import MemoryLog
 from kohort.terms import Millis, TopicPartition

@@ -3,8 +3,8 @@
 import pytest
 from tests.transactions.desk import P0, P1, START, Desk
 
-from kohort.coordinator.effects import Producer
 from kohort.errors import ErrorCode
+from kohort.machines.effects import Producer
 from kohort.transactions.messages import MarkersWritten, Ticket
 
 OK, FENCED, CONCURRENT, INVALID = (

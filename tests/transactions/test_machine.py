@@ -3,8 +3,8 @@
 import pytest
 from tests.transactions.desk import P0, P1, Desk
 
-from kohort.coordinator.effects import Call, Client, Producer
 from kohort.errors import Broken, ErrorCode, WireError
+from kohort.machines.effects import Call, Client, Producer
 from kohort.records import transactions as records
 from kohort.records.transactions import Record, Unknown
 from kohort.terms import Offset

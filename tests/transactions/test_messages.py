@@ -1,7 +1,7 @@
 """What goes between the machine and those who write markers."""
 
-from kohort.coordinator.effects import Producer
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Producer
 from kohort.transactions.messages import Enrol, MarkersWritten, Ticket
 
 

@@ -5,8 +5,8 @@ step; the outcome of a classic rebalance comes later, so that its causes are kep
 are soft: a restart forgets them, and the record then names fewer.
 """
 
-from kohort.coordinator.effects import Effects, GroupEvent
 from kohort.coordinator.groups import Groups
+from kohort.machines.effects import Effects, GroupEvent
 from kohort.records.causes import MOST, Because, Cause, Headers, headers_of
 from kohort.records.schemas import (
     ConsumerGroupCurrentMemberAssignmentKey,

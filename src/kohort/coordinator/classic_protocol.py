@@ -13,9 +13,9 @@ from kohort.coordinator.classic.records import creation_record
 from kohort.coordinator.consumer import classic_join as joins_consumers
 from kohort.coordinator.consumer import classic_members, removal
 from kohort.coordinator.consumer.group import ConsumerGroup
-from kohort.coordinator.effects import Call, Effects, Reply, answered
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Effects, Reply, answered
 from kohort.terms import GroupId, Millis
 from kohort.wire.messages.heartbeat import HeartbeatRequest
 from kohort.wire.messages.join_group import JoinGroupRequest

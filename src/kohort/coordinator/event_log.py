@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from kohort.coordinator.counters import GroupCounters
-from kohort.coordinator.effects import Call, Effects, GroupEvent
 from kohort.coordinator.gauges import GroupGauges, TypeAndState
 from kohort.coordinator.groups import Groups
+from kohort.machines.effects import Call, Effects, GroupEvent
 from kohort.records.causes import Cause
 from kohort.records.schemas import ConsumerGroupMetadataKey, OffsetCommitKey
 from kohort.terms import GroupId

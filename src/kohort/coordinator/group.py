@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from kohort.coordinator.deadlines import Session
-from kohort.coordinator.effects import Call
-from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.deadlines import Session
+from kohort.machines.effects import Call
+from kohort.machines.topics import Topics
 from kohort.records.codec import Record
 from kohort.terms import GroupId, GroupState, GroupType, Millis
 from kohort.wire.messages import consumer_group_describe

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from kohort.config import BrokerConfig, ConfigError
 from kohort.config.group import GROUP_SETTINGS, check_together, checked_group_config
-from kohort.coordinator.effects import Call, Effects, GroupEvent, answered
 from kohort.coordinator.settings import ConsumerSettings
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Effects, GroupEvent, answered
 from kohort.records.codec import Record
 from kohort.records.schemas import GroupSetting, GroupSettingsKey, GroupSettingsValue
 from kohort.terms import GroupId, Millis

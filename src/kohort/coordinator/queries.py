@@ -5,11 +5,11 @@ is durable.
 """
 
 from kohort.coordinator import group_settings
-from kohort.coordinator.effects import Call, Effects, GroupEvent, Reply, answered
 from kohort.coordinator.group import Group
 from kohort.coordinator.offsets import delete as offsets
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Effects, GroupEvent, Reply, answered
 from kohort.records.causes import Cause
 from kohort.records.codec import Record
 from kohort.terms import GroupId, GroupState, Millis

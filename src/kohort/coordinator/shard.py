@@ -20,14 +20,14 @@ from kohort.coordinator.consumer import heartbeat as consumer_heartbeat
 from kohort.coordinator.consumer import replay as consumer_replay
 from kohort.coordinator.consumer import timers as consumer_timers
 from kohort.coordinator.consumer.client_side import choosing, install, prepare
-from kohort.coordinator.deadline_mixin import DeadlineMixin
-from kohort.coordinator.effects import BackgroundTask, Call, Effects, Producer, Reply
 from kohort.coordinator.migration import downgrade
 from kohort.coordinator.offsets import cleanup, commit, delete, expiry, fetch, transactional
 from kohort.coordinator.offsets import records as offset_records
 from kohort.coordinator.state import State
-from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken
+from kohort.machines.deadline_mixin import DeadlineMixin
+from kohort.machines.effects import BackgroundTask, Call, Effects, Producer, Reply
+from kohort.machines.topics import Topics
 from kohort.records import codec, schemas
 from kohort.records.causes import Headers
 from kohort.records.codec import Record, Unknown

@@ -12,8 +12,6 @@ from kohort.config import BrokerConfig
 from kohort.coordinator.causes import Causes
 from kohort.coordinator.consumer.client_side.computation import Computation
 from kohort.coordinator.counters import GroupCounters
-from kohort.coordinator.deadlines import Deadlines
-from kohort.coordinator.effects import Client
 from kohort.coordinator.event_log import GroupEventLog
 from kohort.coordinator.groups import Groups
 from kohort.coordinator.offsets.store import Offsets
@@ -23,7 +21,9 @@ from kohort.coordinator.settings import (
     ExpirySettings,
     MigrationSettings,
 )
-from kohort.coordinator.topics import Topics
+from kohort.machines.deadlines import Deadlines
+from kohort.machines.effects import Client
+from kohort.machines.topics import Topics
 from kohort.terms import GroupId
 
 NO_TOPICS = Topics()

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-from kohort.coordinator.effects import Call
+from kohort.machines.effects import Call
 
 
 class Backlog:

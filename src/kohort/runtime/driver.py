@@ -19,12 +19,12 @@ from enum import Enum
 from traceback import format_exception
 from typing import Any, Generic, TypeVar
 
-from kohort.coordinator.effects import BROKER, BackgroundTask, Call, Effects, Reply
-from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError, WireError
+from kohort.machines.effects import BROKER, BackgroundTask, Call, Effects, Reply
+from kohort.machines.machine import Machine
+from kohort.machines.topics import Topics
 from kohort.runtime.backlog import Backlog
 from kohort.runtime.loader import load
-from kohort.runtime.machine import Machine
 from kohort.runtime.observers import Observer
 from kohort.runtime.turns import Turn
 from kohort.storage.log import Log

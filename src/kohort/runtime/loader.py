@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from kohort.coordinator.effects import Producer
-from kohort.runtime.machine import Machine
+from kohort.machines.effects import Producer
+from kohort.machines.machine import Machine
 from kohort.storage.log import Log
 from kohort.wire import batch
 

@@ -6,9 +6,9 @@ two records; its answer waits for all of them.
 
 from collections.abc import Callable
 
-from kohort.coordinator.effects import BackgroundTask, Effects, Marker, Producer
 from kohort.errors import ApiError, ErrorCode
-from kohort.runtime.machine import Headers, Machine
+from kohort.machines.effects import BackgroundTask, Effects, Marker, Producer
+from kohort.machines.machine import Headers, Machine
 from kohort.terms import Millis
 from kohort.wire import batch
 

@@ -8,8 +8,8 @@ fields of these codes (KIP-430).
 from collections.abc import Callable
 from enum import IntEnum
 
-from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Client
 
 
 class Operation(IntEnum):

@@ -8,8 +8,8 @@ from collections.abc import Generator
 from traceback import format_exception
 from typing import Any
 
-from kohort.coordinator.effects import BackgroundTask
 from kohort.errors import KohortError
+from kohort.machines.effects import BackgroundTask
 from kohort.runtime.driver import PartitionDriver
 
 LIMIT_SECONDS = 5.0  # of work, without the waiting in between

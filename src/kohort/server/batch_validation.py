@@ -11,8 +11,8 @@ from functools import lru_cache
 
 from kohort.config import TopicConfig
 from kohort.config.settings import LONG_MAX
-from kohort.coordinator.effects import Producer
 from kohort.errors import ApiError, ErrorCode, WireError
+from kohort.machines.effects import Producer
 from kohort.terms import Millis
 from kohort.wire import batch as batches
 from kohort.wire.batch import (

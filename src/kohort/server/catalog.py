@@ -16,9 +16,9 @@ from zlib import crc32
 
 import msgspec
 
-from kohort.coordinator.topics import Topic as TopicImage
-from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError
+from kohort.machines.topics import Topic as TopicImage
+from kohort.machines.topics import Topics
 from kohort.runtime.observers import Observer
 from kohort.server.scram import ScramCredential
 from kohort.storage.directory import KAFKA_METADATA

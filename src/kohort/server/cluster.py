@@ -14,9 +14,9 @@ from typing import Any
 
 from kohort.assignors import Assign
 from kohort.config import BrokerConfig, IneffectiveSetting, with_dynamic
-from kohort.coordinator.effects import Call
-from kohort.coordinator.topics import Topics
 from kohort.errors import Broken, ErrorCode, KohortError, StorageError
+from kohort.machines.effects import Call
+from kohort.machines.topics import Topics
 from kohort.runtime.clocks import perf_counter_ns
 from kohort.runtime.driver import Condition, PartitionDriver
 from kohort.runtime.observers import Observer

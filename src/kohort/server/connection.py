@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from kohort.coordinator.effects import Client
 from kohort.errors import WireError
+from kohort.machines.effects import Client
 from kohort.server.memory_pool import MemoryPools
 from kohort.server.request_buffer import RequestBuffer
 from kohort.server.scheduler import Over, never

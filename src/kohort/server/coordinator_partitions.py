@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from kohort.assignors import Assign
 from kohort.config import BrokerConfig
 from kohort.coordinator.counters import GroupCounters
-from kohort.coordinator.effects import Client
 from kohort.coordinator.shard import Shard
-from kohort.coordinator.topics import Topics
 from kohort.errors import Broken
+from kohort.machines.effects import Client
+from kohort.machines.topics import Topics
 from kohort.runtime.clocks import perf_counter_ns
 from kohort.runtime.driver import PartitionDriver
 from kohort.server.access import DESCRIBE, TOPIC, May

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode, WireError
+from kohort.machines.effects import Call, Client
 from kohort.server.connection import Connection, Slot
 from kohort.server.heartbeat_cache import HeartbeatCache
 from kohort.server.meters import UNSUPPORTED, Meters, RequestMeter, metered

@@ -10,9 +10,9 @@ from functools import partial
 from itertools import islice
 from typing import Any, Protocol
 
-from kohort.coordinator.effects import BROKER, Call, Marker
 from kohort.coordinator.offsets.transactional import EndOffsets
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import BROKER, Call, Marker
 from kohort.runtime.driver import PartitionDriver
 from kohort.runtime.observers import Observer
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Catalog

@@ -4,8 +4,8 @@ A process may hold several nodes. They share everything except which partitions 
 each of them serves.
 """
 
-from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Client
 from kohort.server.access import GROUP, Operation, everyone_may, refusal
 from kohort.server.catalog import TRANSACTIONS_TOPIC
 from kohort.server.cluster import Cluster

@@ -8,8 +8,8 @@ from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
 from kohort.config import BrokerConfig, TopicConfig
-from kohort.coordinator.effects import Producer
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError, UnsettledError, WireError
+from kohort.machines.effects import Producer
 from kohort.server import batch_validation
 from kohort.server.catalog import Topic
 from kohort.server.partition_producers import PartitionProducers

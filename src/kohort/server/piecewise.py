@@ -5,7 +5,7 @@ to encode them are there at once, and what it needs is about the bytes that it h
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kohort.coordinator.effects import Call
+from kohort.machines.effects import Call
 from kohort.server.connection import EncodedResponse
 from kohort.server.meters import count_errors
 from kohort.server.node import Node

@@ -15,8 +15,8 @@ from collections import deque
 from collections.abc import Callable
 from threading import Thread
 
-from kohort.coordinator.effects import BackgroundTask
 from kohort.errors import KohortError
+from kohort.machines.effects import BackgroundTask
 from kohort.runtime.observers import Observer
 from kohort.server.background_tasks import TaskRun
 

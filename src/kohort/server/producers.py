@@ -7,8 +7,8 @@ from collections.abc import Callable, Container, Iterator
 from itertools import islice, takewhile
 from typing import NamedTuple
 
-from kohort.coordinator.effects import Producer
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Producer
 from kohort.terms import Millis, Offset
 from kohort.wire.batch import BatchHeader
 

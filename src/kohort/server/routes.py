@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from kohort.coordinator.effects import Call
 from kohort.errors import ApiError
+from kohort.machines.effects import Call
 from kohort.server.apis import (
     acls,
     alter_configs,

@@ -7,8 +7,8 @@ answer wrong: whatever is gone when its step comes is answered as gone.
 from collections.abc import Callable, Generator
 from typing import Any, Protocol, TypeVar
 
-from kohort.coordinator.effects import Call
 from kohort.errors import ApiError
+from kohort.machines.effects import Call
 from kohort.server.node import Node
 from kohort.server.scheduler import CLIENTS, NEW, Over
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, Literal
 
-from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode, WireError
+from kohort.machines.effects import Call
 from kohort.server.connection import Connection
 from kohort.server.dispatcher import HandleCall
 from kohort.server.node import Node

@@ -8,8 +8,8 @@ A producer of the second version (KIP-890) gets another epoch with each end, whi
 of one transaction out of the next.
 """
 
-from kohort.coordinator.effects import Call, Effects, Producer, Reply, answered
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Effects, Producer, Reply, answered
 from kohort.terms import Millis
 from kohort.transactions.messages import Markers, MarkersWritten
 from kohort.transactions.state import MARKERS, PendingMarkers, State, concurrent, fenced

@@ -4,8 +4,8 @@ A partition that is not in it would never get the marker that ends the transacti
 would wait for ever.
 """
 
-from kohort.coordinator.effects import Call, Effects, answered
 from kohort.errors import ErrorCode
+from kohort.machines.effects import Call, Effects, answered
 from kohort.terms import Millis
 from kohort.transactions.messages import Enrol, EnrolResult
 from kohort.transactions.state import State, concurrent, fenced

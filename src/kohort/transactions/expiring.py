@@ -1,6 +1,6 @@
 """A transactional id that nobody uses is forgotten (transactional.id.expiration.ms)."""
 
-from kohort.coordinator.effects import Effects
+from kohort.machines.effects import Effects
 from kohort.records.transactions import Record
 from kohort.terms import Millis
 from kohort.transactions.state import State

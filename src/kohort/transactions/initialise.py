@@ -4,8 +4,8 @@ A producer that names its id and epoch asks for the next epoch (KIP-360). It get
 when it asks twice.
 """
 
-from kohort.coordinator.effects import Call, Effects, Reply, answered
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Effects, Reply, answered
 from kohort.terms import Millis
 from kohort.transactions.ending import give_up
 from kohort.transactions.state import State, concurrent, fenced

@@ -7,10 +7,10 @@ groups is: see `coordinator/shard.py`.
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any
 
-from kohort.coordinator.deadline_mixin import DeadlineMixin
-from kohort.coordinator.effects import BackgroundTask, Call, Effects, Producer, Reply
-from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode
+from kohort.machines.deadline_mixin import DeadlineMixin
+from kohort.machines.effects import BackgroundTask, Call, Effects, Producer, Reply
+from kohort.machines.topics import Topics
 from kohort.records import transactions as records
 from kohort.records.causes import Headers
 from kohort.records.transactions import Record, Unknown

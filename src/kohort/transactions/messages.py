@@ -6,8 +6,8 @@ Partitions are asked to end a transaction by `Markers`, and `MarkersWritten` tel
 
 from typing import NamedTuple
 
-from kohort.coordinator.effects import Producer
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Producer
 from kohort.terms import TopicPartition
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from kohort import expressions
-from kohort.coordinator.effects import Call, Effects, answered
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Effects, answered
 from kohort.terms import Millis
 from kohort.transactions.state import State
 from kohort.transactions.transaction import PASSING_STATES, Transaction, TransactionState

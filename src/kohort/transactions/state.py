@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from kohort.config import BrokerConfig
-from kohort.coordinator.deadlines import Deadlines
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.deadlines import Deadlines
 from kohort.terms import Millis, TopicPartition
 from kohort.transactions.messages import Ticket
 from kohort.transactions.transaction import NO_PRODUCER, Transaction

@@ -6,8 +6,8 @@ from tests.coordinator.desk import START
 
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.member import ClassicMember
-from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, Broken, ErrorCode
+from kohort.machines.effects import Client
 from kohort.terms import GroupId, MemberId
 
 

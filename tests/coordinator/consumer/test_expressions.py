@@ -9,8 +9,8 @@ from tests.coordinator.desk import Desk, topics
 from kohort import expressions as language
 from kohort.coordinator.consumer import expressions
 from kohort.coordinator.consumer.expressions import finished
-from kohort.coordinator.effects import Client
 from kohort.errors import ErrorCode
+from kohort.machines.effects import Client
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 
 MANY = topics(orders=2, order_items=1, payments=2)

@@ -10,9 +10,9 @@ from tests.coordinator.desk import Desk, topic_id
 from kohort.config import BrokerConfig
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import Member, MemberState
-from kohort.coordinator.effects import Call, Client
 from kohort.coordinator.settings import ConsumerSettings
 from kohort.errors import ApiError, Broken, ErrorCode
+from kohort.machines.effects import Call, Client
 from kohort.records.schemas import ClassicMemberMetadata
 from kohort.terms import GroupState, GroupType
 from kohort.wire.messages.offset_commit import (

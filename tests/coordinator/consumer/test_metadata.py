@@ -4,7 +4,7 @@ from tests.coordinator.consumers import settled
 from tests.coordinator.desk import Desk, topics
 
 from kohort.coordinator.consumer import metadata
-from kohort.coordinator.topics import Topic, Topics
+from kohort.machines.topics import Topic, Topics
 
 
 def test_the_same_topics_change_nothing() -> None:

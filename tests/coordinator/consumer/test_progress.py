@@ -7,7 +7,7 @@ from tests.coordinator.mixed import mixed_group, subscribed
 
 from kohort.coordinator.consumer import progress
 from kohort.coordinator.consumer.timers import REVOCATION
-from kohort.coordinator.effects import Client
+from kohort.machines.effects import Client
 from kohort.records.causes import Cause
 
 CLIENT = Client("app", "/127.0.0.1")

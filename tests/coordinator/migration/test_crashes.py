@@ -19,8 +19,8 @@ from tests.coordinator.mixed import (
 )
 
 from kohort.coordinator.consumer.member import MemberState
-from kohort.coordinator.effects import Call, Client
 from kohort.errors import ErrorCode, StorageError
+from kohort.machines.effects import Call, Client
 from kohort.sim.checkers.replay import differences, shard_state
 from kohort.storage.memory import MemoryLog
 from kohort.terms import GroupState

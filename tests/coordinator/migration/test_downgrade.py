@@ -27,9 +27,9 @@ from tests.coordinator.mixed import (
 from tests.coordinator.test_causes import of_generations
 
 from kohort.coordinator.consumer import timers
-from kohort.coordinator.effects import Call, Client
 from kohort.coordinator.migration import downgrade
 from kohort.errors import ErrorCode
+from kohort.machines.effects import Call, Client
 from kohort.records.causes import Cause
 from kohort.records.schemas import GroupMetadataKey
 from kohort.terms import GroupState

@@ -5,10 +5,10 @@ from tests.coordinator.classics import commit, commit_request
 from tests.coordinator.committed import FIRST, Log, fetched
 from tests.coordinator.desk import Desk, topic_id, topics
 
-from kohort.coordinator.effects import Producer
 from kohort.coordinator.offsets import cleanup
 from kohort.coordinator.offsets.cleanup import of_deleted_topics, of_former_topics
-from kohort.coordinator.topics import Topic, Topics
+from kohort.machines.effects import Producer
+from kohort.machines.topics import Topic, Topics
 from kohort.records.codec import Record
 from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
 from kohort.terms import TopicId

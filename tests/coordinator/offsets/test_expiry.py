@@ -19,10 +19,10 @@ from tests.coordinator.committed import FIRST, NOTHING, G, fetched
 from tests.coordinator.consumers import beat
 from tests.coordinator.desk import START, Desk, topic_id
 
-from kohort.coordinator.effects import Producer
 from kohort.coordinator.offsets import expiry
 from kohort.coordinator.share_and_streams import ShareOrStreamsGroup
 from kohort.errors import ErrorCode
+from kohort.machines.effects import Producer
 from kohort.records.codec import Record
 from kohort.records.schemas import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from kohort.terms import GroupId, GroupState, GroupType

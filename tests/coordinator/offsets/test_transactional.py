@@ -4,9 +4,9 @@ import pytest
 from tests.coordinator.consumers import beat
 from tests.coordinator.desk import Desk
 
-from kohort.coordinator.effects import Marker, Producer
 from kohort.coordinator.offsets.transactional import EndOffsets
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Marker, Producer
 from kohort.wire import batch
 from kohort.wire.messages.offset_fetch import (
     OffsetFetchRequest,

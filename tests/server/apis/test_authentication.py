@@ -5,7 +5,7 @@ Apache Kafka 4.3.1 has given, and the connection goes on.
 import pytest
 from tests.server.desk import Desk
 
-from kohort.coordinator.effects import Client
+from kohort.machines.effects import Client
 from kohort.wire import codec
 from kohort.wire.messages.create_delegation_token import (
     CreatableRenewers,

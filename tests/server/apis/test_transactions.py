@@ -15,8 +15,8 @@ from tests.server.transactional import (
     seen,
 )
 
-from kohort.coordinator.effects import Call, Client, Producer
 from kohort.errors import Broken, ErrorCode
+from kohort.machines.effects import Call, Client, Producer
 from kohort.server.access import TOPIC, WRITE
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kohort.server.marker_sender import DiscardToken

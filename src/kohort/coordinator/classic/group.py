@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from kohort.coordinator.classic import timers
 from kohort.coordinator.classic.member import ClassicMember, longest, subscribed_topics
 from kohort.coordinator.classic.records import tombstone
-from kohort.coordinator.deadlines import Session
-from kohort.coordinator.effects import Call
 from kohort.coordinator.group import Group, count_by
-from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode
 from kohort.java import hash_order, text_hash
+from kohort.machines.deadlines import Session
+from kohort.machines.effects import Call
+from kohort.machines.topics import Topics
 from kohort.records.codec import Record
 from kohort.records.schemas import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kohort.terms import GroupId, GroupState, GroupType, MemberId, Millis

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from kohort.coordinator.classic import rebalance
 from kohort.coordinator.classic.group import ClassicGroup
-from kohort.coordinator.effects import Call, Effects, GroupEvent, Reply
 from kohort.coordinator.state import State
 from kohort.errors import ErrorCode
+from kohort.machines.effects import Call, Effects, GroupEvent, Reply
 from kohort.records.causes import Cause
 from kohort.terms import GroupState, MemberId, Millis
 from kohort.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

@@ -5,9 +5,9 @@ from uuid import UUID
 from kohort.coordinator.classic import rebalance, static, timers
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.member import ClassicMember, longest
-from kohort.coordinator.effects import Call, Effects, GroupEvent, answered
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Effects, GroupEvent, answered
 from kohort.records.causes import Cause
 from kohort.terms import GroupState, MemberId, Millis
 from kohort.wire.messages.join_group import JoinGroupRequest

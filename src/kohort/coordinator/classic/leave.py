@@ -2,9 +2,9 @@
 
 from kohort.coordinator.classic import rebalance
 from kohort.coordinator.classic.group import ClassicGroup
-from kohort.coordinator.effects import Effects, GroupEvent
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Effects, GroupEvent
 from kohort.records.causes import Cause
 from kohort.terms import GroupId, MemberId, Millis
 from kohort.wire.messages.leave_group import MemberIdentity

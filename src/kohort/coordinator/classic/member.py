@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from kohort.coordinator.effects import Call, Client
 from kohort.errors import WireError
+from kohort.machines.effects import Call, Client
 from kohort.records.consumer_protocol import ConsumerProtocolSubscription
 from kohort.terms import MemberId
 from kohort.wire.codec import decode

@@ -8,9 +8,9 @@ member's session ends.
 from kohort.coordinator.classic import timers
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.member import ClassicMember
-from kohort.coordinator.effects import Call, Effects, GroupEvent, Reply
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Effects, GroupEvent, Reply
 from kohort.records.causes import Cause
 from kohort.terms import GroupId, GroupState, MemberId, Millis
 from kohort.wire.messages.join_group import (

@@ -3,8 +3,8 @@
 from kohort.coordinator.classic import timers
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.member import ClassicMember
-from kohort.coordinator.effects import Client
 from kohort.coordinator.state import State
+from kohort.machines.effects import Client
 from kohort.records.schemas import GroupMetadataKey, GroupMetadataValue
 from kohort.terms import GroupId, GroupState, MemberId, Millis
 

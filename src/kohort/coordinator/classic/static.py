@@ -8,9 +8,9 @@ from kohort.coordinator.classic import rebalance, timers
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.member import ClassicMember, subscribed_topics
 from kohort.coordinator.classic.records import size_of
-from kohort.coordinator.effects import Call, Effects, GroupEvent, Reply
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Effects, GroupEvent, Reply
 from kohort.records.causes import Cause
 from kohort.terms import GroupState, Millis
 from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse

@@ -4,9 +4,9 @@ from kohort.coordinator.classic import rebalance, timers
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.member import ClassicMember
 from kohort.coordinator.classic.records import size_of
-from kohort.coordinator.effects import Call, Effects, GroupEvent, Reply, answered
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Effects, GroupEvent, Reply, answered
 from kohort.records.codec import Record
 from kohort.terms import GroupState, MemberId, Millis
 from kohort.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse

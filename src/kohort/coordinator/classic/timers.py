@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from kohort.coordinator.deadlines import Deadlines, Key
+from kohort.machines.deadlines import Deadlines, Key
 from kohort.terms import GroupId, MemberId, Millis
 
 JOIN, START, SYNC = "classic join", "classic start", "classic sync"

@@ -12,10 +12,10 @@ from kohort.coordinator.consumer import embedded, progress, static, timers
 from kohort.coordinator.consumer.client_side.selection import classic_offers
 from kohort.coordinator.consumer.group import ConsumerGroup, protocols_of
 from kohort.coordinator.consumer.member import AWAY, JOINING, Member, in_order
-from kohort.coordinator.effects import Call, Effects, GroupEvent, Reply, answered
 from kohort.coordinator.migration import downgrade
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode, WireError
+from kohort.machines.effects import Call, Effects, GroupEvent, Reply, answered
 from kohort.records.causes import Cause
 from kohort.records.consumer_protocol import ConsumerProtocolSubscription
 from kohort.records.schemas import ClassicMemberMetadata, ClassicProtocol

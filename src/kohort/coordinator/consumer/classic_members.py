@@ -11,9 +11,9 @@ from kohort.coordinator.consumer.client_side.offers import classic_data
 from kohort.coordinator.consumer.group import ConsumerGroup, protocols_of, unknown_member
 from kohort.coordinator.consumer.member import Member, MemberState
 from kohort.coordinator.consumer.target import NOTHING
-from kohort.coordinator.effects import Call, Effects, Reply, answered
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Effects, Reply, answered
 from kohort.records.schemas import ClassicMemberMetadata
 from kohort.terms import MemberId, Millis
 from kohort.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from kohort.coordinator.consumer.client_side.selection import Choice
 from kohort.coordinator.consumer.member import Member
 from kohort.coordinator.consumer.target import Attachment, Target
-from kohort.coordinator.topics import Topics
+from kohort.machines.topics import Topics
 from kohort.records.schemas import Computation
 from kohort.terms import TopicId
 from kohort.wire.messages import consumer_group_describe as describe

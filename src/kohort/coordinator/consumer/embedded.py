@@ -7,8 +7,8 @@ both directions, and so are partitions that a topic does not have.
 from collections.abc import Iterable, Mapping
 
 from kohort.assignors import Assignment
-from kohort.coordinator.topics import Topics
 from kohort.errors import WireError
+from kohort.machines.topics import Topics
 from kohort.records.consumer_protocol import (
     NEWEST,
     ConsumerProtocolAssignment,

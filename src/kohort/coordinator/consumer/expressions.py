@@ -17,10 +17,10 @@ from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import Member
 from kohort.coordinator.consumer.records import epoch_record, regex_record
 from kohort.coordinator.consumer.target import NOTHING
-from kohort.coordinator.effects import BackgroundTask, Call, Client, Effects, GroupEvent
 from kohort.coordinator.state import State
-from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import BackgroundTask, Call, Client, Effects, GroupEvent
+from kohort.machines.topics import Topics
 from kohort.records.causes import Cause
 from kohort.terms import GroupId, Millis
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

@@ -16,10 +16,10 @@ from kohort.coordinator.consumer.records import (
     regex_tombstone,
     target_epoch_record,
 )
-from kohort.coordinator.effects import Call, Effects, GroupEvent, Reply
 from kohort.coordinator.migration import downgrade
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Effects, GroupEvent, Reply
 from kohort.records.causes import Cause
 from kohort.records.codec import Record
 from kohort.terms import GroupId, MemberId, Millis

@@ -14,12 +14,12 @@ from kohort.coordinator.consumer.client_side.selection import Choice
 from kohort.coordinator.consumer.member import Member, MemberState
 from kohort.coordinator.consumer.records import tombstones
 from kohort.coordinator.consumer.target import NOTHING, Target
-from kohort.coordinator.deadlines import Session
-from kohort.coordinator.effects import Call, Client
 from kohort.coordinator.group import Group, count_by
 from kohort.coordinator.settings import ConsumerSettings
-from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, Broken, ErrorCode
+from kohort.machines.deadlines import Session
+from kohort.machines.effects import Call, Client
+from kohort.machines.topics import Topics
 from kohort.records.codec import Record
 from kohort.records.schemas import ClassicMemberMetadata, Computation
 from kohort.terms import GroupId, GroupState, GroupType, MemberId, Millis, TopicId

@@ -14,10 +14,10 @@ from kohort.coordinator.consumer.member import AWAY, JOINING, Member, in_order
 from kohort.coordinator.consumer.no_op_heartbeats import member_of_no_op, no_op_response
 from kohort.coordinator.consumer.reconcile import Owned
 from kohort.coordinator.consumer.requests import check
-from kohort.coordinator.effects import Call, Client, Effects, Reply
 from kohort.coordinator.migration import upgrade
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Client, Effects, Reply
 from kohort.terms import GroupId, GroupState, MemberId, Millis, TopicId, uuid_text
 from kohort.wire.messages.consumer_group_heartbeat import (
     Assignment,

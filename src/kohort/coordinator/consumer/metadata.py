@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
 from kohort.coordinator.state import State
-from kohort.coordinator.topics import Topic, Topics
+from kohort.machines.topics import Topic, Topics
 from kohort.records.topic_hash import hash_of_group, hash_of_topic
 
 

@@ -10,8 +10,8 @@ from kohort.coordinator.consumer import timers
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import Member
 from kohort.coordinator.consumer.requests import changes_nothing
-from kohort.coordinator.effects import Client
 from kohort.coordinator.state import State
+from kohort.machines.effects import Client
 from kohort.terms import GroupId, MemberId, Millis
 from kohort.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

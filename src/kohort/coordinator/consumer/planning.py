@@ -14,11 +14,11 @@ from kohort.coordinator.consumer.group import ConsumerGroup, FailedPlan
 from kohort.coordinator.consumer.member import Member
 from kohort.coordinator.consumer.records import target_epoch_record, target_record
 from kohort.coordinator.consumer.target import NOTHING, Target
-from kohort.coordinator.effects import BackgroundTask, Effects
 from kohort.coordinator.state import State
-from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode
 from kohort.java import hash_order, text_hash, timeline_order
+from kohort.machines.effects import BackgroundTask, Effects
+from kohort.machines.topics import Topics
 from kohort.records.codec import Record
 from kohort.records.schemas import Computation
 from kohort.terms import GroupId, MemberId, Millis, TopicId

@@ -19,9 +19,9 @@ from kohort.coordinator.consumer.records import (
     regex_tombstone,
 )
 from kohort.coordinator.consumer.target import NOTHING
-from kohort.coordinator.effects import Client, Effects, GroupEvent
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Client, Effects, GroupEvent
 from kohort.records.causes import Cause
 from kohort.records.codec import Record
 from kohort.terms import Millis

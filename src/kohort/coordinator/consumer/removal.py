@@ -5,9 +5,9 @@ either protocol.
 from kohort.coordinator.consumer import fencing
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import Member
-from kohort.coordinator.effects import Effects, GroupEvent
 from kohort.coordinator.state import State
 from kohort.errors import ErrorCode
+from kohort.machines.effects import Effects, GroupEvent
 from kohort.records.causes import Cause
 from kohort.terms import MemberId, Millis
 from kohort.wire.messages.leave_group import MemberIdentity

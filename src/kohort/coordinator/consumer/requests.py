@@ -7,8 +7,8 @@ from collections.abc import Collection
 
 from kohort.coordinator.consumer.client_side import offers
 from kohort.coordinator.consumer.member import AWAY, JOINING, LEAVING, Member
-from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Client
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 CLIENT_CHOOSES_ID = 1  # the first version in which it does (KIP-1082)

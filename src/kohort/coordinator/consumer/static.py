@@ -17,9 +17,9 @@ from kohort.coordinator.consumer.records import (
     target_record,
 )
 from kohort.coordinator.consumer.target import NOTHING
-from kohort.coordinator.effects import Effects, GroupEvent
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Effects, GroupEvent
 from kohort.records.causes import Cause
 from kohort.terms import MemberId, Millis
 

@@ -7,8 +7,8 @@ Only `Deadlines.renew` begins a session anew, whoever has heard from the member.
 
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import AWAY, Member, MemberState
-from kohort.coordinator.deadlines import Session
 from kohort.coordinator.state import State
+from kohort.machines.deadlines import Session
 from kohort.terms import GroupId, MemberId, Millis
 
 SESSION, REVOCATION = "consumer session", "consumer revocation"

@@ -22,8 +22,8 @@ from kohort.coordinator.consumer.client_side.offers import classic_data
 from kohort.coordinator.consumer.group import ConsumerGroup, protocols_of
 from kohort.coordinator.consumer.member import Member, MemberState
 from kohort.coordinator.consumer.target import NOTHING
-from kohort.coordinator.effects import Client, Effects, GroupEvent
 from kohort.coordinator.state import State
+from kohort.machines.effects import Client, Effects, GroupEvent
 from kohort.records.causes import Cause
 from kohort.terms import GroupState, MemberId, Millis, TopicId
 from kohort.wire import batch

@@ -28,9 +28,9 @@ from kohort.coordinator.consumer.records import (
     target_record,
 )
 from kohort.coordinator.consumer.target import Attachment, Target
-from kohort.coordinator.effects import Effects, GroupEvent, Reply
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode, WireError
+from kohort.machines.effects import Effects, GroupEvent, Reply
 from kohort.records.causes import Cause
 from kohort.records.codec import Record
 from kohort.records.consumer_protocol import decode_assignment

@@ -7,10 +7,10 @@ for the next topic of that name, stays.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from kohort.coordinator.effects import Effects
 from kohort.coordinator.offsets.records import tombstone
 from kohort.coordinator.offsets.store import NamedPartition
 from kohort.coordinator.state import State
+from kohort.machines.effects import Effects
 from kohort.records.codec import Record
 from kohort.terms import GroupId, Millis, TopicId
 

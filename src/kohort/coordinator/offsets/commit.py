@@ -4,13 +4,13 @@ A refusal of the caller concerns every partition and is raised; a refusal of one
 in the answer.
 """
 
-from kohort.coordinator.deadlines import Session
-from kohort.coordinator.effects import Call, Effects, Reply
 from kohort.coordinator.group import Group
 from kohort.coordinator.offsets.records import tombstone
 from kohort.coordinator.offsets.table import TopicOffsets
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.deadlines import Session
+from kohort.machines.effects import Call, Effects, Reply
 from kohort.records.codec import Record
 from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
 from kohort.terms import NO_TOPIC_ID, GroupId, Millis, TopicId

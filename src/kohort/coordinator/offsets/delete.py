@@ -1,9 +1,9 @@
 """OffsetDelete (KIP-496), and the offsets of a group that is deleted."""
 
-from kohort.coordinator.effects import Call, Effects, answered
 from kohort.coordinator.offsets.records import tombstone
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Effects, answered
 from kohort.records.codec import Record
 from kohort.terms import GroupId, Millis
 from kohort.wire.messages.offset_delete import (

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from itertools import islice
 
 from kohort.coordinator import group_settings
-from kohort.coordinator.effects import Effects, GroupEvent
 from kohort.coordinator.group import Group
 from kohort.coordinator.offsets.records import tombstone
 from kohort.coordinator.offsets.store import NamedPartition
 from kohort.coordinator.offsets.table import ABSENT
 from kohort.coordinator.state import State
+from kohort.machines.effects import Effects, GroupEvent
 from kohort.records.causes import Cause
 from kohort.records.codec import Record
 from kohort.records.schemas import OffsetCommitKey

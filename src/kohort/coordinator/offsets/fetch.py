@@ -3,10 +3,10 @@
 from collections.abc import Container, Sequence
 from typing import Any
 
-from kohort.coordinator.effects import Call, Effects, Reply
 from kohort.coordinator.offsets.table import ABSENT, TopicOffsets
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Effects, Reply
 from kohort.terms import NO_TOPIC_ID, GroupId, Millis
 from kohort.wire.messages.offset_fetch import (
     OffsetFetchRequest,

@@ -1,7 +1,7 @@
 """Offsets and the log: the record that ends an offset, and the replay of records about offsets."""
 
-from kohort.coordinator.effects import Producer
 from kohort.coordinator.state import State
+from kohort.machines.effects import Producer
 from kohort.records.codec import Record
 from kohort.records.schemas import (
     LegacyOffsetCommitKey,

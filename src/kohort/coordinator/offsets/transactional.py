@@ -7,11 +7,11 @@ the transaction is open, and the producer its own, was asked before: here comes 
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kohort.coordinator.effects import Call, Effects, Marker, Producer, Reply
 from kohort.coordinator.offsets.commit import is_former, too_long
 from kohort.coordinator.offsets.records import tombstone
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Effects, Marker, Producer, Reply
 from kohort.records.codec import Record
 from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
 from kohort.terms import NO_TOPIC_ID, GroupId, Millis

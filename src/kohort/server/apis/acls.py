@@ -7,8 +7,8 @@ With it rules are kept and told. They do not count yet: the broker says so at it
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call
 from kohort.server.access import ALTER, CLUSTER, CLUSTER_NAME, DESCRIBE, Operation, check
 from kohort.server.apis.topic_changes import change_topics
 from kohort.server.catalog import Acl, Draft

@@ -25,9 +25,9 @@ from kohort.config import (
     text_of,
     with_dynamic,
 )
-from kohort.coordinator.effects import Call, Client
 from kohort.coordinator.group_settings import AlterGroupSettings, GroupSettings, changes_text
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Client
 from kohort.server.access import ALTER_CONFIGS
 from kohort.server.apis import group_configs
 from kohort.server.apis.resources import (

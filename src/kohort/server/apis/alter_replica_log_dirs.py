@@ -2,8 +2,8 @@
 (KIP-113).
 """
 
-from kohort.coordinator.effects import Call
 from kohort.errors import ErrorCode
+from kohort.machines.effects import Call
 from kohort.server.access import ALTER, CLUSTER, CLUSTER_NAME, check
 from kohort.server.node import Node
 from kohort.terms import Millis

@@ -2,8 +2,8 @@
 
 import re
 
-from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call
 from kohort.server.node import Node
 from kohort.terms import Millis
 from kohort.wire.apis import APIS

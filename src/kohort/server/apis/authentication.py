@@ -2,8 +2,8 @@
 refused with upstream's codes. Nobody is authenticated here, and the connection goes on.
 """
 
-from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call
 from kohort.server.node import Node
 from kohort.terms import Millis
 from kohort.wire.messages.create_delegation_token import (

@@ -3,8 +3,8 @@
 What is asked wrongly is refused as upstream refuses it (KIP-546).
 """
 
-from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call
 from kohort.server.access import ALTER_CONFIGS, CLUSTER, CLUSTER_NAME, DESCRIBE_CONFIGS, check
 from kohort.server.node import Node
 from kohort.terms import Millis

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import starmap
 
-from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call
 from kohort.server.access import ALTER, TOPIC, check
 from kohort.server.apis.topic_changes import (
     change_in_parts,

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from kohort.config import BrokerConfig, ConfigError, check_topic_together, checked_topic_config
-from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode, StorageError
+from kohort.machines.effects import Call, Client
 from kohort.server.access import DESCRIBE_CONFIGS, TOPIC, check_create
 from kohort.server.apis.describe_configs import created_configs
 from kohort.server.apis.topic_changes import (

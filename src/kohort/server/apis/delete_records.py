@@ -1,7 +1,7 @@
 """DeleteRecords: the start of partitions moves forward (KIP-107)."""
 
-from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode, UnsettledError
+from kohort.machines.effects import Call
 from kohort.server.access import DELETE
 from kohort.server.apis.leaders import led_partition, topic_named
 from kohort.server.catalog import Topic

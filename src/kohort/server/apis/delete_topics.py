@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Client
 from kohort.server.access import (
     CLUSTER,
     CLUSTER_NAME,

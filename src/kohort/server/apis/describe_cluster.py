@@ -1,7 +1,7 @@
 """DescribeCluster: the nodes (KIP-700)."""
 
-from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call
 from kohort.server.access import NOT_ASKED, cluster_operations
 from kohort.server.node import Node
 from kohort.terms import Millis

@@ -17,10 +17,10 @@ from kohort.config import (
     text_of,
 )
 from kohort.config.listeners import listener_text, listening_address
-from kohort.coordinator.effects import Call, Client
 from kohort.coordinator.group_settings import DescribeGroupSettings, GroupSettings
 from kohort.errors import ApiError, ErrorCode
 from kohort.java import hash_order, text_hash
+from kohort.machines.effects import Call, Client
 from kohort.server.access import DESCRIBE_CONFIGS
 from kohort.server.apis import group_configs
 from kohort.server.apis.resources import (

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from kohort.coordinator.effects import Call
+from kohort.machines.effects import Call
 from kohort.server.access import CLUSTER, CLUSTER_NAME, DESCRIBE, check
 from kohort.server.node import Node
 from kohort.server.step_budget import StepBudget

@@ -6,8 +6,8 @@ from collections.abc import Generator, Iterator
 from itertools import islice
 from typing import Any
 
-from kohort.coordinator.effects import Call
 from kohort.errors import ApiError
+from kohort.machines.effects import Call
 from kohort.server.access import READ
 from kohort.server.apis.leaders import led_partition, topic_named
 from kohort.server.log_reads import STEP_BATCHES

@@ -10,8 +10,8 @@ where the log could not be opened, or its leader is offline, where a record cann
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call
 from kohort.runtime.driver import Condition
 from kohort.server.coordinator_partitions import Driver, TransactionDriver
 from kohort.server.node import Node

@@ -9,8 +9,8 @@ time.
 from collections import deque
 from collections.abc import Sequence
 
-from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Client
 from kohort.server.access import READ
 from kohort.server.apis.leaders import (
     NOT_SAID,

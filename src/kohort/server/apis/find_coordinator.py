@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Client
 from kohort.server.access import DESCRIBE, GROUP, TRANSACTIONAL_ID, check
 from kohort.server.apis.leaders import state_of
 from kohort.server.catalog import TRANSACTIONS_TOPIC, Topic

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from kohort.config import BROKER_SETTINGS, GROUP_SETTINGS, GroupSetting, text_of
-from kohort.coordinator.effects import Call
 from kohort.coordinator.group_settings import (
     AlterGroupSettings,
     DescribeGroupSettings,
 )
 from kohort.errors import ApiError, ErrorCode
 from kohort.java import hash_order, text_hash
+from kohort.machines.effects import Call
 from kohort.server.apis.resources import Source, changed_layers
 from kohort.server.cluster import Cluster
 from kohort.server.node import Node

@@ -6,8 +6,8 @@ What this release cannot do yet is refused here, before a coordinator is asked.
 from collections.abc import Callable
 from typing import Any
 
-from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Client
 from kohort.runtime.driver import Condition
 from kohort.server.access import (
     CLUSTER,

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from kohort.coordinator.effects import Call
 from kohort.errors import ApiError
+from kohort.machines.effects import Call
 from kohort.server.access import DESCRIBE
 from kohort.server.apis.leaders import check_leader_epoch, led_partition, topic_named
 from kohort.server.catalog import Topic

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Client
 from kohort.server.access import TOPIC, Operation, refusal
 from kohort.server.catalog import Topic
 from kohort.server.coordinator_partitions import MACHINE_FACTORIES

@@ -3,9 +3,9 @@
 Topics and brokers are all there; groups are those that have settings of their own.
 """
 
-from kohort.coordinator.effects import Call
 from kohort.coordinator.group_settings import ConfiguredGroups, ListConfiguredGroups
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call
 from kohort.server.access import CLUSTER, CLUSTER_NAME, DESCRIBE_CONFIGS, check
 from kohort.server.apis.every_shard import ask_every_shard
 from kohort.server.apis.resources import Resource

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from kohort.coordinator.effects import Call, Client
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Client
 from kohort.server.access import (
     DESCRIBE,
     NOT_ASKED,

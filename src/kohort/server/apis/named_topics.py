@@ -5,9 +5,9 @@ exist and who may use them: only these are passed on, and all others are answere
 from collections.abc import Callable
 from typing import Any
 
-from kohort.coordinator.effects import Client
-from kohort.coordinator.topics import Topics
 from kohort.errors import ErrorCode
+from kohort.machines.effects import Client
+from kohort.machines.topics import Topics
 from kohort.server.access import TOPIC, Operation
 from kohort.server.node import Node
 from kohort.terms import NO_TOPIC_ID, TopicId

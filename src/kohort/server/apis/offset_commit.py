@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from kohort.coordinator.effects import Call, Client
-from kohort.coordinator.topics import Topics
 from kohort.errors import ErrorCode
+from kohort.machines.effects import Call, Client
+from kohort.machines.topics import Topics
 from kohort.server.access import GROUP, READ, TOPIC, May, check
 from kohort.server.apis.named_topics import (
     TOPIC_IDS_FROM,

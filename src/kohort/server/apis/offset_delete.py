@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from kohort.coordinator.effects import Call
 from kohort.errors import ErrorCode
+from kohort.machines.effects import Call
 from kohort.server.access import DELETE, READ
 from kohort.server.apis.named_topics import put_back, take_refused, why_not
 from kohort.server.node import Node

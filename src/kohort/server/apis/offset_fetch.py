@@ -5,9 +5,9 @@ shape of version 8 (KIP-709).
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kohort.coordinator.effects import Call, Client
-from kohort.coordinator.topics import Topics
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Client
+from kohort.machines.topics import Topics
 from kohort.server.access import DESCRIBE, TOPIC, everyone_may
 from kohort.server.apis.named_topics import TOPIC_IDS_FROM, name_topics
 from kohort.server.coordinator_partitions import Driver

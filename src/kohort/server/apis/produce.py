@@ -7,8 +7,8 @@ partition upstream writes only the last, without an error for the others; here e
 from collections.abc import Sequence
 from contextlib import suppress
 
-from kohort.coordinator.effects import Call, Producer
 from kohort.errors import ApiError, ErrorCode, WireError
+from kohort.machines.effects import Call, Producer
 from kohort.server import batch_validation
 from kohort.server.access import TRANSACTIONAL_ID, WRITE, check, refusal
 from kohort.server.apis.leaders import led_partition, topic_named, whereabouts

@@ -3,8 +3,8 @@
 The coordinator of its transactional id gives a transactional producer its number.
 """
 
-from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode, StorageError
+from kohort.machines.effects import Call
 from kohort.server.access import (
     ANY,
     CLUSTER,

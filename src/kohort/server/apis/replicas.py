@@ -4,8 +4,8 @@ keeps one copy of everything, so that no partition is ever led by the wrong node
 
 from collections import Counter
 
-from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call
 from kohort.server.access import ALTER, CLUSTER, CLUSTER_NAME, DESCRIBE, check
 from kohort.server.catalog import Topic
 from kohort.server.node import Node

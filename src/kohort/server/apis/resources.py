@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from enum import IntEnum
 
 from kohort.config import BrokerConfig, TopicSetting, text_of
-from kohort.coordinator.effects import Client
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Client
 from kohort.server.access import CLUSTER, CLUSTER_NAME, GROUP, TOPIC, May, Operation, check
 from kohort.server.catalog import Topic
 from kohort.server.cluster import Cluster

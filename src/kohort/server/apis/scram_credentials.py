@@ -6,8 +6,8 @@ starts with some. Upstream, too, takes them where no listener asks for one.
 
 from collections.abc import Mapping
 
-from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call
 from kohort.server.access import ALTER, CLUSTER, CLUSTER_NAME, DESCRIBE, check
 from kohort.server.apis.topic_changes import change_topics
 from kohort.server.catalog import Draft

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
-from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode, StorageError
+from kohort.machines.effects import Call
 from kohort.server.catalog import INTERNAL_TOPICS, Draft, Topic
 from kohort.server.disk_work import Finish
 from kohort.server.node import Node

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call
 from kohort.server.access import DESCRIBE, TOPIC, check, operations
 from kohort.server.apis.leaders import state_of
 from kohort.server.catalog import Topic, check_topic_name

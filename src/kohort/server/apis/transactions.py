@@ -6,8 +6,8 @@ What a producer asks goes to the machine of its transactional id; what a tool as
 from itertools import chain
 from typing import Any
 
-from kohort.coordinator.effects import Call, Client, Producer
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Client, Producer
 from kohort.server.access import (
     CLUSTER,
     CLUSTER_ACTION,

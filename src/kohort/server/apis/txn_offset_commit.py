@@ -6,8 +6,8 @@ about them. From version 5 on the commit brings it in by itself (KIP-890).
 
 from typing import Any
 
-from kohort.coordinator.effects import Call, Producer
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Producer
 from kohort.server.access import GROUP, READ, TRANSACTIONAL_ID, WRITE, check
 from kohort.server.apis.named_topics import put_back, take_refused, why_not
 from kohort.server.apis.transactions import offsets_partition

@@ -1,7 +1,7 @@
 """UpdateFeatures: the levels of features follow from settings, so none can be changed (KIP-584)."""
 
-from kohort.coordinator.effects import Call
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call
 from kohort.server.access import ALTER, CLUSTER, CLUSTER_NAME, check
 from kohort.server.apis.api_versions import GROUP_VERSION, group_version
 from kohort.server.node import Node

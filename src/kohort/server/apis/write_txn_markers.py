@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import chain
 
-from kohort.coordinator.effects import Call, Client, Marker, Producer
 from kohort.coordinator.offsets.transactional import EndOffsets
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Client, Marker, Producer
 from kohort.server.access import ALTER, CLUSTER, CLUSTER_ACTION, CLUSTER_NAME, refusal
 from kohort.server.apis.leaders import led_partition
 from kohort.server.catalog import OFFSETS_TOPIC

@@ -7,7 +7,7 @@ when it is aborted. While the transaction is open it is kept, and so is what it 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kohort.coordinator.effects import Producer
+from kohort.machines.effects import Producer
 from kohort.storage.log import Log
 from kohort.wire import batch as batches
 

@@ -11,10 +11,10 @@ from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.member import ClassicMember
 from kohort.coordinator.consumer import fencing, reconcile
 from kohort.coordinator.consumer.member import Member, MemberState
-from kohort.coordinator.deadlines import Deadlines, Session
-from kohort.coordinator.effects import Call, Effects
 from kohort.coordinator.offsets import expiry
 from kohort.errors import ErrorCode
+from kohort.machines.deadlines import Deadlines, Session
+from kohort.machines.effects import Call, Effects
 from kohort.records.schemas import GroupSettingsKey, OffsetCommitKey
 from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 from kohort.terms import GroupId, MemberId, Millis

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from kohort.coordinator.consumer.group import ConsumerGroup
-from kohort.coordinator.effects import Effects
 from kohort.coordinator.offsets import expiry
+from kohort.machines.effects import Effects
 from kohort.records.transactions import Record
 from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 from kohort.storage import compaction

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from kohort.coordinator.consumer import metadata
-from kohort.coordinator.topics import Topics
 from kohort.errors import StorageError
+from kohort.machines.topics import Topics
 from kohort.server import catalog, cluster, partition_table, placement
 from kohort.server.disk_work import PartitionKey
 from kohort.sim.injected_bugs.replace_attribute import replace_attribute

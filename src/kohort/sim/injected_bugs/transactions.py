@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from kohort.coordinator.effects import Call, Producer
+from kohort.machines.effects import Call, Producer
 from kohort.server.partition_transactions import PartitionTransactions
 from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 from kohort.storage.log import Log

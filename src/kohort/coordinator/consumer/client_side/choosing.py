@@ -12,9 +12,9 @@ from kohort.coordinator.consumer.client_side.computation import Computation, fit
 from kohort.coordinator.consumer.client_side.selection import offered_by
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import Member
-from kohort.coordinator.effects import Effects, GroupEvent
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Effects, GroupEvent
 from kohort.terms import GroupId, MemberId, Millis
 
 PREPARED_AT_MOST = 64 << 20  # bytes of an answer to Prepare

@@ -11,9 +11,9 @@ from kohort.coordinator.consumer.client_side.prepare import claimed
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import Member
 from kohort.coordinator.consumer.target import NOTHING, Attachment, Target
-from kohort.coordinator.effects import Call, Effects, GroupEvent, Reply
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Effects, GroupEvent, Reply
 from kohort.records import schemas
 from kohort.terms import MemberId, Millis, TopicId
 from kohort.wire.messages.consumer_group_install_assignment import (

@@ -13,9 +13,9 @@ from kohort.coordinator.consumer.client_side.offers import CLASSIC_VERSION, Clie
 from kohort.coordinator.consumer.client_side.selection import offered_by
 from kohort.coordinator.consumer.group import ConsumerGroup, unknown_member
 from kohort.coordinator.consumer.member import Member
-from kohort.coordinator.effects import Call, Effects, answered
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
+from kohort.machines.effects import Call, Effects, answered
 from kohort.terms import GroupId, MemberId, Millis
 from kohort.wire.messages import consumer_group_prepare_assignment as wire
 from kohort.wire.messages.consumer_group_install_assignment import (

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from kohort.coordinator.deadlines import Deadlines, Session
+from kohort.machines.deadlines import Deadlines, Session
 
 
 def due(deadlines, now):

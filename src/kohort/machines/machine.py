@@ -7,8 +7,8 @@ this contract has everything that the order of the log decides.
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
-from kohort.coordinator.effects import BackgroundTask, Call, Effects, Producer
-from kohort.coordinator.topics import Topics
+from kohort.machines.effects import BackgroundTask, Call, Effects, Producer
+from kohort.machines.topics import Topics
 from kohort.terms import Millis
 
 Headers = list[tuple[str, bytes | None]]

@@ -5,8 +5,8 @@ one has failed, or that the clock has jumped.
 from collections.abc import Iterator
 from typing import Any
 
-from kohort.coordinator.deadlines import Deadlines
-from kohort.coordinator.effects import Effects
+from kohort.machines.deadlines import Deadlines
+from kohort.machines.effects import Effects
 from kohort.terms import Millis
 
 AGAIN_MS = 500  # from a deadline that could not be met to the next attempt; upstream waits as long

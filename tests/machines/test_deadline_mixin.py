@@ -1,8 +1,8 @@
 """Deadlines are met one at a time, and one that could not be met comes again."""
 
-from kohort.coordinator.deadline_mixin import AGAIN_MS, DeadlineMixin
-from kohort.coordinator.deadlines import Deadlines
-from kohort.coordinator.effects import Effects
+from kohort.machines.deadline_mixin import AGAIN_MS, DeadlineMixin
+from kohort.machines.deadlines import Deadlines
+from kohort.machines.effects import Effects
 
 
 class Alarm(DeadlineMixin):
