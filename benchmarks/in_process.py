@@ -16,7 +16,7 @@ import time
 from wire_client import commit_request, fetch_request, heartbeat_request
 
 from kohort.server.broker import Broker
-from kohort.server.sockets import ClientProtocol
+from kohort.server.network.sockets import ClientProtocol
 from kohort.wire.apis import APIS
 from kohort.wire.codec import decode, encode
 from kohort.wire.frames import RequestHeader, encode_request

@@ -10,7 +10,7 @@ from kohort.config import BROKER_SETTINGS, DYNAMIC_NAMES
 from kohort.config.settings import text_of
 from kohort.pipeline.schemas import END_OFFSETS, OBSERVED_HISTORY, RAW, RECORDS_TABLE, SILVER, Table
 from kohort.pipeline.schemas.snapshots import GROUPS_NOW, OFFSETS_NOW
-from kohort.server.metrics import METRICS, PROCESS, served_name
+from kohort.server.metrics.metrics import METRICS, PROCESS, served_name
 from kohort.spark.engine.frames import struct_of
 from kohort.spark.gold import MEASURES
 from kohort.wire.apis import APIS

@@ -13,14 +13,14 @@ from kohort.config import BrokerConfig
 from kohort.config.racks import racks_of_nodes
 from kohort.errors import Broken
 from kohort.server.access import May, everyone_may
+from kohort.server.background.plugin_assignors import load_plugin_assignors
 from kohort.server.catalog import Catalog
-from kohort.server.connection import Connection
 from kohort.server.descriptors import Limit
-from kohort.server.dispatcher import RequestDispatcher
+from kohort.server.network.connection import Connection
+from kohort.server.network.dispatcher import RequestDispatcher
 from kohort.server.node import Node
 from kohort.server.opening import open_cluster
 from kohort.server.placement import Endpoint, Placement
-from kohort.server.plugin_assignors import load_plugin_assignors
 from kohort.terms import Millis, Offset
 from kohort.wire.frames import FrameReader
 

@@ -14,7 +14,7 @@ from kohort.machines.effects import Call, Client, Effects, Producer
 from kohort.machines.topics import Topic, Topics
 from kohort.records.codec import Record, Unknown, encode
 from kohort.runtime.driver import PartitionDriver
-from kohort.server.background_tasks import TaskRun
+from kohort.server.background.background_tasks import TaskRun
 from kohort.sim.checkers.replay import counts, walked
 from kohort.storage.memory import MemoryLog
 from kohort.terms import Millis, Offset, TopicId

@@ -11,7 +11,7 @@ import pytest
 from kohort import Consumer
 from kohort.client.consumer.settings import ConsumerSettings
 from kohort.config.broker import MIGRATION_POLICIES
-from kohort.server.routes import ROUTES
+from kohort.server.network.routes import ROUTES
 from kohort.wire.apis import APIS
 
 ROOT = Path(__file__).parents[2]
@@ -74,7 +74,7 @@ PACKAGES = {path.name for path in (ROOT / "src/kohort").iterdir() if path.is_dir
 
 def places_in(text):
     """What stands between backticks and looks like a place in the repository: from its root, as
-    `tests/wire`, or from the package, as `server/dispatcher.py`.
+    `tests/wire`, or from the package, as `server/network/dispatcher.py`.
     """
     for code in re.findall(r"`([^`\n]+)`", text):
         if re.fullmatch(r"[\w.-]+(/[\w.-]*)+", code):

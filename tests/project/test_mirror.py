@@ -52,14 +52,14 @@ ELSEWHERE = {  # a module without one of its own, and the one that tests it; thi
     "server/apis/leaders.py": "server/apis/test_fetch.py",
     "server/apis/named_topics.py": "server/apis/test_offset_commit.py",
     "server/apis/resources.py": "server/apis/test_describe_configs.py",
-    "server/memory_pool.py": "server/test_request_buffer.py",
-    "server/disk_work.py": "server/test_partition_table.py",
-    "server/logs.py": "server/test_housekeeping.py",
+    "server/requests/memory_pool.py": "server/network/test_request_buffer.py",
+    "server/partitions/disk_work.py": "server/partitions/test_partition_table.py",
+    "server/partitions/logs.py": "server/partitions/test_housekeeping.py",
     "server/node.py": "server/apis/test_groups.py",
     "storage/log.py": "storage/test_memory.py",
     "storage/segment.py": "storage/test_segments.py",
     "wire/apis.py": "wire/test_conformance.py",
-    "wire/batch/checking.py": "server/test_batch_validation.py",
+    "wire/batch/checking.py": "server/partitions/test_batch_validation.py",
     "wire/schema.py": "wire/test_conformance.py",
 }
 LENGTH = 41
@@ -141,8 +141,8 @@ def test_an_exception_is_needed(module):
 
 
 def test_a_test_that_has_nothing_to_do_with_a_module_is_found():
-    assert reaches("server/test_request_buffer.py", "server/memory_pool.py")
-    assert not reaches("config/test_settings.py", "server/memory_pool.py")
+    assert reaches("server/network/test_request_buffer.py", "server/requests/memory_pool.py")
+    assert not reaches("config/test_settings.py", "server/requests/memory_pool.py")
 
 
 def test_the_list_shrinks():

@@ -12,7 +12,7 @@ from tests.prove.sweep.requests import Filler
 from tests.server.desk import Desk
 
 from kohort.machines.effects import Call, Client
-from kohort.server.routes import ROUTES
+from kohort.server.network.routes import ROUTES
 from kohort.server.scheduler import MACHINES_NS
 from kohort.wire.apis import APIS
 

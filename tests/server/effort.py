@@ -14,8 +14,8 @@ from typing import Any
 from tests.server.desk import Desk
 from tests.world import World
 
-from kohort.server import dispatcher
-from kohort.server.connection import Slot
+from kohort.server.network import dispatcher
+from kohort.server.network.connection import Slot
 from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 
 KINDS = READING, HANDLING, ENCODING = "reading", "handling", "encoding"

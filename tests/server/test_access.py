@@ -22,7 +22,7 @@ from kohort.server.access import (
     everyone_may,
     operations,
 )
-from kohort.server.routes import ROUTES
+from kohort.server.network.routes import ROUTES
 from kohort.terms import GroupId
 from kohort.wire.batch import build
 from kohort.wire.messages import alter_configs as replacing

@@ -9,7 +9,7 @@ from tests.observer import RecordingObserver
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError
 from kohort.server import catalog as module
 from kohort.server.catalog import Catalog, MemoryStore, Topic, check_topic_name
-from kohort.server.logs import CATALOG_COPY, CATALOG_FILE, DirectoryStore
+from kohort.server.partitions.logs import CATALOG_COPY, CATALOG_FILE, DirectoryStore
 from kohort.server.scram import ScramCredential
 from kohort.sim.disk import MemoryFiles
 from kohort.storage.files import replace_whole

@@ -9,7 +9,7 @@ from types import FunctionType, MethodType, ModuleType
 from tests.observer import RecordingObserver
 from tests.server.desk import Desk
 
-from kohort.server.durations import Durations, Turns
+from kohort.server.metrics.durations import Durations, Turns
 from kohort.sim.disk import MemoryFiles
 from kohort.storage.segment import Segment
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

@@ -10,7 +10,7 @@ from itertools import product
 
 import pytest
 from tests.server.desk import START, Desk
-from tests.server.test_batch_validation import sealed
+from tests.server.partitions.test_batch_validation import sealed
 
 from kohort.config import BrokerConfig
 from kohort.errors import ErrorCode

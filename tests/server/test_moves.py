@@ -12,7 +12,7 @@ from tests.server.desk import Desk
 from tests.server.transactional import Producing, committed, seen
 
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.partitions import Partition
+from kohort.server.partitions.partition import Partition
 from kohort.sim.disk import MemoryFiles
 from kohort.wire import batch as batches
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest

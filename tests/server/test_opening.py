@@ -5,7 +5,7 @@ from tests import golden_logs
 from tests.server.desk import Desk
 
 from kohort.errors import Broken, ErrorCode
-from kohort.server.logs import CATALOG_COPY, CATALOG_FILE
+from kohort.server.partitions.logs import CATALOG_COPY, CATALOG_FILE
 from kohort.sim.disk import MemoryFiles
 from kohort.storage.files import DiskFiles, replace_whole
 from kohort.wire.batch import header_at

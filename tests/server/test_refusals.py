@@ -11,7 +11,7 @@ from tests.server.desk import Desk
 from tests.server.mutations import CASES, READS, codes
 
 from kohort.errors import StorageError
-from kohort.server.routes import ROUTES
+from kohort.server.network.routes import ROUTES
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 

@@ -8,7 +8,7 @@ from tests.server.mutations import records_deleted
 
 from kohort.cli.inspect_data import inspect_folders
 from kohort.errors import Broken, KohortError
-from kohort.server.logs import CATALOG_COPY, CATALOG_FILE
+from kohort.server.partitions.logs import CATALOG_COPY, CATALOG_FILE
 from kohort.sim.disk import MemoryFiles
 from kohort.storage import checkpoints
 from kohort.storage.directory import META_PROPERTIES

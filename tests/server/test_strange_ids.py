@@ -3,7 +3,7 @@
 import pytest
 from tests.server.desk import Desk
 
-from kohort.server.logs import CATALOG_COPY, CATALOG_FILE
+from kohort.server.partitions.logs import CATALOG_COPY, CATALOG_FILE
 from kohort.sim.disk import MemoryFiles
 from kohort.wire.messages.init_producer_id import InitProducerIdRequest
 

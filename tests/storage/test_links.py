@@ -10,7 +10,7 @@ import pytest
 from tests.server.desk import Desk
 
 from kohort.errors import KohortError, StorageError
-from kohort.server.logs import CATALOG_COPY, CATALOG_FILE
+from kohort.server.partitions.logs import CATALOG_COPY, CATALOG_FILE
 from kohort.storage import checkpoints
 from kohort.storage.files import DiskFiles, replace_whole
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState

@@ -7,8 +7,8 @@ import pytest
 from tests.server.desk import Desk
 
 from kohort.machines.effects import Call, Client
-from kohort.server.connection import Connection
-from kohort.server.routes import ROUTES
+from kohort.server.network.connection import Connection
+from kohort.server.network.routes import ROUTES
 from kohort.testing.fault_injector import OWN_CLIENT_ID, Fault, FaultInjector
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kohort.wire.messages.delete_groups import DeleteGroupsRequest

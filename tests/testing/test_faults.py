@@ -7,7 +7,7 @@ from tests.serve.talk import Talk, frame
 from tests.testing.members import beat, join
 
 from kohort.errors import ErrorCode, KohortError
-from kohort.server.request_buffer import FRAMES_MAX
+from kohort.server.network.request_buffer import FRAMES_MAX
 from kohort.testing import Broker, WaitTimeoutError
 from kohort.wire.apis import APIS
 from kohort.wire.messages.api_versions import ApiVersionsRequest

@@ -147,7 +147,7 @@ def _topics(files: "Files", path: str) -> "tuple[dict[str, TopicId], Damage | No
     import logging
 
     from kohort.server.catalog import saved_topics
-    from kohort.server.logs import CATALOG_FILE, DirectoryStore
+    from kohort.server.partitions.logs import CATALOG_FILE, DirectoryStore
     from kohort.storage.inspection import Damage
     from kohort.terms import Offset
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from kohort.config import BrokerConfig
     from kohort.server.broker import Broker
-    from kohort.server.metrics_endpoint import MetricsEndpoint
+    from kohort.server.metrics.endpoint import MetricsEndpoint
 
 STOP_SECONDS = 2.0
 OPEN_FILES = 100_000
@@ -181,7 +181,7 @@ def _check_versions(config: "BrokerConfig") -> None:
 
 
 def _check_assignors(config: "BrokerConfig") -> None:
-    from kohort.server.plugin_assignors import load_plugin_assignors
+    from kohort.server.background.plugin_assignors import load_plugin_assignors
 
     load_plugin_assignors(config.group_consumer_assignors)
 
@@ -288,7 +288,7 @@ def _warn_beyond(host: str, what: str) -> None:
 
 def _endpoint(broker: "Broker", address: tuple[str, int]) -> "MetricsEndpoint | None":
     """The endpoint of the metrics, started; None when its port cannot be had."""
-    from kohort.server.metrics_endpoint import MetricsEndpoint
+    from kohort.server.metrics.endpoint import MetricsEndpoint
 
     endpoint = MetricsEndpoint(broker, *address)
     try:

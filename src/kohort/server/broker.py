@@ -1,5 +1,5 @@
 """The asyncio side of the broker: it decides when to take a turn, and knows the time. What takes
-long is done on threads (`background.py`), and everything else is `cluster.py`.
+long is done on threads (`background/threads.py`), and everything else is `cluster.py`.
 
 The cluster takes one turn per iteration of the loop: what all connections have sent is one batch,
 and every connection gets its answers in one write. No request has a task, future or timer.
@@ -17,17 +17,17 @@ from kohort.config.listeners import PORT_MAX, advertised_address, listener_text
 from kohort.config.racks import racks_of_nodes
 from kohort.errors import KohortError
 from kohort.runtime import clocks
-from kohort.server.background import Background
+from kohort.server.background.plugin_threads import AbandonedThreads
+from kohort.server.background.threads import Background
 from kohort.server.bounded_lines import BoundedLines
 from kohort.server.cluster import Cluster
-from kohort.server.dispatcher import RequestDispatcher
 from kohort.server.environment import BrokerEnvironment
-from kohort.server.meters import Traffic
+from kohort.server.metrics.meters import Traffic
+from kohort.server.network.dispatcher import RequestDispatcher
+from kohort.server.network.sockets import ClientProtocol, Sockets
 from kohort.server.node import Node
 from kohort.server.opening import open_cluster
 from kohort.server.placement import Endpoint
-from kohort.server.plugin_threads import AbandonedThreads
-from kohort.server.sockets import ClientProtocol, Sockets
 from kohort.terms import Millis
 
 SWEEP_SECONDS = 5.0

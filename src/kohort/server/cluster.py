@@ -21,9 +21,9 @@ from kohort.runtime.clocks import perf_counter_ns
 from kohort.runtime.driver import Condition, PartitionDriver
 from kohort.runtime.observers import Observer
 from kohort.server.access import May, everyone_may
-from kohort.server.background_tasks import TaskRun
+from kohort.server.background.background_tasks import TaskRun
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Catalog, Draft, Topic
-from kohort.server.coordinator_partitions import (
+from kohort.server.coordinators.coordinator_partitions import (
     MACHINE_FACTORIES,
     AnyDriver,
     CoordinatorPartition,
@@ -32,23 +32,23 @@ from kohort.server.coordinator_partitions import (
     NewMachine,
     TransactionDriver,
 )
+from kohort.server.coordinators.loader import Loader
+from kohort.server.coordinators.marker_sender import ANYTHING, MarkerSender
 from kohort.server.descriptors import Limit, Shares, coordinator_logs, share_out
-from kohort.server.disk_work import OPEN_SLICE_LOGS, DiskWork, Finish
-from kohort.server.durability import Durability, SyncListener
-from kohort.server.fetch_purgatory import Answer, DelayedFetch, FetchPurgatory, WatchKey
-from kohort.server.fetch_sessions import FetchSession, FetchSessions
-from kohort.server.housekeeping import Housekeeping
-from kohort.server.loader import Loader
-from kohort.server.log_reads import LogReadQueue
-from kohort.server.logs import Logs
-from kohort.server.marker_sender import ANYTHING, MarkerSender
-from kohort.server.memory_pool import MemoryPool
-from kohort.server.meters import Meters
-from kohort.server.partition_table import PartitionTable
-from kohort.server.partitions import Partition
+from kohort.server.metrics.meters import Meters
+from kohort.server.partitions.disk_work import OPEN_SLICE_LOGS, DiskWork, Finish
+from kohort.server.partitions.durability import Durability, SyncListener
+from kohort.server.partitions.housekeeping import Housekeeping
+from kohort.server.partitions.log_reads import LogReadQueue
+from kohort.server.partitions.logs import Logs
+from kohort.server.partitions.partition import Partition
+from kohort.server.partitions.partition_table import PartitionTable
+from kohort.server.partitions.producer_expiration import ProducerExpiration
 from kohort.server.placement import NOBODY, Endpoint, Placement
-from kohort.server.producer_expiration import ProducerExpiration
-from kohort.server.reply_tokens import ReplyToken
+from kohort.server.requests.fetch_purgatory import Answer, DelayedFetch, FetchPurgatory, WatchKey
+from kohort.server.requests.fetch_sessions import FetchSession, FetchSessions
+from kohort.server.requests.memory_pool import MemoryPool
+from kohort.server.requests.reply_tokens import ReplyToken
 from kohort.server.scheduler import Over, Scheduler
 from kohort.server.topic_creation_failures import TopicCreationFailures
 from kohort.terms import Millis, Offset, PartitionIndex

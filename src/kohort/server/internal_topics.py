@@ -9,7 +9,7 @@ from kohort.config import BrokerConfig
 from kohort.errors import ApiError, ErrorCode, StorageError
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Draft, Topic
 from kohort.server.cluster import Cluster
-from kohort.server.disk_work import Finish
+from kohort.server.partitions.disk_work import Finish
 from kohort.terms import TopicId
 
 

@@ -9,7 +9,7 @@ from kohort.machines.effects import Client
 from kohort.server.access import GROUP, Operation, everyone_may, refusal
 from kohort.server.catalog import TRANSACTIONS_TOPIC
 from kohort.server.cluster import Cluster
-from kohort.server.coordinator_partitions import Driver, TransactionDriver
+from kohort.server.coordinators.coordinator_partitions import Driver, TransactionDriver
 from kohort.server.internal_topics import create_transactions_topic
 from kohort.terms import GroupId, PartitionIndex
 from kohort.wire.messages.consumer_group_install_assignment import (

@@ -14,6 +14,7 @@ from kohort.errors import KohortError, StorageError
 from kohort.runtime.clocks import perf_counter_ns
 from kohort.runtime.observers import Observer
 from kohort.server.access import May, everyone_may
+from kohort.server.background.plugin_assignors import load_plugin_assignors
 from kohort.server.catalog import (
     OFFSETS_TOPIC,
     PARTITIONS_MAX,
@@ -24,8 +25,7 @@ from kohort.server.catalog import (
 from kohort.server.cluster import Cluster
 from kohort.server.descriptors import Limit
 from kohort.server.internal_topics import internal_configs
-from kohort.server.logs import CATALOG_FILE, DirectoryLogs, DirectoryStore, MemoryLogs
-from kohort.server.plugin_assignors import load_plugin_assignors
+from kohort.server.partitions.logs import CATALOG_FILE, DirectoryLogs, DirectoryStore, MemoryLogs
 from kohort.storage.directory import LogDirectory
 from kohort.storage.files import DiskFiles, Files
 from kohort.terms import TopicId, uuid_text

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from kohort.coordinator.shard import Shard
-from kohort.server.dispatcher import RequestDispatcher
+from kohort.server.network.dispatcher import RequestDispatcher
 from kohort.sim.events import VirtualLoop
 from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 from kohort.transactions.machine import TransactionCoordinator

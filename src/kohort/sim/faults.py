@@ -10,7 +10,7 @@ from dataclasses import replace
 from random import Random
 
 from kohort.errors import Broken, KohortError, WireError
-from kohort.server.logs import CATALOG_FILE
+from kohort.server.partitions.logs import CATALOG_FILE
 from kohort.sim.actors.admin import NAMES
 from kohort.sim.disk import MachineCrash
 from kohort.sim.draw import SESSIONS_MS

@@ -7,7 +7,7 @@ the request is answered between the two.
 from collections.abc import Callable, Iterable
 
 from kohort.runtime.driver import Condition
-from kohort.server.coordinator_partitions import Driver
+from kohort.server.coordinators.coordinator_partitions import Driver
 from kohort.sim.network import Line
 
 

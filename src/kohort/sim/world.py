@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from kohort.config import BrokerConfig
 from kohort.errors import KohortError
-from kohort.server.coordinator_partitions import Driver
+from kohort.server.coordinators.coordinator_partitions import Driver
 from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.table import KINDS

@@ -17,8 +17,8 @@ from kohort.runtime.observers import Observer
 from kohort.server.broker import Broker
 from kohort.server.catalog import OFFSETS_TOPIC
 from kohort.server.environment import BrokerEnvironment
-from kohort.server.fetch_purgatory import DelayedFetch
 from kohort.server.placement import NOBODY, Placement
+from kohort.server.requests.fetch_purgatory import DelayedFetch
 from kohort.terms import GroupId
 from kohort.testing.clock import Kind, MovableClock
 from kohort.testing.disk import Disk

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.machines.effects import Call
-from kohort.server.connection import Connection
-from kohort.server.dispatcher import HandleCall
+from kohort.server.network.connection import Connection
+from kohort.server.network.dispatcher import HandleCall
 from kohort.server.node import Node
 from kohort.terms import NO_TOPIC_ID, Millis, TopicId
 from kohort.wire.messages.fetch import FetchRequest

@@ -13,8 +13,8 @@ from tests.server.desk import Desk
 from tests.world import Client
 
 from kohort.errors import WireError
-from kohort.server.connection import Connection
-from kohort.server.dispatcher import RequestDispatcher
+from kohort.server.network.connection import Connection
+from kohort.server.network.dispatcher import RequestDispatcher
 from kohort.sim.disk import MemoryFiles
 from kohort.terms import Millis
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from kohort.server.routes import ROUTES
+from kohort.server.network.routes import ROUTES
 from kohort.wire.apis import Api
 from kohort.wire.batch import build
 from kohort.wire.schema import Field, Primitive, fields_of

@@ -25,7 +25,7 @@ from tests.prove.sweep.requests import (
 )
 from tests.serve.talk import ServeProcess, Talk, address_of, frame, serving
 
-from kohort.server.routes import ROUTES
+from kohort.server.network.routes import ROUTES
 from kohort.wire.apis import APIS, Api
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kohort.wire.messages.delete_groups import DeleteGroupsRequest

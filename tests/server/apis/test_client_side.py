@@ -6,8 +6,8 @@ from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
 from kohort.server.access import Kind
-from kohort.server.meters import Traffic
-from kohort.server.metrics import METRICS, MetricsSnapshot
+from kohort.server.metrics.meters import Traffic
+from kohort.server.metrics.metrics import METRICS, MetricsSnapshot
 from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.consumer_group_install_assignment import (

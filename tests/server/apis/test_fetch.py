@@ -4,7 +4,7 @@ import pytest
 from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
-from kohort.server import fetch_sessions
+from kohort.server.requests import fetch_sessions
 from kohort.server.scheduler import CLIENTS_NS
 from kohort.wire.batch import walk
 from kohort.wire.messages.create_topics import (

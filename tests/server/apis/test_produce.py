@@ -4,9 +4,9 @@ import pytest
 from tests.server.desk import START, Desk
 
 from kohort.errors import ErrorCode
-from kohort.server.pending_reads import AT_ONCE_BATCHES
+from kohort.server.partitions.pending_reads import AT_ONCE_BATCHES
+from kohort.server.requests.step_budget import STEP_ELEMENTS
 from kohort.server.scheduler import MACHINES_NS
-from kohort.server.step_budget import STEP_ELEMENTS
 from kohort.sim.disk import MemoryFiles
 from kohort.wire.batch import build
 from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData

@@ -19,8 +19,8 @@ from kohort.errors import Broken, ErrorCode
 from kohort.machines.effects import Call, Client, Producer
 from kohort.server.access import TOPIC, WRITE
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from kohort.server.marker_sender import DiscardToken
-from kohort.server.metrics import missing
+from kohort.server.coordinators.marker_sender import DiscardToken
+from kohort.server.metrics.metrics import missing
 from kohort.sim.disk import MachineCrash, MemoryFiles
 from kohort.terms import TopicPartition
 from kohort.transactions.messages import Enrol

@@ -39,10 +39,15 @@ from kohort.server.apis.resources import (
 from kohort.server.apis.topic_changes import change_in_parts
 from kohort.server.catalog import Draft, Topic, check_topic_name
 from kohort.server.node import Node
-from kohort.server.piecewise import answer_in_pieces
-from kohort.server.reply_tokens import ContinuationToken, GatherToken, ReplyToken, ask_in_sequence
-from kohort.server.step_budget import StepBudget, slices
-from kohort.server.steps import Steps
+from kohort.server.requests.piecewise import answer_in_pieces
+from kohort.server.requests.reply_tokens import (
+    ContinuationToken,
+    GatherToken,
+    ReplyToken,
+    ask_in_sequence,
+)
+from kohort.server.requests.step_budget import StepBudget, slices
+from kohort.server.requests.steps import Steps
 from kohort.terms import NO_TOPIC_ID, GroupId, Millis
 from kohort.wire.messages import alter_configs as replacing
 from kohort.wire.messages.incremental_alter_configs import (

@@ -16,7 +16,7 @@ from kohort.server.apis.topic_changes import (
 )
 from kohort.server.catalog import PARTITIONS_MAX, Draft, Topic
 from kohort.server.node import Node
-from kohort.server.piecewise import answer_in_pieces
+from kohort.server.requests.piecewise import answer_in_pieces
 from kohort.terms import Millis
 from kohort.wire.messages.create_partitions import (
     CreatePartitionsRequest,

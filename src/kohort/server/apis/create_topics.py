@@ -16,9 +16,9 @@ from kohort.server.apis.topic_changes import (
     judged_topics,
 )
 from kohort.server.catalog import PARTITIONS_MAX, Draft, Topic, check_topic_name
-from kohort.server.disk_work import Finish
 from kohort.server.node import Node
-from kohort.server.piecewise import answer_in_pieces
+from kohort.server.partitions.disk_work import Finish
+from kohort.server.requests.piecewise import answer_in_pieces
 from kohort.terms import Millis, TopicId
 from kohort.wire.messages.create_topics import (
     CreatableTopic,

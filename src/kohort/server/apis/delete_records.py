@@ -5,11 +5,11 @@ from kohort.machines.effects import Call
 from kohort.server.access import DELETE
 from kohort.server.apis.leaders import led_partition, topic_named
 from kohort.server.catalog import Topic
-from kohort.server.log_starts import StartMove
 from kohort.server.node import Node
-from kohort.server.partitions import Partition
-from kohort.server.step_budget import StepBudget
-from kohort.server.steps import Steps
+from kohort.server.partitions.log_starts import StartMove
+from kohort.server.partitions.partition import Partition
+from kohort.server.requests.step_budget import StepBudget
+from kohort.server.requests.steps import Steps
 from kohort.terms import Millis
 from kohort.wire.messages.delete_records import (
     DeleteRecordsPartition,

@@ -13,9 +13,9 @@ from typing import Any
 from kohort.errors import ApiError, ErrorCode
 from kohort.machines.effects import Call
 from kohort.runtime.driver import Condition
-from kohort.server.coordinator_partitions import Driver, TransactionDriver
+from kohort.server.coordinators.coordinator_partitions import Driver, TransactionDriver
 from kohort.server.node import Node
-from kohort.server.reply_tokens import GatherToken
+from kohort.server.requests.reply_tokens import GatherToken
 
 
 def ask_every_shard(

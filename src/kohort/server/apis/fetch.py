@@ -20,12 +20,12 @@ from kohort.server.apis.leaders import (
     whereabouts,
 )
 from kohort.server.catalog import Topic
-from kohort.server.fetch_purgatory import DelayedFetch
-from kohort.server.fetch_sessions import FetchSession, TopicKey
-from kohort.server.log_reads import FileHeaders
 from kohort.server.node import Node
-from kohort.server.partitions import READ_COMMITTED, Partition
-from kohort.server.pending_reads import AT_ONCE_BATCHES, PendingRead
+from kohort.server.partitions.log_reads import FileHeaders
+from kohort.server.partitions.partition import READ_COMMITTED, Partition
+from kohort.server.partitions.pending_reads import AT_ONCE_BATCHES, PendingRead
+from kohort.server.requests.fetch_purgatory import DelayedFetch
+from kohort.server.requests.fetch_sessions import FetchSession, TopicKey
 from kohort.terms import Millis, Offset, TopicId
 from kohort.wire.batch import walk
 from kohort.wire.messages.fetch import (

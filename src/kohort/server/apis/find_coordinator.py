@@ -9,10 +9,10 @@ from kohort.server.apis.leaders import state_of
 from kohort.server.catalog import TRANSACTIONS_TOPIC, Topic
 from kohort.server.internal_topics import create_transactions_topic
 from kohort.server.node import Node
-from kohort.server.piecewise import PiecewiseAnswer
 from kohort.server.placement import NOBODY, Endpoint
-from kohort.server.step_budget import StepBudget
-from kohort.server.steps import Steps, continue_in_steps
+from kohort.server.requests.piecewise import PiecewiseAnswer
+from kohort.server.requests.step_budget import StepBudget
+from kohort.server.requests.steps import Steps, continue_in_steps
 from kohort.terms import GroupId, Millis
 from kohort.wire.messages.find_coordinator import (
     Coordinator,

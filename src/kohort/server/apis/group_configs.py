@@ -19,7 +19,7 @@ from kohort.server.apis.resources import Source, changed_layers
 from kohort.server.cluster import Cluster
 from kohort.server.node import Node
 from kohort.server.placement import NOBODY
-from kohort.server.reply_tokens import ReplyToken
+from kohort.server.requests.reply_tokens import ReplyToken
 from kohort.terms import GroupId
 from kohort.wire.messages.describe_configs import (
     DescribeConfigsRequest,

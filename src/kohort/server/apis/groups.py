@@ -22,13 +22,18 @@ from kohort.server.access import (
     operations,
 )
 from kohort.server.apis.every_shard import ask_every_shard
-from kohort.server.coordinator_partitions import Driver
+from kohort.server.coordinators.coordinator_partitions import Driver
 from kohort.server.node import Node
-from kohort.server.piecewise import PiecewiseAnswer
-from kohort.server.reply_tokens import GatherToken, MappingToken, ReplyToken, ask_in_sequence
+from kohort.server.requests.piecewise import PiecewiseAnswer
+from kohort.server.requests.reply_tokens import (
+    GatherToken,
+    MappingToken,
+    ReplyToken,
+    ask_in_sequence,
+)
+from kohort.server.requests.step_budget import slices_of_names
+from kohort.server.requests.steps import has_gone
 from kohort.server.scheduler import never
-from kohort.server.step_budget import slices_of_names
-from kohort.server.steps import has_gone
 from kohort.terms import GroupId
 from kohort.wire.messages import consumer_group_describe as consumer_wire
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest

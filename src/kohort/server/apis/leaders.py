@@ -6,9 +6,9 @@ from kohort.errors import ApiError, ErrorCode
 from kohort.machines.effects import Client
 from kohort.server.access import TOPIC, Operation, refusal
 from kohort.server.catalog import Topic
-from kohort.server.coordinator_partitions import MACHINE_FACTORIES
+from kohort.server.coordinators.coordinator_partitions import MACHINE_FACTORIES
 from kohort.server.node import Node
-from kohort.server.partitions import Partition
+from kohort.server.partitions.partition import Partition
 from kohort.server.placement import NOBODY, Endpoint
 from kohort.terms import NO_TOPIC_ID, TopicId
 

@@ -12,9 +12,9 @@ from kohort.machines.effects import Call
 from kohort.server.access import DESCRIBE
 from kohort.server.apis.leaders import check_leader_epoch, led_partition, topic_named
 from kohort.server.catalog import Topic
-from kohort.server.log_reads import FileHeaders
 from kohort.server.node import Node
-from kohort.server.partitions import (
+from kohort.server.partitions.log_reads import FileHeaders
+from kohort.server.partitions.partition import (
     AT_HAND,
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,
@@ -23,11 +23,11 @@ from kohort.server.partitions import (
     READ_COMMITTED,
     READ_UNCOMMITTED,
 )
-from kohort.server.pending_reads import AT_ONCE_BATCHES, PendingRead
-from kohort.server.piecewise import PiecewiseAnswer
-from kohort.server.reply_tokens import ContinuationToken
-from kohort.server.step_budget import STEP_ELEMENTS, StepBudget
-from kohort.server.steps import Steps, continue_in_steps
+from kohort.server.partitions.pending_reads import AT_ONCE_BATCHES, PendingRead
+from kohort.server.requests.piecewise import PiecewiseAnswer
+from kohort.server.requests.reply_tokens import ContinuationToken
+from kohort.server.requests.step_budget import STEP_ELEMENTS, StepBudget
+from kohort.server.requests.steps import Steps, continue_in_steps
 from kohort.terms import Millis
 from kohort.wire.messages.list_offsets import (
     ListOffsetsPartition,

@@ -20,9 +20,9 @@ from kohort.server.apis.create_topics import create_by_default
 from kohort.server.apis.leaders import state_of
 from kohort.server.catalog import Topic, check_topic_name
 from kohort.server.node import Node
-from kohort.server.piecewise import PiecewiseAnswer
-from kohort.server.step_budget import StepBudget
-from kohort.server.steps import Steps
+from kohort.server.requests.piecewise import PiecewiseAnswer
+from kohort.server.requests.step_budget import StepBudget
+from kohort.server.requests.steps import Steps
 from kohort.terms import NO_TOPIC_ID, Millis, TopicId
 from kohort.wire.messages.metadata import (
     MetadataRequest,

@@ -14,7 +14,7 @@ from kohort.server.apis.named_topics import (
     why_not,
 )
 from kohort.server.node import Node
-from kohort.server.reply_tokens import MappingToken
+from kohort.server.requests.reply_tokens import MappingToken
 from kohort.terms import GroupId
 from kohort.wire.messages import offset_commit as commit_wire
 from kohort.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse

@@ -7,7 +7,7 @@ from kohort.machines.effects import Call
 from kohort.server.access import DELETE, READ
 from kohort.server.apis.named_topics import put_back, take_refused, why_not
 from kohort.server.node import Node
-from kohort.server.reply_tokens import MappingToken
+from kohort.server.requests.reply_tokens import MappingToken
 from kohort.terms import GroupId
 from kohort.wire.messages import offset_delete as delete_wire
 from kohort.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse

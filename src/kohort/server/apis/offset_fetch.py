@@ -10,11 +10,16 @@ from kohort.machines.effects import Call, Client
 from kohort.machines.topics import Topics
 from kohort.server.access import DESCRIBE, TOPIC, everyone_may
 from kohort.server.apis.named_topics import TOPIC_IDS_FROM, name_topics
-from kohort.server.coordinator_partitions import Driver
+from kohort.server.coordinators.coordinator_partitions import Driver
 from kohort.server.node import Node
-from kohort.server.reply_tokens import GatherToken, MappingToken, ReplyToken, ask_in_sequence
-from kohort.server.step_budget import StepBudget
-from kohort.server.steps import Steps, continue_in_steps, has_gone
+from kohort.server.requests.reply_tokens import (
+    GatherToken,
+    MappingToken,
+    ReplyToken,
+    ask_in_sequence,
+)
+from kohort.server.requests.step_budget import StepBudget
+from kohort.server.requests.steps import Steps, continue_in_steps, has_gone
 from kohort.terms import NO_TOPIC_ID, GroupId
 from kohort.wire.messages import offset_fetch as fetch_wire
 from kohort.wire.messages.offset_fetch import (

@@ -9,17 +9,17 @@ from contextlib import suppress
 
 from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.machines.effects import Call, Producer
-from kohort.server import batch_validation
 from kohort.server.access import TRANSACTIONAL_ID, WRITE, check, refusal
 from kohort.server.apis.leaders import led_partition, topic_named, whereabouts
-from kohort.server.batch_validation import RefusedRecordsError
 from kohort.server.catalog import Topic
 from kohort.server.node import Node
-from kohort.server.partitions import Partition
-from kohort.server.pending_reads import PendingReadError
-from kohort.server.reply_tokens import ContinuationToken
-from kohort.server.step_budget import STEP_ELEMENTS, StepBudget
-from kohort.server.steps import Steps, continue_in_steps
+from kohort.server.partitions import batch_validation
+from kohort.server.partitions.batch_validation import RefusedRecordsError
+from kohort.server.partitions.partition import Partition
+from kohort.server.partitions.pending_reads import PendingReadError
+from kohort.server.requests.reply_tokens import ContinuationToken
+from kohort.server.requests.step_budget import STEP_ELEMENTS, StepBudget
+from kohort.server.requests.steps import Steps, continue_in_steps
 from kohort.terms import Millis, TopicId, TopicPartition
 from kohort.transactions.messages import Enrol, EnrolResult
 from kohort.transactions.transaction import EPOCHS_IN_RESPONSE

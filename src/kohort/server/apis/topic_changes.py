@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 from kohort.errors import ApiError, ErrorCode, StorageError
 from kohort.machines.effects import Call
 from kohort.server.catalog import INTERNAL_TOPICS, Draft, Topic
-from kohort.server.disk_work import Finish
 from kohort.server.node import Node
-from kohort.server.reply_tokens import ContinuationToken, ReplyToken, ask_in_sequence
-from kohort.server.step_budget import slices
+from kohort.server.partitions.disk_work import Finish
+from kohort.server.requests.reply_tokens import ContinuationToken, ReplyToken, ask_in_sequence
+from kohort.server.requests.step_budget import slices
 from kohort.wire.messages.create_partitions import CreatePartitionsTopic
 from kohort.wire.messages.create_topics import CreatableTopic
 

@@ -23,10 +23,15 @@ from kohort.server.access import (
 )
 from kohort.server.apis.every_shard import ask_every_shard
 from kohort.server.catalog import OFFSETS_TOPIC
-from kohort.server.coordinator_partitions import TransactionDriver
+from kohort.server.coordinators.coordinator_partitions import TransactionDriver
 from kohort.server.node import Node
-from kohort.server.reply_tokens import GatherToken, MappingToken, ReplyToken, ask_in_sequence
-from kohort.server.step_budget import slices
+from kohort.server.requests.reply_tokens import (
+    GatherToken,
+    MappingToken,
+    ReplyToken,
+    ask_in_sequence,
+)
+from kohort.server.requests.step_budget import slices
 from kohort.terms import GroupId, TopicPartition
 from kohort.transactions.messages import Enrol, EnrolResult
 from kohort.transactions.queries import matching

@@ -12,7 +12,7 @@ from kohort.server.access import GROUP, READ, TRANSACTIONAL_ID, WRITE, check
 from kohort.server.apis.named_topics import put_back, take_refused, why_not
 from kohort.server.apis.transactions import offsets_partition
 from kohort.server.node import Node
-from kohort.server.reply_tokens import ContinuationToken, MappingToken
+from kohort.server.requests.reply_tokens import ContinuationToken, MappingToken
 from kohort.terms import GroupId
 from kohort.transactions.messages import Enrol, EnrolResult
 from kohort.transactions.transaction import EPOCHS_IN_RESPONSE

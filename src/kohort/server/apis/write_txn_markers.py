@@ -12,18 +12,18 @@ from kohort.machines.effects import Call, Client, Marker, Producer
 from kohort.server.access import ALTER, CLUSTER, CLUSTER_ACTION, CLUSTER_NAME, refusal
 from kohort.server.apis.leaders import led_partition
 from kohort.server.catalog import OFFSETS_TOPIC
-from kohort.server.marker_sender import ANYTHING
+from kohort.server.coordinators.marker_sender import ANYTHING
 from kohort.server.node import Node
-from kohort.server.piecewise import answer_in_pieces
-from kohort.server.reply_tokens import (
+from kohort.server.requests.piecewise import answer_in_pieces
+from kohort.server.requests.reply_tokens import (
     ContinuationToken,
     GatherToken,
     MappingToken,
     ReplyToken,
     ask_in_sequence,
 )
-from kohort.server.step_budget import STEP_ELEMENTS, StepBudget, slices
-from kohort.server.steps import Steps
+from kohort.server.requests.step_budget import STEP_ELEMENTS, StepBudget, slices
+from kohort.server.requests.steps import Steps
 from kohort.terms import Millis, PartitionIndex
 from kohort.wire.messages import write_txn_markers as wire
 from kohort.wire.messages.write_txn_markers import (

@@ -6,7 +6,7 @@ This checker looks into the broker.
 from typing import ClassVar
 
 from kohort.server.broker import Broker
-from kohort.server.connection import PENDING_ANSWERS_MAX
+from kohort.server.network.connection import PENDING_ANSWERS_MAX
 from kohort.sim.checkers.checker import Checker
 
 

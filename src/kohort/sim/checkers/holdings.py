@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from kohort.server.broker import Broker
-from kohort.server.connection import PENDING_ANSWERS_MAX, Connection, Slot
-from kohort.server.request_buffer import FRAME_BYTES, WAITING_BYTES_MAX
+from kohort.server.network.connection import PENDING_ANSWERS_MAX, Connection, Slot
+from kohort.server.network.request_buffer import FRAME_BYTES, WAITING_BYTES_MAX
 from kohort.sim.checkers.checker import Checker
 from kohort.sim.network import HIGH_WATER_BYTES
 

@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-from kohort.server import broker, connection, durability
+from kohort.server import broker
+from kohort.server.network import connection
+from kohort.server.partitions import durability
 from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 
 

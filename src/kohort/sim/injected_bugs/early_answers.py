@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kohort.runtime.driver import PartitionDriver
-from kohort.server import logs
+from kohort.server.partitions import logs
 from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 from kohort.storage import files
 from kohort.wire.messages.delete_groups import DeleteGroupsResponse

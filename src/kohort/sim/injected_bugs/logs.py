@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from kohort.server import batch_validation
-from kohort.server.partition_producers import PartitionProducers
-from kohort.server.partitions import Partition
+from kohort.server.partitions import batch_validation
+from kohort.server.partitions.partition import Partition
+from kohort.server.partitions.partition_producers import PartitionProducers
 from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 from kohort.storage import compaction
 from kohort.storage.log import Log

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from kohort.server import backpressure
 from kohort.server.apis import offset_fetch
-from kohort.server.fetch_purgatory import FetchPurgatory
-from kohort.server.request_buffer import RequestBuffer
-from kohort.server.sockets import ClientProtocol
-from kohort.server.steps import Steps
+from kohort.server.network import backpressure
+from kohort.server.network.request_buffer import RequestBuffer
+from kohort.server.network.sockets import ClientProtocol
+from kohort.server.requests.fetch_purgatory import FetchPurgatory
+from kohort.server.requests.steps import Steps
 from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
-from kohort.server import broker, scheduler, sockets
+from kohort.server import broker, scheduler
+from kohort.server.network import sockets
 from kohort.server.scheduler import Scheduler, never
 from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 

@@ -9,8 +9,9 @@ import msgspec
 from kohort.coordinator.consumer import metadata
 from kohort.errors import StorageError
 from kohort.machines.topics import Topics
-from kohort.server import catalog, cluster, partition_table, placement
-from kohort.server.disk_work import PartitionKey
+from kohort.server import catalog, cluster, placement
+from kohort.server.partitions import partition_table
+from kohort.server.partitions.disk_work import PartitionKey
 from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 from kohort.storage import directory
 

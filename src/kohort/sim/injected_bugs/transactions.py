@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kohort.machines.effects import Call, Producer
-from kohort.server.partition_transactions import PartitionTransactions
+from kohort.server.partitions.partition_transactions import PartitionTransactions
 from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 from kohort.storage.log import Log
 from kohort.terms import Offset

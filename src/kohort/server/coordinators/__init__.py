@@ -1,0 +1,1 @@
+"""Partitions with a machine, how these are loaded, and how transactions reach them."""

@@ -1,0 +1,1 @@
+"""What a broker counts, and the page on which others read it."""

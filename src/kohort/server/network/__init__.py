@@ -1,0 +1,1 @@
+"""From bytes to handlers and back: sockets, connections, the dispatcher and its routes."""

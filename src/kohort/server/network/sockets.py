@@ -1,0 +1,367 @@
+"""The sockets of a broker: bytes and limits. `connection.py` knows what the bytes mean."""
+
+import asyncio
+from collections import Counter
+from functools import partial
+from traceback import format_exception
+from typing import Protocol, cast
+
+from kohort.config import BrokerConfig
+from kohort.errors import KohortError
+from kohort.runtime.driver import INTERNAL
+from kohort.runtime.observers import Observer
+from kohort.server.cluster import Cluster
+from kohort.server.descriptors import Shares
+from kohort.server.metrics.meters import Traffic
+from kohort.server.network.backpressure import TURN_SECONDS, Backpressure
+from kohort.server.network.connection import LARGE_ANSWER_BYTES, Connection
+from kohort.server.network.dispatcher import RequestDispatcher
+from kohort.server.network.lost_connections import LostConnections, close
+from kohort.server.network.request_buffer import RequestBuffer
+from kohort.server.requests.memory_pool import MemoryPools
+from kohort.server.scheduler import CLIENTS, NEW, Over, Scheduler
+from kohort.terms import Millis
+
+DEAF_SECONDS = 30
+
+
+class Host(Protocol):
+    """The broker, as its sockets need it."""
+
+    sockets: "Sockets"
+    ready: "list[ClientProtocol]"
+    """Those that have answers to fetch: they leave after the turn, in one write."""
+
+    @property
+    def cluster(self) -> Cluster | None: ...
+    def dispatcher(self, node: int) -> RequestDispatcher: ...
+    def schedule_turn(self) -> Millis: ...
+
+
+class Sockets:
+    """All connections, counted by host. `observe` is told of those that are refused or closed."""
+
+    def __init__(self, config: BrokerConfig, observe: Observer) -> None:
+        self.observe = observe
+        self._config = config
+        self._protocols: dict[ClientProtocol, str] = {}  # the host that each is from
+        self._hosts: Counter[str] = Counter()
+        self.memory = MemoryPools(
+            _limit(config.queued_max_request_bytes),
+            _limit(config.queued_max_response_bytes),
+            config.socket_request_max_bytes,
+        )
+        self.lost = LostConnections()
+        self.traffic = Traffic()
+        self._backpressure = Backpressure(self.memory.requests, self._protocols)
+        self.starved = self._backpressure.waiting  # those that wait for room
+        self._timer: asyncio.TimerHandle | None = None  # while some have waited
+
+    def admit(self, protocol: "ClientProtocol", host: str, shares: Shares) -> bool:
+        """Whether one more connection fits under max.connections and max.connections.per.ip, and
+        into the share of descriptors that connections have.
+        """
+        config = self._config
+        if len(self._protocols) >= config.max_connections:
+            self.observe.warning(
+                f"a connection is refused: max.connections={config.max_connections}"
+            )
+            self.traffic.refused += 1
+            return False
+        if len(self._protocols) >= shares.connections:
+            self.observe.warning(
+                f"a connection is refused: {shares.connections} are open, their share of the limit"
+                f" of open files, {shares.limit} (`ulimit -n`)"
+            )
+            self.traffic.refused += 1
+            return False
+        if self._hosts[host] >= config.max_connections_per_ip:
+            self.observe.warning(
+                f"a connection from {host} is refused:"
+                f" max.connections.per.ip={config.max_connections_per_ip}"
+            )
+            self.traffic.refused += 1
+            return False
+        self.traffic.opened += 1
+        self._protocols[protocol] = host
+        self._hosts[host] += 1
+        return True
+
+    def feed_starved(self) -> None:
+        """There may be room again: let those that wait for it read on, one by one."""
+        loop = asyncio.get_running_loop()
+        self._backpressure.turn(loop.time())
+        if self._timer is None:
+            self._timer = loop.call_later(TURN_SECONDS, self._look)
+
+    def _look(self) -> None:
+        """See whether somebody must give way to those that wait for room."""
+        loop = asyncio.get_running_loop()
+        again = self._backpressure.look(loop.time())
+        self._timer = loop.call_later(TURN_SECONDS, self._look) if again else None
+
+    def forget(self, protocol: "ClientProtocol") -> None:
+        self.starved.pop(protocol, None)
+        host = self._protocols.pop(protocol, None)
+        if host is not None:
+            self.traffic.closed += 1
+            self._hosts[host] -= 1
+            if not self._hosts[host]:
+                del self._hosts[host]
+
+    def close_silent(self, now: float) -> None:
+        """Close connections that have been silent for longer than connections.max.idle.ms."""
+        if self._config.connections_max_idle_ms >= 0:
+            limit = now - self._config.connections_max_idle_ms / 1000
+            for protocol in list(self._protocols):
+                protocol.close_if_silent_since(limit)
+
+    def close_slow(self, now: float) -> None:
+        """Close connections that do not take their answers while others get less because of it."""
+        if self.memory.answers.left <= 0:
+            for protocol in list(self._protocols):
+                protocol.close_if_deaf(now)
+
+    def drop_all(self, node: int | None = None) -> None:
+        """Cut all connections, or all of one node."""
+        if node is None:
+            self.lost.clear()
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+        for protocol in list(self._protocols):
+            if node is None or protocol.node == node:
+                protocol.drop()
+
+
+class ClientProtocol(asyncio.Protocol):
+    """One socket. What it has sent runs as it arrives, or in slices (`scheduler.py`)."""
+
+    line = CLIENTS
+
+    def __init__(self, host: Host, node: int) -> None:
+        self.had_ns = NEW
+        self._host = host
+        self._scheduler: Scheduler | None = None
+        self._traffic = host.sockets.traffic
+        self.node = node
+        self._transport: asyncio.Transport | None = None
+        self._connection: Connection | None = None
+        self._loop = asyncio.get_running_loop()
+        self.heard = 0.0
+        self.slow_since: float | None = None
+        self.slow_at = 0
+        self._unsent = 0
+        self._deaf_since: float | None = None
+        self._deaf_bytes = 0  # left to send when it was looked at last
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport = cast("asyncio.Transport", transport)
+        cluster = self._host.cluster
+        peer = transport.get_extra_info("peername")
+        host = peer[0] if peer else "unknown"
+        if cluster is None or not self._host.sockets.admit(self, host, cluster.shares):
+            transport.abort()
+            return
+        self.heard = self._loop.time()
+        self._scheduler = cluster.scheduler
+        self._connection = Connection(
+            self._host.dispatcher(self.node),
+            host,
+            cluster.config.socket_request_max_bytes,
+            partial(self._host.ready.append, self),
+            self._host.sockets.memory,
+        )
+
+    def data_received(self, data: bytes) -> None:
+        connection, scheduler = self._connection, self._scheduler
+        if connection is None or scheduler is None:
+            return
+        self.heard = self._loop.time()
+        self._traffic.received_bytes += len(data)
+        connection.receive(data)
+        now = self._host.schedule_turn()
+        if not scheduler.admits(self) or connection.go_on(now, scheduler.over):
+            scheduler.enter(self)
+        if connection.error is not None and connection.finished:
+            self.end()
+        if connection.request_buffer.crowded and self._transport is not None:
+            self._transport.pause_reading()
+            if connection.request_buffer.starved:
+                self._host.sockets.starved[self] = None
+
+    def run(self, over: Over) -> bool:
+        """Handle what waits, and send each answer before the next request that needs it to be
+        sent.
+        """
+        connection, cluster = self._connection, self._host.cluster
+        if connection is None or cluster is None or connection.closed:
+            return False
+        more = connection.go_on(cluster.now, over)
+        while not more and self._send(connection) and connection.request_buffer.frames:
+            more = over() or connection.go_on(cluster.now, over)
+        if connection.error is not None and connection.finished:
+            self.end()
+        self._read_on(connection)
+        return more
+
+    def flush(self) -> None:
+        """Send the answers that may leave. What was held back behind them waits for a slice."""
+        connection, scheduler = self._connection, self._scheduler
+        if connection is None or scheduler is None or connection.closed:
+            return
+        self._send(connection)
+        if connection.request_buffer.frames:
+            scheduler.enter(self)
+        elif connection.error is not None and connection.finished:
+            self.end()
+
+    def _send(self, connection: Connection) -> bool:
+        """Write the answers that may leave; whether there were any."""
+        parts = connection.output()
+        transport = self._transport
+        if parts and transport is not None:
+            if len(parts) == 1:
+                self._traffic.sent_bytes += len(parts[0])
+                transport.write(parts[0])
+            else:
+                self._write_all(transport, parts)
+            unsent = transport.get_write_buffer_size()
+            if unsent != self._unsent:
+                self._count_unsent(unsent)
+        return bool(parts)
+
+    def _write_all(self, transport: asyncio.Transport, parts: list[bytes]) -> None:
+        """Write several answers at once: small ones as one buffer, which costs less than many."""
+        size = sum(map(len, parts))
+        self._traffic.sent_bytes += size
+        if size <= LARGE_ANSWER_BYTES:
+            transport.write(b"".join(parts))
+        else:
+            transport.writelines(parts)
+
+    def _count_unsent(self, size: int) -> None:
+        """Count the answers that the client has not read yet against the budget of all."""
+        self._host.sockets.memory.answers.used += size - self._unsent
+        self._unsent = size
+
+    @property
+    def request_buffer(self) -> RequestBuffer | None:
+        return None if self._connection is None else self._connection.request_buffer
+
+    @property
+    def readable(self) -> bool:
+        """Whether nothing but its client keeps it from sending more."""
+        connection = self._connection
+        return connection is not None and not (
+            connection.request_buffer.crowded or connection.unread
+        )
+
+    def read_on(self, now: float) -> None:
+        """There is room for what this connection waits to send."""
+        connection = self._connection
+        if connection is not None and not connection.closed:
+            self.heard = now
+            connection.request_buffer.read_on()
+            self._read_on(connection)
+
+    def give_way(self, why: str) -> None:
+        """Close it, and give back at once what its requests hold."""
+        connection = self._connection
+        if connection is not None:
+            self._host.sockets.observe.warning(f"connection from {connection.host} closed: {why}")
+            connection.request_buffer.clear()
+        self.drop()
+
+    def _read_on(self, connection: Connection) -> None:
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        if not (connection.request_buffer.crowded or connection.unread):
+            transport.resume_reading()
+
+    def pause_writing(self) -> None:
+        """While a client does not read its answers, no more of its requests are handled."""
+        if self._connection is not None and self._transport is not None:
+            self._connection.unread = True
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if (
+            self._scheduler is not None
+            and self._connection is not None
+            and self._transport is not None
+        ):
+            self._count_unsent(self._transport.get_write_buffer_size())
+            self._connection.unread = False
+            self._deaf_since = None
+            self._scheduler.enter(self)
+            self._host.schedule_turn()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio names it)
+        self._host.sockets.forget(self)
+        self._count_unsent(0)
+        connection, self._connection = self._connection, None
+        cluster, scheduler = self._host.cluster, self._scheduler
+        if connection is None:
+            return
+        if cluster is not None and scheduler is not None and self in scheduler.waiting:
+            self._host.sockets.lost.add(connection, cluster)
+        else:
+            close(connection, cluster)
+
+    def close_if_silent_since(self, limit: float) -> None:
+        connection = self._connection
+        if connection is not None and self.heard < limit and connection.idle:
+            self.drop()
+
+    def close_if_deaf(self, now: float) -> None:
+        """Close it when it has taken nothing of its answers for too long. A paused consumer of a
+        stock client reads its socket all the same.
+        """
+        connection, transport = self._connection, self._transport
+        if connection is None or transport is None or not connection.unread:
+            self._deaf_since = None
+            return
+        unsent = transport.get_write_buffer_size()
+        if self._deaf_since is None or unsent < self._deaf_bytes:
+            self._deaf_since, self._deaf_bytes = now, unsent
+        elif now - self._deaf_since > DEAF_SECONDS:
+            self._host.sockets.observe.warning(
+                f"connection from {connection.host} closed: it has read nothing of {unsent} bytes"
+                f" for {DEAF_SECONDS} s, and others get less meanwhile (queued.max.response.bytes)"
+            )
+            self.drop()
+
+    def drop(self) -> None:
+        self._scheduler = None  # nothing of it is handled any more
+        if self._transport is not None:
+            self._transport.abort()
+
+    def break_off(self, error: Exception) -> None:
+        """Its answers cannot be sent, which should not happen: drop it."""
+        if self._connection is not None:
+            self._tell_end(self._connection.host, error)
+        self.drop()
+
+    def end(self) -> None:
+        """Close it: bytes that are no request have come, and all before them is answered."""
+        connection, transport = self._connection, self._transport
+        if connection is not None and transport is not None and not connection.closed:
+            self._tell_end(connection.host, connection.error)
+            connection.close()
+            transport.close()
+
+    def _tell_end(self, host: str, error: Exception | None) -> None:
+        """Bytes that are no request are the client's; any other exception is a fault of ours."""
+        observe = self._host.sockets.observe
+        if error is None or isinstance(error, KohortError | OSError):
+            observe.info(f"connection from {host} closed: {error}")
+        else:
+            told = "".join(format_exception(error))
+            observe.error(f"{INTERNAL}a request of {host} has failed, it is closed:\n{told}")
+
+
+def _limit(setting: int) -> int:
+    """The limit, None for upstream's -1."""
+    return setting if setting >= 0 else 1 << 62

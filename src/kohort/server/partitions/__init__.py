@@ -1,0 +1,1 @@
+"""The partitions of topics: their logs, what is known of them, and the work on the disk."""

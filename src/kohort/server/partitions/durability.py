@@ -1,0 +1,137 @@
+"""What has been written, how much of it is on the disk, and the answers that wait for that.
+
+An answer leaves when everything it tells about is durable. With `log.sync=none` that is at once.
+With `log.sync=group` each log is synced by itself, with whatever has been written to it meanwhile,
+on one of a few threads: a slow log holds up its own answers, and others only when the threads run
+out. Some syncs are not made here but by the loop, and hold up everybody: of a segment that is
+closed, of a file that was cleaned, and of one that gives way to another since too many are open. A
+log whose sync fails ends the connections that wait for it, since its state on the disk is unknown.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from kohort.errors import Broken
+from kohort.server.partitions.partition import Partition
+from kohort.server.requests.reply_tokens import ReplyToken
+from kohort.storage.log import Log
+from kohort.terms import Offset
+
+
+class SyncListener(Protocol):
+    """A log that syncs make durable, and who must know how much of it is."""
+
+    log: Log
+
+    @property
+    def partition(self) -> Partition:
+        """Whose log it is."""
+
+    def durable(self, end: Offset) -> None:
+        """The log is durable up to here. Must not raise."""
+
+    def lost(self, error: Broken) -> None:
+        """It is unknown how much of the log is durable, so it takes no more. Must not raise."""
+
+    def after_sync(self) -> None:
+        """A sync has ended, well or not, and its result is known to all. Must not raise."""
+
+
+class _PendingReply:
+    """An answer, and how many logs it still waits for."""
+
+    __slots__ = ("missing", "response", "token")
+
+    def __init__(self, token: ReplyToken, response: Any) -> None:
+        self.token = token
+        self.response = response
+        self.missing = 0
+
+
+class Durability:
+    """The syncs of one cluster. `begin` hands out logs, which any threads may sync, and `end` takes
+    the results; in between those threads touch nothing here.
+    """
+
+    def __init__(self, *, synced: bool) -> None:
+        self.synced = synced
+        self.dirty: dict[SyncListener, None] = {}  # these hold more than is durable
+        self._in_sync: dict[SyncListener, None] = {}
+        self._held: dict[SyncListener, deque[tuple[Offset, _PendingReply]]] = {}
+        self._leaving: dict[SyncListener, Callable[[], None]] = {}
+
+    @property
+    def busy(self) -> bool:
+        """Whether a sync is under way, or must be begun."""
+        return bool(self.dirty or self._in_sync)
+
+    def wrote(self, durable: SyncListener) -> None:
+        """Its log holds more than is durable."""
+        if self.synced:
+            self.dirty[durable] = None
+        else:
+            self._reached(durable, durable.log.end)
+
+    def answer(self, token: ReplyToken, response: Any, behind: Iterable[SyncListener]) -> None:
+        """Answer when what the logs of these hold now is durable."""
+        held = _PendingReply(token, response)
+        for durable in behind:
+            if durable in self.dirty or durable in self._in_sync:
+                held.missing += 1
+                self._held.setdefault(durable, deque()).append((durable.log.end, held))
+        if not held.missing:
+            token.answer(response)
+
+    def forget(self, durable: SyncListener, leave: Callable[[], None]) -> None:
+        """Nothing waits for its log any longer. `leave` is called once no sync uses that."""
+        self.dirty.pop(durable, None)
+        self._release(durable, None)
+        if durable in self._in_sync:
+            self._leaving[durable] = leave
+        else:
+            leave()
+
+    def begin(self) -> list[SyncListener]:
+        """Those whose logs must be synced now, in the order in which they were written to. None of
+        them is handed out again before its `end`.
+        """
+        if not self.dirty:
+            return []
+        ready = [durable for durable in self.dirty if durable not in self._in_sync]
+        for durable in ready:
+            del self.dirty[durable]
+            self._in_sync[durable] = None
+        return ready
+
+    def end(self, durable: SyncListener, outcome: Offset | Broken) -> None:
+        """A log that `begin` has handed out is durable up to an end, or its sync has failed."""
+        del self._in_sync[durable]
+        leave = self._leaving.pop(durable, None)
+        if leave is not None:
+            leave()
+        elif isinstance(outcome, Broken):
+            self.dirty.pop(durable, None)
+            durable.lost(outcome)
+            for _, held in self._held.pop(durable, ()):
+                held.token.fail(outcome)
+        else:
+            self._reached(durable, outcome)
+        durable.after_sync()
+
+    def _reached(self, durable: SyncListener, end: Offset) -> None:
+        durable.durable(end)
+        self._release(durable, end)
+
+    def _release(self, durable: SyncListener, end: Offset | None) -> None:
+        """Answer what has waited for a log up to `end`, or all of it when that is None."""
+        waiting = self._held.get(durable)
+        if waiting is None:
+            return
+        while waiting and (end is None or waiting[0][0] <= end):
+            held = waiting.popleft()[1]
+            held.missing -= 1
+            if not held.missing:
+                held.token.answer(held.response)
+        if not waiting:
+            self._held.pop(durable, None)

@@ -1,0 +1,1 @@
+"""What a handler answers with: tokens, steps, pieces, and a place to wait."""
