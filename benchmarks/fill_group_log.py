@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kohort.client.address import Address
-from kohort.client.connection import Connection
+from kohort.client.network.address import Address
+from kohort.client.network.connection import Connection
 from kohort.wire import batch
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
 from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         RebalanceListener,
         Share,
     )
-    from kohort.client.fetching import ConsumerRecord, RecordError
+    from kohort.client.fetcher import ConsumerRecord, RecordError
     from kohort.client.producer import Delivered, DeliveryError, Producer, TransactionError
     from kohort.config import BrokerConfig
     from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError
@@ -112,7 +112,7 @@ _HOMES = {
     "ApiError": "kohort.errors",
     "Broker": "kohort.server.broker",
     "BrokerConfig": "kohort.config",
-    **dict.fromkeys(("ConsumerRecord", "RecordError"), "kohort.client.fetching"),
+    **dict.fromkeys(("ConsumerRecord", "RecordError"), "kohort.client.fetcher"),
     "ErrorCode": "kohort.errors",
     "GroupState": "kohort.terms",
     "GroupType": "kohort.terms",

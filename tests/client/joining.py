@@ -7,9 +7,9 @@ from typing import Any
 
 from tests.waiting import SOON_S
 
-from kohort.client.address import Address
-from kohort.client.cluster import Cluster
-from kohort.client.connection import Connection
+from kohort.client.network.address import Address
+from kohort.client.network.cluster import Cluster
+from kohort.client.network.connection import Connection
 from kohort.records import consumer_protocol
 from kohort.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

@@ -10,9 +10,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
-from kohort.client.address import Address
 from kohort.client.admin import AdminClient
-from kohort.client.cluster import Backoff, Cluster
+from kohort.client.network.address import Address
+from kohort.client.network.cluster import Backoff, Cluster
 from kohort.wire.apis import APIS
 from kohort.wire.codec import decode, encode
 from kohort.wire.frames import FrameReader, decode_request_header, encode_response, peek

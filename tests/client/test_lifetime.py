@@ -10,9 +10,9 @@ import pytest
 from tests.client.scripted import asynchronous
 
 from kohort import AdminClient, Consumer, NewTopic, Producer
-from kohort.client.connection import Connection
 from kohort.client.members.events import TopicIdPartition
-from kohort.client.metadata import CachedTopic
+from kohort.client.network.connection import Connection
+from kohort.client.network.metadata import CachedTopic
 from kohort.terms import PartitionIndex, TopicId, uuid_text
 from kohort.testing import Broker
 

@@ -18,10 +18,10 @@ from tests.client.scripted import asynchronous
 from tests.peers.kafka import Kafka, unavailable
 from tests.ports import free_ports
 
-from kohort.client.address import Address
+from kohort.client.accumulator.partitioning import partition_of
 from kohort.client.admin import AdminClient, NewTopic, TopicPartition
-from kohort.client.cluster import Cluster
-from kohort.client.producing.partitioning import partition_of
+from kohort.client.network.address import Address
+from kohort.client.network.cluster import Cluster
 from kohort.client.topic_reader import TopicReader
 from kohort.client.topic_writer import TopicWriter
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError

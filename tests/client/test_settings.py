@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kohort import AdminClient, Consumer, Producer
-from kohort.client.address import Address
 from kohort.client.admin.settings import AdminSettings
 from kohort.client.consumer.settings import ConsumerSettings
+from kohort.client.network.address import Address
 from kohort.client.producer.settings import ProducerSettings
 from kohort.client.settings import (
     DEFAULT_SERVER,

@@ -2,8 +2,8 @@
 
 import pytest
 from tests.client.admin.test_topics import found as offsets
+from tests.client.network.test_connection import soon
 from tests.client.scripted import ScriptedCluster, asynchronous, in_turn
-from tests.client.test_connection import soon
 
 from kohort.client.admin import TopicPartition
 from kohort.client.topic_reader import TopicReader

@@ -1,8 +1,8 @@
 """Appending to partitions: where a key goes, who is asked, and what is never sent twice."""
 
 import pytest
+from tests.client.network.test_connection import soon
 from tests.client.scripted import CLOSE, ScriptedCluster, asynchronous, in_turn
-from tests.client.test_connection import soon
 
 from kohort.client.admin import TopicPartition
 from kohort.client.topic_writer import TopicWriter, partition_of

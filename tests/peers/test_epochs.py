@@ -9,9 +9,9 @@ from tests.client.joining import soon
 from tests.peers.kafka import Kafka, unavailable
 
 from kohort import Producer
-from kohort.client.address import Address
 from kohort.client.admin import AdminClient, NewTopic
-from kohort.client.cluster import Cluster
+from kohort.client.network.address import Address
+from kohort.client.network.cluster import Cluster
 from kohort.testing import Broker
 from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kohort.wire.messages.list_offsets import (

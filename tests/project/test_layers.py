@@ -37,13 +37,9 @@ IMPORT_LAYERS = {
     "kohort.storage": 3,
     "kohort.runtime": 4,
     "kohort.client": 5,
-    "kohort.client.connection": 4,
-    "kohort.client.cluster": 4,
-    "kohort.client.address": 4,
-    "kohort.client.happy_eyeballs": 4,
-    "kohort.client.environment": 4,
+    "kohort.client.network": 4,
     "kohort.client.members": 3,  # pure: the machines of members
-    "kohort.client.producing": 3,  # pure: those of producers
+    "kohort.client.accumulator": 3,  # pure: those of producers
     "kohort.server": 5,
     "kohort.pipeline": 5,
     "kohort.spark": 6,  # the public face of the pipeline, which imports Spark when it is asked
@@ -77,7 +73,11 @@ FORBIDDEN_IMPORTS = [
     ("kohort.client", "kohort.server", "a client knows brokers by the protocol alone"),
     ("kohort.client", "kohort.storage", "a client never reads a broker's files"),
     ("kohort.client.members", "kohort.coordinator", "a member knows it by the protocol alone"),
-    ("kohort.client.producing", "kohort.transactions", "a producer knows it by the protocol alone"),
+    (
+        "kohort.client.accumulator",
+        "kohort.transactions",
+        "a producer knows the protocol alone",
+    ),
     ("kohort.cli", "kohort.storage", "commands never read a broker's files"),
     ("kohort.server", "kohort.client", "a broker serves, it does not ask"),
     ("kohort.spark", "kohort.coordinator", "Spark reads records, it keeps no groups"),
@@ -117,7 +117,7 @@ LONGEST_MODULE = 600
 LONGEST_FUNCTION = 60
 LONG_FUNCTIONS = {  # module.function: why it is best read in one piece
     "kohort.client.producer.producer.Producer.send": "what a produced record costs is its path",
-    "kohort.client.fetching.decoding.records_of": "what a consumer's record costs is its loop",
+    "kohort.client.fetcher.decoding.records_of": "what a consumer's record costs is its loop",
     "kohort.wire.batch.building.build": "written for every commit: a call in its loop would show",
     "kohort.wire.batch.reading.entries": "a log is loaded by it: every call in it would show",
 }
@@ -369,7 +369,11 @@ def in_a_circle(_module: str) -> None:
     [
         (test_imports_go_down, "kohort.wire.bad", "from kohort.records import codec"),
         (test_imports_go_down, "kohort.records.bad", "def f():\n    import kohort.runtime.driver"),
-        (test_imports_go_down, "kohort.client.connection", "from kohort.client import admin"),
+        (
+            test_imports_go_down,
+            "kohort.client.network.connection",
+            "from kohort.client import admin",
+        ),
         (test_imports_go_down, "kohort.stray", "import json\nfrom kohort import errors"),
         (in_a_circle, "kohort.wire.schema", "from kohort.wire import codec"),
         (

@@ -42,7 +42,7 @@ ELSEWHERE = {  # a module without one of its own, and the one that tests it; thi
     "coordinator/settings.py": "coordinator/consumer/test_group.py",
     "coordinator/state.py": "coordinator/test_shard.py",
     "machines/topics.py": "coordinator/consumer/test_metadata.py",
-    "errors.py": "client/test_cluster.py",
+    "errors.py": "client/network/test_cluster.py",
     "records/schemas.py": "records/test_golden_records.py",
     "runtime/loader.py": "runtime/test_driver.py",
     "machines/machine.py": "runtime/test_driver.py",

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from kohort.client.environment import environment
+from kohort.client.network.environment import environment
 from kohort.sim.actor_context import ActorContext
 from kohort.sim.events import Events, virtual_loop
 from kohort.sim.network import Network

@@ -12,7 +12,7 @@ import pytest
 
 from kohort.client.admin.views import StateName, TypeName
 from kohort.client.consumer.settings import ConsumerOptions, ConsumerSettings, Strategy
-from kohort.client.fetching import FetchOptions, FetchSettings
+from kohort.client.fetcher import FetchOptions, FetchSettings
 from kohort.client.members.classic_assigning import PROTOCOLS
 from kohort.client.producer.settings import ProducerOptions, ProducerSettings
 from kohort.client.settings import settings_of
@@ -88,7 +88,7 @@ def test_words_are_all_that_there_are():
     hints = get_type_hints(ConsumerOptions) | get_type_hints(ProducerOptions)
     for module, name, words in [
         ("kohort.client.consumer.settings", "group_protocol", "GROUP_PROTOCOLS"),
-        ("kohort.client.fetching.settings", "isolation_level", "ISOLATION_LEVELS"),
+        ("kohort.client.fetcher.settings", "isolation_level", "ISOLATION_LEVELS"),
         ("kohort.client.producer.settings", "compression_type", "CODECS"),
     ]:
         assert set(words_of(hints[name])) == set(getattr(importlib.import_module(module), words))

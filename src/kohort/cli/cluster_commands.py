@@ -18,7 +18,7 @@ from kohort.errors import ApiError, KohortError
 
 if TYPE_CHECKING:  # the client is imported when a command runs: `--help` must not wait for it
     from kohort.client.admin import AdminClient
-    from kohort.client.cluster import Cluster
+    from kohort.client.network.cluster import Cluster
 
 T = TypeVar("T")
 
@@ -99,7 +99,7 @@ def telling_origin(args: Namespace) -> Iterator[None]:
 
 def cluster_of(args: Namespace) -> "Cluster | None":
     """The cluster in the arguments, for the caller to close; None, with a complaint, if none."""
-    from kohort.client.cluster import Cluster
+    from kohort.client.network.cluster import Cluster
     from kohort.client.settings import addresses_of
 
     server = server_of(args)

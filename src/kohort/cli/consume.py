@@ -13,7 +13,7 @@ from kohort.cli.render import Output, json_text, printable
 from kohort.errors import KohortError
 
 if TYPE_CHECKING:
-    from kohort.client.cluster import Cluster
+    from kohort.client.network.cluster import Cluster
     from kohort.client.topic_reader import FetchedRecord, TopicReader
     from kohort.terms import TopicPartition
 

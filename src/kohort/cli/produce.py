@@ -16,7 +16,7 @@ from kohort.figures import counted
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
 
-    from kohort.client.cluster import Cluster
+    from kohort.client.network.cluster import Cluster
     from kohort.client.topic_writer import Entry, TopicWriter
 
 READ_BYTES = 1 << 16

@@ -4,7 +4,7 @@ import asyncio
 import warnings
 from collections.abc import Mapping, Sequence
 
-from kohort.client.address import Address
+from kohort.client.network.address import Address
 
 
 class Client:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from kohort.client.environment import environment
+from kohort.client.network.environment import environment
 
 LASTS_S = 30.0
 

@@ -11,7 +11,7 @@ from dataclasses import MISSING, Field, field, fields
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
-from kohort.client.address import Address
+from kohort.client.network.address import Address
 from kohort.escaping import visible
 
 DEFAULT_SERVER = "127.0.0.1:9092"

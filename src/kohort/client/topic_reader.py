@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from kohort.client.admin.request_rounds import settle
 from kohort.client.admin.topics import describe_topics, leaders, list_offsets
-from kohort.client.cluster import Cluster, Node
-from kohort.client.fetching.decoding import whole_batches
+from kohort.client.fetcher.decoding import whole_batches
+from kohort.client.network.cluster import Cluster, Node
 from kohort.errors import ApiError, ErrorCode, WireError, api_error
 from kohort.terms import TopicPartition
 from kohort.wire.batch import check, records

@@ -7,13 +7,13 @@ arrived is therefore not sent again: nothing is written twice, and a lost answer
 import asyncio
 from collections.abc import Mapping, Sequence
 
+from kohort.client.accumulator.partitioning import partition_of
 from kohort.client.admin.request_rounds import settle
 from kohort.client.admin.topics import describe_topics, leaders
 from kohort.client.admin.views import Outcomes
-from kohort.client.cluster import Cluster, Node
-from kohort.client.connection import ConnectionFailedError
-from kohort.client.environment import environment
-from kohort.client.producing.partitioning import partition_of
+from kohort.client.network.cluster import Cluster, Node
+from kohort.client.network.connection import ConnectionFailedError
+from kohort.client.network.environment import environment
 from kohort.errors import ApiError, api_error
 from kohort.terms import TopicPartition
 from kohort.wire.batch import build

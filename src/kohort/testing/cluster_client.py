@@ -9,13 +9,13 @@ from itertools import zip_longest
 from random import Random
 from typing import Literal
 
+from kohort.client.accumulator.partitioning import partition_of
 from kohort.client.admin import groups, listings, offsets, topics
 from kohort.client.admin.request_rounds import settle
 from kohort.client.admin.views import GroupDescription, MemberDescription, NewTopic
-from kohort.client.cluster import Cluster, Node
-from kohort.client.connection import software_version
-from kohort.client.fetching.decoding import AbortedBatchFilter
-from kohort.client.producing.partitioning import partition_of
+from kohort.client.fetcher.decoding import AbortedBatchFilter
+from kohort.client.network.cluster import Cluster, Node
+from kohort.client.network.connection import software_version
 from kohort.client.settings import addresses_of
 from kohort.client.topic_reader import BY_NAME
 from kohort.client.topic_writer import append

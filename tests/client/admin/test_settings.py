@@ -4,7 +4,7 @@ import pytest
 from tests.client.scripted import ScriptedCluster, asynchronous
 
 from kohort import AdminClient
-from kohort.client.address import Address
+from kohort.client.network.address import Address
 
 
 def test_a_dict_has_upstreams_names():

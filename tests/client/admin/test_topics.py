@@ -7,7 +7,7 @@ import pytest
 from tests.client.scripted import CLOSE, ScriptedCluster, asynchronous, in_turn
 
 from kohort.client.admin import FoundOffset, NewTopic, TopicPartition
-from kohort.client.cluster import Backoff
+from kohort.client.network.cluster import Backoff
 from kohort.errors import ErrorCode
 from kohort.terms import EPOCH
 from kohort.wire.messages.create_partitions import (

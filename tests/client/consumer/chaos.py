@@ -13,7 +13,7 @@ from typing import Any
 from tests.client.consumer.running import RebalanceRecorder, consumer, until
 
 from kohort.client.consumer import Consumer
-from kohort.client.fetching import ConsumerRecord
+from kohort.client.fetcher import ConsumerRecord
 from kohort.terms import TopicPartition
 from kohort.testing import Broker
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from kohort.client.fetching import ConsumerRecord, OffsetAndEpoch
+from kohort.client.fetcher import ConsumerRecord, OffsetAndEpoch
 from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Self
 
 from kohort.client.consumer import Consumer, RebalanceListener
-from kohort.client.fetching import ConsumerRecord
+from kohort.client.fetcher import ConsumerRecord
 from kohort.terms import TopicPartition
 from kohort.testing import Broker
 

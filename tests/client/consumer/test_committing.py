@@ -12,7 +12,7 @@ from kohort.client.consumer.group_offsets import OffsetsToCommit
 from kohort.client.consumer.in_flight_records import InFlightRecords
 from kohort.client.consumer.ownership import Ownership
 from kohort.client.consumer.settings import ConsumerSettings
-from kohort.client.fetching import OffsetAndEpoch
+from kohort.client.fetcher import OffsetAndEpoch
 from kohort.errors import ErrorCode
 
 

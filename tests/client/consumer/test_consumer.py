@@ -19,7 +19,7 @@ from tests.client.scripted import asynchronous
 
 from kohort.client.admin import AdminClient, CommittedOffset
 from kohort.client.consumer import Consumer, RebalanceListener
-from kohort.client.fetching import ConsumerRecord
+from kohort.client.fetcher import ConsumerRecord
 from kohort.errors import ApiError, ErrorCode
 from kohort.records.schemas import ConsumerGroupMemberMetadataValue
 from kohort.terms import TopicPartition

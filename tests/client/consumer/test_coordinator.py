@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from tests.client.scripted import ScriptedCluster, asynchronous
 
-from kohort.client.cluster import Node
-from kohort.client.connection import ConnectionFailedError, RequestTimeoutError
 from kohort.client.consumer.coordinator import Coordinator
+from kohort.client.network.cluster import Node
+from kohort.client.network.connection import ConnectionFailedError, RequestTimeoutError
 from kohort.errors import ApiError, ErrorCode
 
 

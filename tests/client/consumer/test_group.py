@@ -10,8 +10,6 @@ from tests.client.consumer.fakes import FakeFetcher
 from tests.client.consumer.running import until, within
 from tests.client.scripted import Answer, ScriptedCluster, asynchronous, in_turn
 
-from kohort.client.address import Address
-from kohort.client.cluster import Cluster
 from kohort.client.consumer.assignor import Assignor
 from kohort.client.consumer.assignor_runner import AssignorRunner
 from kohort.client.consumer.group import Group
@@ -21,7 +19,9 @@ from kohort.client.consumer.member import Member
 from kohort.client.consumer.ownership import Ownership
 from kohort.client.consumer.protocols import ClassicProtocol, ModernProtocol, TopicSubscription
 from kohort.client.consumer.settings import ConsumerSettings
-from kohort.client.metadata import Metadata
+from kohort.client.network.address import Address
+from kohort.client.network.cluster import Cluster
+from kohort.client.network.metadata import Metadata
 from kohort.errors import ApiError, ErrorCode
 from kohort.testing import Broker
 from kohort.wire.messages.consumer_group_heartbeat import (

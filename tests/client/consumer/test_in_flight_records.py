@@ -3,7 +3,7 @@
 from tests.client.consumer.fakes import record
 
 from kohort.client.consumer.in_flight_records import InFlightRecords
-from kohort.client.fetching import ConsumerRecord, OffsetAndEpoch
+from kohort.client.fetcher import ConsumerRecord, OffsetAndEpoch
 from kohort.terms import TopicPartition
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -10,8 +10,6 @@ import pytest
 from tests.client.consumer.running import until, within
 from tests.client.scripted import CLOSE, ScriptedCluster, asynchronous, in_turn
 
-from kohort.client.cluster import Node
-from kohort.client.connection import Need
 from kohort.client.consumer.assignor import AssignmentTold
 from kohort.client.consumer.group_offsets import Identity
 from kohort.client.consumer.member import Member
@@ -32,7 +30,9 @@ from kohort.client.members.events import (
 )
 from kohort.client.members.membership import Heartbeat
 from kohort.client.members.retry_backoff import RetryBackoff
-from kohort.client.metadata import Metadata
+from kohort.client.network.cluster import Node
+from kohort.client.network.connection import Need
+from kohort.client.network.metadata import Metadata
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import Millis, TopicId, TopicPartition
 from kohort.wire.messages.consumer_group_heartbeat import (

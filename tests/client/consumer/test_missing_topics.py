@@ -8,7 +8,7 @@ from tests.client.scripted import ScriptedCluster, asynchronous
 
 import kohort.client.consumer.missing_topics as module
 from kohort.client.consumer.missing_topics import MissingTopics
-from kohort.client.metadata import Metadata
+from kohort.client.network.metadata import Metadata
 
 
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:

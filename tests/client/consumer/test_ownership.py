@@ -13,7 +13,7 @@ from kohort.client.admin import CommittedOffset
 from kohort.client.consumer.in_flight_records import InFlightRecords
 from kohort.client.consumer.ownership import Ownership, RebalanceListener
 from kohort.client.consumer.settings import ConsumerSettings
-from kohort.client.fetching import OffsetAndEpoch
+from kohort.client.fetcher import OffsetAndEpoch
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import TopicId, TopicPartition
 

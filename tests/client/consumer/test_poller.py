@@ -11,7 +11,7 @@ from kohort.client.consumer.in_flight_records import InFlightRecords
 from kohort.client.consumer.ownership import Ownership
 from kohort.client.consumer.poller import Poller, caller_task
 from kohort.client.consumer.settings import ConsumerSettings
-from kohort.client.fetching import OffsetAndEpoch
+from kohort.client.fetcher import OffsetAndEpoch
 
 
 class World:

@@ -20,7 +20,7 @@ from kohort.client.members.events import TopicIdPartition
 from kohort.client.members.heartbeat import MemberConfig, Offer
 from kohort.client.members.membership import Stage
 from kohort.client.members.retry_backoff import RetryBackoff
-from kohort.client.metadata import Metadata
+from kohort.client.network.metadata import Metadata
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import MemberId, Millis, PartitionIndex, TopicId, TopicPartition
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

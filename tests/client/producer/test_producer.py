@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.client.scripted import asynchronous
 
+from kohort.client.accumulator.partitioning import partition_of
 from kohort.client.producer import DeliveryError, Producer, TransactionError
-from kohort.client.producing.partitioning import partition_of
 from kohort.errors import ApiError, ErrorCode
 from kohort.testing import Broker
 from kohort.wire.compression import Compression

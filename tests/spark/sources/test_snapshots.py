@@ -13,9 +13,9 @@ from tests.client.joining import ConsumerMember, commit, coordinator, join_class
 from tests.client.scripted import ScriptedCluster, asynchronous
 from tests.serve.talk import Talk
 
-from kohort.client.address import Address
 from kohort.client.admin import CommittedOffset, FoundOffset, TopicPartition
-from kohort.client.cluster import Cluster
+from kohort.client.network.address import Address
+from kohort.client.network.cluster import Cluster
 from kohort.errors import ApiError, ErrorCode
 from kohort.pipeline.schemas import END_OFFSETS
 from kohort.pipeline.schemas.snapshots import GROUPS_NOW

@@ -7,7 +7,7 @@ import pytest
 from tests.spark.sources.commits import commit, create, produce
 from tests.spark.sources.logs import log_source, read, rows_of
 
-from kohort.client.cluster import Node
+from kohort.client.network.cluster import Node
 from kohort.pipeline.columns.record_positions import raw
 from kohort.pipeline.sources import topic_client
 from kohort.pipeline.sources.log_position import Position, Settings, SourceError

@@ -23,8 +23,8 @@ from kohort.client.admin.views import (
     TopicListing,
     TypeName,
 )
-from kohort.client.cluster import Cluster
 from kohort.client.lifetime import Client
+from kohort.client.network.cluster import Cluster
 from kohort.client.settings import (
     DEFAULT_SERVER,
     check_text,

@@ -5,7 +5,7 @@ from itertools import count
 
 from kohort.client.admin.request_rounds import Locate, settle
 from kohort.client.admin.views import GroupConfig, Outcomes
-from kohort.client.cluster import Cluster, Node
+from kohort.client.network.cluster import Cluster, Node
 from kohort.errors import ApiError, api_error
 from kohort.wire.messages.describe_configs import (
     DescribeConfigsRequest,

@@ -13,7 +13,7 @@ from kohort.client.admin.views import (
     MemberDescription,
     Outcomes,
 )
-from kohort.client.cluster import Cluster, Node, unanswered
+from kohort.client.network.cluster import Cluster, Node, unanswered
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
 from kohort.records import consumer_protocol
 from kohort.terms import GroupState, GroupType

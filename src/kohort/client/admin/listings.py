@@ -12,8 +12,8 @@ from typing import Self, TypeAlias, TypeVar
 
 from kohort.client.admin.request_rounds import settle
 from kohort.client.admin.views import GroupListing, Listings
-from kohort.client.cluster import Cluster, Node, nodes_of, unanswered
-from kohort.client.connection import Need
+from kohort.client.network.cluster import Cluster, Node, nodes_of, unanswered
+from kohort.client.network.connection import Need
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, api_error
 from kohort.terms import GroupState, GroupType, TopicPartition
 from kohort.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse

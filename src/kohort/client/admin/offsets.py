@@ -10,8 +10,8 @@ from typing import Any
 
 from kohort.client.admin.request_rounds import failure, settle
 from kohort.client.admin.views import CommittedOffset, GroupOffsets, Outcomes
-from kohort.client.cluster import Cluster, Node, unanswered
-from kohort.client.connection import Connection, Need
+from kohort.client.network.cluster import Cluster, Node, unanswered
+from kohort.client.network.connection import Connection, Need
 from kohort.client.topic_partitions import topic_partitions_of
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
 from kohort.terms import TopicPartition

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from kohort.client.cluster import Cluster, Node, unanswered
-from kohort.client.connection import ConnectionFailedError, RequestTimeoutError
+from kohort.client.network.cluster import Cluster, Node, unanswered
+from kohort.client.network.connection import ConnectionFailedError, RequestTimeoutError
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError
 
 Key = TypeVar("Key")

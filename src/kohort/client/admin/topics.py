@@ -18,8 +18,8 @@ from kohort.client.admin.views import (
     TopicDescription,
     TopicListing,
 )
-from kohort.client.cluster import Cluster, Node, nodes_of
-from kohort.client.connection import Need
+from kohort.client.network.cluster import Cluster, Node, nodes_of
+from kohort.client.network.connection import Need
 from kohort.client.topic_partitions import ByPartition, by_topic_partition
 from kohort.errors import ApiError, ErrorCode, api_error
 from kohort.terms import NO_TOPIC_ID, TopicPartition, millis_of

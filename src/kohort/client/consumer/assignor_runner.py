@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kohort.assignors import ASSIGNORS, Subscription
-from kohort.client.cluster import Cluster, Node
 from kohort.client.consumer.assignor import (
     MOST_METADATA,
     AssignmentTold,
@@ -26,8 +25,9 @@ from kohort.client.consumer.assignor import (
 )
 from kohort.client.consumer.coordinator import Coordinator
 from kohort.client.consumer.group_offsets import Identity
-from kohort.client.environment import environment
 from kohort.client.members.heartbeat import Offer
+from kohort.client.network.cluster import Cluster, Node
+from kohort.client.network.environment import environment
 from kohort.errors import ApiError, ErrorCode, KohortError, api_error
 from kohort.terms import MemberId, TopicId, TopicPartition
 from kohort.wire.messages.consumer_group_install_assignment import (

@@ -6,7 +6,7 @@ from typing import TypeAlias
 from kohort.client.admin.views import CommittedOffset
 from kohort.client.consumer.group_offsets import OffsetsToCommit
 from kohort.client.consumer.ownership import Ownership
-from kohort.client.fetching import Fetcher
+from kohort.client.fetcher import Fetcher
 from kohort.client.topic_partitions import ByPartition, by_topic_partition
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import TopicPartition

@@ -11,7 +11,6 @@ from typing import Any, Literal, Self, Unpack
 from kohort.client import topic_partitions as tp
 from kohort.client.admin.topics import When, list_offsets
 from kohort.client.admin.views import CommittedOffset, FoundOffset
-from kohort.client.cluster import Cluster
 from kohort.client.consumer.assignor import Assignor, checked_assignors
 from kohort.client.consumer.assignor_runner import AssignorRunner
 from kohort.client.consumer.committing import Offsets, check_offset, offsets_to_commit
@@ -24,10 +23,11 @@ from kohort.client.consumer.ownership import Ownership, RebalanceListener, check
 from kohort.client.consumer.poller import CallerTask, Poller, caller_task
 from kohort.client.consumer.protocols import TopicSubscription
 from kohort.client.consumer.settings import ConsumerOptions, ConsumerSettings
-from kohort.client.environment import environment
-from kohort.client.fetching import AnyRecord, Fetcher, OffsetAndEpoch
+from kohort.client.fetcher import AnyRecord, Fetcher, OffsetAndEpoch
 from kohort.client.lifetime import Client
-from kohort.client.metadata import Metadata
+from kohort.client.network.cluster import Cluster
+from kohort.client.network.environment import environment
+from kohort.client.network.metadata import Metadata
 from kohort.client.settings import DEFAULT_SERVER, client_settings, short_repr
 from kohort.client.topic_partitions import ByPartition, Partition
 from kohort.errors import ApiError

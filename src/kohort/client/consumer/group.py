@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection
 
-from kohort.client.cluster import Cluster
 from kohort.client.consumer.assignor_runner import AssignorRunner
 from kohort.client.consumer.group_offsets import NOBODY, Identity
 from kohort.client.consumer.member import Member
@@ -17,9 +16,10 @@ from kohort.client.consumer.protocols import (
     TopicSubscription,
 )
 from kohort.client.consumer.settings import ConsumerSettings
-from kohort.client.environment import environment
 from kohort.client.members.retry_backoff import RetryBackoff
-from kohort.client.metadata import Metadata
+from kohort.client.network.cluster import Cluster
+from kohort.client.network.environment import environment
+from kohort.client.network.metadata import Metadata
 from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError
 
 logger = logging.getLogger(__name__)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from kohort.client.admin.views import CommittedOffset
-from kohort.client.cluster import Cluster, Node, unanswered
-from kohort.client.connection import Need
 from kohort.client.consumer.coordinator import Coordinator
+from kohort.client.network.cluster import Cluster, Node, unanswered
+from kohort.client.network.connection import Need
 from kohort.errors import ApiError, ErrorCode, api_error
 from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition
 from kohort.wire.messages.offset_commit import (

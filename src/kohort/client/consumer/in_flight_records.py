@@ -7,7 +7,7 @@ records that it works on count as not processed, and partitions that are taken a
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from kohort.client.fetching import AnyRecord, OffsetAndEpoch
+from kohort.client.fetcher import AnyRecord, OffsetAndEpoch
 from kohort.terms import TopicPartition
 
 Runs = Mapping[TopicPartition, Sequence[AnyRecord]]

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Protocol
 
-from kohort.client.cluster import Cluster, Node
 from kohort.client.consumer.assignor import AssignmentTold
 from kohort.client.consumer.group_offsets import Identity
 from kohort.client.consumer.protocols import ClassicProtocol, Events, GroupProtocol
@@ -28,6 +27,7 @@ from kohort.client.members.events import (
     TopicsWanted,
 )
 from kohort.client.members.request_state import ELSEWHERE
+from kohort.client.network.cluster import Cluster, Node
 from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, WireError
 from kohort.terms import MemberId, Millis, TopicId, TopicPartition
 

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from kohort.client.metadata import Metadata
+from kohort.client.network.metadata import Metadata
 from kohort.errors import ApiError, ErrorCode, KohortError
 
 logger = logging.getLogger(__name__)

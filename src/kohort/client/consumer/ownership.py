@@ -15,7 +15,7 @@ from kohort.client.admin.views import CommittedOffset
 from kohort.client.consumer.group_offsets import GroupOffsets
 from kohort.client.consumer.in_flight_records import InFlightRecords
 from kohort.client.consumer.settings import ConsumerSettings
-from kohort.client.fetching import Fetcher, OffsetAndEpoch
+from kohort.client.fetcher import Fetcher, OffsetAndEpoch
 from kohort.client.log_deduplication import LogDeduplicator
 from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.terms import TopicId, TopicPartition

@@ -7,8 +7,8 @@ from typing import Any
 
 from kohort.client.consumer.in_flight_records import InFlightRecords
 from kohort.client.consumer.ownership import Ownership
-from kohort.client.environment import environment
-from kohort.client.fetching import AnyRecord, Fetcher
+from kohort.client.fetcher import AnyRecord, Fetcher
+from kohort.client.network.environment import environment
 from kohort.client.settings import check_time
 from kohort.terms import TopicPartition
 

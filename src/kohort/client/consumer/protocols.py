@@ -8,10 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol, Self
 
 from kohort import expressions
-from kohort.client.connection import Need
 from kohort.client.consumer.group_offsets import Identity
 from kohort.client.consumer.settings import ConsumerSettings
-from kohort.client.environment import environment
 from kohort.client.members.classic_membership import (
     VERSIONS,
     ClassicMemberConfig,
@@ -22,7 +20,9 @@ from kohort.client.members.events import Event
 from kohort.client.members.heartbeat import MemberConfig, Offer
 from kohort.client.members.membership import Membership
 from kohort.client.members.retry_backoff import RetryBackoff
-from kohort.client.metadata import Metadata
+from kohort.client.network.connection import Need
+from kohort.client.network.environment import environment
+from kohort.client.network.metadata import Metadata
 from kohort.client.topic_partitions import check_topic
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import GroupId, MemberId, Millis, TopicId, TopicPartition

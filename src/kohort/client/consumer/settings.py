@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from kohort.client.fetching import FetchOptions, FetchSettings
+from kohort.client.fetcher import FetchOptions, FetchSettings
 from kohort.client.members.classic_assigning import PROTOCOLS
 from kohort.client.settings import (
     checked_field,

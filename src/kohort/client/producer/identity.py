@@ -4,11 +4,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from kohort.client.cluster import Cluster
-from kohort.client.connection import Connection
+from kohort.client.accumulator.accumulator import RecordAccumulator
+from kohort.client.accumulator.batch import ProducerId
 from kohort.client.log_deduplication import LogDeduplicator
-from kohort.client.producing.accumulator import RecordAccumulator
-from kohort.client.producing.batch import ProducerId
+from kohort.client.network.cluster import Cluster
+from kohort.client.network.connection import Connection
 from kohort.client.settings import INT32_MAX
 from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, api_error
 from kohort.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

@@ -7,20 +7,20 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from kohort.client.accumulator.accumulator import Limits, RecordAccumulator
+from kohort.client.accumulator.errors import DeliveryError
+from kohort.client.accumulator.partitioning import StickyPartitioner, partition_of
+from kohort.client.accumulator.transactions import UNFINISHED
 from kohort.client.admin.views import CommittedOffset
-from kohort.client.cluster import Cluster
 from kohort.client.consumer import GroupMetadata
-from kohort.client.environment import environment
 from kohort.client.lifetime import Client
-from kohort.client.metadata import CachedTopic, Metadata
+from kohort.client.network.cluster import Cluster
+from kohort.client.network.environment import environment
+from kohort.client.network.metadata import CachedTopic, Metadata
 from kohort.client.producer.identity import ask_for_identity
 from kohort.client.producer.sender import Delivered, Sender, pauses
 from kohort.client.producer.settings import CODECS, ProducerOptions, ProducerSettings
 from kohort.client.producer.transaction_client import TransactionClient
-from kohort.client.producing.accumulator import Limits, RecordAccumulator
-from kohort.client.producing.errors import DeliveryError
-from kohort.client.producing.partitioning import StickyPartitioner, partition_of
-from kohort.client.producing.transactions import UNFINISHED
 from kohort.client.settings import DEFAULT_SERVER, client_settings
 from kohort.client.topic_partitions import ByPartition, by_topic_partition
 from kohort.errors import ApiError, ErrorCode

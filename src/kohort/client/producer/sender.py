@@ -6,18 +6,18 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from kohort.client.cluster import Backoff, Cluster, Node
-from kohort.client.connection import ConnectionFailedError, Need, RequestTimeoutError
-from kohort.client.environment import environment
+from kohort.client.accumulator.accumulator import UNKNOWN, Outcome, RecordAccumulator
+from kohort.client.accumulator.batch import Batch
+from kohort.client.accumulator.error_actions import ErrorAction, is_elsewhere
+from kohort.client.accumulator.errors import DeliveryError
 from kohort.client.log_deduplication import LogDeduplicator
-from kohort.client.metadata import CachedTopic, Metadata
+from kohort.client.network.cluster import Backoff, Cluster, Node
+from kohort.client.network.connection import ConnectionFailedError, Need, RequestTimeoutError
+from kohort.client.network.environment import environment
+from kohort.client.network.metadata import CachedTopic, Metadata
 from kohort.client.producer.buffer_memory import BufferMemory
 from kohort.client.producer.settings import ProducerSettings
 from kohort.client.producer.stall_warnings import StallWarnings
-from kohort.client.producing.accumulator import UNKNOWN, Outcome, RecordAccumulator
-from kohort.client.producing.batch import Batch
-from kohort.client.producing.error_actions import ErrorAction, is_elsewhere
-from kohort.client.producing.errors import DeliveryError
 from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, api_error
 from kohort.figures import counted
 from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition, uuid_text

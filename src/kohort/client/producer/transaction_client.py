@@ -5,20 +5,20 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple, TypeVar
 
-from kohort.client.admin.views import CommittedOffset
-from kohort.client.cluster import OF_GROUP, OF_TRANSACTION, Cluster, Node, unanswered
-from kohort.client.connection import ConnectionFailedError, RequestTimeoutError
-from kohort.client.consumer import GroupMetadata
-from kohort.client.producer.sender import NEWEST, Sender
-from kohort.client.producer.settings import ProducerSettings
-from kohort.client.producing.batch import ProducerId
-from kohort.client.producing.errors import TransactionError
-from kohort.client.producing.transactions import (
+from kohort.client.accumulator.batch import ProducerId
+from kohort.client.accumulator.errors import TransactionError
+from kohort.client.accumulator.transactions import (
     CoordinatorErrorAction,
     Phase,
     Transactions,
     coordinator_error_action,
 )
+from kohort.client.admin.views import CommittedOffset
+from kohort.client.consumer import GroupMetadata
+from kohort.client.network.cluster import OF_GROUP, OF_TRANSACTION, Cluster, Node, unanswered
+from kohort.client.network.connection import ConnectionFailedError, RequestTimeoutError
+from kohort.client.producer.sender import NEWEST, Sender
+from kohort.client.producer.settings import ProducerSettings
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
 from kohort.terms import TopicPartition
 from kohort.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse

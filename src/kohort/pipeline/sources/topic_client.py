@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
-from kohort.client.address import Address
-from kohort.client.cluster import Cluster, Node, nodes_of
+from kohort.client.network.address import Address
+from kohort.client.network.cluster import Cluster, Node, nodes_of
 from kohort.client.settings import addresses_of
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
 from kohort.pipeline.sources.admin_query import CLIENT_ID, run_query

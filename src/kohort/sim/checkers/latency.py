@@ -22,8 +22,8 @@ BOUND_US = 100_000
 many others as ask for as little as it does.
 """
 ROOM_BOUND_US = 500_000
-"""Of a request that needs room (server/network/backpressure.py): who waits for that has the turns of
-the others in front of it, of 2 ms each, some fifty of them, at its begin and once more.
+"""Of a request that needs memory (server/network/backpressure.py): who waits for that has the turns
+of the others in front of it, of 2 ms each, some fifty of them, at its begin and once more.
 """
 KEPT = 20_000  # pieces: more than arrive in the longest of these times
 BOUNDS_US = {Bystander.kind: BOUND_US, LargeBystander.kind: ROOM_BOUND_US}

@@ -3,18 +3,18 @@
 from collections.abc import Iterator
 from typing import Any
 
+from kohort.client.accumulator import accumulator
+from kohort.client.accumulator.accumulator import RecordAccumulator
+from kohort.client.accumulator.batch import Batch
+from kohort.client.accumulator.partition_queue import PartitionQueue
 from kohort.client.consumer.in_flight_records import InFlightRecords
 from kohort.client.consumer.member import Member
 from kohort.client.consumer.ownership import Ownership
-from kohort.client.fetching import Fetcher, OffsetAndEpoch
-from kohort.client.fetching.decoding import AbortedBatchFilter
-from kohort.client.fetching.partition_state import TopicPartitionState
+from kohort.client.fetcher import Fetcher, OffsetAndEpoch
+from kohort.client.fetcher.decoding import AbortedBatchFilter
+from kohort.client.fetcher.partition_state import TopicPartitionState
 from kohort.client.members.events import PartitionsLost
 from kohort.client.producer.transaction_client import TransactionClient
-from kohort.client.producing import accumulator
-from kohort.client.producing.accumulator import RecordAccumulator
-from kohort.client.producing.batch import Batch
-from kohort.client.producing.partition_queue import PartitionQueue
 from kohort.errors import ApiError, ErrorCode
 from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 from kohort.terms import TopicPartition

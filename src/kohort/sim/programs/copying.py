@@ -4,10 +4,10 @@ import asyncio
 import logging
 from typing import Any, ClassVar
 
+from kohort.client.accumulator.errors import TransactionError
 from kohort.client.consumer import Consumer
-from kohort.client.fetching import AnyRecord
+from kohort.client.fetcher import AnyRecord
 from kohort.client.producer import Producer
-from kohort.client.producing.errors import TransactionError
 from kohort.errors import ApiError, KohortError
 from kohort.sim.actor_context import ActorContext
 from kohort.sim.programs.facts import CopyGroup

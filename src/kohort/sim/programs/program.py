@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from kohort.client.environment import ENVIRONMENT, Environment
+from kohort.client.network.environment import ENVIRONMENT, Environment
 from kohort.sim.actor_context import ActorContext
 from kohort.sim.events import EPOCH_SECONDS, MICROS, VirtualLoop
 from kohort.sim.network import Address, Network

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from kohort.client.admin.views import CommittedOffset
 from kohort.client.consumer import Consumer, GroupMetadata, RebalanceListener
-from kohort.client.fetching import AnyRecord
+from kohort.client.fetcher import AnyRecord
 from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.sim.actor_context import ActorContext
 from kohort.sim.programs.facts import (

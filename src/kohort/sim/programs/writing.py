@@ -5,8 +5,8 @@ import logging
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from kohort.client.accumulator.errors import DeliveryError, TransactionError
 from kohort.client.producer import Producer
-from kohort.client.producing.errors import DeliveryError, TransactionError
 from kohort.errors import ApiError
 from kohort.sim.actor_context import ActorContext
 from kohort.sim.programs.facts import (

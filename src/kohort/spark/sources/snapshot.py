@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from kohort.client.admin import GroupListing, TopicPartition, listings
-from kohort.client.cluster import Cluster
+from kohort.client.network.cluster import Cluster
 from kohort.client.settings import addresses_of
 from kohort.errors import ApiError
 from kohort.pipeline.schemas import Table
