@@ -8,7 +8,7 @@ other.
 
 import ast
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -130,8 +130,10 @@ def name_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+Rule = Callable[[str], None]
+"""Raises AssertionError where the module of this name breaks it."""
+
 MODULES = {name_of(path): path for path in sorted(SOURCE.rglob("*.py"))}
-every_module = pytest.mark.parametrize("module", MODULES)
 
 
 @cache
@@ -167,7 +169,29 @@ def imports_of(module: str) -> Iterator[tuple[int, str]]:
                 yield node.lineno, full if full in MODULES else str(node.module)
 
 
-@every_module
+def rule(concerns: Callable[[str], bool] = lambda _: True) -> Callable[[Rule], Callable[[], None]]:
+    """Makes one test of a rule for a module: it looks at every module that the rule concerns, and
+    names all that break it.
+    """
+
+    def decorate(check: Rule) -> Callable[[], None]:
+        def test() -> None:
+            broken = []
+            for module in filter(concerns, MODULES):
+                try:
+                    check(module)
+                except AssertionError as error:
+                    broken.append(str(error))
+            assert not broken, "\n".join(broken)
+
+        test.__name__, test.__doc__ = check.__name__, check.__doc__
+        test.check = check  # type: ignore[attr-defined]  # for one module
+        return test
+
+    return decorate
+
+
+@rule()
 def test_imports_go_down(module):
     layer = layer_of(module)
     for line, imported in imports_of(module):
@@ -184,14 +208,12 @@ IN_REQUESTS = (
 AT_HAND = {"utf-8", "ascii", "latin-1"}  # these are in C
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        name
-        for name in MODULES
-        if name.split(".")[1:2] and name.split(".")[1] in (*IN_REQUESTS, "config", "terms", "java")
-    ],
-)
+def takes_part_in_requests(module: str) -> bool:
+    package = module.split(".")[1:2]
+    return bool(package) and package[0] in (*IN_REQUESTS, "config", "terms", "java")
+
+
+@rule(takes_part_in_requests)
 def test_a_request_imports_nothing(module):
     """With no file descriptor left an import fails, and would fail a request. What Python imports
     by itself at its first use, as most codecs, is looked up when the module is imported.
@@ -249,13 +271,13 @@ def hides_imports(module: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("module", [one for one in MODULES if layer_of(one) < PUBLIC])
+@rule(lambda module: layer_of(module) < PUBLIC)
 def test_imports_for_types_are_imports(module):
     """They say who knows whom. Only the commands hide some, for a quick start."""
     assert not hides_imports(module), module
 
 
-@every_module
+@rule()
 def test_forbidden_imports(module):
     """K40-26: who asks a broker asks by the protocol."""
     for line, imported in imports_of(module):
@@ -267,7 +289,7 @@ def test_forbidden_imports(module):
                 ), f"{module}:{line} imports {imported}: {why}"
 
 
-@pytest.mark.parametrize("module", [one for one in MODULES if layer_of(one) <= PURE])
+@rule(lambda module: layer_of(module) <= PURE)
 def test_the_core_is_pure(module):
     for line, imported in imports_of(module):
         root = imported.partition(".")[0]
@@ -286,12 +308,12 @@ def test_the_core_is_pure(module):
             assert node.name not in BANNED_NAMES, f"{module}:{node.lineno} imports {node.name}"
 
 
-@every_module
+@rule()
 def test_a_module_says_what_it_is(module):
     assert ast.get_docstring(tree_of(module)), f"{module} has no docstring"
 
 
-@every_module
+@rule()
 def test_a_module_is_not_too_long(module):
     lines = MODULES[module].read_text(encoding="utf-8").count("\n")
     assert lines <= LONGEST_MODULE, f"{module} has {lines} lines: which second idea moved in?"
@@ -311,7 +333,7 @@ def functions_of(module: str) -> Iterator[tuple[str, int]]:
     return walk(tree_of(module), module)
 
 
-@every_module
+@rule()
 def test_a_function_is_not_too_long(module):
     for function, lines in functions_of(module):
         assert lines <= LONGEST_FUNCTION or function in LONG_FUNCTIONS, (
@@ -326,7 +348,7 @@ def test_exceptions_are_needed():
         assert lengths[function] > LONGEST_FUNCTION, f"{function} needs no exception any more"
 
 
-@every_module
+@rule()
 def test_nothing_is_left_unfinished_or_printed(module):
     text = MODULES[module].read_text(encoding="utf-8")
     for mark in UNFINISHED:
@@ -365,7 +387,7 @@ def in_a_circle(_module: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "module", "source"),
+    ("test", "module", "source"),
     [
         (test_imports_go_down, "kohort.wire.bad", "from kohort.records import codec"),
         (test_imports_go_down, "kohort.records.bad", "def f():\n    import kohort.runtime.driver"),
@@ -399,13 +421,13 @@ def in_a_circle(_module: str) -> None:
         (test_nothing_is_left_unfinished_or_printed, "kohort.server.bad", "print(1)"),
     ],
 )
-def test_the_rules_find_offenders(rule, module, source, tmp_path, monkeypatch):
+def test_the_rules_find_offenders(test, module, source, tmp_path, monkeypatch):
     path = tmp_path / "bad.py"
     path.write_text(source)
     monkeypatch.setitem(MODULES, module, path)
     tree_of.cache_clear()
     try:
         with pytest.raises((AssertionError, pytest.fail.Exception)):
-            rule(module)
+            getattr(test, "check", test)(module)
     finally:
         tree_of.cache_clear()
