@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.machines.effects import (
+    TAKE_AGAIN,
     BackgroundTask,
     Call,
     Client,
@@ -74,7 +75,7 @@ class Counter:
             self.parked.clear()
         first = more.pop("first", None)
         if first is not None and first.name not in self.counts:
-            return Effects([first], again=True)
+            return Effects([first], continuation=TAKE_AGAIN)
         return Effects(list(request.adds), replies, **more)
 
     def reads(self, call: Call[Ask]) -> bool:

@@ -10,13 +10,16 @@ from tests.runtime.counter import Add, Ask, Counter, call
 
 from kohort.errors import ApiError, Broken, ErrorCode, StorageError, WireError
 from kohort.machines.effects import (
+    TAKE_AGAIN,
     BackgroundTask,
     Call,
+    Continuation,
     Effects,
     GroupEvent,
     Marker,
     Producer,
     Reply,
+    Transaction,
 )
 from kohort.machines.topics import Topics
 from kohort.runtime.driver import RETRY_MS, Condition, PartitionDriver
@@ -117,14 +120,14 @@ def test_live_and_loaded_replay_get_the_same_arguments() -> None:
     producer, other = Producer(7, 1), Producer(8, 0)
     desk.turn(
         call(Ask(Add("a", 1), Add("b", 2))),
-        call(Ask(Add("a", 3), producer=producer)),
+        call(Ask(Add("a", 3), transaction=Transaction(producer))),
         call(Ask(*(Add(f"many-{number}", 1) for number in range(20)))),
     )
     desk.turn(
-        call(Ask(Add("b", 1), producer=other)),
-        call(Ask(producer=producer, marker=Marker(commit=True, coordinator_epoch=3))),
+        call(Ask(Add("b", 1), transaction=Transaction(other))),
+        call(Ask(transaction=Transaction(producer, Marker(commit=True, coordinator_epoch=3)))),
         call(Ask(Add("c", 1))),
-        call(Ask(producer=other, marker=Marker(commit=False, coordinator_epoch=3))),
+        call(Ask(transaction=Transaction(other, Marker(commit=False, coordinator_epoch=3)))),
     )
 
     live = desk.machine
@@ -204,7 +207,7 @@ def test_a_call_is_taken_again_when_what_it_needs_is_true() -> None:
 
 def test_a_call_that_asks_for_ever_fails_the_machine() -> None:
     desk = Desk()
-    assert desk.ask(Add("a", 1), again=True) == "UNKNOWN_SERVER_ERROR"
+    assert desk.ask(Add("a", 1), continuation=TAKE_AGAIN) == "UNKNOWN_SERVER_ERROR"
     assert len(desk.batches()) == 0
     assert desk.driver.condition is Condition.LOADING
 
@@ -305,7 +308,7 @@ def test_what_follows_from_a_change_of_topics_lets_others_in_between() -> None:
 def test_a_deadline_may_begin_a_longer_task() -> None:
     desk = Desk()
     steps = [Effects([Add("a", 1)]), Effects([Add("a", 1)])]
-    desk.machine.due = [Effects([Add("b", 1)], follows=iter(steps))]
+    desk.machine.due = [Effects([Add("b", 1)], continuation=Continuation(long_task=iter(steps)))]
     desk.turn()
     assert desk.machine.counts == {"a": 1, "b": 1}
     assert desk.ask() == {"a": 2, "b": 1}

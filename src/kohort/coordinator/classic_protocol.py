@@ -15,7 +15,7 @@ from kohort.coordinator.consumer import classic_members, removal
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
-from kohort.machines.effects import Call, Effects, Reply, answered
+from kohort.machines.effects import TAKE_AGAIN, Call, Effects, Reply, answered
 from kohort.terms import GroupId, Millis
 from kohort.wire.messages.heartbeat import HeartbeatRequest
 from kohort.wire.messages.join_group import JoinGroupRequest
@@ -54,7 +54,7 @@ def join(state: State, call: Call[JoinGroupRequest], now: Millis) -> Effects:
             f"group {group_id} is new and has no member {request.member_id}",
         )
     tombstones = [] if group is None else group.tombstones()
-    return Effects([*tombstones, creation_record(group_id, now)], again=True)
+    return Effects([*tombstones, creation_record(group_id, now)], continuation=TAKE_AGAIN)
 
 
 def sync(state: State, call: Call[SyncGroupRequest], now: Millis) -> Effects:

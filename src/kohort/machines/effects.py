@@ -58,6 +58,15 @@ class Marker(NamedTuple):
     coordinator_epoch: int
 
 
+class Transaction(NamedTuple):
+    """The transaction that the records of a step are part of. With an `end` there are no records,
+    and it ends.
+    """
+
+    producer: Producer
+    end: Marker | None = None
+
+
 class GroupEvent(NamedTuple):
     """What has happened to a group, in words for the log of the broker, and why."""
 
@@ -95,16 +104,9 @@ class BackgroundTask:
         self.plugin = plugin
 
 
-class Effects(Struct, eq=False):
-    """What one step asks of the world: append these records, and only then send these replies.
-
-    Records are of the machine's own kind. Replay makes them true before the machine is asked
-    anything else. `again` says that the call must be taken once more after that: the records make
-    the group which the call wants to join. `follows` is a longer task that the step has begun: its
-    steps come in the next turns. A longer task, and what follows from a background task, may have
-    `warnings`: lines for whoever runs the broker. `producer` is set for records inside a
-    transaction. With a `marker` there are no records, and the producer's transaction ends. The
-    `tasks` begin once the records are in the log.
+class Continuation(Struct, frozen=True, eq=False):
+    """What comes after a step. With `again` its call is taken once more: the records make the group
+    which the call wants to join. A `long_task` has more steps, which come in the next turns.
 
     A step with `then` makes a group of one kind into one of another. Its records fit into one
     batch, or it is refused: half of them would be another group, or none. `then` is asked once they
@@ -112,16 +114,29 @@ class Effects(Struct, eq=False):
     refuses nothing.
     """
 
+    again: bool = False
+    then: "Callable[[], Effects] | None" = None
+    long_task: "Iterator[Effects] | None" = None
+
+
+TAKE_AGAIN = Continuation(again=True)
+
+
+class Effects(Struct, eq=False):
+    """What one step asks of the world: append these records, and only then send these replies.
+
+    Records are of the machine's own kind. Replay makes them true before the machine is asked
+    anything else. The `tasks` begin once the records are in the log. A long task, and what comes of
+    a background task, may have `warnings`: lines for whoever runs the broker.
+    """
+
     records: list[Any] = []
     replies: list[Reply] = []
     events: list[GroupEvent] = []
-    again: bool = False
-    follows: "Iterator[Effects] | None" = None
-    warnings: Sequence[str] = ()
-    producer: Producer | None = None
-    marker: Marker | None = None
     tasks: list[BackgroundTask] = []
-    then: "Callable[[], Effects] | None" = None
+    warnings: Sequence[str] = ()
+    transaction: Transaction | None = None
+    continuation: Continuation | None = None
 
     def extend(self, other: "Effects") -> None:
         """Take in the effects of another part of the same step."""
@@ -129,6 +144,12 @@ class Effects(Struct, eq=False):
         self.replies += other.replies
         self.events += other.events
         self.tasks += other.tasks
+
+    def take_again(self) -> None:
+        """Have the call taken once more, after what follows in any case."""
+        before = self.continuation
+        after = TAKE_AGAIN if before is None else Continuation(True, before.then, before.long_task)
+        self.continuation = after
 
 
 def answered(call: Call[Any], response: Any, records: Iterable[Any] = ()) -> Effects:

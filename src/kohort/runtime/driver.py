@@ -366,8 +366,8 @@ class PartitionDriver(Generic[M]):
                 self.machine.put_off(due)
                 steps = self.machine.tick(due)
             turn.take(effects, entries)
-            if effects.follows is not None:
-                self._long_tasks.append(effects.follows)
+            if effects.continuation is not None and effects.continuation.long_task is not None:
+                self._long_tasks.append(effects.continuation.long_task)
             if over():
                 return
 
@@ -455,7 +455,7 @@ class PartitionDriver(Generic[M]):
                 except Exception as error:  # noqa: BLE001  (it is this call's alone)
                     effects, entries = self._refused(call, effects, self._refusal(call, error)), []
                 take(effects, entries)
-                again = effects.again
+                again = effects.continuation is not None and effects.continuation.again
                 rounds += 1
                 if rounds > AGAIN_MAX:
                     raise Broken(f"{type(call.request).__name__} asks to be taken for ever")

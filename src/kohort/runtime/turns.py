@@ -100,7 +100,7 @@ class Turn:
             entries.append(plain)
         self._size = size
         if size > self._room:
-            if effects.then is not None:
+            if _is_conversion(effects):
                 self._check(size, "a conversion takes")
             for entry in entries:
                 self._check(_size_of(entry))
@@ -115,7 +115,7 @@ class Turn:
             entry = key, value, headers
             size = _size_of(entry)
             together = self._size + size - _size_of(entries[place])
-            if (size if effects.then is None else together) <= self._room:
+            if (together if _is_conversion(effects) else size) <= self._room:
                 self._size = together
                 entries[place] = entry
 
@@ -132,7 +132,8 @@ class Turn:
         self.steps.append(effects)
         if effects.tasks:
             self.tasks += effects.tasks
-        producer = effects.producer
+        transaction = effects.transaction
+        producer = None if transaction is None else transaction.producer
         if entries:
             replay = self._machine.replay
             end = self.end
@@ -150,13 +151,13 @@ class Turn:
                 self._split(entries, producer)
             if effects.events and any(len(entry) == 3 for entry in entries):
                 self._open.has_headers = True
-            if effects.then is not None:
-                after = effects.then()
+            then = None if effects.continuation is None else effects.continuation.then
+            if then is not None:
+                after = then()
                 self.take(after, self.encoded(after))
-        if effects.marker is not None:
-            assert producer is not None
-            self._machine.replay_marker(producer, commit=effects.marker.commit)
-            self.batches.append(_Batch(producer, effects.marker))
+        if transaction is not None and transaction.end is not None:
+            self._machine.replay_marker(transaction.producer, commit=transaction.end.commit)
+            self.batches.append(_Batch(transaction.producer, transaction.end))
             self._left = -1
             self.end += 1
 
@@ -181,6 +182,10 @@ class Turn:
                 self._open.has_headers = True
             self._open.entries.append(entry)
             self._left -= size
+
+
+def _is_conversion(effects: Effects) -> bool:
+    return effects.continuation is not None and effects.continuation.then is not None
 
 
 def _size_of(entry: Entry) -> int:

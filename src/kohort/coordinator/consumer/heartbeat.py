@@ -51,7 +51,7 @@ def _join_or_stay(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: 
     succession = _succession(state, group, call, now)
     if succession is not None:
         effects.extend(succession)
-        effects.again = True
+        effects.take_again()
         return effects
     owned = _owned(request)
     before = _member_of(group, request, owned)

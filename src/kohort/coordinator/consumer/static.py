@@ -19,7 +19,7 @@ from kohort.coordinator.consumer.records import (
 from kohort.coordinator.consumer.target import NOTHING
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
-from kohort.machines.effects import Effects, GroupEvent
+from kohort.machines.effects import TAKE_AGAIN, Effects, GroupEvent
 from kohort.records.causes import Cause
 from kohort.terms import MemberId, Millis
 
@@ -62,7 +62,9 @@ def replaced(
     timers.renew(state, group, successor, now)
     text = f"member {member_id} takes the place of {former.id}, instance {former.instance_id}"
     return Effects(
-        records, events=[GroupEvent(group.id, text, Cause.REPLACED, former.id)], again=True
+        records,
+        events=[GroupEvent(group.id, text, Cause.REPLACED, former.id)],
+        continuation=TAKE_AGAIN,
     )
 
 

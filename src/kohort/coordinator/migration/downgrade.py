@@ -23,7 +23,7 @@ from kohort.coordinator.consumer.group import ConsumerGroup, protocols_of
 from kohort.coordinator.consumer.member import Member, MemberState
 from kohort.coordinator.consumer.target import NOTHING
 from kohort.coordinator.state import State
-from kohort.machines.effects import Client, Effects, GroupEvent
+from kohort.machines.effects import Client, Continuation, Effects, GroupEvent
 from kohort.records.causes import Cause
 from kohort.terms import GroupState, MemberId, Millis, TopicId
 from kohort.wire import batch
@@ -156,7 +156,7 @@ def _step_or_none(
     return Effects(
         records,
         events=[GroupEvent(group.id, text, Cause.MIGRATION)],
-        then=lambda: _go_on(state, made, now, rebalances=not at_rest),
+        continuation=Continuation(then=lambda: _go_on(state, made, now, rebalances=not at_rest)),
     )
 
 

@@ -30,7 +30,7 @@ from kohort.coordinator.consumer.records import (
 from kohort.coordinator.consumer.target import Attachment, Target
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode, WireError
-from kohort.machines.effects import Effects, GroupEvent, Reply
+from kohort.machines.effects import Continuation, Effects, GroupEvent, Reply
 from kohort.records.causes import Cause
 from kohort.records.codec import Record
 from kohort.records.consumer_protocol import decode_assignment
@@ -82,7 +82,9 @@ def to_consumer(
     text = f"generation {classic.generation} goes on as a consumer group"
     event = GroupEvent(classic.id, text, Cause.MIGRATION)
     records = [*classic.tombstones(), *_records(group)]
-    return group, Effects(records, events=[event], then=lambda: _go_on(state, classic, now))
+    return group, Effects(
+        records, events=[event], continuation=Continuation(then=lambda: _go_on(state, classic, now))
+    )
 
 
 def _check(state: State, classic: ClassicGroup) -> None:

@@ -14,7 +14,7 @@ from kohort.coordinator.offsets.records import tombstone
 from kohort.coordinator.offsets.store import NamedPartition
 from kohort.coordinator.offsets.table import ABSENT
 from kohort.coordinator.state import State
-from kohort.machines.effects import Effects, GroupEvent
+from kohort.machines.effects import Continuation, Effects, GroupEvent
 from kohort.records.causes import Cause
 from kohort.records.codec import Record
 from kohort.records.schemas import OffsetCommitKey
@@ -43,7 +43,9 @@ def begin_now(state: State, now: Millis) -> None:
 def begin(state: State, now: Millis, *asked_for: str) -> Effects:
     """The check interval is over, or somebody has asked for a pass."""
     await_next(state, now)
-    return Effects(follows=_pass(state, now, ends_bare_groups=not asked_for))
+    return Effects(
+        continuation=Continuation(long_task=_pass(state, now, ends_bare_groups=not asked_for))
+    )
 
 
 def _pass(state: State, now: Millis, *, ends_bare_groups: bool) -> Iterator[Effects]:

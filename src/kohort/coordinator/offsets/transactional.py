@@ -11,7 +11,7 @@ from kohort.coordinator.offsets.commit import is_former, too_long
 from kohort.coordinator.offsets.records import tombstone
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
-from kohort.machines.effects import Call, Effects, Marker, Producer, Reply
+from kohort.machines.effects import TAKE_AGAIN, Call, Effects, Marker, Producer, Reply, Transaction
 from kohort.records.codec import Record
 from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
 from kohort.terms import NO_TOPIC_ID, GroupId, Millis
@@ -44,7 +44,9 @@ class EndOffsets(NamedTuple):
 def end_offsets(_state: State, call: Call[EndOffsets], _now: Millis) -> Effects:
     """Write the marker. Replaying it commits or drops what the transaction had pending."""
     asked = call.request
-    return Effects([], [Reply(call.token, None)], producer=asked.producer, marker=asked.marker)
+    return Effects(
+        [], [Reply(call.token, None)], transaction=Transaction(asked.producer, asked.marker)
+    )
 
 
 def commit(state: State, call: Call[TxnOffsetCommitRequest], now: Millis) -> Effects:
@@ -56,7 +58,7 @@ def commit(state: State, call: Call[TxnOffsetCommitRequest], now: Millis) -> Eff
     _check_caller(state, call)
     former = _of_former_topics(state, group_id, (topic.name for topic in request.topics))
     if former:
-        return Effects(former, again=True)
+        return Effects(former, continuation=TAKE_AGAIN)
     records: list[Record] = []
     topics = []
     for topic in request.topics:
@@ -88,7 +90,7 @@ def commit(state: State, call: Call[TxnOffsetCommitRequest], now: Millis) -> Eff
         topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=partitions))
     producer = Producer(request.producer_id, request.producer_epoch)
     response = TxnOffsetCommitResponse(topics=topics)
-    return Effects(records, [Reply(call.token, response)], producer=producer)
+    return Effects(records, [Reply(call.token, response)], transaction=Transaction(producer))
 
 
 def _of_former_topics(state: State, group_id: GroupId, names: Iterable[str]) -> list[Record]:
