@@ -6,7 +6,7 @@ import pytest
 
 from kohort.cli.render import printable
 from kohort.escaping import visible
-from kohort.server.lines import OneLineFormatter
+from kohort.server.log_lines import OneLineFormatter
 
 BIDIRECTIONAL = (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 ZERO_WIDTH = (0xAD, 0x34F, 0x180E, *range(0x200B, 0x200E), *range(0x2060, 0x2066), 0xFEFF)

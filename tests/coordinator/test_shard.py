@@ -9,7 +9,7 @@ from kohort.config import BrokerConfig
 from kohort.coordinator import group_settings
 from kohort.coordinator.shard import CALLS, REPLAYS, Shard
 from kohort.errors import ErrorCode
-from kohort.machines.deadline_mixin import AGAIN_MS
+from kohort.machines.deadlines import AGAIN_MS
 from kohort.machines.effects import Call, Client
 from kohort.machines.topics import Topic, Topics
 from kohort.records.codec import OWN_RECORDS, RECORDS

@@ -8,7 +8,7 @@ import pytest
 from tests.serve.talk import serving
 from tests.waiting import eventually
 
-from kohort.server.bounded_lines import LINES_A_SECOND
+from kohort.server.log_lines import LINES_A_SECOND
 from kohort.wire.apis import APIS
 from kohort.wire.codec import encode
 from kohort.wire.frames import RequestHeader, encode_request

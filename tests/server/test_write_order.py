@@ -4,7 +4,7 @@ import pytest
 from tests.server.desk import Desk
 from tests.server.transactional import FIRST, PRODUCE, SECOND, Producing, fetched
 
-from kohort.server.partitions.pending_reads import AT_ONCE_BATCHES
+from kohort.server.partitions.log_reader import AT_ONCE_BATCHES
 from kohort.server.scheduler import MACHINES_NS
 from kohort.sim.disk import MemoryFiles
 from kohort.wire.batch import build

@@ -125,7 +125,7 @@ class Serve(Command):
 def _log_to_stderr(level: str) -> None:
     import logging
 
-    from kohort.server.lines import OneLineFormatter
+    from kohort.server.log_lines import OneLineFormatter
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(OneLineFormatter())

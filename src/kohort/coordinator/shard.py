@@ -25,7 +25,7 @@ from kohort.coordinator.offsets import cleanup, commit, delete, expiry, fetch, t
 from kohort.coordinator.offsets import records as offset_records
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, Broken
-from kohort.machines.deadline_mixin import DeadlineMixin
+from kohort.machines.deadlines import DeadlineMixin
 from kohort.machines.effects import BackgroundTask, Call, Effects, Producer, Reply
 from kohort.machines.topics import Topics
 from kohort.records import codec, schemas

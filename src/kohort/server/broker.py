@@ -19,9 +19,9 @@ from kohort.errors import KohortError
 from kohort.runtime import clocks
 from kohort.server.background.plugin_threads import AbandonedThreads
 from kohort.server.background.threads import Background
-from kohort.server.bounded_lines import BoundedLines
 from kohort.server.cluster import Cluster
 from kohort.server.environment import BrokerEnvironment
+from kohort.server.log_lines import BoundedLines
 from kohort.server.metrics.meters import Traffic
 from kohort.server.network.dispatcher import RequestDispatcher
 from kohort.server.network.sockets import ClientProtocol, Sockets

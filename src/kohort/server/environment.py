@@ -25,7 +25,7 @@ class BrokerEnvironment:
     """`clock` makes the clock of one broker, `threads` a pool of so many threads with this name.
     `files` is the disk that a data directory is on; None is the real one. `stopwatch` counts the
     nanoseconds that work on the loop takes. Lines for `observe` are bounded in length and number
-    (`bounded_lines.py`) unless `bounded` is false. `limit` says how many descriptors there are.
+    (`log_lines.py`) unless `bounded` is false. `limit` says how many descriptors there are.
     """
 
     clock: Callable[[], Clock] = Clock

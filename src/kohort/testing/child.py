@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from kohort.errors import KohortError
-from kohort.server.lines import OneLineFormatter
+from kohort.server.log_lines import OneLineFormatter
 from kohort.testing.broker_harness import BrokerHarness, BrokerSpec
 from kohort.testing.disk import RealDisk
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from copy import copy
 
 from kohort.runtime import clocks
-from kohort.server.lines import one_line
+from kohort.server.log_lines import one_line
 
 LINES_MAX = 10_000
 _RECORD = logging.LogRecord("kohort", logging.INFO, __file__, 0, "", (), None)

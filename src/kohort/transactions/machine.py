@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any
 
 from kohort.errors import ApiError, Broken, ErrorCode
-from kohort.machines.deadline_mixin import DeadlineMixin
+from kohort.machines.deadlines import DeadlineMixin
 from kohort.machines.effects import BackgroundTask, Call, Effects, Producer, Reply
 from kohort.machines.topics import Topics
 from kohort.records import transactions as records

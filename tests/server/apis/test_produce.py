@@ -4,8 +4,8 @@ import pytest
 from tests.server.desk import START, Desk
 
 from kohort.errors import ErrorCode
-from kohort.server.partitions.pending_reads import AT_ONCE_BATCHES
-from kohort.server.requests.step_budget import STEP_ELEMENTS
+from kohort.server.partitions.log_reader import AT_ONCE_BATCHES
+from kohort.server.requests.steps import STEP_ELEMENTS
 from kohort.server.scheduler import MACHINES_NS
 from kohort.sim.disk import MemoryFiles
 from kohort.wire.batch import build

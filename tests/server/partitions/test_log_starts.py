@@ -13,7 +13,7 @@ from kohort.server.apis.delete_records import delete_records
 from kohort.server.descriptors import Limit
 from kohort.server.partitions.disk_work import DiskWork
 from kohort.server.partitions.log_starts import SYNC_SLICE_LOGS
-from kohort.server.requests.step_budget import STEP_ELEMENTS
+from kohort.server.requests.steps import STEP_ELEMENTS
 from kohort.sim.disk import MemoryFiles
 from kohort.storage.checkpoints import START_OFFSETS
 from kohort.storage.files import DiskFiles

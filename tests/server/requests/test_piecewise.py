@@ -7,7 +7,7 @@ from kohort.errors import ErrorCode
 from kohort.machines.effects import Call, Client
 from kohort.server.network.connection import EncodedResponse
 from kohort.server.requests.piecewise import PiecewiseAnswer, answer_in_pieces
-from kohort.server.requests.step_budget import STEP_ELEMENTS
+from kohort.server.requests.steps import STEP_ELEMENTS
 from kohort.wire.codec import encode
 from kohort.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest
 from kohort.wire.messages.metadata import (

@@ -13,9 +13,8 @@ from tests.spark.histories import compaction, replay
 from tests.spark.measures import compute_only
 
 from kohort.pipeline.format.arrow_reader import Tables
-from kohort.pipeline.format.manifest import load
+from kohort.pipeline.format.manifest import MOST_PARTS, load
 from kohort.pipeline.format.refresh_plan import FULL_REFRESH, RefreshPlan, refresh_plan
-from kohort.pipeline.format.small_parts import MOST_PARTS
 from kohort.spark import jobs
 from kohort.spark.gold import MEASURES
 from kohort.spark.gold.history_replay import TABLES

@@ -23,8 +23,7 @@ from kohort.pipeline.columns.decode import decode
 from kohort.pipeline.columns.record_positions import ArrowRows
 from kohort.pipeline.columns.times import micros
 from kohort.pipeline.format.arrow_reader import Tables
-from kohort.pipeline.format.manifest import load
-from kohort.pipeline.format.small_parts import MOST_PARTS, to_join
+from kohort.pipeline.format.manifest import MOST_PARTS, load, to_join
 from kohort.pipeline.format.writer import Writer
 from kohort.pipeline.rollup.end_samples import append_samples
 from kohort.pipeline.schemas import DECODED, END_OFFSETS

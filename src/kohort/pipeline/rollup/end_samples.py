@@ -6,8 +6,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kohort.pipeline.format.manifest import Manifest, Part
-from kohort.pipeline.format.small_parts import to_join
+from kohort.pipeline.format.manifest import Manifest, Part, to_join
 from kohort.pipeline.format.writer import Writer
 from kohort.pipeline.rollup.batch_fold import folded
 from kohort.pipeline.schemas import END_OFFSETS

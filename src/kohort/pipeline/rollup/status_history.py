@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from kohort.pipeline.format.manifest import Part
-from kohort.pipeline.format.small_parts import to_join
+from kohort.pipeline.format.manifest import Part, to_join
 from kohort.pipeline.format.writer import Writer
 from kohort.pipeline.rollup.episodes import Row, Worst, update_episodes
 from kohort.pipeline.schemas import STATUS_HISTORY

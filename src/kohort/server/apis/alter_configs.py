@@ -46,8 +46,7 @@ from kohort.server.requests.reply_tokens import (
     ReplyToken,
     ask_in_sequence,
 )
-from kohort.server.requests.step_budget import StepBudget, slices
-from kohort.server.requests.steps import Steps
+from kohort.server.requests.steps import StepBudget, Steps, slices
 from kohort.terms import NO_TOPIC_ID, GroupId, Millis
 from kohort.wire.messages import alter_configs as replacing
 from kohort.wire.messages.incremental_alter_configs import (

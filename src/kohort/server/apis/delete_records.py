@@ -8,8 +8,7 @@ from kohort.server.catalog import Topic
 from kohort.server.node import Node
 from kohort.server.partitions.log_starts import StartMove
 from kohort.server.partitions.partition import Partition
-from kohort.server.requests.step_budget import StepBudget
-from kohort.server.requests.steps import Steps
+from kohort.server.requests.steps import StepBudget, Steps
 from kohort.terms import Millis
 from kohort.wire.messages.delete_records import (
     DeleteRecordsPartition,

@@ -35,8 +35,7 @@ from kohort.server.catalog import Topic, check_topic_name
 from kohort.server.node import Node
 from kohort.server.requests.piecewise import PiecewiseAnswer
 from kohort.server.requests.reply_tokens import GatherToken, ReplyToken, ask_in_sequence
-from kohort.server.requests.step_budget import StepBudget
-from kohort.server.requests.steps import Steps, has_gone
+from kohort.server.requests.steps import StepBudget, Steps, has_gone
 from kohort.terms import GroupId, Millis
 from kohort.wire.messages.create_topics import CreatableTopicConfigs
 from kohort.wire.messages.describe_configs import (

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from kohort.machines.effects import Call
 from kohort.server.access import CLUSTER, CLUSTER_NAME, DESCRIBE, check
 from kohort.server.node import Node
-from kohort.server.requests.step_budget import StepBudget
-from kohort.server.requests.steps import Steps
+from kohort.server.requests.steps import StepBudget, Steps
 from kohort.terms import Millis
 from kohort.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,

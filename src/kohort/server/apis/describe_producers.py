@@ -11,11 +11,10 @@ from kohort.machines.effects import Call
 from kohort.server.access import READ
 from kohort.server.apis.leaders import led_partition, topic_named
 from kohort.server.node import Node
+from kohort.server.partitions.log_reader import PendingReadError
 from kohort.server.partitions.log_reads import STEP_BATCHES
-from kohort.server.partitions.pending_reads import PendingReadError
 from kohort.server.requests.piecewise import PiecewiseAnswer
-from kohort.server.requests.step_budget import STEP_ELEMENTS, StepBudget
-from kohort.server.requests.steps import Steps
+from kohort.server.requests.steps import STEP_ELEMENTS, StepBudget, Steps
 from kohort.terms import Millis
 from kohort.wire.codec import piecewise_encoder
 from kohort.wire.messages.describe_producers import (

@@ -21,9 +21,9 @@ from kohort.server.apis.leaders import (
 )
 from kohort.server.catalog import Topic
 from kohort.server.node import Node
+from kohort.server.partitions.log_reader import AT_ONCE_BATCHES, PendingRead
 from kohort.server.partitions.log_reads import FileHeaders
 from kohort.server.partitions.partition import READ_COMMITTED, Partition
-from kohort.server.partitions.pending_reads import AT_ONCE_BATCHES, PendingRead
 from kohort.server.requests.fetch_purgatory import DelayedFetch
 from kohort.server.requests.fetch_sessions import FetchSession, TopicKey
 from kohort.terms import Millis, Offset, TopicId

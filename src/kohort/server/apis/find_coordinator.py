@@ -11,8 +11,7 @@ from kohort.server.internal_topics import create_transactions_topic
 from kohort.server.node import Node
 from kohort.server.placement import NOBODY, Endpoint
 from kohort.server.requests.piecewise import PiecewiseAnswer
-from kohort.server.requests.step_budget import StepBudget
-from kohort.server.requests.steps import Steps, continue_in_steps
+from kohort.server.requests.steps import StepBudget, Steps, continue_in_steps
 from kohort.terms import GroupId, Millis
 from kohort.wire.messages.find_coordinator import (
     Coordinator,

@@ -31,8 +31,7 @@ from kohort.server.requests.reply_tokens import (
     ReplyToken,
     ask_in_sequence,
 )
-from kohort.server.requests.step_budget import slices_of_names
-from kohort.server.requests.steps import has_gone
+from kohort.server.requests.steps import has_gone, slices_of_names
 from kohort.server.scheduler import never
 from kohort.terms import GroupId
 from kohort.wire.messages import consumer_group_describe as consumer_wire

@@ -9,8 +9,7 @@ from kohort.server.apis.leaders import check_leader_epoch, led_partition, topic_
 from kohort.server.catalog import Topic
 from kohort.server.node import Node
 from kohort.server.requests.piecewise import PiecewiseAnswer
-from kohort.server.requests.step_budget import StepBudget
-from kohort.server.requests.steps import Steps
+from kohort.server.requests.steps import StepBudget, Steps
 from kohort.terms import Millis
 from kohort.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,

@@ -13,6 +13,7 @@ from kohort.server.access import DESCRIBE
 from kohort.server.apis.leaders import check_leader_epoch, led_partition, topic_named
 from kohort.server.catalog import Topic
 from kohort.server.node import Node
+from kohort.server.partitions.log_reader import AT_ONCE_BATCHES, PendingRead
 from kohort.server.partitions.log_reads import FileHeaders
 from kohort.server.partitions.partition import (
     AT_HAND,
@@ -23,11 +24,9 @@ from kohort.server.partitions.partition import (
     READ_COMMITTED,
     READ_UNCOMMITTED,
 )
-from kohort.server.partitions.pending_reads import AT_ONCE_BATCHES, PendingRead
 from kohort.server.requests.piecewise import PiecewiseAnswer
 from kohort.server.requests.reply_tokens import ContinuationToken
-from kohort.server.requests.step_budget import STEP_ELEMENTS, StepBudget
-from kohort.server.requests.steps import Steps, continue_in_steps
+from kohort.server.requests.steps import STEP_ELEMENTS, StepBudget, Steps, continue_in_steps
 from kohort.terms import Millis
 from kohort.wire.messages.list_offsets import (
     ListOffsetsPartition,

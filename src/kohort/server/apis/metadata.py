@@ -21,8 +21,7 @@ from kohort.server.apis.leaders import state_of
 from kohort.server.catalog import Topic, check_topic_name
 from kohort.server.node import Node
 from kohort.server.requests.piecewise import PiecewiseAnswer
-from kohort.server.requests.step_budget import StepBudget
-from kohort.server.requests.steps import Steps
+from kohort.server.requests.steps import StepBudget, Steps
 from kohort.terms import NO_TOPIC_ID, Millis, TopicId
 from kohort.wire.messages.metadata import (
     MetadataRequest,

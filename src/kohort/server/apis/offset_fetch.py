@@ -18,8 +18,7 @@ from kohort.server.requests.reply_tokens import (
     ReplyToken,
     ask_in_sequence,
 )
-from kohort.server.requests.step_budget import StepBudget
-from kohort.server.requests.steps import Steps, continue_in_steps, has_gone
+from kohort.server.requests.steps import StepBudget, Steps, continue_in_steps, has_gone
 from kohort.terms import NO_TOPIC_ID, GroupId
 from kohort.wire.messages import offset_fetch as fetch_wire
 from kohort.wire.messages.offset_fetch import (

@@ -15,11 +15,10 @@ from kohort.server.catalog import Topic
 from kohort.server.node import Node
 from kohort.server.partitions import batch_validation
 from kohort.server.partitions.batch_validation import RefusedRecordsError
+from kohort.server.partitions.log_reader import PendingReadError
 from kohort.server.partitions.partition import Partition
-from kohort.server.partitions.pending_reads import PendingReadError
 from kohort.server.requests.reply_tokens import ContinuationToken
-from kohort.server.requests.step_budget import STEP_ELEMENTS, StepBudget
-from kohort.server.requests.steps import Steps, continue_in_steps
+from kohort.server.requests.steps import STEP_ELEMENTS, StepBudget, Steps, continue_in_steps
 from kohort.terms import Millis, TopicId, TopicPartition
 from kohort.transactions.messages import Enrol, EnrolResult
 from kohort.transactions.transaction import EPOCHS_IN_RESPONSE

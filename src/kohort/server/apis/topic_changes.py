@@ -12,7 +12,7 @@ from kohort.server.catalog import INTERNAL_TOPICS, Draft, Topic
 from kohort.server.node import Node
 from kohort.server.partitions.disk_work import Finish
 from kohort.server.requests.reply_tokens import ContinuationToken, ReplyToken, ask_in_sequence
-from kohort.server.requests.step_budget import slices
+from kohort.server.requests.steps import slices
 from kohort.wire.messages.create_partitions import CreatePartitionsTopic
 from kohort.wire.messages.create_topics import CreatableTopic
 

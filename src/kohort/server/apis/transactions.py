@@ -31,7 +31,7 @@ from kohort.server.requests.reply_tokens import (
     ReplyToken,
     ask_in_sequence,
 )
-from kohort.server.requests.step_budget import slices
+from kohort.server.requests.steps import slices
 from kohort.terms import GroupId, TopicPartition
 from kohort.transactions.messages import Enrol, EnrolResult
 from kohort.transactions.queries import matching

@@ -22,8 +22,7 @@ from kohort.server.requests.reply_tokens import (
     ReplyToken,
     ask_in_sequence,
 )
-from kohort.server.requests.step_budget import STEP_ELEMENTS, StepBudget, slices
-from kohort.server.requests.steps import Steps
+from kohort.server.requests.steps import STEP_ELEMENTS, StepBudget, Steps, slices
 from kohort.terms import Millis, PartitionIndex
 from kohort.wire.messages import write_txn_markers as wire
 from kohort.wire.messages.write_txn_markers import (

@@ -51,7 +51,7 @@ class MachineContext(NamedTuple):
 
 
 NewMachine = Callable[[MachineContext], Any]
-"""Makes a `runtime.machine.Machine` that knows nothing yet."""
+"""Makes a `machines.machine.Machine` that knows nothing yet."""
 
 
 def _new_shard(context: MachineContext) -> Shard:

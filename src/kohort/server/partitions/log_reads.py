@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from kohort.errors import ApiError
+from kohort.server.partitions.log_reader import PendingRead, PendingReadError
 from kohort.server.partitions.partition import Partition
-from kohort.server.partitions.pending_reads import PendingRead, PendingReadError
 from kohort.server.requests.reply_tokens import ReplyToken
 from kohort.server.scheduler import BACKGROUND, NEW, Over, Scheduler
 from kohort.terms import Offset

@@ -12,9 +12,9 @@ from kohort.errors import ApiError, Broken, ErrorCode, StorageError, UnsettledEr
 from kohort.machines.effects import Producer
 from kohort.server.catalog import Topic
 from kohort.server.partitions import batch_validation
+from kohort.server.partitions.log_reader import AT_ONCE_BATCHES, PendingReadError
 from kohort.server.partitions.partition_producers import PartitionProducers
 from kohort.server.partitions.partition_transactions import AbortedTxn, PartitionTransactions
-from kohort.server.partitions.pending_reads import AT_ONCE_BATCHES, PendingReadError
 from kohort.server.partitions.producers import ActiveProducer, Producers, ignore_producer_id
 from kohort.storage.log import EVERY_BATCH, Log
 from kohort.terms import Millis, Offset, PartitionIndex

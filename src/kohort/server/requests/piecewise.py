@@ -9,8 +9,7 @@ from kohort.machines.effects import Call
 from kohort.server.metrics.meters import count_errors
 from kohort.server.network.connection import EncodedResponse
 from kohort.server.node import Node
-from kohort.server.requests.step_budget import STEP_ELEMENTS, StepBudget
-from kohort.server.requests.steps import Steps, continue_in_steps
+from kohort.server.requests.steps import STEP_ELEMENTS, StepBudget, Steps, continue_in_steps
 from kohort.wire.apis import APIS
 from kohort.wire.codec import PiecewiseEncoder, piecewise_encoder
 

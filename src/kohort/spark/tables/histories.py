@@ -19,7 +19,7 @@ from kohort.history import RECORD_TYPES
 from kohort.pipeline.columns.events import COMMITS
 from kohort.pipeline.format import server_logs
 from kohort.pipeline.format.code import code
-from kohort.pipeline.format.manifest import Gold, HistoriesState, Increment, Manifest, Part
+from kohort.pipeline.format.manifest import Gold, HistoriesState, Increment, Manifest, Part, to_join
 from kohort.pipeline.format.refresh_plan import (
     FULL_REFRESH,
     RefreshPlan,
@@ -27,7 +27,6 @@ from kohort.pipeline.format.refresh_plan import (
     refresh_plan,
     renamed_topics,
 )
-from kohort.pipeline.format.small_parts import to_join
 from kohort.pipeline.format.writer import Writer
 from kohort.pipeline.schemas import DECODED, KINDS, TOMBSTONE, Table
 from kohort.pipeline.schemas.membership import REBALANCES

@@ -7,8 +7,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.pipeline.format.manifest import Manifest, Part
-from kohort.pipeline.format.small_parts import to_join
+from kohort.pipeline.format.manifest import Manifest, Part, to_join
 from kohort.pipeline.format.writer import Writer
 from kohort.pipeline.schemas import Table
 from kohort.pipeline.schemas.membership import GROUP_STATE

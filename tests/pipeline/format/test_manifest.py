@@ -1,7 +1,6 @@
 """Which parts of a table become one."""
 
-from kohort.pipeline.format.manifest import Part
-from kohort.pipeline.format.small_parts import FEW_ROWS, MOST_PARTS, to_join
+from kohort.pipeline.format.manifest import FEW_ROWS, MOST_PARTS, Part, to_join
 
 
 def parts(*rows):

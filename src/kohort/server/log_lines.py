@@ -1,4 +1,4 @@
-"""Lines for the log of the broker, bounded: a client must not write it.
+"""Lines for the log of the broker, each of them one line, and bounded: a client must not write it.
 
 A line has a kilobyte at most, and of each kind some are written in a second. How many were left out
 is told afterwards. A kind is the place in the code that tells of it, so nothing that a client sends
@@ -6,13 +6,43 @@ makes a kind. Lines about groups may come in larger numbers, since a restart of 
 changes many groups at once.
 """
 
+import logging
 import sys
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from kohort.escaping import visible
 from kohort.runtime.observers import Observer
-from kohort.server.lines import TRACEBACK
+
+TRACEBACK = "\nTraceback (most recent call last):\n"
+_INDENT = "    "
+
+
+def one_line(text: str) -> str:
+    """The text with what is not seen escaped: a name that a client chose must not begin a line of
+    the log, nor look like another name. A traceback keeps its lines, with some room in front of
+    each, as it may hold such names as well.
+    """
+    message, found, rest = text.partition(TRACEBACK)
+    lines = f"{found}{rest}".strip("\n").split("\n") if found else []
+    return f"\n{_INDENT}".join(visible(line) for line in [message, *lines])
+
+
+class OneLineFormatter(logging.Formatter):
+    """Formats a record by `one_line`."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (its name there)
+        record.message = one_line(record.message)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802  (its name there)
+        lines = super().formatException(ei).split("\n")
+        return "\n".join(_INDENT + visible(line) for line in lines)
+
 
 LINE_BYTES = 900  # with the time, the level and what is told of the rest: below a kilobyte
 LINES_A_SECOND = 10
