@@ -10,6 +10,7 @@ from tests.shared_fixtures import LIVES
 from kohort.pipeline.stores import s3
 from kohort.pipeline.stores.places import place_of
 
+os.environ |= {**buckets.KEYS, **cloud.KEYS}
 LIVES["hdfs"] = lambda node: node.lives
 LIVES["azure"] = LIVES["google"] = lambda emulator: emulator.lives
 STORES = [
