@@ -83,7 +83,9 @@ def test_a_refusal_is_told_in_one_sentence(
 
 
 @BOTH
-@pytest.mark.parametrize("code", ["BlobAlreadyExists", "PreconditionFailed", ""])
+@pytest.mark.parametrize(
+    "code", ["BlobAlreadyExists", "PreconditionFailed", "WordsOfAnotherVersion", ""]
+)
 def test_what_another_has_written_is_told_as_that(server, objects, key, code):
     with server.failing(answers("412 No", code, "x")), pytest.raises(ConflictError):
         objects.swap(key, b"1", None)

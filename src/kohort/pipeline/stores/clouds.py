@@ -1,8 +1,8 @@
 """Google Cloud Storage and Azure, by obstore: their objects are swapped by conditional puts.
 
-Credentials and settings are found in the environment, as obstore finds them. It tells a failure in
-words alone, so these are read here; and it leaves a put alone whose answer was lost, so that each
-request is tried again here, with growing pauses.
+Credentials and settings are found in the environment, as obstore finds them. The type of its error
+decides what a failure is; its words only make the sentence better. It leaves a put alone whose
+answer was lost, so that each request is tried again here, with growing pauses.
 """
 
 import errno
@@ -42,7 +42,11 @@ _ACCOUNT = re.compile(r"([a-z0-9]+)\.(?:dfs|blob)\.(core\.[a-z0-9.]+)")
 _BROKEN = "HTTP error"
 _HIDDEN = "REDACTED"
 """An address that has a signature in it."""
-_CONFLICTS = {"", "BlobAlreadyExists", "ConditionNotMet", "PreconditionFailed"}
+_NO_CONFLICTS = {
+    *("BlobImmutableDueToPolicy", "Immutable"),
+    *("ContainerBeingDeleted", "LeaseAlreadyPresent", "LeaseIdMissing", "LeaseLost"),
+}
+"""The codes of answers 409 and 412 that tell of no other writer."""
 _NO_BUCKET = {"NoSuchBucket", "ContainerNotFound"}
 
 Answer = TypeVar("Answer")
@@ -191,6 +195,8 @@ class Cloud:
             raise self._as_os_error(key, error) from error
 
     def _as_os_error(self, key: str, error: Exception) -> Exception:
+        from obstore import exceptions as types  # noqa: PLC0415  (it is an option)
+
         uri = self.uri(key)
         words, _, details = str(error).partition("Debug source")
         status, host = _STATUS.search(words), _found(_ASKED, words)
@@ -209,15 +215,17 @@ class Cloud:
             what = "bucket" if self._is_google else "container"
             text = f"there is no {what} {self.where.partition('@')[0]}"
             return StoreError(text, uri, errno.ENXIO)
-        if isinstance(error, FileNotFoundError):
+        if isinstance(error, types.NotFoundError | FileNotFoundError):
             return MissingError("there is no such object", uri, errno.ENOENT)
-        if number in {409, 412} and code in _CONFLICTS:
+        is_conflict = isinstance(error, types.AlreadyExistsError | types.PreconditionError)
+        if is_conflict and code not in _NO_CONFLICTS:
             return ConflictError("it was written meanwhile", uri, errno.EEXIST)
         message = _found(_MESSAGE, words) or status[2].strip() or "and nothing more"
         said = f"the store answered {code or number}: {message}"
         if is_passing:
             return _PassingError(said)
-        return StoreError(said, uri, errno.EACCES if number in {401, 403} else errno.EIO)
+        is_denied = isinstance(error, types.PermissionDeniedError | types.UnauthenticatedError)
+        return StoreError(said, uri, errno.EACCES if is_denied else errno.EIO)
 
     def _client(self, minutes: int) -> Any:
         told = (os.environ.get(name) for name in settings.CLOUDS)
