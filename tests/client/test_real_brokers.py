@@ -239,7 +239,7 @@ async def test_what_is_appended_is_read_where_its_key_belongs(bootstrap):
         await cluster.close()
     for key in {key for key, _ in entries}:
         mine = [one for one in found if one.key == key]
-        assert {one.place.partition for one in mine} == {partition_of(key, 3)}
+        assert {one.partition for one in mine} == {partition_of(key, 3)}
         values = [one.value for one in mine]
         assert values == [v for k, v in [*entries, (b"key-0", None)] if k == key]
     assert [one.value for one in found if one.key is None] == [b"no key"]

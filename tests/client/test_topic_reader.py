@@ -10,6 +10,7 @@ from kohort.client.topic_reader import TopicReader
 from kohort.errors import ApiError, WireError
 from kohort.wire.batch import build, build_marker
 from kohort.wire.messages.fetch import (
+    AbortedTransaction,
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
@@ -125,6 +126,42 @@ async def test_markers_of_transactions_are_passed_by():
 
 
 @asynchronous
+async def test_a_reader_of_committed_records_passes_by_those_of_aborted_transactions():
+    """Also those of an answer that begins within the transaction, before the reader's place."""
+
+    def marker(base_offset, *, commit):
+        return build_marker(
+            commit=commit,
+            timestamp=1,
+            producer_id=1,
+            producer_epoch=0,
+            coordinator_epoch=0,
+            base_offset=base_offset,
+        )
+
+    def of_producer(base_offset, value):
+        entries = [(None, value)]
+        return build(
+            entries, 1, base_offset=base_offset, producer_id=1, producer_epoch=0, transactional=True
+        )
+
+    data = of_producer(0, b"a") + of_producer(1, b"b") + marker(2, commit=False)
+    data += of_producer(3, b"c") + marker(4, commit=True)
+
+    def answer(_asked):
+        aborted = [AbortedTransaction(producer_id=1, first_offset=0)]
+        part = PartitionData(partition_index=0, records=data, aborted_transactions=aborted)
+        return FetchResponse(responses=[FetchableTopicResponse(topic="orders", partitions=[part])])
+
+    reading = Reading(answer)
+    async with reading:
+        reader = TopicReader(reading.cluster, "orders", {ZERO: 1}, read_committed=True)
+        assert await values(reader) == [b"c"]
+        assert reader.places == {ZERO: 5}
+    assert [one.request.isolation_level for one in reading.scripted.sent("Fetch")] == [1]
+
+
+@asynchronous
 async def test_a_place_that_was_deleted_moves_to_the_beginning():
     async with Reading(giving((0, 1)), giving((0, batch(0, b"a")))) as reader:
         reader.places[ZERO] = 77
@@ -201,7 +238,7 @@ async def test_only_some_may_be_asked_for():
     reading = Reading(giving((0, batch(0, b"a")), (1, batch(0, b"b"))), leaders=(0, 0))
     async with reading as reader:
         found = await reader.read(wait_ms=0, deadline=soon(), of=[ONE])
-        assert [(one.place, one.value) for one in found] == [(ONE, b"b")]
+        assert [(one.partition, one.value) for one in found] == [(1, b"b")]
         assert await reader.ends(soon()) == {ZERO: 100, ONE: 100}
 
 

@@ -12,7 +12,6 @@ from kohort.server.broker import Broker
 from kohort.testing import Broker as KitBroker
 from kohort.testing import cluster_client, disk
 from kohort.testing.cluster_client import ClusterClient
-from kohort.wire.batch import build, build_marker
 from kohort.wire.batch.reading import Record
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -71,19 +70,20 @@ def test_a_refusal_is_raised():
     asked(play)
 
 
-def test_markers_are_nobodys_records():
-    data = build([(b"k", b"v")], 7) + build_marker(
-        commit=True,
-        coordinator_epoch=0,
-        timestamp=7,
-        base_offset=1,
-        producer_id=1,
-        producer_epoch=0,
-    )
-    assert [one.value for one in cluster_client._records_of(data)] == [b"v"]
-    assert cluster_client._end_of(data, 0) == 2
-    with pytest.raises(KohortError, match="nothing is read at offset 2"):
-        cluster_client._end_of(data, 2)
+def test_a_broker_that_gives_nothing_is_not_asked_for_ever(monkeypatch):
+    async def play(asker):
+        await asker.produce("t", [Record(0, 7, None, b"v", [])], 0)
+        ends = asker.ends
+
+        async def further(places, when, **named):
+            found = await ends(places, when, **named)
+            return {place: at + (when == "latest") for place, at in found.items()}
+
+        monkeypatch.setattr(asker, "ends", further)
+        with pytest.raises(KohortError, match="nothing is read of t:0 at offset 1, expected"):
+            await asker.read("t", 0)
+
+    asked(play)
 
 
 CLASSIC = JoinGroupRequest(

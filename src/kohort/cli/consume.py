@@ -13,8 +13,9 @@ from kohort.cli.render import Output, json_text, printable
 from kohort.errors import KohortError
 
 if TYPE_CHECKING:
+    from kohort.client.fetcher.record import AnyRecord
     from kohort.client.network.cluster import Cluster
-    from kohort.client.topic_reader import FetchedRecord, TopicReader
+    from kohort.client.topic_reader import TopicReader
     from kohort.terms import TopicPartition
 
 WAIT_MS = 200  # how long a leader that has nothing holds up the others
@@ -83,6 +84,7 @@ async def _read(cluster: "Cluster", args: Namespace) -> None:
     import asyncio
 
     from kohort.client.topic_reader import TopicReader
+    from kohort.terms import TopicPartition
 
     now = asyncio.get_running_loop().time
     show = _json if args.format == "json" else _text
@@ -99,7 +101,7 @@ async def _read(cluster: "Cluster", args: Namespace) -> None:
             complain(note)
         reader.notes.clear()
         for record in found:
-            if ends is None or record.offset < ends[record.place]:
+            if ends is None or record.offset < ends[TopicPartition(record.topic, record.partition)]:
                 _write(show(record, args.key_separator))
                 left = None if left is None else left - 1
                 if left == 0:
@@ -112,7 +114,7 @@ async def _read(cluster: "Cluster", args: Namespace) -> None:
 
 async def _next(
     reader: "TopicReader", unread: Collection["TopicPartition"], timeout_s: float
-) -> "list[FetchedRecord]":
+) -> "list[AnyRecord]":
     """The next records. A broker that is away is waited for as long as a step may take."""
     import asyncio
 
@@ -137,7 +139,7 @@ async def _next(
             await asyncio.sleep(WAIT_MS / 1000)
 
 
-def _text(record: "FetchedRecord", separator: str | None) -> bytes:
+def _text(record: "AnyRecord", separator: str | None) -> bytes:
     key = (
         b""
         if separator is None
@@ -146,9 +148,9 @@ def _text(record: "FetchedRecord", separator: str | None) -> bytes:
     return key + (record.value or b"")
 
 
-def _json(record: "FetchedRecord", _separator: str | None) -> bytes:
+def _json(record: "AnyRecord", _separator: str | None) -> bytes:
     fields = {
-        "topic_partition": record.place.partition,
+        "topic_partition": record.partition,
         "offset": record.offset,
         "timestamp": record.timestamp_ms,
         **_field("key", record.key),

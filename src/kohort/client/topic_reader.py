@@ -1,19 +1,19 @@
 """Fetch: read the partitions of a topic from an offset on. It joins no group.
 
-Records are read up to the high watermark, including those of open and aborted transactions. A
-reader keeps its place in each partition.
+A reader keeps its place in each partition. Unless it reads committed records only, it reads up to
+the high watermark, with the records of open and aborted transactions.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from kohort.client.admin.request_rounds import settle
 from kohort.client.admin.topics import describe_topics, leaders, list_offsets
-from kohort.client.fetcher.decoding import whole_batches
+from kohort.client.fetcher.decoding import AbortedBatchFilter, records_of, whole_batches
+from kohort.client.fetcher.record import AnyRecord
 from kohort.client.network.cluster import Cluster, Node
 from kohort.errors import ApiError, ErrorCode, WireError, api_error
 from kohort.terms import TopicPartition
-from kohort.wire.batch import check, records
+from kohort.wire.batch import check
 from kohort.wire.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -28,19 +28,11 @@ ANSWER_BYTES = 8 << 20
 _WRONG_PLACE = ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-class FetchedRecord(NamedTuple):
-    """One record, and where it stands."""
-
-    place: TopicPartition
-    offset: int
-    timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...] = ()
-
-
 class TopicReader:
-    """Reads a topic. `places` has the offset of the next record of each partition."""
+    """Reads a topic. `places` has the offset of the next record of each partition.
+
+    `partition_bytes` is how much of a partition one answer may have.
+    """
 
     def __init__(
         self,
@@ -48,8 +40,13 @@ class TopicReader:
         topic: str,
         places: Mapping[TopicPartition, int],
         topic_id: bytes | None = None,
+        *,
+        read_committed: bool = False,
+        partition_bytes: int = PARTITION_BYTES,
     ) -> None:
         self.topic = topic
+        self._read_committed = read_committed
+        self._partition_bytes = partition_bytes
         self.topic_id = topic_id
         self.places = dict(places)
         self.notes: list[str] = []
@@ -65,12 +62,12 @@ class TopicReader:
         found = (await describe_topics(cluster, [topic], deadline=deadline))[topic]
         places = [TopicPartition(topic, partition.partition) for partition in found.partitions]
         when = "earliest" if from_beginning else "latest"
-        begin = await _offsets(cluster, places, when, deadline)
+        begin = await offsets_of(cluster, places, when, deadline)
         return cls(cluster, topic, begin, found.topic_id)
 
     async def ends(self, deadline: float) -> dict[TopicPartition, int]:
         """Where each partition ends now. Raises ApiError."""
-        return await _offsets(self._cluster, list(self.places), "latest", deadline)
+        return await offsets_of(self._cluster, list(self.places), "latest", deadline)
 
     def try_again(self) -> None:
         """What could not be read is asked for again by the next `read`."""
@@ -78,18 +75,17 @@ class TopicReader:
 
     async def read(
         self, *, wait_ms: int, deadline: float, of: Collection[TopicPartition] | None = None
-    ) -> list[FetchedRecord]:
+    ) -> list[AnyRecord]:
         """The next records of every partition that has some, or of these, in order within each.
 
         Waits up to `wait_ms` when there are none. When records at a place have been deleted, the
         place moves to the new beginning, and when the log was cut before a place, to its end, with
-        a line in `notes`. Once the records of all other
-        partitions have been returned, raises ApiError for a partition that cannot be read, and
-        WireError for one whose bytes are damaged.
+        a line in `notes`. Once the records of all other partitions have been returned, raises
+        ApiError for a partition that cannot be read, and WireError for one whose bytes are damaged.
         """
         if self._trouble is not None:
             raise self._trouble
-        found: list[FetchedRecord] = []
+        found: list[AnyRecord] = []
         for place, outcome in (
             await self._fetch(self.places if of is None else of, wait_ms, deadline)
         ).items():
@@ -100,7 +96,7 @@ class TopicReader:
                 self._trouble = ApiError(outcome.code, text)
             else:
                 try:
-                    found.extend(self._taken(place, outcome.records or b""))
+                    found.extend(self._taken(place, outcome))
                 except WireError as error:
                     self._trouble = error
         if self._trouble is not None and not found:
@@ -152,7 +148,7 @@ class TopicReader:
             FetchPartition(
                 partition=key.partition,
                 fetch_offset=self.places[key],
-                partition_max_bytes=PARTITION_BYTES,
+                partition_max_bytes=self._partition_bytes,
             )
             for key in keys
         ]
@@ -160,27 +156,26 @@ class TopicReader:
             max_wait_ms=wait_ms,
             min_bytes=1,
             max_bytes=ANSWER_BYTES,
+            isolation_level=int(self._read_committed),
             topics=[FetchTopic(topic=self.topic, partitions=partitions)],
         )
 
-    def _taken(self, place: TopicPartition, data: bytes) -> Iterator[FetchedRecord]:
+    def _taken(self, place: TopicPartition, answer: PartitionData) -> Iterator[AnyRecord]:
         """The records of an answer from our place on; the place moves with them."""
+        data = answer.records or b""
+        aborted = AbortedBatchFilter(answer.aborted_transactions) if self._read_committed else None
         try:
             for position, header in whole_batches(data):
                 if header.last_offset < self.places[place]:
+                    if aborted is not None:
+                        aborted.drops(data, position, header)
                     continue
                 check(data, position, header)
-                if not header.is_control:
-                    for record in records(data, position):
-                        if record.offset >= self.places[place]:
-                            yield FetchedRecord(
-                                place,
-                                record.offset,
-                                record.timestamp,
-                                record.key,
-                                record.value,
-                                tuple(record.headers),
-                            )
+                is_hidden = (
+                    header.is_control if aborted is None else aborted.drops(data, position, header)
+                )
+                if not is_hidden:
+                    yield from records_of(place, data, position, header, self.places[place])
                 self.places[place] = header.last_offset + 1
         except WireError as error:
             raise WireError(f"{place} from offset {self.places[place]} on: {error}") from None
@@ -188,18 +183,27 @@ class TopicReader:
     async def _move(self, place: TopicPartition, deadline: float) -> None:
         before = self.places[place]
         topic = (await describe_topics(self._cluster, [self.topic], deadline=deadline))[self.topic]
-        end = (await _offsets(self._cluster, [place], "latest", deadline))[place]
+        end = (await offsets_of(self._cluster, [place], "latest", deadline))[place]
         if before > end and topic.topic_id == self.topic_id:
             self.places[place] = end  # what is before it was read
         else:
-            self.places |= await _offsets(self._cluster, [place], "earliest", deadline)
+            self.places |= await offsets_of(self._cluster, [place], "earliest", deadline)
         self.notes.append(f"{place} has no offset {before}, going on at {self.places[place]}")
 
 
-async def _offsets(
-    cluster: Cluster, places: Sequence[TopicPartition], when: str, deadline: float
+async def offsets_of(
+    cluster: Cluster,
+    places: Iterable[TopicPartition],
+    when: str,
+    deadline: float,
+    *,
+    read_committed: bool = False,
 ) -> dict[TopicPartition, int]:
+    """The offset behind the last record of each partition, or of its first one: "latest" or
+    "earliest". `read_committed` leaves out what is behind the first open transaction. Raises
+    ApiError.
+    """
     found = await list_offsets(
-        cluster, dict.fromkeys(places, when), read_committed=False, deadline=deadline
+        cluster, dict.fromkeys(places, when), read_committed=read_committed, deadline=deadline
     )
     return {place: offset.offset or 0 for place, offset in found.all().items()}

@@ -13,11 +13,10 @@ from kohort.client.accumulator.partitioning import partition_of
 from kohort.client.admin import groups, listings, offsets, topics
 from kohort.client.admin.request_rounds import settle
 from kohort.client.admin.views import GroupDescription, MemberDescription, NewTopic
-from kohort.client.fetcher.decoding import AbortedBatchFilter
 from kohort.client.network.cluster import Cluster, Node
 from kohort.client.network.connection import software_version
 from kohort.client.settings import addresses_of
-from kohort.client.topic_reader import BY_NAME
+from kohort.client.topic_reader import TopicReader, offsets_of
 from kohort.client.topic_writer import append
 from kohort.errors import (
     ApiError,
@@ -31,15 +30,14 @@ from kohort.server.placement import coordinator_partition
 from kohort.terms import GroupType, TopicId, TopicPartition
 from kohort.testing.fault_injector import OWN_CLIENT_ID
 from kohort.testing.history import GroupRecord, group_of
-from kohort.testing.records import Record, from_wire
+from kohort.testing.records import Record, from_consumer, from_wire
 from kohort.transactions.transaction import TransactionState
-from kohort.wire.batch import build_records, check, records, walk
+from kohort.wire.batch import build_records
 from kohort.wire.batch.reading import Record as WireRecord
 from kohort.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from kohort.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from kohort.wire.messages.list_transactions import (
     ListTransactionsRequest,
@@ -133,13 +131,7 @@ class ClusterClient:
         """The offsets behind the last record, or of the first one: "latest" or "earliest".
         `committed` leaves out what is behind the first open transaction.
         """
-        found = await topics.list_offsets(
-            self._cluster,
-            dict.fromkeys(places, when),
-            read_committed=committed,
-            deadline=_deadline(),
-        )
-        return {place: offset.offset or 0 for place, offset in found.all().items()}
+        return await offsets_of(self._cluster, places, when, _deadline(), read_committed=committed)
 
     async def topic_ends(self, topic: str) -> dict[TopicPartition, int]:
         return await self.ends(await self._partitions(topic), "latest")
@@ -166,18 +158,29 @@ class ClusterClient:
         )
         begins = await self.ends(places, "earliest")
         ends = await self.ends(places, "latest", committed=committed)
-        found: list[Record] = []
-        for place in places:
-            at = max(begins[place], begin)
-            while at < ends[place]:
-                data, aborted = await self._fetch(place, at, committed=committed)
-                found += (
-                    from_wire(topic, place.partition, record)
-                    for record in _records_of(data, aborted)
-                    if at <= record.offset < ends[place]
+        reader = TopicReader(
+            self._cluster,
+            topic,
+            {place: max(begins[place], begin) for place in places},
+            read_committed=committed,
+            partition_bytes=FETCH_BYTES,
+        )
+        found: dict[TopicPartition, list[Record]] = {place: [] for place in places}
+        while unread := [place for place in places if reader.places[place] < ends[place]]:
+            before = dict(reader.places)
+            for record in await reader.read(wait_ms=0, deadline=_deadline(), of=unread):
+                place = TopicPartition(record.topic, record.partition)
+                if record.offset < ends[place]:
+                    found[place].append(from_consumer(record))
+            if reader.notes:
+                raise KohortError(reader.notes[0])
+            if reader.places == before:
+                where = unread[0]
+                raise KohortError(
+                    f"nothing is read of {where} at offset {before[where]}, expected records up to "
+                    f"{ends[where]}"
                 )
-                at = _end_of(data, at)
-        return found
+        return [record for place in places for record in found[place]]
 
     async def _end_decided(self) -> None:
         """Wait a while for the transactions that are decided to end in all their partitions. A
@@ -203,48 +206,6 @@ class ClusterClient:
         except (ApiError, UnsupportedVersionError):  # what is read tells it if no broker is there
             return False
         return bool(answer.transaction_states)
-
-    async def _fetch(
-        self, place: TopicPartition, offset: int, *, committed: bool
-    ) -> tuple[bytes, AbortedBatchFilter | None]:
-        """Whole batches from an offset on, and which of them were aborted, where only committed
-        ones are asked for. The last one may be cut off and is left away.
-        """
-
-        async def ask(
-            node: Node, keys: Sequence[TopicPartition], deadline: float
-        ) -> dict[TopicPartition, tuple[bytes, AbortedBatchFilter | None] | ApiError]:
-            wanted = FetchPartition(
-                partition=place.partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES
-            )
-            request = FetchRequest(
-                max_wait_ms=0,
-                min_bytes=1,
-                max_bytes=FETCH_BYTES,
-                isolation_level=int(committed),
-                topics=[FetchTopic(topic=place.topic, partitions=[wanted])],
-            )
-            answer: FetchResponse = await self._cluster.ask(
-                node, request, deadline=deadline, at_most=BY_NAME
-            )
-            partition = answer.responses[0].partitions[0]
-            got = (
-                api_error(partition.error_code)
-                if partition.error_code
-                else (
-                    bytes(partition.records or b""),
-                    AbortedBatchFilter(partition.aborted_transactions) if committed else None,
-                )
-            )
-            return dict.fromkeys(keys, got)
-
-        outcome = await settle(
-            self._cluster, [place], topics.leaders(self._cluster), ask, deadline=_deadline()
-        )
-        data = outcome[place]
-        if isinstance(data, ApiError):
-            raise data
-        return data
 
     async def _partitions(self, topic: str) -> list[TopicPartition]:
         found = await topics.describe_topics(self._cluster, [topic], deadline=_deadline())
@@ -419,24 +380,6 @@ class ClusterClient:
             code = answer.error_code
             outcome[member.member_id] = api_error(code, answer.error_message) if code else 1
         return outcome
-
-
-def _records_of(data: bytes, aborted: AbortedBatchFilter | None = None) -> Iterator[WireRecord]:
-    """The records of whole batches; those of markers are nobody's."""
-    for position, header in walk(data):
-        check(data, position, header)
-        if aborted is not None and aborted.drops(data, position, header):
-            continue
-        if not header.is_control:
-            yield from records(data, position)
-
-
-def _end_of(data: bytes, begin: int) -> int:
-    """Where to go on reading. Raises KohortError where nothing was read."""
-    end = max((header.last_offset + 1 for _, header in walk(data)), default=begin)
-    if end <= begin:
-        raise KohortError(f"nothing is read at offset {begin}, expected records")
-    return end
 
 
 def _now() -> float:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kohort.client.fetcher.record import AnyRecord
 from kohort.errors import KohortError
 from kohort.wire.batch.reading import Record as WireRecord
 
@@ -68,6 +69,19 @@ def shortened(records: Sequence[Record]) -> str:
         for record in records
     ]
     return f"{len(records)} records{'; the last ones: ' if last else ''}{', '.join(last[-3:])}"
+
+
+def from_consumer(record: AnyRecord) -> Record:
+    """A record that was read, as a test sees it."""
+    return Record(
+        record.topic,
+        record.partition,
+        record.offset,
+        record.timestamp_ms,
+        record.key,
+        record.value,
+        record.headers,
+    )
 
 
 def from_wire(topic: str, partition: int, record: WireRecord) -> Record:
