@@ -7,6 +7,7 @@ arrived is therefore not sent again: nothing is written twice, and a lost answer
 import asyncio
 from collections.abc import Mapping, Sequence
 
+from kohort.client.accumulator.errors import produce_error
 from kohort.client.accumulator.partitioning import partition_of
 from kohort.client.admin.request_rounds import settle
 from kohort.client.admin.topics import describe_topics, leaders
@@ -14,7 +15,7 @@ from kohort.client.admin.views import Outcomes
 from kohort.client.network.cluster import Cluster, Node
 from kohort.client.network.connection import ConnectionFailedError
 from kohort.client.network.environment import environment
-from kohort.errors import ApiError, api_error
+from kohort.errors import ApiError
 from kohort.terms import TopicPartition
 from kohort.wire.batch import build
 from kohort.wire.messages.produce import (
@@ -108,7 +109,7 @@ async def append(
 
 def _error_of(response: PartitionProduceResponse) -> ApiError:
     """A leader that went away after it had appended says where: its batch is not sent again."""
-    error = api_error(response.error_code, response.error_message)
+    error = produce_error(response)
     if response.base_offset < 0:
         return error
     why = f"{error}; it was appended at offset {response.base_offset}, and may be there"

@@ -63,10 +63,10 @@ class SegmentLog:
     ) -> None:
         """Open and recover. Raises Broken for damage and StorageError when the disk refuses.
 
-        `known_start` is what Kafka's own checkpoint of start offsets says, `promise` what must be
-        there. `check_all` computes every crc of every segment, not only of the last. `open_files`
-        bounds how many files are open; they all are without it. What was cut or skipped is in
-        `notices`, a line each.
+        `known_start` is what Kafka's own checkpoint of start offsets says, `recovery_point` what
+        must be there. `check_all` computes every crc of every segment, not only of the last.
+        `open_files` bounds how many files are open; they all are without it. What was cut or
+        skipped is in `notices`, a line each.
         """
         self.directory = directory
         self.config = config or LogConfig()

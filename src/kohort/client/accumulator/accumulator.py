@@ -1,4 +1,4 @@
-"""The queue of a producer: what waits in its lanes, and what is to be sent to whom at a moment.
+"""What waits in the partition queues of a producer, and what is to be sent to whom at a moment.
 
 The caller tells the time in milliseconds, and who leads a partition. It sends the shares that
 `take` gives, and tells for each batch what came of it. Every batch ends in exactly one `Outcome`.
@@ -51,7 +51,7 @@ class ReadyBatches(NamedTuple):
 
 
 class RecordAccumulator:
-    """All lanes of a producer. `pause_ms` says how long to wait after so many attempts.
+    """All partition queues of a producer. `pause_ms` says how long to wait after so many attempts.
 
     `producer` is who writes, NOBODY without idempotence. With idempotence it is None until
     somebody has asked the cluster, and again when its epochs are used up. `is_urgent` says that
@@ -251,7 +251,7 @@ class RecordAccumulator:
         self, batch: Batch, error: ApiError, now: int, offset: int = UNKNOWN
     ) -> list[Outcome]:
         """The broker has answered with an error, or the answer was lost (NETWORK_EXCEPTION and
-        REQUEST_TIMED_OUT). `offset` is what the answer says beside the error. ErrorAction.OVER is
+        REQUEST_TIMED_OUT). `offset` is what the answer says beside the error. ErrorAction.FATAL is
         the caller's to see to, before.
         """
         queue = self._queue_of(batch)
@@ -299,8 +299,8 @@ class RecordAccumulator:
 
         Returns whether a transaction may have lost records: then all of it has to be done again.
         """
-        lanes = [queue for queue in self._queues.values() if queue.place.topic == topic]
-        wrote = [queue.topic_recreated() and queue.producer == self.producer for queue in lanes]
+        queues = [queue for queue in self._queues.values() if queue.place.topic == topic]
+        wrote = [queue.topic_recreated() and queue.producer == self.producer for queue in queues]
         return self.transactional and any(wrote)
 
     def displace(self, topic: str, partitions: Collection[int]) -> list[Batch]:

@@ -3,7 +3,18 @@
 from functools import partial
 from typing import Any
 
-from kohort.errors import ApiError, ErrorCode
+from kohort.errors import ApiError, ErrorCode, api_error
+from kohort.wire.messages.produce import PartitionProduceResponse
+
+
+def produce_error(response: PartitionProduceResponse) -> ApiError:
+    """The error of a partition, with what is said of single records (KIP-467)."""
+    text = response.error_message or ""
+    reasons = [
+        f"record {refused.batch_index}: {refused.batch_index_error_message or 'refused'}"
+        for refused in response.record_errors[:3]
+    ]
+    return api_error(response.error_code, "; ".join([*([text] if text else []), *reasons]) or None)
 
 
 class DeliveryError(ApiError):

@@ -2,7 +2,7 @@
 
 A broker takes the batches of a producer id and epoch in the order of their sequences, and knows the
 last five again (KIP-98). So up to five are under way after a first one, what is sent again goes
-first and alone, and where a sequence will never come, the lane goes on at a newer epoch from 0
+first and alone, and where a sequence will never come, the queue goes on at a newer epoch from 0
 (KIP-360).
 """
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from kohort.client.accumulator.accumulator import UNKNOWN, Outcome, RecordAccumulator
 from kohort.client.accumulator.batch import Batch
 from kohort.client.accumulator.error_actions import ErrorAction, is_elsewhere
-from kohort.client.accumulator.errors import DeliveryError
+from kohort.client.accumulator.errors import DeliveryError, produce_error
 from kohort.client.log_deduplication import LogDeduplicator
 from kohort.client.network.cluster import Backoff, Cluster, Node
 from kohort.client.network.connection import ConnectionFailedError, Need, RequestTimeoutError
@@ -18,13 +18,12 @@ from kohort.client.network.metadata import CachedTopic, Metadata
 from kohort.client.producer.buffer_memory import BufferMemory
 from kohort.client.producer.settings import ProducerSettings
 from kohort.client.producer.stall_warnings import StallWarnings
-from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, api_error
+from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError
 from kohort.figures import counted
 from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition, uuid_text
 from kohort.wire.compression import Compression
 from kohort.wire.messages.produce import (
     PartitionProduceData,
-    PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
@@ -451,7 +450,7 @@ class Sender:
                 text = "the broker's answer lacks it"
                 self._refused(batch, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text))
             elif result.error_code:
-                error = _error_of(result)
+                error = produce_error(result)
                 self._patience.failed(str(batch.place), error)
                 self._refused(batch, error, result.base_offset)
             else:
@@ -498,13 +497,3 @@ def pauses(settings: ProducerSettings) -> Callable[[int], int]:
     chance = environment().chance.random
     backoff = Backoff(settings.retry_backoff_ms / 1000, settings.retry_backoff_max_ms / 1000)
     return lambda attempt: round(backoff.pause_s(attempt, chance()) * 1000)
-
-
-def _error_of(response: PartitionProduceResponse) -> ApiError:
-    """The error of a partition, with what is said of single records (KIP-467)."""
-    text = response.error_message or ""
-    reasons = [
-        f"record {refused.batch_index}: {refused.batch_index_error_message or 'refused'}"
-        for refused in response.record_errors[:3]
-    ]
-    return api_error(response.error_code, "; ".join([*([text] if text else []), *reasons]) or None)
