@@ -23,7 +23,7 @@ from kohort.machines.effects import (
 )
 from kohort.machines.topics import Topics
 from kohort.runtime.driver import RETRY_MS, Condition, PartitionDriver
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.storage.memory import MemoryLog
 from kohort.storage.segments import SegmentLog
 from kohort.terms import GroupId, Millis, Offset
@@ -281,7 +281,7 @@ def test_calls_for_which_a_slice_has_no_time_are_the_next_turns() -> None:
 
 
 def test_calls_of_the_next_turn_are_refused_with_those_of_a_turn_that_fails() -> None:
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(SegmentLog("/log-0", files))
     calls = [call(Ask(Add("a", 1))) for _ in range(10)]
     for one in calls:
@@ -367,7 +367,7 @@ def test_a_record_without_room_for_headers_goes_without() -> None:
 
 
 def test_a_full_disk_refuses_the_turn_and_the_machine_is_read_anew() -> None:
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(SegmentLog("/log-0", files))
     desk.ask(Add("a", 1))
     waiting = call(Ask(parks=True))
@@ -386,7 +386,7 @@ def test_a_full_disk_refuses_the_turn_and_the_machine_is_read_anew() -> None:
 
 def test_while_a_log_refuses_writes_those_who_read_are_served() -> None:
     """Deadlines wait, and whether the log has room is asked once a second."""
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(SegmentLog("/log-0", files))
     desk.ask(Add("a", 1))
     files.room_bytes = 0
@@ -414,7 +414,7 @@ def test_while_a_log_refuses_writes_those_who_read_are_served() -> None:
 
 def test_who_might_write_is_refused_before_the_machine_is_asked() -> None:
     """What a step touches beside its records would stay touched."""
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(SegmentLog("/log-0", files))
     files.room_bytes = 0
     desk.ask(Add("a", 5))
@@ -435,7 +435,7 @@ class StartsWithARecord(Counter):
 
 def test_nobody_is_forgotten_who_has_waited_for_a_slice_when_there_is_room_again() -> None:
     """What had had no time was answered behind what came later, or never."""
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(SegmentLog("/log-0", files), machine=StartsWithARecord)
     files.room_bytes = 0
     desk.ask(Add("a", 5))

@@ -5,7 +5,7 @@ from tests.world import World
 
 from kohort.errors import ErrorCode
 from kohort.server.catalog import Topic
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.terms import TopicId
 from kohort.wire.batch import build
 from kohort.wire.codec import decode
@@ -37,7 +37,7 @@ def make_topic(catalog) -> None:
 class Disk:
     """A broker on a disk of the test's own; `again` is the broker that finds it after a crash."""
 
-    def __init__(self, files: MemoryFiles) -> None:
+    def __init__(self, files: SimulatedFiles) -> None:
         self.files = files
         settings = {"offsets.topic.num.partitions": "1"}
         self.world = World(settings, files=files, prepare=make_topic)
@@ -81,7 +81,7 @@ class Disk:
 
 
 def test_a_disk_that_fills_up_and_empties():
-    disk = Disk(MemoryFiles())
+    disk = Disk(SimulatedFiles())
     assert disk.commit(1) == 0
     assert disk.produce(b"first").error_code == 0
 
@@ -109,7 +109,7 @@ def test_a_disk_that_fills_up_and_empties():
 
 def test_a_tail_that_cannot_be_cut_off():
     """The torn write stays until it can be cut; nothing is written behind it."""
-    disk = Disk(MemoryFiles())
+    disk = Disk(SimulatedFiles())
     assert disk.produce(b"first").error_code == 0
     disk.files.room_bytes = 50
     disk.files.refuses_truncate = True
@@ -125,7 +125,7 @@ def test_a_tail_that_cannot_be_cut_off():
 
 def test_a_disk_with_little_room_for_long():
     """What does not fit is refused, and what comes behind it until there is room for a block."""
-    disk = Disk(MemoryFiles())
+    disk = Disk(SimulatedFiles())
     assert disk.commit(0) == 0
     last = 0
     for number in range(1, 200):

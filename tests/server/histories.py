@@ -11,7 +11,7 @@ from random import Random
 from tests.server.desk import START, Desk
 
 from kohort.errors import Broken, KohortError
-from kohort.sim.disk import MachineCrash, MemoryFiles
+from kohort.sim.disk import MachineCrash, SimulatedFiles
 from kohort.wire import batch as batches
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -43,7 +43,7 @@ class History:
     def __init__(self, seed, *, flips=True):
         self.random = Random(seed)
         self.flips = flips
-        self.disk = MemoryFiles()
+        self.disk = SimulatedFiles()
         self.now = START
         self.lives = 0
         self.number = 0

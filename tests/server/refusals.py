@@ -34,7 +34,7 @@ from tests.server.seen import View, view
 from tests.server.transactional import Producing
 
 from kohort.errors import KohortError
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
 SETTINGS = {
@@ -51,7 +51,7 @@ PLACE, EVERYTHING = "place", "everything"
 WAIT_MS = 3_000  # a machine that has failed reads its log again within it
 
 
-class FailingFiles(MemoryFiles):
+class FailingFiles(SimulatedFiles):
     """A disk on which the step of a number fails, once. Of a write that fails for want of room some
     bytes are there.
     """

@@ -11,7 +11,7 @@ from kohort.server import catalog as module
 from kohort.server.catalog import Catalog, MemoryStore, Topic, check_topic_name
 from kohort.server.partitions.logs import CATALOG_COPY, CATALOG_FILE, DirectoryStore
 from kohort.server.scram import ScramCredential
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.storage.files import replace_whole
 from kohort.terms import TopicId
 
@@ -94,7 +94,7 @@ def newer(store, **more):
     "more", [{}, {"quotas": [1]}, {"topics": {"a": "another shape"}}, {"cluster_id": None}]
 )
 def test_a_catalog_of_a_newer_kohort_is_refused_in_one_line_and_left_alone(more):
-    files = MemoryFiles()
+    files = SimulatedFiles()
     files.make_directory("/data")
     store = MemoryStore()
     text = newer(store, **more)
@@ -113,7 +113,7 @@ def test_a_catalog_of_a_newer_kohort_is_refused_in_one_line_and_left_alone(more)
 
 
 def test_a_version_that_is_a_flipped_bit_is_damage():
-    files = MemoryFiles()
+    files = SimulatedFiles()
     files.make_directory("/data")
     store = MemoryStore()
     opened(store).create(topic("a"))
@@ -257,7 +257,7 @@ def test_ids_that_a_log_holds_are_not_given_out():
 @pytest.fixture
 def kept():
     """A catalog on a disk; opening it again is a restart."""
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     disk.make_directory("/data")
 
     def open_one():

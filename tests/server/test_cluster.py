@@ -8,7 +8,7 @@ from tests.server.desk import Desk
 from tests.server.transactional import Producing
 
 from kohort.errors import ErrorCode
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
 from kohort.wire.messages.list_groups import ListGroupsRequest
 from kohort.wire.messages.offset_commit import (
@@ -44,7 +44,7 @@ def committed(desk: Desk, group_id: str) -> int | str:
 @pytest.fixture
 def files():
     """A disk on which each group has committed 100."""
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     desk.create()
     assert {commit(desk, group_id, 100) for group_id in GROUPS} == {0}

@@ -8,7 +8,7 @@ from tests.server.test_cluster import GROUPS, commit, committed
 
 from kohort.cli.inspect_data import inspect_folders
 from kohort.errors import Broken, ErrorCode
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.storage import checkpoints
 from kohort.storage.files import replace_whole
 from kohort.wire.batch import build
@@ -25,7 +25,7 @@ MINUTE = 60_000
 
 @pytest.fixture
 def files():
-    return MemoryFiles()
+    return SimulatedFiles()
 
 
 def written(files, *, count=5, **settings):

@@ -8,7 +8,7 @@ from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode, KohortError
 from kohort.server.descriptors import Limit, coordinator_logs, open_file_limit, share_out
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
 MANY = 2**31 - 1
@@ -65,7 +65,7 @@ def test_the_limit_is_that_of_this_process():
 
 
 def test_a_broker_without_enough_says_what_it_needs_and_leaves_the_directory(tmp_path):
-    files = MemoryFiles()
+    files = SimulatedFiles()
     with pytest.raises(KohortError, match=r"is 70 \(`ulimit -n`\), expected at least 103: 9 are "):
         Desk(files=files, limit=Limit(70, 9), offsets_topic_num_partitions="50")
     desk = Desk(files=files, limit=Limit(200, 9), offsets_topic_num_partitions="50")
@@ -73,7 +73,7 @@ def test_a_broker_without_enough_says_what_it_needs_and_leaves_the_directory(tmp
 
 
 def test_logs_of_coordinators_are_refused_where_there_are_too_few_and_others_are_not():
-    desk = Desk(files=MemoryFiles(), limit=Limit(100, 10))
+    desk = Desk(files=SimulatedFiles(), limit=Limit(100, 10))
     many = desk.cluster.shares
     for name, code in (
         ("__transaction_state", ErrorCode.INVALID_PARTITIONS),
@@ -96,7 +96,7 @@ def test_logs_of_coordinators_are_refused_where_there_are_too_few_and_others_are
 
 
 def test_logs_of_transactions_take_their_share_from_the_others():
-    desk = Desk(files=MemoryFiles(), limit=Limit(200, 10))
+    desk = Desk(files=SimulatedFiles(), limit=Limit(200, 10))
     before = desk.cluster.shares
     wanted = CreatableTopic(name="__transaction_state", num_partitions=60, replication_factor=1)
     request = CreateTopicsRequest(topics=[wanted], timeout_ms=1000)

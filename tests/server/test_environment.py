@@ -10,7 +10,7 @@ from tests.observer import RecordingObserver
 from kohort.server.broker import Broker
 from kohort.server.clock import Clock
 from kohort.server.environment import BrokerEnvironment
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.storage.files import DiskFiles
 from kohort.terms import Millis
 
@@ -62,7 +62,7 @@ def test_a_broker_takes_what_it_is_given(kept, tmp_path):
 
 
 def test_a_broker_needs_no_machine():
-    disk, told = MemoryFiles(), RecordingObserver()
+    disk, told = SimulatedFiles(), RecordingObserver()
     around = BrokerEnvironment(
         clock=lambda: Clock(lambda: 1000.0, lambda: 5.0),
         files=disk,

@@ -10,7 +10,7 @@ from tests.observer import RecordingObserver
 from tests.server.desk import Desk
 
 from kohort.server.metrics.durations import Durations, Turns
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.storage.segment import Segment
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kohort.wire.messages.delete_groups import DeleteGroupsRequest
@@ -31,7 +31,7 @@ SETTINGS = {
     "transaction_remove_expired_transaction_cleanup_interval_ms": "1000",
 }
 BOUNDED = (Durations, Turns)
-BY_THE_LOG = (MemoryFiles, Segment, RecordingObserver)  # what is written, and an index of that
+BY_THE_LOG = (SimulatedFiles, Segment, RecordingObserver)  # what is written, and an index of that
 LEFT_OUT = (*BOUNDED, *BY_THE_LOG)
 WARM, ROUNDS = 20, 40
 
@@ -115,7 +115,7 @@ def join_and_leave(desk, name):
 
 
 def test_what_comes_and_goes_leaves_nothing():
-    desk = Desk(files=MemoryFiles(), **SETTINGS)
+    desk = Desk(files=SimulatedFiles(), **SETTINGS)
     for number in range(WARM):
         come_and_go(desk, number)
     before = measured(desk)

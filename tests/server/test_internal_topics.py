@@ -6,7 +6,7 @@ from tests.server.transactional import Producing
 from kohort.config import BrokerConfig
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kohort.server.internal_topics import create_transactions_topic, internal_configs
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 
 
 def test_their_logs_are_compacted():
@@ -31,7 +31,7 @@ def test_the_topic_of_transactions_is_made_once():
 
 
 def test_without_a_disk_there_are_no_transactions_yet():
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     told = []
     files.room_bytes = 0

@@ -13,7 +13,7 @@ from tests.server.transactional import Producing, committed, seen
 
 from kohort.errors import ApiError, ErrorCode
 from kohort.server.partitions.partition import Partition
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.wire import batch as batches
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.consumer_group_heartbeat import (
@@ -677,7 +677,7 @@ def test_the_leader_epoch_grows_whenever_another_node_leads(town):
 
 def test_a_leader_epoch_does_not_go_back_when_the_broker_starts_again():
     """A client that was there all the time would take nothing older."""
-    files = MemoryFiles()
+    files = SimulatedFiles()
     town = Town("by hand", files=files)
     for _ in range(3):
         leader_moves(town)

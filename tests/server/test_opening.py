@@ -6,7 +6,7 @@ from tests.server.desk import Desk
 
 from kohort.errors import Broken, ErrorCode
 from kohort.server.partitions.logs import CATALOG_COPY, CATALOG_FILE
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.storage.files import DiskFiles, replace_whole
 from kohort.wire.batch import header_at
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -22,7 +22,7 @@ def producer_id(desk):
 @pytest.fixture
 def files():
     """A disk on which a producer has written, closed segments among it."""
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     desk.create()
     first = producer_id(desk)

@@ -10,7 +10,7 @@ from kohort.java import text_hash
 from kohort.server import placement
 from kohort.server.catalog import Catalog, MemoryStore, Topic
 from kohort.server.placement import NOBODY, Endpoint, Placement, coordinator_partition
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.terms import TopicId
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
@@ -111,7 +111,7 @@ def test_racks_are_those_of_the_nodes_that_were_planned():
 
 def test_a_group_looks_again_where_racks_have_changed_over_a_restart():
     """As Kafka's hash of topics has it. The same racks, or none as before, change nothing."""
-    files = MemoryFiles()
+    files = SimulatedFiles()
 
     def epoch_after(epoch, **settings):
         desk = Desk(files=files, group_initial_rebalance_delay_ms="0", **settings)

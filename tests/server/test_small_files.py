@@ -9,7 +9,7 @@ from tests.server.mutations import records_deleted
 from kohort.cli.inspect_data import inspect_folders
 from kohort.errors import Broken, KohortError
 from kohort.server.partitions.logs import CATALOG_COPY, CATALOG_FILE
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.storage import checkpoints
 from kohort.storage.directory import META_PROPERTIES
 from kohort.storage.files import replace_whole
@@ -32,7 +32,7 @@ FILES = {  # each with the step between the bits that are flipped
 @pytest.fixture(scope="module")
 def stopped():
     """The disk of a broker that was stopped in order, with each of the small files on it."""
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files, offsets_topic_num_partitions="1")
     for name in ("orders", "payments"):
         desk.create(name)
@@ -92,7 +92,7 @@ def test_a_flipped_bit_does_not_stop_an_inspection(stopped, path):
 
 @pytest.mark.parametrize("number", ["²", "٣", "9" * 30, "-", "--1", "1_0"])
 def test_what_only_looks_like_a_number_is_refused(number):
-    files = MemoryFiles()
+    files = SimulatedFiles()
     files.make_directory(FOLDER)
     replace_whole(files, FOLDER, checkpoints.LEADER_EPOCHS, f"0\n1\n0 {number}\n".encode())
     with pytest.raises(Broken, match="leader-epoch-checkpoint: not a checkpoint"):
@@ -100,7 +100,7 @@ def test_what_only_looks_like_a_number_is_refused(number):
 
 
 def test_an_epoch_that_no_batch_has_room_for_is_refused():
-    files = MemoryFiles()
+    files = SimulatedFiles()
     files.make_directory(FOLDER)
     replace_whole(files, FOLDER, checkpoints.LEADER_EPOCHS, f"0\n1\n{1 << 31} 0\n".encode())
     with pytest.raises(Broken, match="leader-epoch-checkpoint: epoch 2147483648, expected"):

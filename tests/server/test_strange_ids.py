@@ -4,7 +4,7 @@ import pytest
 from tests.server.desk import Desk
 
 from kohort.server.partitions.logs import CATALOG_COPY, CATALOG_FILE
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.wire.messages.init_producer_id import InitProducerIdRequest
 
 HIGHEST = (1 << 63) - 1
@@ -39,7 +39,7 @@ def killed(files, *, lost=False, seed):
     "lives", [[False, False], [True, True], [False, True, True], [True, False, True, True]]
 )
 def test_no_producer_id_is_given_twice(strange, lives):
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     desk.create(partitions=1)
     had = [given(desk) for _ in range(3)]
@@ -66,7 +66,7 @@ def test_an_id_that_somebody_took_beforehand_is_given_to_nobody():
 
 @pytest.mark.parametrize("strange", STRANGE)
 def test_a_strange_id_does_not_hide_those_beside_it_in_another_log(strange):
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     desk.create(partitions=1)
     desk.create("strange")

@@ -5,7 +5,7 @@ from tests.server.apis.asking import metadata
 from tests.server.desk import Desk
 
 from kohort.server.topic_creation_failures import TopicCreationFailures
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 
 
 def told_of(desk):
@@ -28,7 +28,7 @@ def test_many_that_are_refused_are_one_line():
 
 
 def test_a_full_disk_is_one_warning():
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     files.room_bytes = 0
     metadata(desk, *(f"t{index}" for index in range(100)))

@@ -11,7 +11,7 @@ from tests.server.transactional import Producing
 
 from kohort.errors import ErrorCode
 from kohort.runtime.driver import RETRY_MS
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.transactions.transaction import TransactionState
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
@@ -85,7 +85,7 @@ def take_place(desk, _member_id):
     ("instance_id", "change"), [(None, leave), ("static", take_place)], ids=["leave", "static"]
 )
 def test_a_change_of_a_classic_group_that_is_refused_has_changed_nothing(instance_id, change):
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = desk_on(files)
     desk.create("t")
     member_id = alone(desk, instance_id)
@@ -102,7 +102,7 @@ def test_a_change_of_a_classic_group_that_is_refused_has_changed_nothing(instanc
 
 
 def test_sessions_stand_still_where_heartbeats_are_refused():
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = desk_on(files)
     desk.create("t")
     member_id = alone(desk)
@@ -135,7 +135,7 @@ def state_of(desk, producer):
 @pytest.fixture
 def transactions():
     """A desk, an open transaction, and another producer."""
-    desk = desk_on(MemoryFiles())
+    desk = desk_on(SimulatedFiles())
     desk.create("orders")
     one, other = Producing(desk, "one"), Producing(desk, "other")
     one.write(b"v")
@@ -179,7 +179,7 @@ def test_the_transaction_of_a_producer_that_has_gone_is_ended_in_time(transactio
 @pytest.mark.parametrize("restarted", [False, True])
 def test_a_start_that_has_to_write_serves_those_who_read(restarted):
     """The offsets of a topic that has been made anew are to be deleted."""
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = desk_on(files, 2)
     names = {f"g{number}" for number in range(6)}
     for topic in ("t", "u"):

@@ -6,7 +6,7 @@ from tests.server.transactional import FIRST, PRODUCE, SECOND, Producing, fetche
 
 from kohort.server.partitions.log_reader import AT_ONCE_BATCHES
 from kohort.server.scheduler import MACHINES_NS
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.wire.batch import build
 from kohort.wire.messages.delete_records import (
     DeleteRecordsPartition,
@@ -34,7 +34,7 @@ def fill(desk, topic, count):
 
 def started_with(count):
     """A broker that has just started, with so many batches in a log."""
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     desk.create()
     fill(desk, "orders", count)
@@ -96,7 +96,7 @@ def committed_fetch(topic, offset):
 def test_a_marker_does_not_come_before_a_batch_of_its_transaction():
     """The client gives its Produce up and aborts: the batch would be open for ever."""
     count = AT_ONCE_BATCHES + 4
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     desk.create()
     fill(desk, "orders", count)
@@ -134,7 +134,7 @@ def test_a_marker_does_not_come_before_a_batch_of_its_transaction():
 
 def test_a_producer_goes_on_in_a_log_that_was_emptied():
     """What it has written before is gone, so nobody knows where it must go on."""
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     desk.create()
     producer = Producing(desk, kind=FIRST)
@@ -151,7 +151,7 @@ def test_a_producer_goes_on_in_a_log_that_was_emptied():
 
 
 def test_a_marker_that_waits_is_done_when_its_topic_is_deleted():
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     desk.create()
     fill(desk, "orders", 20_000)

@@ -15,7 +15,7 @@ from kohort.sim.actors.actor import Actor
 from kohort.sim.actors.reading import fetch
 from kohort.sim.actors.topics import topics_of
 from kohort.sim.actors.transactional import TransactionalProducer
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.sim.draw import draw
 from kohort.sim.events import MICROS
 from kohort.sim.world import World
@@ -195,7 +195,7 @@ def _add(tar, name, content):
 
 def restore(path, disk):
     """Put a directory on a disk, durably; the truth that was beside it."""
-    assert isinstance(disk, MemoryFiles)
+    assert isinstance(disk, SimulatedFiles)
     truth = None
     with tarfile.open(path) as tar:
         for member in tar:

@@ -21,7 +21,7 @@ from kohort.sim.checkers.records import Records
 from kohort.sim.checkers.refusals import RefusalChecker
 from kohort.sim.checkers.settings import Settings
 from kohort.sim.checkers.transactions import Transactions
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.sim.facts import (
     AllCommittedRead,
     AllRead,
@@ -436,7 +436,7 @@ def test_heartbeats_that_arrived_count_but_not_after_two_lost_answers():
 
 
 def test_a_crash_does_not_mend_the_disk():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     disk.faults["sync", "/data"] = 5
     disk.immovable["/data/a-0"] = 16
     disk.room_bytes = 50

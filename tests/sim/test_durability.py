@@ -7,7 +7,7 @@ import pytest
 from kohort.records import codec
 from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
 from kohort.sim.checkers.durability import DurabilityChecker
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.wire import batch as batches
 from kohort.wire.apis import APIS
 from kohort.wire.codec import encode
@@ -24,7 +24,7 @@ class World:
     """A disk with one log, and a checker that watches one connection."""
 
     def __init__(self, folder=FOLDER):
-        disk = MemoryFiles()
+        disk = SimulatedFiles()
         disk.make_directory(folder)
         self.file = disk.open(f"{folder}/00000000000000000000.log")
         for directory in ("", "/data", folder):

@@ -8,7 +8,7 @@ from kohort.records import codec, schemas, transactions
 from kohort.sim.checkers.evidence.exchange import Exchange
 from kohort.sim.checkers.evidence.table import EVIDENCE, READS
 from kohort.sim.checkers.synced_disk import NOW, SyncedDisk
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.terms import uuid_text
 from kohort.transactions.transaction import TransactionState
 from kohort.wire import batch as batches
@@ -33,7 +33,7 @@ def missing(exchange, contents):
     """What is said of a disk on which this is synced: a catalog, and the batches of logs by their
     folders. A log may begin at a number instead.
     """
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     disk.make_directory("/data")
     for name, content in contents.items():
         directory, path, data = f"/data/{name}", f"/data/{name}/{0:020}.log", content

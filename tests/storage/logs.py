@@ -2,7 +2,7 @@
 
 from tests.storage.contract import batch
 
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.storage.files import make_durable_directory
 from kohort.storage.log import LogConfig
 from kohort.storage.segments import SegmentLog
@@ -20,7 +20,7 @@ def segment(base):
 
 def three_segments():
     """The disk; the log is closed."""
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     make_durable_directory(disk, FOLDER)
     log = SegmentLog(FOLDER, disk, CONFIG)
     for number in range(9):

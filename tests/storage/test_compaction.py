@@ -6,7 +6,7 @@ from tests.storage.contract import ALL
 from tests.storage.starts import begin_at
 
 from kohort.errors import StorageError
-from kohort.sim.disk import MachineCrash, MemoryFiles
+from kohort.sim.disk import MachineCrash, SimulatedFiles
 from kohort.storage.compaction import CleaningRules, compact, dirty_ratio
 from kohort.storage.files import DiskFiles, make_durable_directory
 from kohort.storage.log import LogConfig
@@ -81,7 +81,7 @@ def offsets(log):
 
 @pytest.fixture
 def disk():
-    return MemoryFiles()
+    return SimulatedFiles()
 
 
 def test_the_last_value_of_each_key_stays(disk):
@@ -375,7 +375,7 @@ def test_a_crash_at_every_step_of_a_cleaning(power):
     crashed = True
     while crashed:
         steps += 1
-        disk = MemoryFiles()
+        disk = SimulatedFiles()
         log = opened(disk)
         for number in range(12):
             put(log, (f"{number % 3}", f"{number}" * 20))
@@ -426,7 +426,7 @@ STEPS = st.lists(
 @given(STEPS)
 def test_replaying_the_cleaned_log_equals_replaying_the_original(steps):
     """K229-13."""
-    disk, naive = MemoryFiles(), MemoryFiles()
+    disk, naive = SimulatedFiles(), SimulatedFiles()
     log, original = opened(disk), opened(naive, 1 << 20)
     now = 1000
     for verb, arguments in steps:

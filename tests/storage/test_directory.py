@@ -7,7 +7,7 @@ from tests import golden_logs
 from tests.storage.contract import batch, values
 
 from kohort.errors import StorageError
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.storage import checkpoints
 from kohort.storage.directory import LogDirectory
 from kohort.storage.files import DiskFiles, replace_whole
@@ -26,7 +26,7 @@ def opened(disk, node_id=1, path="/data"):
 
 @pytest.fixture
 def disk():
-    return MemoryFiles()
+    return SimulatedFiles()
 
 
 def test_a_new_directory_says_whose_it_is(disk):

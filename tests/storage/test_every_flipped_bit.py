@@ -2,7 +2,7 @@
 
 from tests.storage.contract import filled
 
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.storage import checkpoints
 from kohort.storage.files import replace_whole
 from kohort.storage.inspection import inspect_all, inspect_log
@@ -20,7 +20,7 @@ def written(disk, count=9):
 
 
 def test_a_whole_log():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = written(disk)
     for recovery_point in (
         RecoveryPoint(),
@@ -34,7 +34,7 @@ def test_a_whole_log():
 
 
 def test_every_flipped_bit_is_found_and_costs_one_batch():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = written(disk)
     recovery_point = RecoveryPoint(synced=log.end)
     for path in [one.path for one in [*log.closed, log.active]]:
@@ -51,7 +51,7 @@ def test_every_flipped_bit_is_found_and_costs_one_batch():
 
 
 def test_an_empty_segment_that_was_never_begun_is_no_damage():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = SegmentLog(FOLDER, disk)
     filled(log, 4, records=1)
     disk.open(f"{FOLDER}/{2:020d}.log")
@@ -59,7 +59,7 @@ def test_an_empty_segment_that_was_never_begun_is_no_damage():
 
 
 def test_a_finished_cleaning_that_is_damaged():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = written(disk)
     data = bytearray(disk.files[log.closed[0].path].now)
     data[70] ^= 1
@@ -71,7 +71,7 @@ def test_a_finished_cleaning_that_is_damaged():
 
 
 def test_folders_that_are_missing_matter_where_the_topic_is_ours():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     written(disk)
     points = {("topic", 0): 0, ("topic", 1): 5, ("other", 0): 5}
     checkpoints.write_recovery_points(disk, "/data", points)

@@ -12,7 +12,7 @@ from tests.storage.contract import ALL, LogContract, batch, filled, values
 from tests.storage.starts import begin_at
 
 from kohort.errors import Broken, StorageError
-from kohort.sim.disk import MachineCrash, MemoryFiles
+from kohort.sim.disk import MachineCrash, SimulatedFiles
 from kohort.storage.compaction import CleaningRules, compact
 from kohort.storage.files import DiskFiles, UnsyncedError, make_durable_directory
 from kohort.storage.log import LogConfig
@@ -52,7 +52,7 @@ def held(folder):
 
 @pytest.fixture
 def disk():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     make_durable_directory(disk, "/data")
     return disk
 
@@ -173,7 +173,7 @@ def test_a_log_whose_file_could_not_be_synced_when_it_was_closed_is_broken(disk,
 def test_a_power_loss_at_any_step_keeps_what_a_sync_has_said(disk):
     """Logs that take the only open file from each other."""
     for step in range(400):
-        disk = MemoryFiles()
+        disk = SimulatedFiles()
         make_durable_directory(disk, "/data")
         pool = OpenFiles(disk, 1)
         promised = [0, 0, 0]

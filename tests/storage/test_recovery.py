@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.storage.contract import ALL, batch, filled, values
 
 from kohort.errors import Broken
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.storage.files import make_durable_directory
 from kohort.storage.log import LogConfig
 from kohort.storage.recovery import RecoveryPoint
@@ -25,7 +25,7 @@ def opened(disk, config=SMALL, **options):
 
 @pytest.mark.parametrize("cut", [1, 12, 60, 61, 75])
 def test_a_torn_tail_is_cut(cut):
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk, LogConfig())
     written = filled(log, 5)
     log.append(batch("torn", "tail"), 2)
@@ -41,7 +41,7 @@ def test_a_torn_tail_is_cut(cut):
 
 @pytest.mark.parametrize("tail", [b"\x00" * 5000, b"\xff" * 300, bytes(range(256)) * 4])
 def test_what_is_no_batch_is_cut_from_the_tail(tail):
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     written = filled(opened(disk, LogConfig()), 5)
     disk.files[f"{FOLDER}/00000000000000000000.log"].now += tail
     log = opened(disk)
@@ -50,7 +50,7 @@ def test_what_is_no_batch_is_cut_from_the_tail(tail):
 
 
 def test_a_last_batch_with_a_wrong_crc_is_cut():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     written = filled(opened(disk, LogConfig()), 5)
     disk.files[f"{FOLDER}/00000000000000000000.log"].now[-1] ^= 1
     assert list(opened(disk).read(0, ALL)) == written[:-1]
@@ -66,7 +66,7 @@ def test_a_last_batch_with_a_wrong_crc_is_cut():
     ],
 )
 def test_damage_to_what_was_promised_is_an_error_and_nothing_is_cut(at, recovery_point, why):
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     written = filled(opened(disk, LogConfig()), 9, records=1)
     position = sum(map(len, written[:4]))
     path = f"{FOLDER}/00000000000000000000.log"
@@ -83,7 +83,7 @@ def test_damage_to_what_was_promised_is_an_error_and_nothing_is_cut(at, recovery
 )
 def test_a_tail_with_a_hole_is_cut_and_told(at, recovery_point):
     """Pages reach a disk in any order: a good batch may follow what was lost."""
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     written = filled(opened(disk, LogConfig()), 9, records=1)
     position = sum(map(len, written[:4]))
     path = f"{FOLDER}/00000000000000000000.log"
@@ -99,7 +99,7 @@ def test_a_tail_with_a_hole_is_cut_and_told(at, recovery_point):
 
 
 def test_a_batch_in_the_value_of_a_torn_record_stops_nobody():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk, LogConfig())
     filled(log, 3, records=1)
     inside = batches.stamp(batch("planted"), 4711, 0)
@@ -112,7 +112,7 @@ def test_a_batch_in_the_value_of_a_torn_record_stops_nobody():
 
 
 def test_a_whole_log_says_nothing():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     filled(opened(disk), 30)
     for recovery_point in (RecoveryPoint(), RecoveryPoint(synced=30), RecoveryPoint(clean=True)):
         assert opened(disk, recovery_point=recovery_point).notices == []
@@ -120,7 +120,7 @@ def test_a_whole_log_says_nothing():
 
 @given(st.integers(0, 400), st.binary(max_size=100))
 def test_any_tail_is_cut_or_refused_never_read(cut, junk):
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     written = filled(opened(disk, LogConfig()), 4)
     file = disk.files[f"{FOLDER}/00000000000000000000.log"]
     cut = min(cut, len(file.now))

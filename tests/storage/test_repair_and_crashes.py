@@ -5,7 +5,7 @@ import errno
 import pytest
 from tests.storage.contract import ALL, filled
 
-from kohort.sim.disk import MachineCrash, MemoryFiles
+from kohort.sim.disk import MachineCrash, SimulatedFiles
 from kohort.storage import checkpoints
 from kohort.storage.files import make_durable_directory
 from kohort.storage.inspection import inspect_log
@@ -31,7 +31,7 @@ def mend(disk, recovery_point):
 
 @pytest.mark.parametrize("number", range(9))
 def test_one_batch_of_nine_is_given_up(number):
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk)
     written = filled(log, 9)
     recovery_point = RecoveryPoint(synced=log.end)
@@ -57,7 +57,7 @@ def test_a_crash_at_every_step_of_a_repair():
     crashed = True
     while crashed:
         steps += 1
-        disk = MemoryFiles()
+        disk = SimulatedFiles()
         log = opened(disk)
         written = filled(log, 9)
         log.sync()
@@ -76,7 +76,7 @@ def test_a_crash_at_every_step_of_a_repair():
 
 
 def test_a_repair_that_the_disk_refuses_can_be_done_again():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk)
     written = filled(log, 9)
     recovery_point = RecoveryPoint(synced=log.end)
@@ -90,7 +90,7 @@ def test_a_repair_that_the_disk_refuses_can_be_done_again():
 
 
 def test_nothing_is_owed_of_a_folder_that_was_given_up():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     disk.make_directory("/data")
     checkpoints.write_recovery_points(disk, "/data", {("topic", 0): 5, ("other", 0): 6})
     from kohort.storage.inspection import inspect_all

@@ -9,7 +9,7 @@ from tests.storage.contract import ALL, batch, filled, values
 from tests.storage.starts import begin_at, retain
 
 from kohort.errors import Broken, StorageError
-from kohort.sim.disk import MachineCrash, MemoryFiles
+from kohort.sim.disk import MachineCrash, SimulatedFiles
 from kohort.storage import checkpoints
 from kohort.storage.directory import delete_partition
 from kohort.storage.files import DiskFiles, make_durable_directory, replace_whole
@@ -29,12 +29,12 @@ def opened(disk, config=SMALL, **options):
 
 
 def test_it_is_a_log():
-    log: Log = opened(MemoryFiles())
+    log: Log = opened(SimulatedFiles())
     assert log.leader_epoch == 0
 
 
 def test_everything_is_there_after_opening_again():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk)
     written = filled(log, 50)
     end = log.end
@@ -56,7 +56,7 @@ def test_everything_is_there_after_opening_again():
     ],
 )
 def test_the_records_of_large_batches_are_not_read_for_what_headers_tell(look):
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     config = LogConfig(segment_bytes=3_000_000, index_interval_bytes=4096)
     filled(opened(disk, config), 40, size=100_000)
     log = opened(disk, config)
@@ -68,7 +68,7 @@ def test_the_records_of_large_batches_are_not_read_for_what_headers_tell(look):
 
 
 def test_headers_go_back_only_as_far_as_they_are_asked_for():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     filled(opened(disk, LogConfig(segment_bytes=30_000)), 40, size=10_000)
     log = opened(disk, LogConfig(segment_bytes=30_000))
     disk.read_bytes = 0
@@ -79,7 +79,7 @@ def test_headers_go_back_only_as_far_as_they_are_asked_for():
 
 def test_headers_go_on_where_they_ended_and_not_at_the_begin_of_the_file():
     """Whoever follows a log asks for what is new, again and again."""
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk, LogConfig(segment_bytes=3_000_000))
     filled(log, 2000, size=100)
     disk.read_bytes = 0
@@ -88,7 +88,7 @@ def test_headers_go_on_where_they_ended_and_not_at_the_begin_of_the_file():
 
 
 def test_the_first_file_that_is_not_too_old_is_found_in_slices():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     filled(opened(disk, LogConfig(segment_bytes=30_000)), 40, size=1000)
     log, again = (opened(disk, LogConfig(segment_bytes=30_000)) for _ in range(2))
     asked = 1
@@ -100,7 +100,7 @@ def test_the_first_file_that_is_not_too_old_is_found_in_slices():
 
 def test_headers_are_not_kept_while_they_are_read():
     """A log has as many as it likes: only a piece of a file is read before the first comes."""
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     config = LogConfig(segment_bytes=3_000_000)
     filled(opened(disk, config), 400, size=10_000)
     log = opened(disk, config)
@@ -111,7 +111,7 @@ def test_headers_are_not_kept_while_they_are_read():
 
 def test_headers_go_on_where_segments_were_cleaned_meanwhile():
     """What takes their place is read from where the reader has come to."""
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk, LogConfig(segment_bytes=5_000))
     filled(log, 40, size=1_000)
     reading = log.headers(0)
@@ -132,7 +132,7 @@ def log_files(disk):
 
 
 def test_segments_roll_by_size():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk)
     filled(log, 30)
     names = log_files(disk)
@@ -145,7 +145,7 @@ def test_segments_roll_by_size():
 
 
 def test_a_batch_larger_than_a_segment_has_one_of_its_own():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk)
     for size in (0, 5000, 0):
         log.append(batch("x", size=size), 1)
@@ -153,7 +153,7 @@ def test_a_batch_larger_than_a_segment_has_one_of_its_own():
 
 
 def test_segments_roll_by_age():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk, LogConfig(segment_ms=100))
     for timestamp in (1000, 1100, 1101, 1150, 1202):
         log.append(batch("x", timestamp=timestamp), 1)
@@ -161,7 +161,7 @@ def test_segments_roll_by_age():
 
 
 def test_a_closed_segment_is_durable():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk)
     written = filled(log, 30)
     after = opened(disk.after_power_loss())
@@ -172,7 +172,7 @@ def test_a_closed_segment_is_durable():
 
 
 def test_retention_takes_whole_segments():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk)
     filled(log, 30)
     names = log_files(disk)
@@ -187,7 +187,7 @@ def test_retention_takes_whole_segments():
 
 def test_no_file_goes_that_the_folder_does_not_know_to_be_gone():
     """The start has moved on since that was noted."""
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk)
     filled(log, 30)
     noted, beyond = log.closed[1].base_offset, log.closed[2].base_offset
@@ -201,7 +201,7 @@ def test_no_file_goes_that_the_folder_does_not_know_to_be_gone():
 @pytest.mark.parametrize("kept", [0, 1, 2])
 def test_a_log_that_ends_too_early_is_damaged(kept):
     """Segments that are missing at its end, as somebody has removed them."""
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk)
     filled(log, 30, records=1)
     for name in log_files(disk)[kept:]:
@@ -212,7 +212,7 @@ def test_a_log_that_ends_too_early_is_damaged(kept):
 
 
 def test_a_log_that_begins_too_late_is_damaged():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk)
     filled(log, 30)
     first, second = log.closed[0], log.closed[1]
@@ -224,7 +224,7 @@ def test_a_log_that_begins_too_late_is_damaged():
 
 
 def test_a_segment_that_is_missing_in_the_middle_is_not_passed_over():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk)
     written = filled(log, 30)
     gone = log.closed[1]
@@ -241,7 +241,7 @@ def test_a_segment_that_is_missing_in_the_middle_is_not_passed_over():
 
 @pytest.mark.parametrize("at", [30, 65])
 def test_a_flipped_bit_in_a_closed_segment_is_not_handed_out(at):
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk, LogConfig(segment_bytes=1000))
     written = filled(log, 60)
     path = log.closed[1].path
@@ -259,7 +259,7 @@ def test_a_flipped_bit_in_a_closed_segment_is_not_handed_out(at):
 
 
 def test_damage_to_a_header_does_not_take_away_what_stands_before_it():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk, LogConfig(segment_bytes=2000))
     filled(log, 60)
     path = log.closed[0].path
@@ -273,7 +273,7 @@ def test_damage_to_a_header_does_not_take_away_what_stands_before_it():
 
 
 def test_bytes_are_checked_once(monkeypatch):
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     filled(opened(disk), 30)
     log = opened(disk)
     looked = []
@@ -293,7 +293,7 @@ def test_bytes_are_checked_once(monkeypatch):
 
 def test_no_flipped_bit_gives_a_wrong_record():
     """Each bit of each byte of a log that was synced: what is read is right, or refused."""
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk, LogConfig(segment_bytes=300))
     written = filled(log, 9)
     right = {(at.base_offset, at.last_offset, at.crc) for at in map(batches.header_at, written)}
@@ -321,7 +321,7 @@ def test_no_flipped_bit_gives_a_wrong_record():
 @pytest.mark.parametrize("content", [b"", b"0\n", b"\xff\x00", b"0\n1\nx y\n"])
 def test_leader_epochs_that_cannot_be_read_are_told_and_made_anew(content):
     """A crash of Kafka leaves an empty file."""
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk)
     log.leader_epoch = 7
     filled(log, 3)
@@ -334,7 +334,7 @@ def test_leader_epochs_that_cannot_be_read_are_told_and_made_anew(content):
 
 def test_a_lost_offset_does_not_take_the_batch_before_it():
     """No crc covers it, so the rest of its batch may be right."""
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     written = filled(opened(disk, LogConfig()), 9, records=1)
     position = sum(map(len, written[:4]))
     disk.files[f"{FOLDER}/{0:020d}.log"].now[position : position + 8] = bytes(8)
@@ -345,7 +345,7 @@ def test_a_lost_offset_does_not_take_the_batch_before_it():
 @pytest.mark.parametrize("power", [False, True])
 def test_a_segment_that_could_not_be_begun_hides_nothing(stuck, power):
     """The log goes on in the one before; the empty file must not be taken for its end."""
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk, LogConfig())
     written = filled(log, 3, records=1)
     disk.faults["sync_directory", FOLDER] = 5
@@ -370,7 +370,7 @@ def test_a_segment_that_could_not_be_begun_hides_nothing(stuck, power):
 
 def test_what_a_crash_has_left_unsynced_in_a_folder_is_synced_before_it_is_served():
     """Else a segment that a cleaning has replaced comes back two lives later."""
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     filled(opened(disk, LogConfig()), 3, records=1)
     again = disk.after_crash()
     again.faults["sync_directory", FOLDER] = 5
@@ -381,7 +381,7 @@ def test_what_a_crash_has_left_unsynced_in_a_folder_is_synced_before_it_is_serve
 
 @pytest.mark.parametrize("torn", [False, True])
 def test_an_empty_segment_that_a_loss_of_power_has_brought_back(torn):
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk, LogConfig())
     filled(log, 4, records=1)
     disk.open(f"{FOLDER}/{3:020d}.log")
@@ -393,7 +393,7 @@ def test_an_empty_segment_that_a_loss_of_power_has_brought_back(torn):
 
 
 def test_what_is_synced():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk, LogConfig())
     filled(log, 3, records=1)
     assert log.synced == 0
@@ -410,7 +410,7 @@ def test_what_is_synced():
 
 
 def test_damage_in_a_closed_segment_is_found_when_it_is_read():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk)
     written = filled(log, 30)
     disk.files[f"{FOLDER}/00000000000000000000.log"].now[16] = 1
@@ -422,7 +422,7 @@ def test_damage_in_a_closed_segment_is_found_when_it_is_read():
 
 
 def test_every_crc_is_checked_on_request():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     filled(opened(disk), 30)
     disk.files[f"{FOLDER}/00000000000000000000.log"].now[65] ^= 1
     opened(disk)
@@ -431,7 +431,7 @@ def test_every_crc_is_checked_on_request():
 
 
 def test_index_files_of_a_killed_broker_are_ignored_and_removed_when_wrong():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     written = filled(opened(disk, LogConfig()), 3)
     disk.open(f"{FOLDER}/00000000000000000000.index").write(0, bytes(1000))
     disk.open(f"{FOLDER}/00000000000000000000.timeindex").write(0, bytes(1000))
@@ -444,7 +444,7 @@ def test_index_files_of_a_killed_broker_are_ignored_and_removed_when_wrong():
 
 @pytest.mark.parametrize("room", [0, 1, 30, 61, 100])
 def test_a_full_disk_leaves_the_log_as_it_was(room):
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk, LogConfig())
     written = filled(log, 5)
     end = log.end
@@ -460,7 +460,7 @@ def test_a_full_disk_leaves_the_log_as_it_was(room):
 
 
 def test_a_full_disk_at_the_roll():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk)
     while log.size_bytes < 600:
         log.append(batch("x"), 1)
@@ -475,7 +475,7 @@ def test_a_full_disk_at_the_roll():
 
 
 def test_a_tail_that_could_not_be_cut_back_is_cut_before_the_next_write():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk, LogConfig())
     log.append(batch("a"), 1)
     disk.room_bytes = 200
@@ -491,7 +491,7 @@ def test_a_tail_that_could_not_be_cut_back_is_cut_before_the_next_write():
 
 
 def test_a_failed_sync_breaks():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk)
     log.append(batch("a"), 1)
     disk.refuses_sync = True
@@ -516,7 +516,7 @@ def rolled_in_vain(disk, log):
 
 @pytest.mark.parametrize("fail", [refusing, rolled_in_vain])
 def test_after_a_failed_sync_nothing_is_promised_until_it_is_opened_anew(fail):
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk)
     log.append(batch("a"), 1)
     fail(disk, log)
@@ -539,7 +539,7 @@ def test_after_a_failed_sync_nothing_is_promised_until_it_is_opened_anew(fail):
     ],
 )
 def test_a_file_that_cannot_be_read_breaks(look):
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     filled(opened(disk), 30)
     log = opened(disk)
     disk.refuses_read = True
@@ -573,7 +573,7 @@ def test_a_crash_at_every_step_loses_nothing_that_was_promised():
     crashed = True
     while crashed:
         steps += 1
-        disk = MemoryFiles()
+        disk = SimulatedFiles()
         disk.crash_at = steps
         told = {"batches": [], "durable": 0, "start": 0}
         try:
@@ -601,7 +601,7 @@ def test_a_crash_at_every_step_loses_nothing_that_was_promised():
 
 
 def test_offsets_are_not_given_out_twice_when_the_start_is_all_that_is_left():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk)
     filled(log, 2)
     begin_at(log, log.end)
@@ -611,13 +611,13 @@ def test_offsets_are_not_given_out_twice_when_the_start_is_all_that_is_left():
 
 
 def test_kafka_finds_its_checkpoint_of_leader_epochs():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     opened(disk)
     assert bytes(disk.files[f"{FOLDER}/leader-epoch-checkpoint"].now) == b"0\n1\n0 0\n"
 
 
 def test_the_leader_epoch_of_a_folder_goes_on():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     disk.make_directory(FOLDER)
     checkpoints.write_leader_epochs(disk, FOLDER, [(0, 0), (5, 20)])
     log = opened(disk)
@@ -628,7 +628,7 @@ def test_the_leader_epoch_of_a_folder_goes_on():
 
 def test_the_epoch_of_another_leader_is_durable_and_begins_where_its_records_do():
     """Also one that has led and written nothing."""
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk)
     filled(log, 2, records=1)
     log.sync()
@@ -646,7 +646,7 @@ def test_the_epoch_of_another_leader_is_durable_and_begins_where_its_records_do(
 
 
 def test_an_epoch_that_cannot_be_written_counts_all_the_same():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk)
     filled(log, 1, records=1)
     disk.refused[f"{FOLDER}/{checkpoints.LEADER_EPOCHS}"] = errno.ENOSPC
@@ -661,7 +661,7 @@ def test_an_epoch_that_cannot_be_written_counts_all_the_same():
 
 def test_what_epochs_began_where_is_read_from_the_batches_when_nothing_else_tells():
     """A log that was copied without the small files, and one whose epoch could not be noted."""
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk)
     for _ in range(3):
         filled(log, 2, records=2)
@@ -678,7 +678,7 @@ def test_what_epochs_began_where_is_read_from_the_batches_when_nothing_else_tell
 
 
 def test_the_start_that_kafka_knew_is_kept():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     filled(opened(disk), 20)
     assert opened(disk, known_start=9).start == 9
 
@@ -688,7 +688,7 @@ def test_a_crash_while_it_looks_for_room_loses_nothing(room):
     step, crashed = 0, True
     while crashed:
         step += 1
-        disk = MemoryFiles()
+        disk = SimulatedFiles()
         log = opened(disk)
         written = filled(log, 10)
         log.sync()
@@ -706,7 +706,7 @@ def test_a_crash_while_it_looks_for_room_loses_nothing(room):
 
 
 def test_where_nothing_can_be_taken_back_there_is_no_room():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     log = opened(disk)
     written = filled(log, 3)
     log.sync()
@@ -732,7 +732,7 @@ def test_a_half_done_deletion_is_gone_over_again():
     crashed = True
     while crashed:
         steps += 1
-        disk = MemoryFiles()
+        disk = SimulatedFiles()
         filled(opened(disk), 10)
         disk.crash_at = disk.steps + steps
         try:

@@ -5,7 +5,7 @@ import errno
 import pytest
 from tests.storage.contract import LogContract
 
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.storage.files import make_durable_directory, system
 from kohort.storage.log import LogConfig
 from kohort.storage.segments import SegmentLog
@@ -29,7 +29,7 @@ def disk(request):
 def any_disk(request):
     """Also that of the simulator: a log must not see which one it is on."""
     if request.param == "simulated":
-        return MemoryFiles()
+        return SimulatedFiles()
     return RealDisk(synced=True) if request.param == "real" else MemoryDisk()
 
 

@@ -50,7 +50,7 @@ class MemoryFile:
     """An open file of such a disk."""
 
     def __init__(
-        self, disk: "MemoryFiles", content: Content, path: str, locked: str | None = None
+        self, disk: "SimulatedFiles", content: Content, path: str, locked: str | None = None
     ) -> None:
         self._disk = disk
         self._content = content
@@ -112,7 +112,7 @@ class MemoryFile:
             self._disk.locked.pop(self._locked, None)
 
 
-class MemoryFiles:
+class SimulatedFiles:
     """The `Files` of a machine that a test or the simulator owns."""
 
     def __init__(self) -> None:
@@ -314,7 +314,7 @@ class MemoryFiles:
         assert isinstance(content, Content)
         return MemoryFile(self, content, path, locked=path)
 
-    def after_crash(self) -> "MemoryFiles":
+    def after_crash(self) -> "SimulatedFiles":
         """The disk as the next process finds it: all that was written, synced or not. What refuses
         on it still does.
         """
@@ -322,7 +322,7 @@ class MemoryFiles:
 
     def after_power_loss(
         self, kept: float = 0.0, *, random: Random | None = None, page_bytes: int = PAGE_BYTES
-    ) -> "MemoryFiles":
+    ) -> "SimulatedFiles":
         """What was synced, and of each file's unsynced rest the given part, from its begin.
 
         With `random` each page that was not synced is there or not for itself, and so is each
@@ -346,7 +346,7 @@ class MemoryFiles:
 
     def _survivor(
         self, names_of: Callable[[Directory], Names], content_of: Callable[[Content], bytes]
-    ) -> "MemoryFiles":
+    ) -> "SimulatedFiles":
         def file(node: Content) -> Content:
             data = content_of(node)
             return Content(bytearray(data), bytes(data))
@@ -360,8 +360,8 @@ class MemoryFiles:
 
         return self._with(folder(self.root))
 
-    def _with(self, root: Directory) -> "MemoryFiles":
-        disk = MemoryFiles()
+    def _with(self, root: Directory) -> "SimulatedFiles":
+        disk = SimulatedFiles()
         disk.root = root
         disk.faults.update(self.faults)
         disk.refused.update(self.refused)

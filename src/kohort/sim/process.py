@@ -11,7 +11,7 @@ from kohort.server.clock import Clock
 from kohort.server.descriptors import Limit
 from kohort.server.environment import BrokerEnvironment
 from kohort.sim import costs
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.sim.events import EPOCH_SECONDS, MICROS, Events, virtual_loop
 from kohort.sim.network import Network
 from kohort.sim.threads import DiskDelays, VirtualPool
@@ -59,7 +59,7 @@ class Process:
         self,
         events: Events,
         network: Network,
-        disk: MemoryFiles,
+        disk: SimulatedFiles,
         config: BrokerConfig,
         random: Random,
         *,

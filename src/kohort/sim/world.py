@@ -29,7 +29,7 @@ from kohort.sim.checkers.replay import ReplayChecker
 from kohort.sim.checkers.table import CHECKERS
 from kohort.sim.codes import CREATED
 from kohort.sim.costs import SYNC_US
-from kohort.sim.disk import MachineCrash, MemoryFiles
+from kohort.sim.disk import MachineCrash, SimulatedFiles
 from kohort.sim.draw import SESSIONS_MS, Draw
 from kohort.sim.events import MICROS, Events, virtual_loop
 from kohort.sim.facts import (
@@ -94,7 +94,7 @@ class World:
         self.events = Events()
         self.loop = virtual_loop(self.events, self._client_failed)
         self.network = Network(draw.stream("network"))
-        self.disk = MemoryFiles()
+        self.disk = SimulatedFiles()
         self.disk.told_refusal = self._disk_has_refused
         self._refused_at = -EXCUSE_US  # when the disk last refused something
         self.damaged: set[str] = set()  # folders in which a bit was flipped

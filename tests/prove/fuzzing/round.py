@@ -15,7 +15,7 @@ from tests.world import Client
 from kohort.errors import WireError
 from kohort.server.network.connection import Connection
 from kohort.server.network.dispatcher import RequestDispatcher
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.terms import Millis
 
 FRAMES = 20_000  # of a round
@@ -70,7 +70,7 @@ class Round:
         self._random = Random(f"{seed}/{number}")
         self.on_disk = number % DISK_EVERY == DISK_EVERY - 1
         self._settings = {name.replace(".", "_"): text for name, text in SETTINGS.items()}
-        self._disk = MemoryFiles() if self.on_disk else None
+        self._disk = SimulatedFiles() if self.on_disk else None
         self.desk = Desk(files=self._disk, seed=number, **self._settings)
         self.honest = Honest(self.desk)
         self._door = self.desk.dispatchers[0] = Counting(self.desk.dispatchers[0])

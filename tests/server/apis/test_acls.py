@@ -6,7 +6,7 @@ from tests.server.desk import Desk
 from kohort.errors import ErrorCode
 from kohort.server.access import CLUSTER
 from kohort.server.apis import acls
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from kohort.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from kohort.wire.messages.describe_acls import DescribeAclsRequest
@@ -175,7 +175,7 @@ def test_a_rule_may_be_about_an_operation_that_its_resource_does_not_have(kind):
 
 
 def test_rules_are_there_after_a_restart_and_do_not_count():
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files, **ON)
     create(desk, *RULES, (TOPIC, "*", LITERAL, "User:*", "*", 2, DENY))
     assert any("not enforced yet" in line for line in desk.told.warnings)

@@ -5,7 +5,7 @@ from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
 from kohort.server.access import CLUSTER
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
@@ -33,7 +33,7 @@ def alter(desk, *wanted, version=2, node=0):
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_partitions_are_where_they_are(version):
-    desk = Desk(files=MemoryFiles(), path="/here", node_id="1")
+    desk = Desk(files=SimulatedFiles(), path="/here", node_id="1")
     desk.create(partitions=2)
     assert alter(
         desk,
@@ -54,7 +54,7 @@ def test_partitions_are_where_they_are(version):
 
 
 def test_the_last_directory_of_a_partition_counts():
-    desk = Desk(files=MemoryFiles(), path="/here", node_id="1")
+    desk = Desk(files=SimulatedFiles(), path="/here", node_id="1")
     desk.create()
     there, here = ("/there", "orders", [0]), ("/here", "orders", [0, 0])
     assert alter(desk, there, here) == {("orders", 0): 0}

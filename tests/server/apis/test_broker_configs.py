@@ -8,7 +8,7 @@ from tests.server.desk import Desk
 
 from kohort.config import UNREAD_AT_MOST
 from kohort.errors import ErrorCode
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.wire.messages import alter_configs as replacing
 from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
@@ -68,7 +68,7 @@ def test_groups_follow_at_once():
 
 
 def test_they_are_there_after_a_restart():
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files, node_id="1")
     alter(desk, changed("1", ("message.max.bytes", "100"), kind=BROKER))
     desk.cluster.close()
@@ -87,7 +87,7 @@ def restarted(files, **settings):
 
 
 def test_one_setting_that_contradicts_a_changed_file_is_left_aside_alone():
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = restarted(files)
     settings = [(INTERVAL, "9000"), ("log.retention.ms", "-1"), ("message.max.bytes", "5000000")]
     assert alter(desk, changed("", *settings, kind=BROKER)) == [0]
@@ -113,7 +113,7 @@ def test_one_setting_that_contradicts_a_changed_file_is_left_aside_alone():
 
 
 def test_beside_a_setting_that_is_left_aside_others_change():
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = restarted(files)
     assert alter(desk, changed("", (INTERVAL, "9000"), kind=BROKER)) == [0]
     desk.cluster.close()
@@ -134,7 +134,7 @@ def test_beside_a_setting_that_is_left_aside_others_change():
 
 
 def test_a_setting_that_is_left_aside_cannot_be_set_again_and_can_be_taken_back():
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = restarted(files)
     assert alter(desk, changed("", (INTERVAL, "9000"), kind=BROKER)) == [0]
     desk.cluster.close()
@@ -202,7 +202,7 @@ def test_only_what_can_be_changed_is_shown_so():
 )
 def test_what_upstream_can_change_and_nothing_here_reads_is_kept_shown_and_told(name):
     """The tests of librdkafka change such a setting."""
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files, node_id="1")
     assert alter(desk, changed("", (name, "9"), kind=BROKER)) == [0]
     assert alter(desk, changed("1", (name, "8"), kind=BROKER)) == [0]
@@ -224,7 +224,7 @@ def test_what_upstream_does_not_know_is_kept_and_shown_without_its_text(name):
     """As 4.3.1 does, which takes it for a secret since it cannot know. The tests of kafkajs set
     one.
     """
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files, node_id="1")
     assert alter(desk, changed("", (name, "text 9"), kind=BROKER)) == [0]
     assert alter(desk, changed("1", (name, "text 8"), kind=BROKER)) == [0]
@@ -273,7 +273,7 @@ def test_the_older_request_takes_them_and_takes_them_back():
 
 def test_what_nothing_reads_may_be_set_for_a_further_node():
     """The nodes share what is read, so a change of that for one of them would be one for all."""
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files, nodes=2, node_id="1")
     for setting in ("no.such.setting", "num.io.threads"):
         assert alter(desk, changed("2", (setting, "9"), kind=BROKER), node=1) == [0]

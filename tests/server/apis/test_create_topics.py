@@ -6,7 +6,7 @@ from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
 from kohort.server.apis import topic_changes
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -127,7 +127,7 @@ def test_as_many_replicas_as_nodes_are_shown():
 
 
 def test_a_full_disk_refuses_and_passes():
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     files.room_bytes = 0
     assert create(desk, topic()) == [ErrorCode.KAFKA_STORAGE_ERROR]

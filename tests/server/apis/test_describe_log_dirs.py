@@ -5,7 +5,7 @@ from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
 from kohort.server.access import CLUSTER
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.storage.files import DiskFiles
 from kohort.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 
@@ -50,7 +50,7 @@ def test_all_partitions_or_those_that_are_asked_for(version):
 
 def test_the_directory_is_named():
     assert Desk(node_id="1").cluster.logs.place == "memory"
-    desk = Desk(files=MemoryFiles(), path="/here", node_id="1")
+    desk = Desk(files=SimulatedFiles(), path="/here", node_id="1")
     assert desk.cluster.logs.place == "/here"
     assert sizes(desk)
 

@@ -5,7 +5,7 @@ from tests.server.desk import Desk
 from tests.server.transactional import Producing
 
 from kohort.errors import ErrorCode
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 
 
@@ -17,7 +17,7 @@ def described(desk, *places, node=0):
 
 @pytest.mark.parametrize("restart", [False, True])
 def test_each_partition_says_who_has_written_to_it(restart):
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     desk.create(partitions=2)
     one, other = Producing(desk, "t"), Producing(desk, "u")

@@ -8,7 +8,7 @@ from kohort.errors import ErrorCode
 from kohort.runtime.driver import RETRY_MS
 from kohort.server.apis.resources import Resource
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.wire.batch import build
 from kohort.wire.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -65,7 +65,7 @@ def four_shards(files, **more):
 
 @pytest.fixture
 def desk():
-    return four_shards(MemoryFiles())
+    return four_shards(SimulatedFiles())
 
 
 def written(desk, write):
@@ -145,7 +145,7 @@ def test_a_coordinator_that_cannot_be_read_is_left_out_and_metadata_says_so(desk
     ("write", "listed"), [(commit, groups), (configure, configured)], ids=["groups", "settings"]
 )
 def test_what_nobody_leads_is_left_out(write, listed):
-    desk = four_shards(MemoryFiles(), nodes=2)
+    desk = four_shards(SimulatedFiles(), nodes=2)
     desk.create("t")
     desk.wait(1000)
     for name in NAMES:

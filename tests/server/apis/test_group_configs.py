@@ -5,7 +5,7 @@ from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
 from kohort.server.access import ALTER_CONFIGS, DESCRIBE_CONFIGS, GROUP
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.terms import GroupId
 from kohort.wire.messages import alter_configs as replacing
 from kohort.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -143,7 +143,7 @@ def test_the_older_request_works_on_groups():
 
 def test_they_are_there_after_a_restart():
     """K848-128."""
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files, node_id="1")
     alter(desk, changed("g", (HEARTBEAT, "7000")))
     desk.cluster.close()

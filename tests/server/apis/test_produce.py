@@ -7,7 +7,7 @@ from kohort.errors import ErrorCode
 from kohort.server.partitions.log_reader import AT_ONCE_BATCHES
 from kohort.server.requests.steps import STEP_ELEMENTS
 from kohort.server.scheduler import MACHINES_NS
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.wire.batch import build
 from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
@@ -261,7 +261,7 @@ def test_many_batches_of_topics_that_are_not_there_are_refused_one_by_one(acks):
 
 
 def test_many_batches_wait_for_a_log_that_must_be_read_and_are_answered_once():
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     desk.create()
     for sequence in range(AT_ONCE_BATCHES * 3):

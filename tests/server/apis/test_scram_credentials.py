@@ -6,7 +6,7 @@ from tests.server.desk import Desk
 from kohort.errors import ErrorCode
 from kohort.server.access import ALTER, CLUSTER, DESCRIBE
 from kohort.server.apis import scram_credentials
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
@@ -115,7 +115,7 @@ def test_what_is_wrong_for_one_user_changes_nothing_for_that_user_alone(changes,
 
 
 def test_credentials_are_there_after_a_restart_and_passwords_are_not():
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files, node_id="1")
     assert not any("credentials" in line for line in desk.told.warnings)
     alter(desk, upsert("alice"), upsert("bob"))
@@ -134,7 +134,7 @@ def test_credentials_are_there_after_a_restart_and_passwords_are_not():
 
 
 def test_a_full_disk_refuses_what_would_have_changed_and_nothing_else():
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files, node_id="1")
     alter(desk, upsert("bob"))
     files.room_bytes = 0

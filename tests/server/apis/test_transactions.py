@@ -21,7 +21,7 @@ from kohort.server.access import TOPIC, WRITE
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kohort.server.coordinators.marker_sender import DiscardToken
 from kohort.server.metrics.metrics import missing
-from kohort.sim.disk import MachineCrash, MemoryFiles
+from kohort.sim.disk import MachineCrash, SimulatedFiles
 from kohort.terms import TopicPartition
 from kohort.transactions.messages import Enrol
 from kohort.wire.batch import peek
@@ -251,7 +251,7 @@ def test_a_transaction_with_a_deleted_topic_ends(desk):
 
 def test_a_partition_that_cannot_be_written_holds_the_end_up_and_no_other(desk):
     """The decision stands: the marker is asked for again and again."""
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     desk.create(partitions=2)
     one = Producing(desk)
@@ -359,7 +359,7 @@ def test_no_producer_adds_a_topic_of_the_coordinators(topic):
     """The end would write a marker into the log of a coordinator: for good, and over its head.
     Offsets come into a transaction by AddOffsetsToTxn alone.
     """
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     desk.create()
     one = Producing(desk)
@@ -472,7 +472,7 @@ def test_without_any_transaction_there_is_nothing_to_see(desk):
 @either
 def test_everything_is_the_same_after_a_restart(kind, commit):
     """Open transactions stay open, ended ones ended; what was aborted is read from the log."""
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     desk.create()
     ended, left = Producing(desk, "ended", kind=kind), Producing(desk, "open", kind=kind)
@@ -505,7 +505,7 @@ class Crashing:
 
     def __init__(self, kind):
         self.kind = kind
-        self.files = MemoryFiles()
+        self.files = SimulatedFiles()
         desk = self.started()
         desk.create("numbers")
         desk.create("squares", partitions=2)

@@ -7,7 +7,7 @@ from tests.server.desk import Desk
 from tests.server.transactional import Producing, committed, end_of, seen
 
 from kohort.errors import ErrorCode
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kohort.wire.messages.txn_offset_commit import (
@@ -43,7 +43,7 @@ def deleted(desk, name):
 @either
 def test_one_partition_of_a_request_that_cannot_be_written(commit):
     """The producer is told, and decides."""
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     desk.create(partitions=2)
     one = Producing(desk)
@@ -94,7 +94,7 @@ def test_a_topic_that_was_made_anew_gets_a_marker_that_ends_nothing(commit):
 @either
 def test_a_shard_that_is_out_of_service_holds_up_its_marker_and_no_other(commit):
     """The others have theirs, and with the next start the shard gets its own."""
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     desk.create(partitions=2)
     one = Producing(desk)
@@ -146,7 +146,7 @@ def test_one_log_of_transactions_that_is_lost():
     """The transactions of other logs end, and its own are aborted when it is back and they are
     over.
     """
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     desk.create(partitions=2)
     mine = [Producing(desk, f"t{number}") for number in range(8)]

@@ -5,7 +5,7 @@ from tests.server.desk import Desk
 from tests.server.transactional import Producing, committed, seen
 
 from kohort.errors import ErrorCode
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -72,7 +72,7 @@ def test_a_marker_of_an_older_epoch_is_refused():
 @pytest.mark.parametrize("restart", [False, True])
 def test_a_marker_of_an_older_coordinator_is_refused(restart):
     """In the log of a topic as in that of groups, which alone is written by its machine."""
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     desk.create()
     one = Producing(desk)

@@ -9,7 +9,7 @@ from kohort.errors import Broken
 from kohort.server.coordinators.marker_sender import AT_ONCE
 from kohort.server.partitions.partition import Partition
 from kohort.server.scheduler import MACHINES_NS
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.wire.batch import walk
 from kohort.wire.messages.end_txn import EndTxnRequest
 
@@ -104,7 +104,7 @@ def test_a_decision_that_may_not_be_durable_sends_no_markers():
     """Its log could not be synced, so nobody knows what is on the disk. Whoever reads the decision
     there after a start carries it out.
     """
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     desk.create()
     one = Producing(desk)

@@ -10,7 +10,7 @@ from tests.server.transactional import Producing, end_of, fetched
 from kohort.errors import ErrorCode
 from kohort.server.partitions.log_reads import STEP_BATCHES
 from kohort.server.scheduler import MACHINES_NS
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.wire.batch import build
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kohort.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
@@ -45,7 +45,7 @@ def committed_fetch(topic="orders", offset=COUNT, isolation_level=1):
 
 @pytest.fixture
 def files():
-    return MemoryFiles()
+    return SimulatedFiles()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from kohort.server.descriptors import Limit
 from kohort.server.partitions.disk_work import DiskWork
 from kohort.server.partitions.log_starts import SYNC_SLICE_LOGS
 from kohort.server.requests.steps import STEP_ELEMENTS
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.storage.checkpoints import START_OFFSETS
 from kohort.storage.files import DiskFiles
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -30,7 +30,7 @@ NOTE = f"/data/{START_OFFSETS}"
 
 @pytest.fixture
 def disk():
-    return MemoryFiles()
+    return SimulatedFiles()
 
 
 class Syncs:

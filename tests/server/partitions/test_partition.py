@@ -11,7 +11,7 @@ from kohort.errors import ApiError, Broken, ErrorCode, StorageError
 from kohort.machines.effects import Producer
 from kohort.server.catalog import Topic
 from kohort.server.partitions.partition import Partition
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.storage.log import LogConfig
 from kohort.storage.memory import MemoryLog
 from kohort.storage.segments import SegmentLog
@@ -266,7 +266,7 @@ def test_what_cannot_be_read_is_told_to_who_asks_for_it():
 
 
 def test_after_a_failed_sync_nothing_more_is_taken_or_shown():
-    disk = MemoryFiles()
+    disk = SimulatedFiles()
     one = partition(SegmentLog("/data/orders-0", disk, LogConfig(segment_bytes=100)))
     append(one, batch())
     one.append(batch(), NOW)

@@ -6,7 +6,7 @@ import pytest
 from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kohort.wire.messages.metadata import MetadataRequest
@@ -24,7 +24,7 @@ def folders(files):
 
 def test_a_topic_made_anew_is_not_deleted_with_the_old_one():
     """Its name is free at once, whatever is left of the old one."""
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     desk.create(partitions=2)
     assert desk.produce(value=b"old").error_code == 0
@@ -52,7 +52,7 @@ def test_a_topic_made_anew_is_not_deleted_with_the_old_one():
 
 
 def test_the_other_folders_of_a_topic_go_where_one_refuses():
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     desk.create(partitions=3)
     files.immovable["/data/orders-0"] = errno.EBUSY
@@ -71,7 +71,7 @@ def test_the_other_folders_of_a_topic_go_where_one_refuses():
 
 
 def test_what_is_deleted_stays_deleted_after_a_loss_of_power():
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     desk.create()
     assert desk.produce(value=b"old").error_code == 0
@@ -85,7 +85,7 @@ def test_what_is_deleted_stays_deleted_after_a_loss_of_power():
 
 
 def test_what_a_new_topic_has_acknowledged_is_there_after_a_loss_of_power():
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     desk.create(partitions=2)
     desk.create("payments")
@@ -99,7 +99,7 @@ def test_what_a_new_topic_has_acknowledged_is_there_after_a_loss_of_power():
 
 
 def test_a_log_whose_folder_may_be_lost_is_not_written_to():
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     synced = files.sync_directory
 
@@ -118,7 +118,7 @@ def test_a_log_whose_folder_may_be_lost_is_not_written_to():
 
 def test_a_log_is_opened_once():
     """A second one would not know what the first has written, and write over it."""
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     opened = []
     open_log = desk.cluster.logs.open
@@ -135,7 +135,7 @@ def test_a_log_is_opened_once():
 
 
 def test_a_log_that_is_being_opened_is_not_opened_again():
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     files.refused["/data/orders-0"] = errno.EACCES
     desk.create()
@@ -165,7 +165,7 @@ def works(desk):
 
 def test_a_deletion_that_cannot_be_forgotten_waits_for_the_next_sweep():
     """The folders are gone, and the disk is too full to note that."""
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     desk.create()
     desk.cluster.table.change(lambda real: real.delete(real.by_name["orders"]) or _nobody)
@@ -190,7 +190,7 @@ def test_a_deletion_that_cannot_be_forgotten_waits_for_the_next_sweep():
 
 
 def test_a_deletion_is_noted_with_one_write():
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files)
     desk.create()
     saved = []
@@ -209,7 +209,7 @@ def fails(*_arguments):
 
 
 def test_an_opening_that_fails_in_a_way_nobody_thought_of_is_damage_of_one_partition():
-    desk = Desk(files=MemoryFiles())
+    desk = Desk(files=SimulatedFiles())
     open_log = desk.cluster.logs.open
     desk.cluster.logs.open = lambda topic, *rest: (
         fails() if topic.name == "orders" else open_log(topic, *rest)
@@ -224,7 +224,7 @@ def test_an_opening_that_fails_in_a_way_nobody_thought_of_is_damage_of_one_parti
 
 @pytest.mark.parametrize("place", ["delete", "sync_names", "note_synced"])
 def test_work_that_fails_in_a_way_nobody_thought_of_is_tried_again(place):
-    desk = Desk(files=MemoryFiles())
+    desk = Desk(files=SimulatedFiles())
     desk.create()
     right = getattr(desk.cluster.logs, place)
     setattr(desk.cluster.logs, place, fails)
@@ -242,7 +242,7 @@ def test_work_that_fails_in_a_way_nobody_thought_of_is_tried_again(place):
 
 
 def test_a_change_whose_write_fails_in_a_way_nobody_thought_of_is_refused():
-    desk = Desk(files=MemoryFiles())
+    desk = Desk(files=SimulatedFiles())
     desk.create()
     save = desk.cluster.catalog.save
     desk.cluster.catalog.save = fails
@@ -292,7 +292,7 @@ def begun(desk):
 
 
 def test_a_small_topic_does_not_wait_for_a_large_one_that_is_made():
-    desk = Desk(files=MemoryFiles(), offsets_topic_num_partitions="1")
+    desk = Desk(files=SimulatedFiles(), offsets_topic_num_partitions="1")
     desk.another()
     send_create(desk, ["large"], 500, node=0)
     out = begun(desk)
@@ -309,7 +309,7 @@ def test_a_small_topic_does_not_wait_for_a_large_one_that_is_made():
 
 
 def test_topics_that_are_made_at_once_come_in_turns():
-    desk = Desk(files=MemoryFiles(), offsets_topic_num_partitions="1")
+    desk = Desk(files=SimulatedFiles(), offsets_topic_num_partitions="1")
     desk.another()
     send_create(desk, ["large"], 500, node=0)
     send_create(desk, ["small"], 8, node=1)
@@ -319,7 +319,7 @@ def test_topics_that_are_made_at_once_come_in_turns():
 
 def test_a_small_topic_does_not_wait_for_a_large_one_that_somebody_looks_at():
     """A tool that asks for all topics, again and again, asks for every log that is not open."""
-    desk = Desk(files=MemoryFiles(), offsets_topic_num_partitions="1")
+    desk = Desk(files=SimulatedFiles(), offsets_topic_num_partitions="1")
     desk.another()
     desk.another()
     send_create(desk, ["large"], 500, node=0)
@@ -334,7 +334,7 @@ def test_a_small_topic_does_not_wait_for_a_large_one_that_somebody_looks_at():
 
 
 def test_a_small_topic_does_not_wait_for_a_large_one_that_is_deleted():
-    files = MemoryFiles()
+    files = SimulatedFiles()
     desk = Desk(files=files, offsets_topic_num_partitions="1")
     desk.create("large", partitions=500)
     desk.another()
@@ -355,7 +355,7 @@ def test_a_small_topic_does_not_wait_for_a_large_one_that_is_deleted():
 
 def test_a_large_topic_is_made_anew_while_the_old_one_is_removed():
     """The folder of a partition is free before the new one is opened in it."""
-    desk = Desk(files=MemoryFiles(), offsets_topic_num_partitions="1")
+    desk = Desk(files=SimulatedFiles(), offsets_topic_num_partitions="1")
     desk.create("large", partitions=300)
     desk.another()
     wanted = DeleteTopicsRequest(topics=[DeleteTopicState(name="large")], timeout_ms=60_000)

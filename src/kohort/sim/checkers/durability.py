@@ -13,7 +13,7 @@ from kohort.sim.checkers.checker import Alarm, Checker
 from kohort.sim.checkers.evidence.exchange import Exchange
 from kohort.sim.checkers.evidence.table import EVIDENCE
 from kohort.sim.checkers.synced_disk import GROUPS, NOW, Mark, SyncedDisk
-from kohort.sim.disk import MemoryFiles
+from kohort.sim.disk import SimulatedFiles
 from kohort.sim.network import Line
 from kohort.wire.apis import APIS
 from kohort.wire.codec import decode
@@ -59,7 +59,7 @@ class DurabilityChecker(Checker):
     def __init__(
         self,
         alarm: Alarm,
-        disk: Callable[[], MemoryFiles],
+        disk: Callable[[], SimulatedFiles],
         name_of: Callable[[bytes], str | None],
         *,
         logs_are_synced: bool = True,

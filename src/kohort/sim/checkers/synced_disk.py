@@ -12,7 +12,7 @@ import msgspec
 
 from kohort.errors import WireError
 from kohort.records import codec, transactions
-from kohort.sim.disk import Content, Directory, MemoryFiles
+from kohort.sim.disk import Content, Directory, SimulatedFiles
 from kohort.wire import batch as batches
 
 DATA = "data"
@@ -58,14 +58,14 @@ class _ReadPosition(NamedTuple):
 class SyncedDisk:
     """The synced part of a disk. `disk` returns the one of now: each crash leaves another."""
 
-    def __init__(self, disk: Callable[[], MemoryFiles]) -> None:
+    def __init__(self, disk: Callable[[], SimulatedFiles]) -> None:
         self._disk = disk
         self.ends: dict[str, int] = {}  # folder: the end of what was ever synced
         self.markers: dict[str, set[tuple[int, int, bool]]] = defaultdict(set)
         self.catalogs: list[dict[str, Any]] = []
         self._catalog = b""
         self._history: dict[tuple[Any, ...], list[SyncedRecord]] = defaultdict(list)
-        self._folders: dict[str, tuple[MemoryFiles, Directory]] = {}
+        self._folders: dict[str, tuple[SimulatedFiles, Directory]] = {}
         self._read: dict[int, _ReadPosition] = {}  # by the identity of a file's content
         self._batches: set[tuple[str, int, int]] = set()  # folder, offset and checksum
         self._number = 0
