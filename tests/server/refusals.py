@@ -76,8 +76,8 @@ class FailingFiles(SimulatedFiles):
         self.armed = False
         self.room_bytes = None
 
-    def refuse(self, operation: str, path: str) -> None:
-        super().refuse(operation, path)
+    def before(self, operation: str, path: str) -> None:
+        super().before(operation, path)
         if not self.armed:
             return
         place = operation, path

@@ -170,15 +170,15 @@ def moved(desk):
 def test_a_start_that_is_moved_back_durably_is_refused(disk):
     """The directory is synced when the former start is written again."""
     desk = Desk(files=disk)
-    refuse, refused = disk.refuse, []
+    before, refused = disk.before, []
 
     def refuse_twice(operation, path):
         if operation == "sync_directory" and len(refused) < 2:
             refused.append(path)
             raise disk.refusal(errno.EIO, path)
-        refuse(operation, path)
+        before(operation, path)
 
-    disk.refuse = refuse_twice
+    disk.before = refuse_twice
     assert codes(moved(desk).answer) == [56]
     assert refused == ["/data"] * 2
     assert desk.cluster.partition("orders", 0).log.start == 0

@@ -9,8 +9,9 @@ from kohort import Producer
 from kohort.client.admin.views import TopicPartition
 from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.server.broker import Broker
+from kohort.storage import memory_files
 from kohort.testing import Broker as KitBroker
-from kohort.testing import cluster_client, disk
+from kohort.testing import cluster_client
 from kohort.testing.cluster_client import ClusterClient
 from kohort.wire.batch.reading import Record
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -144,7 +145,7 @@ def test_what_becomes_of_members_that_are_removed(join, monkeypatch):
 
 def test_what_a_transaction_has_committed_is_there_at_once(monkeypatch):
     """The answer to a commit comes before its markers are durable."""
-    monkeypatch.setattr(disk._MemoryFile, "sync", lambda _self: sleep(SLOW_SYNC_S))
+    monkeypatch.setattr(memory_files.MemoryFile, "sync", lambda _self: sleep(SLOW_SYNC_S))
 
     async def play(broker, topic, group):
         async with Producer(

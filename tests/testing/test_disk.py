@@ -3,21 +3,10 @@
 import errno
 
 import pytest
-from tests.storage.contract import LogContract
 
 from kohort.sim.disk import SimulatedFiles
-from kohort.storage.files import make_durable_directory, system
-from kohort.storage.log import LogConfig
-from kohort.storage.segments import SegmentLog
+from kohort.storage.files import system
 from kohort.testing.disk import MemoryDisk, RealDisk
-
-
-class TestALogInMemory(LogContract):
-    @pytest.fixture
-    def log(self):
-        disk = MemoryDisk()
-        make_durable_directory(disk, "/data/topic-0")
-        return SegmentLog("/data/topic-0", disk, LogConfig(segment_bytes=700))
 
 
 @pytest.fixture(params=["real", "memory"])

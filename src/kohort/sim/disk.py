@@ -12,9 +12,10 @@ import errno
 import os
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
+
+from kohort.storage.memory_files import Content, Directory, MemoryFile, MemoryFiles
 
 PAGE_BYTES = 4096
 
@@ -23,53 +24,25 @@ class MachineCrash(BaseException):
     """The machine has stopped: nobody may catch it and go on."""
 
 
-@dataclass
-class Content:
-    """The bytes of a file: as they are, and as they were when last synced; how often a sync has
-    replaced what an earlier one had put on the disk, as after its end was cut off.
-    """
-
-    now: bytearray = field(default_factory=bytearray)
-    synced: bytes = b""
-    replaced: int = 0
-
-
-@dataclass
-class Directory:
-    """Names and what they stand for: as they are, and as of the last sync of the directory."""
-
-    now: dict[str, "Content | Directory"] = field(default_factory=dict)
-    synced: dict[str, "Content | Directory"] = field(default_factory=dict)
-
-
 Names = Mapping[str, Content | Directory]
 Node = TypeVar("Node", Content, Directory)
 
 
-class MemoryFile:
+class SimulatedFile(MemoryFile):
     """An open file of such a disk."""
 
-    def __init__(
-        self, disk: "SimulatedFiles", content: Content, path: str, locked: str | None = None
-    ) -> None:
-        self._disk = disk
-        self._content = content
-        self._path = path
-        self._locked = locked
+    _disk: "SimulatedFiles"
 
     def read(self, position: int, count: int) -> bytes:
-        self._disk.refuse("read", self._path)
+        self._disk.before("read", self._path)
         if self._disk.refuses_read:
             raise self._disk.refusal(errno.EIO, self._path)
-        data = bytes(self._content.now[position : position + count])
+        data = super().read(position, count)
         self._disk.read_bytes += len(data)
         return data
 
-    def size(self) -> int:
-        return len(self._content.now)
-
     def write(self, position: int, data: bytes) -> None:
-        self._disk.refuse("write", self._path)
+        self._disk.before("write", self._path)
         content = self._content.now
         room = self._disk.room_bytes
         if self._disk.step():
@@ -89,7 +62,7 @@ class MemoryFile:
             self._disk.room_bytes -= len(content) - before
 
     def truncate(self, size: int) -> None:
-        self._disk.refuse("truncate", self._path)
+        self._disk.before("truncate", self._path)
         self._disk.crash_or_go()
         if self._disk.refuses_truncate:
             raise self._disk.refusal(errno.EIO, self._path)
@@ -98,7 +71,7 @@ class MemoryFile:
         del self._content.now[size:]
 
     def sync(self) -> None:
-        self._disk.refuse("sync", self._path)
+        self._disk.before("sync", self._path)
         self._disk.crash_or_go()
         if self._disk.refuses_sync:
             raise self._disk.refusal(errno.EIO, self._path)
@@ -107,17 +80,12 @@ class MemoryFile:
         before, content.synced = content.synced, bytes(content.now)
         content.replaced += not content.synced.startswith(before)
 
-    def close(self) -> None:
-        if self._locked is not None:
-            self._disk.locked.pop(self._locked, None)
 
-
-class SimulatedFiles:
+class SimulatedFiles(MemoryFiles):
     """The `Files` of a machine that a test or the simulator owns."""
 
     def __init__(self) -> None:
-        self.root = Directory()
-        self.locked: dict[str, None] = {}
+        super().__init__()
         self.listed: dict[str, int] = {}  # how often each directory was
         self.steps = 0
         self.crash_at: int | None = None
@@ -158,7 +126,10 @@ class SimulatedFiles:
             synced[position] ^= 1 << bit
             content.synced = bytes(synced)
 
-    def refuse(self, operation: str, path: str) -> None:
+    def opened(self, content: Content, path: str, lock: str | None = None) -> SimulatedFile:
+        return SimulatedFile(self, content, path, lock)
+
+    def before(self, operation: str, path: str) -> None:
         for (refused, beginning), number in self.faults.items():
             # A directory is synced by itself: what is below it is another one's.
             exact = operation == "sync_directory"
@@ -172,6 +143,13 @@ class SimulatedFiles:
                     raise self.refusal(number, path)
         if operation == "rename" and path in self.immovable:
             raise self.refusal(self.immovable[path], path)
+        if operation == "names":
+            self.listed[path] = self.listed.get(path, 0) + 1
+
+    def change(self, operation: str, path: str) -> None:
+        del path
+        if operation != "lock":  # it is in memory alone
+            self.crash_or_go()
 
     def refusal(self, number: int, path: str) -> OSError:
         """The error of an operation that a fault refuses; `told_refusal` hears of it."""
@@ -187,132 +165,19 @@ class SimulatedFiles:
         if self.step():
             raise MachineCrash
 
-    def _at(self, path: str) -> Content | Directory | None:
-        """What a path leads to, or None."""
-        node: Content | Directory | None = self.root
-        for name in filter(None, path.split("/")):
-            if not isinstance(node, Directory):
-                return None
-            node = node.now.get(name)
-        return node
-
-    def _directory(self, path: str) -> Directory:
-        node = self._at(path)
-        if node is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        if not isinstance(node, Directory):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
-        return node
-
-    def open(self, path: str) -> MemoryFile:
-        self.refuse("open", path)
-        parent, _, name = path.rpartition("/")
-        inside = self._directory(parent).now
-        if name not in inside:
-            self.crash_or_go()
-            inside[name] = Content()
-        found = inside[name]
-        if isinstance(found, Directory):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        return MemoryFile(self, found, path)
-
-    def reopen(self, path: str) -> MemoryFile:
-        if self._at(path) is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        return self.open(path)
-
-    def create(self, path: str, *, private: bool = False) -> MemoryFile:
-        del private
-        self.unlink(path)
-        return self.open(path)
-
-    def make_private(self, path: str) -> None:
-        """Nobody else looks at it."""
-
-    def is_link(self, path: str) -> bool:
-        """No disk of this kind has links."""
-        del path
-        return False
-
-    def names(self, directory: str) -> list[str]:
-        self.refuse("names", directory)
-        self.listed[directory] = self.listed.get(directory, 0) + 1
-        try:
-            return sorted(self._directory(directory).now)
-        except FileNotFoundError:
-            return []
-
-    def make_directory(self, path: str) -> list[str]:
-        made: list[str] = []
-        node = self.root
-        names = path.split("/")[1:]
-        for depth, name in enumerate(names, 1):
-            if name not in node.now:
-                self.refuse("make_directory", path)
-                self.crash_or_go()
-                node.now[name] = Directory()
-                made.append("/" + "/".join(names[:depth]))
-            inside = node.now[name]
-            if not isinstance(inside, Directory):
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-            node = inside
-        return made
-
-    def remove_directory(self, path: str) -> None:
-        inside = self._directory(path)
-        self.refuse("remove_directory", path)
-        self.crash_or_go()
-        if inside.now:
-            raise OSError(errno.ENOTEMPTY, "Directory not empty")
-        parent, _, name = path.rpartition("/")
-        del self._directory(parent).now[name]
-
-    def rename(self, old: str, new: str) -> None:
-        node = self._at(old)
-        if node is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), old)
-        self.refuse("rename", old)
-        there = self._at(new)
-        if isinstance(there, Directory) and there.now:
-            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), new)
-        self.crash_or_go()
-        for path in (old, new):
-            parent, _, name = path.rpartition("/")
-            inside = self._directory(parent).now
-            if path == old:
-                del inside[name]
-            else:
-                inside[name] = node
-
     def unlink(self, path: str) -> None:
         content = self._at(path)
-        if content is None:
-            return
-        self.refuse("unlink", path)
-        if isinstance(content, Directory):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        self.crash_or_go()
-        parent, _, name = path.rpartition("/")
-        del self._directory(parent).now[name]
-        if self.room_bytes is not None:
+        super().unlink(path)
+        if isinstance(content, Content) and self.room_bytes is not None:
             self.room_bytes += len(content.now)
 
     def sync_directory(self, path: str) -> None:
-        self.refuse("sync_directory", path)
+        self.before("sync_directory", path)
         self.crash_or_go()
         directory = self._directory(path)
         directory.synced = dict(directory.now)
         self.spends_sync()
         self.directory_synced()
-
-    def lock(self, path: str) -> MemoryFile:
-        if path in self.locked:
-            raise BlockingIOError(path)
-        self.locked[path] = None
-        parent, _, name = path.rpartition("/")
-        content = self._directory(parent).now.setdefault(name, Content())
-        assert isinstance(content, Content)
-        return MemoryFile(self, content, path, locked=path)
 
     def after_crash(self) -> "SimulatedFiles":
         """The disk as the next process finds it: all that was written, synced or not. What refuses

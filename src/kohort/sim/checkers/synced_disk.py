@@ -12,7 +12,8 @@ import msgspec
 
 from kohort.errors import WireError
 from kohort.records import codec, transactions
-from kohort.sim.disk import Content, Directory, SimulatedFiles
+from kohort.sim.disk import SimulatedFiles
+from kohort.storage.memory_files import Content, Directory
 from kohort.wire import batch as batches
 
 DATA = "data"
