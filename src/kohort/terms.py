@@ -3,6 +3,7 @@
 import codecs
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple, NewType
@@ -32,6 +33,14 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}:{self.partition}"
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Topic -> its partitions, in the order given and each once, as requests name them."""
+    topics: dict[str, list[int]] = {}
+    for topic, partition in dict.fromkeys(partitions):
+        topics.setdefault(topic, []).append(partition)
+    return topics
 
 
 class GroupType(StrEnum):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from kohort import expressions
 from kohort.errors import ApiError, ErrorCode
 from kohort.machines.effects import Call, Effects, answered
-from kohort.terms import Millis
+from kohort.terms import Millis, by_topic
 from kohort.transactions.state import State
 from kohort.transactions.transaction import PASSING_STATES, Transaction, TransactionState
 from kohort.wire.messages import describe_transactions as describe_wire
@@ -33,9 +33,6 @@ def _described(state: State, transactional_id: str) -> describe_wire.Transaction
         return describe_wire.TransactionState(
             error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, transactional_id=transactional_id
         )
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in known.partitions:
-        by_topic.setdefault(topic, []).append(partition)
     return describe_wire.TransactionState(
         transactional_id=transactional_id,
         transaction_state=known.state.value,
@@ -45,7 +42,7 @@ def _described(state: State, transactional_id: str) -> describe_wire.Transaction
         producer_epoch=known.epoch,
         topics=[
             describe_wire.TopicData(topic=topic, partitions=partitions)
-            for topic, partitions in by_topic.items()
+            for topic, partitions in by_topic(known.partitions).items()
         ],
     )
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kohort.errors import WireError
 from kohort.records.transactions import PartitionsSchema, Record, TransactionLogValue
-from kohort.terms import Millis, TopicPartition
+from kohort.terms import Millis, TopicPartition, by_topic
 
 NO_PRODUCER = -1
 NO_EPOCH = -1
@@ -69,12 +69,9 @@ class Transaction(NamedTuple):
 
     def record(self) -> Record:
         """The record that makes this true."""
-        by_topic: dict[str, list[int]] = {}
-        for topic, partition in self.partitions:
-            by_topic.setdefault(topic, []).append(partition)
         topics = [
             PartitionsSchema(topic=topic, partition_ids=indexes)
-            for topic, indexes in by_topic.items()
+            for topic, indexes in by_topic(self.partitions).items()
         ]
         value = TransactionLogValue(
             producer_id=self.producer_id,

@@ -8,7 +8,7 @@ from kohort.client.members.classic_assigning import (
     PROTOCOLS,
     assign,
     assignment_of,
-    by_topic,
+    partitions_by_topic,
     read_assignment,
     subscriptions,
     topics_of,
@@ -25,7 +25,7 @@ Owned = dict[str, list[int]]
 def wants(*topics: str, owned: Owned | None = None, since: int = 1) -> ConsumerProtocolSubscription:
     places = [TopicPartition(name, one) for name, ones in (owned or {}).items() for one in ones]
     return ConsumerProtocolSubscription(
-        topics=list(topics), owned_partitions=by_topic(places), generation_id=since
+        topics=list(topics), owned_partitions=partitions_by_topic(places), generation_id=since
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kohort.client.members.classic_assigning import assignment_of, by_topic
+from kohort.client.members.classic_assigning import assignment_of, partitions_by_topic
 from kohort.client.members.classic_membership import (
     ClassicMemberConfig,
     ClassicMembership,
@@ -305,7 +305,7 @@ def test_a_cooperative_member_joins_again_with_what_it_has() -> None:
     request = sent(member, after(3000)).request
     assert isinstance(request, JoinGroupRequest)
     said = decode_subscription(request.protocols[0].metadata)
-    assert (said.owned_partitions, said.generation_id) == (by_topic(places(0, 1)), 3)
+    assert (said.owned_partitions, said.generation_id) == (partitions_by_topic(places(0, 1)), 3)
 
 
 def cooperative_in_the_next_generation(*indices: int) -> tuple[ClassicMembership, list[Any]]:
@@ -325,7 +325,7 @@ def test_what_the_new_generation_does_not_give_is_given_up_and_told() -> None:
     request = sent(member, after(3000)).request
     assert isinstance(request, JoinGroupRequest)
     said = decode_subscription(request.protocols[0].metadata)
-    assert (said.owned_partitions, said.generation_id) == (by_topic(places(1, 2)), 4)
+    assert (said.owned_partitions, said.generation_id) == (partitions_by_topic(places(1, 2)), 4)
 
 
 def test_who_keeps_all_does_not_join_again() -> None:
@@ -342,7 +342,7 @@ def test_a_rebalance_that_begins_during_a_release_waits_for_it() -> None:
     request = sent(member, after(6000)).request
     assert isinstance(request, JoinGroupRequest)
     said = decode_subscription(request.protocols[0].metadata)
-    assert said.owned_partitions == by_topic(places(1))
+    assert said.owned_partitions == partitions_by_topic(places(1))
 
 
 def test_protocols_of_both_kinds_are_eager() -> None:

@@ -14,7 +14,7 @@ from kohort.client.network.cluster import Cluster, Node, unanswered
 from kohort.client.network.connection import Connection, Need
 from kohort.client.topic_partitions import topic_partitions_of
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
-from kohort.terms import TopicPartition
+from kohort.terms import TopicPartition, by_topic
 from kohort.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -91,7 +91,7 @@ async def _batch(
                 if partitions is None
                 else [
                     OffsetFetchRequestTopics(name=topic, partition_indexes=indexes)
-                    for topic, indexes in _by_topic(partitions).items()
+                    for topic, indexes in by_topic(partitions).items()
                 ],
             )
             for group_id, partitions in groups.items()
@@ -123,7 +123,7 @@ async def _one_by_one(
             if partitions is None
             else [
                 OffsetFetchRequestTopic(name=topic, partition_indexes=indexes)
-                for topic, indexes in _by_topic(partitions).items()
+                for topic, indexes in by_topic(partitions).items()
             ],
             require_stable=require_stable,
         )
@@ -143,13 +143,6 @@ async def _one_by_one(
 
     answers = await asyncio.gather(*(fetch(*entry) for entry in groups.items()))
     return dict(zip(groups, answers, strict=True))
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    topics: dict[str, list[int]] = {}
-    for topic, partition in dict.fromkeys(partitions):
-        topics.setdefault(topic, []).append(partition)
-    return topics
 
 
 def _offsets(topics: Iterable[Any], wanted: Partitions) -> GroupOffsets:

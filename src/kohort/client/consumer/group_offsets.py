@@ -13,7 +13,7 @@ from kohort.client.consumer.coordinator import Coordinator
 from kohort.client.network.cluster import Cluster, Node, unanswered
 from kohort.client.network.connection import Need
 from kohort.errors import ApiError, ErrorCode, api_error
-from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition
+from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition, by_topic
 from kohort.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -281,7 +281,7 @@ class GroupOffsets:
     def _question(
         self, who: Identity, partitions: Collection[TopicPartition], version: int, ids: Ids
     ) -> OffsetFetchRequest:
-        topics = _by_topic(partitions)
+        topics = by_topic(sorted(partitions))
         if version < BATCHED:
             return OffsetFetchRequest(
                 group_id=self._group_id,
@@ -373,13 +373,6 @@ def _at_most(partitions: Collection[TopicPartition], ids: Ids) -> int:
     """The highest version of a request that names these: by id where all have one."""
     whole = all(ids.get(partition, NO_TOPIC_ID) != NO_TOPIC_ID for partition in partitions)
     return 32767 if whole else BY_NAME
-
-
-def _by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
-    topics: dict[str, list[int]] = {}
-    for place in sorted(partitions):
-        topics.setdefault(place.topic, []).append(place.partition)
-    return topics
 
 
 def _at(place: TopicPartition, error: ApiError) -> ApiError:

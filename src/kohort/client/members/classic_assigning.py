@@ -20,7 +20,7 @@ from kohort.records.consumer_protocol import (
     encode,
 )
 from kohort.records.consumer_protocol import TopicPartition as PartitionsOfTopic
-from kohort.terms import MemberId, PartitionIndex, TopicId, TopicPartition
+from kohort.terms import MemberId, PartitionIndex, TopicId, TopicPartition, by_topic
 from kohort.wire.messages.join_group import JoinGroupResponseMember
 
 
@@ -90,7 +90,7 @@ def assign(
 
 def assignment_of(partitions: Iterable[TopicPartition]) -> bytes:
     """An assignment as SyncGroup carries it."""
-    return encode(ConsumerProtocolAssignment(assigned_partitions=by_topic(partitions)))
+    return encode(ConsumerProtocolAssignment(assigned_partitions=partitions_by_topic(partitions)))
 
 
 def read_assignment(data: bytes) -> frozenset[TopicPartition]:
@@ -105,12 +105,12 @@ def read_assignment(data: bytes) -> frozenset[TopicPartition]:
     )
 
 
-def by_topic(partitions: Iterable[TopicPartition]) -> list[PartitionsOfTopic]:
+def partitions_by_topic(partitions: Iterable[TopicPartition]) -> list[PartitionsOfTopic]:
     """Partitions as messages name them."""
-    topics: dict[str, list[int]] = {}
-    for partition in sorted(partitions):
-        topics.setdefault(partition.topic, []).append(partition.partition)
-    return [PartitionsOfTopic(topic=topic, partitions=indexes) for topic, indexes in topics.items()]
+    return [
+        PartitionsOfTopic(topic=topic, partitions=indexes)
+        for topic, indexes in by_topic(sorted(partitions)).items()
+    ]
 
 
 def _read(metadata: bytes) -> ConsumerProtocolSubscription:

@@ -32,7 +32,7 @@ from kohort.client.members.classic_assigning import (
     PROTOCOLS,
     assign,
     assignment_of,
-    by_topic,
+    partitions_by_topic,
     read_assignment,
     subscriptions,
     topics_of,
@@ -490,7 +490,7 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicMemberConfig, Class
         metadata = encode(
             ConsumerProtocolSubscription(
                 topics=list(self.config.topics),
-                owned_partitions=by_topic(self.owned),
+                owned_partitions=partitions_by_topic(self.owned),
                 generation_id=self._owned_since,
                 rack_id=self.config.rack,
             )

@@ -20,7 +20,7 @@ from kohort.client.network.connection import ConnectionFailedError, RequestTimeo
 from kohort.client.producer.sender import NEWEST, Sender
 from kohort.client.producer.settings import ProducerSettings
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
-from kohort.terms import TopicPartition
+from kohort.terms import TopicPartition, by_topic
 from kohort.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from kohort.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -184,9 +184,7 @@ class TransactionClient:
         wanted = sorted(self.transactions.missing)
         if not wanted:
             return  # the transaction was aborted
-        topics: dict[str, list[int]] = {}
-        for place in wanted:
-            topics.setdefault(place.topic, []).append(place.partition)
+        topics = by_topic(wanted)
         who = self._who()
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self._key.name,
