@@ -17,9 +17,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from kohort.spark import jobs
+from kohort.spark.engine import small_runs
 from kohort.spark.engine.session import INTERPRETED, QUICK, session
 from kohort.spark.gold import MEASURES
-from kohort.spark.tables import compute, histories, increments, progress, progress_run
+from kohort.spark.tables import compute, histories, progress
 
 AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
 CONF = {
@@ -58,9 +59,7 @@ def lose_executors():
 
         return call
 
-    for module in (increments, progress_run, progress):
-        module.FEW_ROWS = 0
-    histories.FEW_ROWS = 0
+    small_runs.ONE_FILE_ROWS = small_runs.DRIVER_REPLAY_ROWS = 0
     for module in (histories, progress):
         module.kept = losing(module.kept)
     return lost

@@ -31,6 +31,7 @@ from kohort.pipeline.sources.log_position import Identity, Position, SourceError
 from kohort.records.codec import Record
 from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
 from kohort.spark import jobs
+from kohort.spark.engine import small_runs
 from kohort.spark.engine.frames import conform
 from kohort.spark.engine.session import SessionError
 from kohort.spark.gold import Measure
@@ -578,7 +579,10 @@ def test_a_changed_measure_is_computed_anew(spark, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "limit"),
-    [("spark.sql.codegen.wholeStage", "FEW_ROWS"), ("spark.sql.adaptive.enabled", "FEW_HERE")],
+    [
+        ("spark.sql.codegen.wholeStage", "QUICK_JVM_ROWS"),
+        ("spark.sql.adaptive.enabled", "DRIVER_TABLE_ROWS"),
+    ],
 )
 def test_what_a_small_run_sets_ends_with_it(spark, tmp_path, monkeypatch, name, limit):
     """Also in a session that is there already: the next run may be large."""
@@ -586,8 +590,8 @@ def test_what_a_small_run_sets_ends_with_it(spark, tmp_path, monkeypatch, name, 
     log, heard = Fed({0: keyed(2)}), []
     spark.conf.set(name, "true")
     try:
-        for most in (getattr(jobs, limit), 0):
-            monkeypatch.setattr(jobs, limit, most)
+        for most in (getattr(small_runs, limit), 0):
+            monkeypatch.setattr(small_runs, limit, most)
             jobs.run(
                 log, tmp_path, as_of=AS_OF, progress=lambda _: heard.append(spark.conf.get(name))
             )

@@ -39,7 +39,7 @@ from kohort.pipeline.format.summary import Summary
 from kohort.pipeline.format.writer import Writer, claim
 from kohort.pipeline.sources.log_position import WHOLE_LOG, Plan, Position, Settings
 from kohort.pipeline.stores.places import Folder, place_of
-from kohort.spark.engine import class_archive, shipping, shortcuts
+from kohort.spark.engine import class_archive, shipping, small_runs
 from kohort.spark.engine.disk_full import disk_full_or_none
 from kohort.spark.engine.interrupts import asked_to_end, is_interrupt
 from kohort.spark.engine.job_progress import ProgressCallback, ProgressEvent, report_progress
@@ -64,7 +64,6 @@ from kohort.spark.streaming import MicroBatch, follow
 from kohort.spark.tables import older_copy
 from kohort.spark.tables.ingest import Batch, Options, add, ends_now, flip, tidy
 from kohort.spark.tables.late_rows import late_rows
-from kohort.spark.tables.progress_run import FEW_HERE
 from kohort.spark.tables.verification import (
     Recomputation,
     VerificationResult,
@@ -72,14 +71,6 @@ from kohort.spark.tables.verification import (
     file_findings,
     why_not,
 )
-
-FEW_ROWS = 1_000_000
-"""For so many rows the JVM needs no second compiler; see also `FEW_HERE`."""
-INTERPRETED_ROWS = 35_000
-"""For so many rows plans are interpreted: the cost of compiling them is that of interpreting so
-many. A row that an earlier run has kept, with the last commits of a key, counts as KEPT_WEIGHT.
-"""
-KEPT_WEIGHT = 4
 
 
 def run(
@@ -290,7 +281,8 @@ class Size(NamedTuple):
     @property
     def is_interpreted(self) -> bool:
         """Whether that is cheaper than to compile."""
-        return self.read + KEPT_WEIGHT * self.kept <= INTERPRETED_ROWS
+        weight = small_runs.KEPT_WEIGHT
+        return self.read + weight * self.kept <= small_runs.INTERPRETED_ROWS
 
 
 def _size_at_most(writer: Writer, plan: Plan) -> Size:
@@ -322,7 +314,7 @@ def _reading(log: Source, plan: Plan) -> Few:
             found.set_exception(error)
 
     def few_of(wanted: Plan) -> pa.Table | None:
-        return log.few_or_none(wanted) if shortcuts.are_open() else None
+        return log.few_or_none(wanted) if small_runs.are_open() else None
 
     def few_or_none(wanted: Plan) -> pa.Table | None:
         few = found.result()
@@ -395,7 +387,7 @@ def _session(
     `size` is what there is at most. A session of our own outlives the run, so what only few
     want is set back, and in the JVM itself it is set only when nothing comes after.
     """
-    quick = size is not None and size.rows <= FEW_ROWS
+    quick = size is not None and size.rows <= small_runs.QUICK_JVM_ROWS
     if spark_config.spark is None and progress is not None:
         progress(ProgressEvent("starting Spark"))
     chosen = dict(spark_config.conf or {})
@@ -414,7 +406,7 @@ def _session(
     wanted = dict(WIDE_ROWS)
     if quick and ours and size is not None:
         wanted |= INTERPRETED if size.is_interpreted else {}
-        wanted |= ONE_TASK if size.rows <= FEW_HERE else {}
+        wanted |= ONE_TASK if size.rows <= small_runs.DRIVER_TABLE_ROWS else {}
     try:
         with settings(
             active, {name: value for name, value in wanted.items() if name not in chosen}
@@ -451,7 +443,7 @@ def _opened(
     """A log and the writer of its tables, if they are of this log."""
     log = source_of(source) if isinstance(source, str) else source
     identity = log.identity()
-    with shortcuts.spark_only(spark_only), Writer(out) as writer:
+    with small_runs.spark_only(spark_only), Writer(out) as writer:
         claim(writer, out, identity)
         clusters.name(writer, out, cluster)
         name = source if isinstance(source, str) else type(source).__name__

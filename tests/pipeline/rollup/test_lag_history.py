@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.pipeline.rollup.test_lag_downsampling import BEGIN, EPOCH, lag_row
 
+from kohort.pipeline.format import manifest
 from kohort.pipeline.format.writer import Writer
 from kohort.pipeline.rollup import lag_history
 from kohort.pipeline.rollup.lag_downsampling import downsample, of_moments
@@ -94,7 +95,7 @@ def test_each_age_has_its_step_and_nothing_is_lost(runs):
         found = downsample(runs.rows(step), ONE_MOMENT)
         assert found.to_pylist() == downsample(expected, step).to_pylist()
     # Single moments of two days in a few files, then a file for each day, then one for each week.
-    assert len(runs.chunks) < 2 * lag_history.MOST_PARTS + 15 + 4
+    assert len(runs.chunks) < 2 * manifest.MOST_PARTS + 15 + 4
 
 
 @settings(max_examples=15, deadline=None)
@@ -157,14 +158,14 @@ def test_many_groups_are_thinned_a_few_at_a_time(runs, monkeypatch):
 
 
 def test_many_small_files_become_one_and_large_ones_stay(runs, monkeypatch):
-    monkeypatch.setattr(lag_history, "FEW_ROWS", 2 * len(GROUPS) * len(PLACES))
+    monkeypatch.setattr(manifest, "FEW_ROWS", 2 * len(GROUPS) * len(PLACES))
     runs(1, 2)
     (large,) = runs.chunks
     for second in range(3, 40):
         runs(second)
 
     assert large in runs.chunks
-    assert len(runs.chunks) < 2 * lag_history.MOST_PARTS
+    assert len(runs.chunks) < 2 * manifest.MOST_PARTS
     assert runs.rows().num_rows == 39 * len(GROUPS) * len(PLACES)
 
 

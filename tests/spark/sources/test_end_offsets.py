@@ -16,6 +16,7 @@ from kohort.pipeline.sources import sampling, user_topics
 from kohort.pipeline.sources.log_position import SourceError
 from kohort.pipeline.sources.samples import Sample, last_seen
 from kohort.pipeline.sources.sampling import downsample
+from kohort.spark.engine import small_runs
 from kohort.spark.engine.frames import struct_of
 from kohort.spark.sources import end_offsets
 from kohort.testing import Broker
@@ -330,7 +331,7 @@ def test_executors_read_the_same_rows(spark, tmp_path, monkeypatch):
     here = end_offsets.from_folders(None, folder)
     assert here.equals(sampling.sample_folders(folder))
 
-    monkeypatch.setattr(end_offsets, "FEW_BYTES", 1)
+    monkeypatch.setattr(small_runs, "DRIVER_WALK_BYTES", 1)
     frame = end_offsets.from_folders(spark, folder)
 
     assert frame.schema == struct_of(END_OFFSETS)

@@ -15,7 +15,7 @@ from kohort.pipeline.format.arrow_reader import Tables
 from kohort.records.codec import Record
 from kohort.records.schemas import OffsetCommitKey, OffsetCommitValue
 from kohort.spark import jobs
-from kohort.spark.tables import log_progress
+from kohort.spark.engine import small_runs
 
 AS_OF = datetime.fromtimestamp(made.FIRST / 1000, UTC) + timedelta(days=1)
 NAMES = ("group_state", "commits", "commit_rates", "status")
@@ -42,7 +42,7 @@ def test_complete_from_the_first_record_that_has_a_time(
     spark, tmp_path, monkeypatch, before, after, expected, few
 ):
     if not few:
-        monkeypatch.setattr(log_progress, "FEW_ROWS", 0)
+        monkeypatch.setattr(small_runs, "DRIVER_SCAN_ROWS", 0)
     records = [
         commit(group, None if ms is None else made.FIRST + ms)
         for group, ms in zip("abab", [*before, *after], strict=True)

@@ -32,8 +32,8 @@ from kohort.pipeline.format.writer import Writer
 from kohort.pipeline.schemas import DECODED, END_OFFSETS
 from kohort.pipeline.stores import layout
 from kohort.spark import jobs
+from kohort.spark.engine import small_runs
 from kohort.spark.gold import MEASURES
-from kohort.spark.tables import progress_run
 from kohort.terms import uuid_text
 
 STATES = known_tables()["group_state"]
@@ -139,7 +139,7 @@ def test_at_each_flip_of_a_stream_and_of_a_run_that_dies_before_the_logs(
     names = [*there(load(out))]
     before = read_by_delta(out, names)
     with monkeypatch.context() as patch:
-        patch.setattr(progress_run, "FEW_HERE", 0)
+        patch.setattr(small_runs, "DRIVER_TABLE_ROWS", 0)
         patch.setattr(Writer, "_follow", dies)
         with pytest.raises(KeyboardInterrupt):
             run(spark, f"log:{whole}", out)

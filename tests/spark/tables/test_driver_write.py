@@ -22,9 +22,9 @@ from kohort.pipeline.schemas import DECODED
 from kohort.records.codec import encode_commit_value
 from kohort.records.schemas import OffsetCommitValue
 from kohort.spark import jobs
+from kohort.spark.engine import small_runs
 from kohort.spark.engine.frames import struct_of
 from kohort.spark.gold import MEASURES
-from kohort.spark.sources import reader
 from kohort.spark.sources.feed_source import FeedSource
 from kohort.spark.sources.log import KohortLog
 from kohort.spark.sources.registry import source
@@ -33,7 +33,6 @@ from kohort.spark.tables import (
     histories,
     increments,
     parts,
-    progress_run,
     row_counts,
     spark_reader,
 )
@@ -108,9 +107,10 @@ def test_tables_of_few_rows_are_those_of_many(spark, tmp_path, monkeypatch, name
     """Computed and written by this process, and by jobs of Spark's."""
     folder = golden_logs.unpack(name, tmp_path)
     jobs.run(f"log:{folder}", tmp_path / "here", spark=spark, as_of=AS_OF)
-    monkeypatch.setattr(progress_run, "FEW_HERE", -1)
-    monkeypatch.setattr(histories, "FEW_ROWS", -1)
-    monkeypatch.setattr(histories, "FEW_REBALANCES", -1)
+    monkeypatch.setattr(small_runs, "DRIVER_TABLE_ROWS", -1)
+    monkeypatch.setattr(small_runs, "DRIVER_REPLAY_ROWS", -1)
+    monkeypatch.setattr(small_runs, "ONE_FILE_ROWS", -1)
+    monkeypatch.setattr(small_runs, "ONE_FILE_REBALANCES", -1)
     monkeypatch.setattr(driver_write, "here", lambda *_: pytest.fail("written by this process"))
     monkeypatch.setattr(parts, "here", driver_write.here)
     jobs.run(f"log:{folder}", tmp_path / "there", spark=spark, as_of=AS_OF)
@@ -123,7 +123,7 @@ def test_tables_of_few_rows_are_those_of_many(spark, tmp_path, monkeypatch, name
 def test_a_log_without_members_has_no_histories_to_look_for(spark, tmp_path, monkeypatch):
     compute_only(monkeypatch, [one for one in MEASURES if one.table.name in _OF_HISTORIES])
     monkeypatch.setattr(histories, "replay_in_driver", lambda *_: pytest.fail("it was replayed"))
-    monkeypatch.setattr(histories, "FEW_RECORDS", 10)  # more than there are
+    monkeypatch.setattr(small_runs, "DRIVER_REPLAY_RECORDS", 10)  # more than there are
     key = b"\0\x01\0\x01g\0\x01t\0\0\0\0"
     log = Fed({0: raw([(n, key, None, FIRST) for n in range(5)])})
     with pytest.raises(pytest.fail.Exception, match="it was replayed"):  # a tombstone may be of one
@@ -142,7 +142,7 @@ def without_few(spark, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "limit"), [(KohortLog, "least", 100), (reader, "FEW_BYTES", 1000)]
+    ("owner", "name", "limit"), [(KohortLog, "least", 100), (small_runs, "DRIVER_READ_BYTES", 1000)]
 )
 def test_many_rows_are_left_to_the_executors(tmp_path, monkeypatch, owner, name, limit):
     log = source(f"log:{golden_logs.unpack('1-written', tmp_path)}")

@@ -20,7 +20,7 @@ from kohort.records.schemas import (
     OffsetCommitValue,
 )
 from kohort.spark import jobs
-from kohort.spark.tables import progress_run
+from kohort.spark.engine import small_runs
 
 AS_OF = datetime.fromtimestamp(made.FIRST / 1000, UTC) + timedelta(days=1)
 
@@ -93,7 +93,7 @@ UNREADABLE = [*LIVING, {"key": KEY[:-1], "value": b"\x00\x03"}]
 @pytest.mark.timeout(300)
 def test_groups_are_what_one_run_says(spark, tmp_path, monkeypatch, few, fresh, changed):
     if not few:
-        monkeypatch.setattr(progress_run, "FEW_HERE", 0)
+        monkeypatch.setattr(small_runs, "DRIVER_TABLE_ROWS", 0)
     out, whole = tmp_path / "out", tmp_path / "whole"
     log = Fed({0: made.raw(BEFORE), 1: made.raw(OTHERS, 1)})
     jobs.run(log, out, spark=spark, as_of=AS_OF)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from kohort.pipeline.format.manifest import HistoryChunk, Part
+from kohort.pipeline.format.manifest import HistoryChunk, Part, to_join
 from kohort.pipeline.format.writer import Writer
 from kohort.pipeline.rollup.lag_downsampling import downsample
 from kohort.pipeline.schemas import LAG_HISTORY
@@ -24,9 +24,6 @@ from kohort.pipeline.stores import parquet
 from kohort.pipeline.stores.layout import OBSERVED_HISTORY
 from kohort.pipeline.stores.places import Folder
 
-MOST_PARTS = 10
-"""How many small files of single moments become one."""
-FEW_ROWS = 200_000
 ROWS_AT_ONCE = 500_000
 _ROW_GROUP = 100_000
 _LEVELS = ("group", "topic", "partition")
@@ -96,9 +93,10 @@ def with_new_rows(
 ) -> HistoryChunks:
     """The stretches and the new rows, each of a single moment. Many small stretches become one."""
     grown = (*chunks, *_written(writer, origins, ONE_MOMENT))
-    small = [chunk for chunk in grown if chunk.step_us == ONE_MOMENT and chunk.part.rows < FEW_ROWS]
-    if len(small) < MOST_PARTS:
+    joined = to_join([chunk.part for chunk in grown if chunk.step_us == ONE_MOMENT])
+    if not joined:
         return grown
+    small = [chunk for chunk in grown if chunk.part in joined]
     merged = _written(writer, [_origin(writer, chunk) for chunk in small], ONE_MOMENT)
     return (*(chunk for chunk in grown if chunk not in small), *merged)
 

@@ -11,12 +11,10 @@ from kohort.pipeline.schemas import END_OFFSETS
 from kohort.pipeline.sources.samples import NOTHING, Since
 from kohort.pipeline.sources.sampling import is_short, sample, sample_cluster, sample_folders
 from kohort.pipeline.sources.user_topics import folders
+from kohort.spark.engine import small_runs
 from kohort.spark.engine.frames import struct_of
-from kohort.spark.engine.shortcuts import are_open
 from kohort.spark.sources.source import Ends
 
-FEW_BYTES, FEW_FOLDERS = 32 << 20, 1_000
-"""Walking over this many bytes and folders takes less time than starting a worker for it."""
 _TASKS = 64
 
 
@@ -32,7 +30,8 @@ def from_folders(
     found = folders(directory)
     if not found:
         return None
-    if are_open() and is_short(found, since, FEW_BYTES, FEW_FOLDERS):
+    most = small_runs.DRIVER_WALK_BYTES, small_runs.DRIVER_WALK_FOLDERS
+    if small_runs.are_open() and is_short(found, since, *most):
         return sample_folders(directory, since, planned_ms)
 
     def walk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

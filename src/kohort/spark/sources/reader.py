@@ -20,14 +20,13 @@ from kohort.pipeline.columns.record_positions import Rows, raw, sliced
 from kohort.pipeline.schemas import DECODED, RAW
 from kohort.pipeline.sources.log_position import SourceError
 from kohort.pipeline.sources.options import EARLIEST, LATEST, Options
+from kohort.spark.engine import small_runs
 from kohort.spark.engine.worker import settle
 from kohort.spark.sources.feed import Bounds, Feed, tasks
 from kohort.spark.sources.planning import gap
 
 ROWS_AT_ONCE = 10_000
 """The number of rows with which decoding is quickest, and a good size for the way to the JVM."""
-FEW_BYTES = 256 << 20
-"""The most that one process reads into memory."""
 _LOG = logging.getLogger("kohort.spark")
 
 
@@ -106,7 +105,9 @@ def read_or_none(reader: Reader) -> pa.Table | None:
         for batch in reader.read(task):
             batches.append(batch)
             size += batch.nbytes
-            if size > FEW_BYTES:  # a small file may hold a great deal, compressed
+            if (
+                size > small_runs.DRIVER_READ_BYTES
+            ):  # a small file may hold a great deal, compressed
                 return None
     return pa.Table.from_batches(batches, reader.columns)
 

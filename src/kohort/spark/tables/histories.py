@@ -34,8 +34,8 @@ from kohort.pipeline.schemas.server_log import SERVER_LOG
 from kohort.pipeline.stores import parquet
 from kohort.pipeline.stores.layout import GOLD, HISTORIES, ROWS
 from kohort.pipeline.stores.places import Folder
+from kohort.spark.engine import small_runs
 from kohort.spark.engine.frames import conform
-from kohort.spark.engine.shortcuts import is_few
 from kohort.spark.gold.completeness import CompletenessWatermark, mark
 from kohort.spark.gold.history import GROUP
 from kohort.spark.gold.history_replay import (
@@ -53,15 +53,6 @@ from kohort.spark.gold.measure import Frames, checkpoint
 from kohort.spark.tables import spark_reader
 from kohort.spark.tables.parts import columns_of, is_whole, without, write_part
 
-FEW_ROWS = 200_000
-FEW_REBALANCES = 5_000
-"""A rebalance names every partition that has moved: of a large group it takes ten kilobytes."""
-FEW_RECORDS = 20_000
-"""So many records about members this process replays by itself."""
-FEW_BYTES = 4 << 20
-"""How large their files may be. They are a tenth of their size in memory: a record of a large
-classic group has all its members.
-"""
 _ABOUT_MEMBERS = (TOMBSTONE, *(KINDS[number] for number in RECORD_TYPES))
 _NAMES = "names.parquet"
 
@@ -256,8 +247,9 @@ def _replayed(run: _Run) -> tuple[DataFrame, dict[tuple[str, bool], int]]:
 
 def _is_few(run: _Run) -> bool:
     rows = sum(increment.rows for increment in run.looked_at())
-    few = is_few(rows, FEW_ROWS) and run.about_members() <= FEW_RECORDS
-    return few and _bytes_about_members(run) <= FEW_BYTES
+    few = small_runs.is_few(rows, small_runs.DRIVER_REPLAY_ROWS)
+    few = few and run.about_members() <= small_runs.DRIVER_REPLAY_RECORDS
+    return few and _bytes_about_members(run) <= small_runs.DRIVER_REPLAY_BYTES
 
 
 def _bytes_about_members(run: _Run) -> int:
@@ -354,7 +346,9 @@ def _write(
     *,
     is_open: bool = False,
 ) -> Part:
-    few = expected <= (FEW_REBALANCES if table == REBALANCES else FEW_ROWS)
+    of_rebalances = table == REBALANCES
+    most = small_runs.ONE_FILE_REBALANCES if of_rebalances else small_runs.ONE_FILE_ROWS
+    few = expected <= most
     where = f"{GOLD}/{table.name}"
     return write_part(run.writer, rows, where, is_open=is_open, few=few)
 

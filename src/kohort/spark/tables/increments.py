@@ -15,12 +15,12 @@ from kohort.pipeline.format.manifest import Increment, Manifest
 from kohort.pipeline.format.writer import Writer
 from kohort.pipeline.schemas import DECODED
 from kohort.pipeline.stores.layout import ROWS
+from kohort.spark.engine import small_runs
 from kohort.spark.tables import driver_write, row_counts, spark_reader, spark_writer
 from kohort.spark.tables.retention import kept
 from kohort.spark.tables.row_counts import Ranges, RowCounts
 
 ROWS_PER_FILE = 1_000_000
-FEW_ROWS = 200_000
 MOST_INCREMENTS = 10
 """How many increments of about one size are merged into one."""
 
@@ -77,7 +77,7 @@ def _save(
         return
     frame = rows.select(*DECODED.names)
     expected = None if ranges is None else sum(end - start for start, end in ranges.values())
-    few = expected is not None and expected <= FEW_ROWS
+    few = expected is not None and expected <= small_runs.ONE_FILE_ROWS
     tasks = spark.conf.get("spark.sql.shuffle.partitions", "1") or "1"
     least = int(tasks) if tasks.isdigit() else 1  # where Spark chooses by itself it says "auto"
     files = 1 if few else max(least, (expected or 0) // ROWS_PER_FILE)

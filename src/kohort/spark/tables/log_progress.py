@@ -20,12 +20,11 @@ from kohort.pipeline.schemas import RECORDS_TABLE
 from kohort.pipeline.stores import parquet
 from kohort.pipeline.stores.layout import ROWS
 from kohort.pipeline.stores.places import Folder
-from kohort.spark.engine.shortcuts import is_few
+from kohort.spark.engine import small_runs
 from kohort.spark.gold.completeness import CompletenessWatermark, completeness_watermarks
 from kohort.spark.gold.measure import Frames
 from kohort.spark.tables.parts import is_whole
 
-FEW_ROWS = 300_000
 _BEGIN = CompletenessWatermark(end=0, rows=0, complete_offset=0, complete_us=None)
 
 
@@ -121,7 +120,8 @@ def are_few(manifest: Manifest) -> bool:
     """
     if any(increment.cuts for increment in manifest.increments):
         return False
-    return is_few(sum(increment.rows for increment in manifest.increments), FEW_ROWS)
+    rows = sum(increment.rows for increment in manifest.increments)
+    return small_runs.is_few(rows, small_runs.DRIVER_SCAN_ROWS)
 
 
 def usable_state_or_none(directory: Folder, manifest: Manifest) -> ProgressState | None:

@@ -15,7 +15,7 @@ from kohort.pipeline.schemas import Table
 from kohort.pipeline.stores import parquet
 from kohort.pipeline.stores.object_path import ObjectPath
 from kohort.pipeline.stores.places import Folder
-from kohort.spark.engine import shortcuts
+from kohort.spark.engine import small_runs
 from kohort.spark.tables import spark_writer
 from kohort.spark.tables.driver_write import here
 
@@ -33,7 +33,7 @@ def write_part(
     """Write a frame into new files. If its rows are `few`, this process may write them."""
     name = f"{where}/{writer.new_name('')}"
     path = writer.directory / name
-    if few and shortcuts.are_open():
+    if few and small_runs.are_open():
         return Part(path=name, rows=here(path, frame), is_open=is_open)
     told = spark_writer.write(frame, path)
     rows = rows_of(path) if told is None else told

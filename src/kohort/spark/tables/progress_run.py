@@ -21,8 +21,8 @@ from kohort.pipeline.schemas.progress import (
 )
 from kohort.pipeline.stores.layout import GOLD, PROGRESS
 from kohort.pipeline.stores.places import Folder
+from kohort.spark.engine import small_runs
 from kohort.spark.engine.background_worker import InlineWorker, Worker, background_worker
-from kohort.spark.engine.shortcuts import is_few
 from kohort.spark.gold.commits import effective
 from kohort.spark.gold.lazy_tables import LazyTables
 from kohort.spark.gold.measure import Context
@@ -33,9 +33,6 @@ from kohort.spark.tables.parts import without, write_part
 Parts = tuple[Part, ...]
 
 TABLES = (GROUP_STATE, COMMITS, OFFSETS, COMMIT_RATES, LAG, STATUS, DELETABLE_GROUPS)
-FEW_ROWS = 200_000
-FEW_HERE = 100_000
-"""How many rows and partitions of groups count as few: `lag` then has less than a million rows."""
 
 
 class Run(NamedTuple):
@@ -131,7 +128,7 @@ class Run(NamedTuple):
         small = to_join(parts)
         if not small:
             return parts
-        few = sum(part.rows for part in small) <= FEW_ROWS
+        few = sum(part.rows for part in small) <= small_runs.ONE_FILE_ROWS
         joined = self.write(self.parts(table, small), table, few=few)
         return (*(part for part in parts if part not in small), *joined)
 
@@ -151,11 +148,15 @@ class Run(NamedTuple):
             looked_at = [*self.manifest.increments]
         kept = () if before is None else (*before.newest, *before.records)
         keys = sum(part.rows for part in kept)
-        return is_few(keys + sum(increment.rows for increment in looked_at), FEW_HERE)
+        rows = sum(increment.rows for increment in looked_at)
+        return small_runs.is_few(keys + rows, small_runs.DRIVER_TABLE_ROWS)
 
     def _near(self, rows: DataFrame) -> DataFrame:
         before, fresh = self.log_progress.before, new_increments(self.writer, self.manifest)
-        small = before is not None and sum(increment.rows for increment in fresh) <= FEW_ROWS
+        small = (
+            before is not None
+            and sum(increment.rows for increment in fresh) <= small_runs.ONE_FILE_ROWS
+        )
         return rows.coalesce(1) if small else rows
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kohort.spark.engine.shortcuts import are_open, is_few, spark_only
+from kohort.spark.engine.small_runs import are_open, is_few, spark_only
 
 
 def test_nothing_is_few_while_a_run_leaves_everything_to_spark():
