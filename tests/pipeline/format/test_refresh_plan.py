@@ -4,8 +4,8 @@ import pytest
 
 from kohort.pipeline.format.manifest import HistoriesState, Increment
 from kohort.pipeline.format.refresh_plan import (
-    FULL_REFRESH,
     RefreshPlan,
+    full_refresh,
     next_offsets,
     refresh_plan,
     renamed_topics,
@@ -35,21 +35,29 @@ def some(incremental=(), recompute=()):
 def test_nothing_is_new():
     assert found(known(FIRST), [FIRST]) == some()
     assert some().touched == frozenset()
-    assert FULL_REFRESH.touched is None
+    assert full_refresh().touched is None
 
 
 def test_rows_behind_the_known_ones():
     assert found(known(FIRST), [FIRST, SECOND]) == some(incremental=[1, 2])
 
 
-@pytest.mark.parametrize("changes", [{"code": "d"}, {"session_timeout_ms": 4000}, {"code": ""}])
-def test_another_kohort_and_other_settings_replay_everything(changes):
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"code": "d"}, ""),
+        ({"code": ""}, ""),
+        ({"session_timeout_ms": 4000}, "the session timeout was unknown and is 4000 ms"),
+    ],
+)
+def test_another_kohort_and_other_settings_replay_everything(changes, why):
+    """Of another Kohort the run tells by itself."""
     now = known(FIRST, SECOND, **changes)
-    assert found(known(FIRST), [FIRST, SECOND], now=now) == FULL_REFRESH
+    assert found(known(FIRST), [FIRST, SECOND], now=now) == full_refresh(why)
 
 
 def test_unknown_code_is_never_the_same():
-    assert found(known(FIRST, code=""), [FIRST], now=known(FIRST, code="")) == FULL_REFRESH
+    assert found(known(FIRST, code=""), [FIRST], now=known(FIRST, code="")) == full_refresh()
 
 
 def test_a_partition_that_was_cut():

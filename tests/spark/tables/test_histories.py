@@ -14,7 +14,7 @@ from tests.spark.measures import compute_only
 
 from kohort.pipeline.format.arrow_reader import Tables
 from kohort.pipeline.format.manifest import MOST_PARTS, load
-from kohort.pipeline.format.refresh_plan import FULL_REFRESH, RefreshPlan, refresh_plan
+from kohort.pipeline.format.refresh_plan import MISSING, RefreshPlan, full_refresh, refresh_plan
 from kohort.spark import jobs
 from kohort.spark.gold import MEASURES
 from kohort.spark.gold.history_replay import TABLES
@@ -141,9 +141,12 @@ def test_what_may_not_be_gone_on_with_begins_anew(spark, tmp_path, few, decided,
     grow(log, few)
     expected = whole(log, tmp_path / "whole", spark)
 
+    notes = []
+
     def run(source=log, **more):
         decided.clear()
-        jobs.run(source, out, spark=spark, as_of=AS_OF, **more)
+        summary = jobs.run(source, out, spark=spark, as_of=AS_OF, **more)
+        notes[:] = [note.text for note in summary.notes]
         return decided[-1] if decided else None
 
     assert run() == RefreshPlan(frozenset(few), frozenset())
@@ -153,9 +156,11 @@ def test_what_may_not_be_gone_on_with_begins_anew(spark, tmp_path, few, decided,
     assert seen(out) == before
 
     jobs.run(log, tmp_path / "other", spark=spark, as_of=AS_OF, session_timeout_ms=4000)
-    assert run(session_timeout_ms=4000) == FULL_REFRESH
+    why = "the session timeout was unknown and is 4000 ms"
+    assert run(session_timeout_ms=4000) == full_refresh(why)
+    assert notes == [f"histories of groups were computed anew: {why}"]
     assert told(out) == told(tmp_path / "other") != expected
-    assert run() == FULL_REFRESH
+    assert run() == full_refresh("the session timeout was 4000 ms and is unknown")
     assert told(out) == expected
 
     for damaged in ("histories", "gold/rebalances"):
@@ -163,10 +168,11 @@ def test_what_may_not_be_gone_on_with_begins_anew(spark, tmp_path, few, decided,
         for file in (out / path).glob("*.parquet"):
             file.unlink()
         assert run() is None  # nothing to decide: it is not whole
+        assert notes == [f"histories of groups were computed anew: {MISSING}"]
         assert told(out) == expected
 
     monkeypatch.setattr(histories, "code", lambda: "of tomorrow")
-    assert run() == FULL_REFRESH
+    assert run() == full_refresh()
     assert told(out) == expected
 
 

@@ -16,6 +16,8 @@ class RefreshPlan(NamedTuple):
     incremental: frozenset[int]
     recompute: frozenset[int] | None
     """None: all there are."""
+    why: str = ""
+    """Why all there are; empty where that was never computed, or by another version of Kohort."""
 
     @property
     def touched(self) -> frozenset[int] | None:
@@ -23,7 +25,12 @@ class RefreshPlan(NamedTuple):
         return None if self.recompute is None else self.incremental | self.recompute
 
 
-FULL_REFRESH = RefreshPlan(frozenset(), None)
+MISSING = "files of an earlier run are missing or damaged"
+
+
+def full_refresh(why: str = "") -> RefreshPlan:
+    """Everything counts as new."""
+    return RefreshPlan(frozenset(), None, why)
 
 
 def refresh_plan(
@@ -36,10 +43,14 @@ def refresh_plan(
     """The difference between the increments that are `there` and those that `before` has known.
     `renamed` are partitions with groups that depend on a topic whose name has changed.
     """
-    if (before.code, before.session_timeout_ms) != (now.code, now.session_timeout_ms):
-        return FULL_REFRESH
-    if not before.code:
-        return FULL_REFRESH
+    if before.code != now.code or not before.code:
+        return full_refresh()
+    if before.session_timeout_ms != now.session_timeout_ms:
+        was, is_now = (
+            "unknown" if state.session_timeout_ms is None else f"{state.session_timeout_ms} ms"
+            for state in (before, now)
+        )
+        return full_refresh(f"the session timeout was {was} and is {is_now}")
     old = {increment.name: increment for increment in known}
     new = {increment.name: increment for increment in there}
     recompute = {*renamed}

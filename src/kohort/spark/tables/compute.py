@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kohort.pipeline.format.code import code
 from kohort.pipeline.format.manifest import Gold, HistoriesState, Manifest, ProgressState
+from kohort.pipeline.format.refresh_plan import MISSING
 from kohort.pipeline.format.writer import Writer
 from kohort.pipeline.schemas import END_OFFSETS, LAG_HISTORY, Table
 from kohort.pipeline.schemas.server_log import SERVER_LOG
@@ -41,6 +42,8 @@ class GoldResult(NamedTuple):
     histories: HistoriesState | None
     progress: ProgressState | None
     past: HistoryUpdate
+    recomputed: dict[str, str]
+    """Tables that were computed anew from the first record -> why."""
 
 
 def compute(
@@ -69,6 +72,9 @@ def compute(
     there = goes_on and progress.are_whole(directory, manifest)
     found = log_progress(writer, manifest if there else manifest.with_(progress=None), frames)
     frames |= LazyTables({COMPLETENESS: partial(as_frame, spark, found.completeness_watermarks)})
+    recomputed: dict[str, str] = {}
+    if found.before is None and manifest.progress is not None and manifest.code == code():
+        recomputed["commits, offsets and lag"] = MISSING
     doing("histories of groups")
     pairs: topic_names.Pairs = frozenset()
     done: dict[str, Gold] = {}
@@ -80,7 +86,10 @@ def compute(
         timeout_ms = context.session_timeout_ms
         replay_context = ReplayContext(topic_names.named(pairs), complete, timeout_ms)
         if _has_all(TABLES.values()):
-            done, ways = refresh(spark, writer, manifest, frames, replay_context, marks)
+            result = refresh(spark, writer, manifest, frames, replay_context, marks)
+            done, ways = result.gold, result.histories
+            if result.recomputed:
+                recomputed["histories of groups"] = result.recomputed
     frames |= _read(spark, writer, done)
     known = None
     lag_at: LagAt | None = None
@@ -100,7 +109,8 @@ def compute(
     ordered = {measure.table.name: done[measure.table.name] for measure in MEASURES}
     doing(LAG_HISTORY.name)
     observation = Observation(ordered, context.as_of, lag_at or partial(lag_of, frames), clocked)
-    return GoldResult(ordered, ways, known, refresh_observed_history(writer, manifest, observation))
+    past = refresh_observed_history(writer, manifest, observation)
+    return GoldResult(ordered, ways, known, past, recomputed)
 
 
 def _read(spark: SparkSession, writer: Writer, gold: Mapping[str, Gold]) -> LazyTables:

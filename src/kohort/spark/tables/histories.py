@@ -21,8 +21,9 @@ from kohort.pipeline.format import server_logs
 from kohort.pipeline.format.code import code
 from kohort.pipeline.format.manifest import Gold, HistoriesState, Increment, Manifest, Part, to_join
 from kohort.pipeline.format.refresh_plan import (
-    FULL_REFRESH,
+    MISSING,
     RefreshPlan,
+    full_refresh,
     next_offsets,
     refresh_plan,
     renamed_topics,
@@ -62,6 +63,8 @@ class HistoriesResult(NamedTuple):
 
     gold: dict[str, Gold]
     histories: HistoriesState
+    recomputed: str = ""
+    """Why all of them were computed anew, where that is worth a note."""
 
 
 class _Run(NamedTuple):
@@ -134,11 +137,13 @@ def refresh(
     if _is_nobodys(run):
         names = _write_names(writer, replay_context)
         states = () if before is None or found.recompute is None else before.states
-        return HistoriesResult(_as_before(run), now.with_(states=states, names=names))
+        after = now.with_(states=states, names=names)
+        return HistoriesResult(_as_before(run), after, found.why)
     replayed, counts = _replayed(run)
     gold = {table.name: _table(run, replayed, table, counts) for table in TABLES.values()}
     names = _write_names(writer, replay_context)
-    return HistoriesResult(gold, now.with_(states=_states(run, replayed), names=names))
+    after = now.with_(states=_states(run, replayed), names=names)
+    return HistoriesResult(gold, after, found.why)
 
 
 def _is_nobodys(run: _Run) -> bool:
@@ -184,15 +189,15 @@ def _refresh_plan(
     """Everything counts as new where the earlier result is missing or damaged."""
     before, directory = manifest.histories, writer.directory
     if before is None or before.names is None:
-        return FULL_REFRESH
+        return full_refresh()
     for table in TABLES.values():
         gold = manifest.gold.get(table.name)
         if gold is None or gold.columns != columns_of(table):
-            return FULL_REFRESH
+            return full_refresh()
         if not all(is_whole(directory, part) for part in gold.parts):
-            return FULL_REFRESH
+            return full_refresh(MISSING)
     if not all(is_whole(directory, part) for part in (*before.states, before.names)):
-        return FULL_REFRESH
+        return full_refresh(MISSING)
     topics = renamed_topics(_names(directory, before.names), replay_context.names)
     renamed = _partitions_with(directory, before.states, topics)
     renamed |= server_logs.partitions_with(

@@ -165,13 +165,20 @@ def flip(
     """Compute gold over the rows of a manifest, and publish both, with the past. Old samples are
     thinned first, so that gold rests on what the next one will find. `touched` are the
     partitions of the log whose rows differ from those of the published manifest; `clocked` says
-    that the clock chose the moment. Returns notes about the past.
+    that the clock chose the moment. Returns notes about what was computed anew, and the past.
     """
     samples = roll_up(writer, manifest.end_offsets, micros(context.as_of))
     manifest = manifest.with_(end_offsets=samples)
     with report_progress(spark, progress, "computing") as doing:
         computed = compute(spark, writer, manifest, touched, context, doing, clocked=clocked)
     past, notes = computed.past
+    notes = (
+        *(
+            Note(_NO_PLACE, _NO_PLACE, f"{what} were computed anew: {why}")
+            for what, why in computed.recomputed.items()
+        ),
+        *notes,
+    )
     writer.publish(
         manifest.with_(
             gold=computed.gold,
