@@ -4,6 +4,7 @@ import functools
 import gc
 import os
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,18 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Where the runs of the pipeline on Spark are, which a gate of fifteen minutes has to count."""
+    runs: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("", ()):
+        if report.when == "teardown":
+            runs[report.location[0]] += dict(report.user_properties).get("runs on Spark", 0)
+    if runs.total():
+        terminalreporter.section(f"{runs.total()} runs of the pipeline on Spark")
+        for file, count in (+runs).most_common(10):
+            terminalreporter.line(f"{count:4} {file}")
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile:
