@@ -74,7 +74,7 @@ def flood(random: Random, streams: int) -> None:
         if not client.closed:
             client.send(data[cut:])
         for slot in client.connection.slots:
-            world.cluster.waiting.cancel(slot)
+            world.cluster.fetch_purgatory.cancel(slot)
         client.connection.close()
         if number % 50 == 0:
             world.advance(1000)

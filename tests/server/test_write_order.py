@@ -129,7 +129,7 @@ def test_a_marker_does_not_come_before_a_batch_of_its_transaction():
     assert ended.answer.error_code == 0
     partition = desk.cluster.partition("orders", 0)
     assert [header.is_control for header in partition.log.headers(count)] == [False, True]
-    assert partition.stable_end() == partition.log.end
+    assert partition.last_stable_offset() == partition.log.end
 
 
 def test_a_producer_goes_on_in_a_log_that_was_emptied():

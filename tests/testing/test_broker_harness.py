@@ -171,9 +171,9 @@ def test_fetches_that_are_not_ended_any_more_are_told():
         harness = BrokerHarness(plan(), LogLines(lines), RealDisk(synced=False))
         await harness.start()
         cluster = harness._broker.cluster
-        cluster.waiting, waiting = [None], cluster.waiting
+        cluster.fetch_purgatory, waiting = [None], cluster.fetch_purgatory
         await asyncio.wait([harness._patience])
-        cluster.waiting = waiting
+        cluster.fetch_purgatory = waiting
         await harness.stop()
 
     asyncio.run(play())

@@ -236,5 +236,5 @@ def hint_for(name: str, known: Iterable[str]) -> str:
     near = get_close_matches(plain, [*known, "bootstrap_servers"], n=1)
     if not near:
         return ""
-    short_repr = near[0].replace("_", ".") if "." in name else near[0]
-    return f", did you mean {short_repr!r}?"
+    suggestion = near[0].replace("_", ".") if "." in name else near[0]
+    return f", did you mean {suggestion!r}?"

@@ -25,11 +25,11 @@ class Cause(StrEnum):
     KICKED = "removed by an administrator"
     SESSION = "session timeout"
     REBALANCE = "rebalance timeout"
-    SUBSCRIPTION = "subscription change"
+    SUBSCRIPTION = "subscription change"  # or other metadata of a classic member
     ASSIGNOR = "assignor change"
     TOPICS = "metadata change"
     REPLACED = "static replacement"
-    REJOIN = "rejoin"  # of a classic leader, or of a member with other metadata
+    REJOIN = "rejoin"  # of the leader of a classic group at rest, with the same metadata
     MIGRATION = "migration"  # to the other protocol, of a group or of a member
     SIZE = "group.max.size"
     DELETED = "group deletion"

@@ -92,7 +92,7 @@ class PartitionDriver(Generic[M]):
         self._retry_at: Millis | None = None
         self._next_deadline = _ANY_TIME  # no deadline comes before it: `wake_at` has looked
         self._room_asked_at: Millis | None = None  # when to see whether the log has room again
-        self._held: list[Call[Any]] = []  # until then
+        self._postponed: list[Call[Any]] = []  # until then
         self._started_at = Millis(0)
         self._half_started = False  # it has not written what a start writes
         self.durable = log.end  # the offset up to which the log is on the disk
@@ -182,9 +182,9 @@ class PartitionDriver(Generic[M]):
                     self._step_long_task(turn)
                 if self._done:
                     self._take_outcomes(turn, now)
-                if self._held:
-                    calls[:0] = self._held
-                    self._held.clear()
+                if self._postponed:
+                    calls[:0] = self._postponed
+                    self._postponed.clear()
             self._take_all(turn, calls, now, over)
             self._write(turn, now)
         except StorageError as error:
@@ -427,7 +427,7 @@ class PartitionDriver(Generic[M]):
             if self.machine.reads(call):
                 others.append(call)
             elif call.client is BROKER:
-                self._held.append(call)
+                self._postponed.append(call)
             else:
                 text = f"the log of {self.name} has refused a write a moment ago"
                 self._refuse(call, ErrorCode.NOT_COORDINATOR, text)
@@ -565,8 +565,8 @@ class PartitionDriver(Generic[M]):
 
     def _refuse_all(self, calls: list[Call[Any]], code: ErrorCode, text: str) -> int:
         """Refuse these calls and all that wait for another one; how many they were."""
-        waiting = {id(call.token): call for call in (*calls, *self._held)} | self._unanswered
-        self._held.clear()
+        waiting = {id(call.token): call for call in (*calls, *self._postponed)} | self._unanswered
+        self._postponed.clear()
         self._unanswered.clear()
         for call in waiting.values():
             self._refuse(call, code, text)

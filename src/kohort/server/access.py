@@ -1,5 +1,7 @@
-"""Who may do what. Handlers ask the cluster's `may`, which the opener of the cluster provides. So
-far that is always `everyone_may`: nothing is forbidden yet.
+"""Who may do what. Handlers ask the cluster's `may`, which the opener of the cluster provides.
+
+`May` is Kafka's Authorizer. Rules (ACLs) are kept in `server/catalog.py`, and nothing enforces them
+yet: so far `may` is always `everyone_may`.
 
 Operations and kinds have upstream's codes. Answers show the operations that a caller may do as bit
 fields of these codes (KIP-430).

@@ -94,7 +94,7 @@ class Cluster:
             TRANSACTIONS_TOPIC
         ]
         self._coordinator_partitions: dict[AnyDriver, CoordinatorPartition] = {}
-        self.waiting = FetchPurgatory()
+        self.fetch_purgatory = FetchPurgatory()
         self.scheduler = Scheduler(stopwatch)
         self.log_reads = LogReadQueue(self.scheduler)
         self.producers = ProducerExpiration(observe)
@@ -217,7 +217,7 @@ class Cluster:
         self._housekeeping.forget(partition)
         self.log_reads.forget(partition)
         self.durability.forget(partition, partition.log.close)
-        for parked in self.waiting.changed((partition.topic.name, partition.index)):
+        for parked in self.fetch_purgatory.changed((partition.topic.name, partition.index)):
             self.scheduler.enter(parked)
 
     def start_moved(self, partition: Partition) -> None:
@@ -338,7 +338,7 @@ class Cluster:
         before = [self.placement.leader(place.topic, place.index) for _, place in coordinated]
         watched = [
             (key, topic, self.placement.leader(topic, key[1]))
-            for key in self.waiting.places()
+            for key in self.fetch_purgatory.places()
             if (topic := self.catalog.by_name.get(key[0])) is not None
         ]
         change(self.placement)
@@ -355,7 +355,7 @@ class Cluster:
                     self._loader.load(driver)
         for key, topic, former in watched:
             if self.placement.leader(topic, key[1]) != former:
-                for parked in self.waiting.changed(key):
+                for parked in self.fetch_purgatory.changed(key):
                     self.scheduler.enter(parked)
 
     def _raise_epoch(self, partition: Partition) -> None:
@@ -385,7 +385,7 @@ class Cluster:
     def wrote(self, partition: Partition, now: Millis, size_bytes: int) -> None:
         """A partition has grown. Readers wait until that is durable, and so does its answer."""
         self.now = now
-        partition.unread_bytes += size_bytes
+        partition.unannounced_bytes += size_bytes
         self.durability.wrote(partition)
         if partition.high_watermark == partition.log.end:
             self._readable(partition)
@@ -398,12 +398,12 @@ class Cluster:
 
     def _readable(self, partition: Partition) -> None:
         """Consumers may read more of a partition than before: wake the fetches that wait for it."""
-        size_bytes = partition.take_unread()
-        if self.waiting.fetches:
+        size_bytes = partition.take_unannounced()
+        if self.fetch_purgatory.fetches:
             key = partition.topic.name, partition.index
             if partition.topic.name in MACHINE_FACTORIES:
                 size_bytes = ANYTHING  # what a machine writes is not counted
-            for parked in self.waiting.arrived(key, size_bytes):
+            for parked in self.fetch_purgatory.arrived(key, size_bytes):
                 self.scheduler.enter(parked)
 
     def park(
@@ -417,7 +417,7 @@ class Cluster:
     ) -> DelayedFetch:
         """Have a fetch wait until so much has arrived; see `FetchPurgatory.park`."""
         self._wake_by(deadline)
-        return self.waiting.park(
+        return self.fetch_purgatory.park(
             token, answer, keys, missing_bytes=missing_bytes, deadline=deadline
         )
 
@@ -425,7 +425,7 @@ class Cluster:
         """A fetch that waits would keep the session in memory: its client begins another one."""
         parked = session.parked
         if parked is not None and not parked.done:
-            self.waiting.take(parked)
+            self.fetch_purgatory.take(parked)
             refused = FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])
             parked.answer = lambda: refused
             self.scheduler.enter(parked)
@@ -517,16 +517,16 @@ class Cluster:
         """The wall clock has jumped while time went on as ever: the deadlines move with it."""
         for driver in self._coordinator_partitions:
             driver.clock_jumped(by_ms)
-        self.waiting.clock_jumped(by_ms)
+        self.fetch_purgatory.clock_jumped(by_ms)
         self._housekeeping.clock_jumped(by_ms)
         self._note_synced_at = Millis(self._note_synced_at + by_ms)
         self.wake = Millis(0)
 
     def _wake_up(self, due: Millis) -> None:
-        for parked in self.waiting.due(due):
+        for parked in self.fetch_purgatory.due(due):
             self.scheduler.enter(parked)
         self.wake = None
-        self._wake_by(self.waiting.wake_at())
+        self._wake_by(self.fetch_purgatory.wake_at())
         for driver in self._coordinator_partitions:
             wake = driver.wake_at()
             if wake is not None and wake <= due:
@@ -544,12 +544,12 @@ class Cluster:
         """
         return self.durability.begin()
 
-    def end_sync(self, durable: SyncListener, outcome: Offset | Broken) -> None:
+    def end_sync(self, listener: SyncListener, outcome: Offset | Broken) -> None:
         """One log is durable up to an end, or its sync has failed: release what waited for it."""
-        if isinstance(outcome, Broken) and not durable.partition.failed:
-            self._tell_of_loss(durable.partition, outcome)
-        self.durability.end(durable, outcome)
-        self._readable(durable.partition)
+        if isinstance(outcome, Broken) and not listener.partition.failed:
+            self._tell_of_loss(listener.partition, outcome)
+        self.durability.end(listener, outcome)
+        self._readable(listener.partition)
 
     def begin_work(self) -> DiskWork | None:
         """Long work for the disk, for another thread to `run`; None when there is none, or a piece

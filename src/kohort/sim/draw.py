@@ -8,7 +8,7 @@ one out does not change the others, which is how a story is made shorter.
 from dataclasses import dataclass, field
 from random import Random
 
-FAULTS = {  # how many runs of ten have it
+RUNS_OF_TEN = {  # how many of them have each kind of fault
     "crash": 5,
     "power": 4,
     "torn write": 3,
@@ -109,7 +109,7 @@ def draw(
     if unsynced:
         without |= {"power"}
     faults = {}
-    for name, tenths in FAULTS.items():
+    for name, tenths in RUNS_OF_TEN.items():
         there, pause = random.random() * 10 < tenths, random.choice([15.0, 40.0, 90.0])
         if there and name not in without:
             faults[name] = pause

@@ -13,7 +13,7 @@ from typing import Any
 
 from kohort.errors import WireError
 from kohort.sim.actors.table import KINDS
-from kohort.sim.draw import FAULTS
+from kohort.sim.draw import RUNS_OF_TEN
 from kohort.sim.events import MICROS
 from kohort.sim.facts import TopicsSeen
 from kohort.sim.network import Line
@@ -144,7 +144,7 @@ def shortest_trace(
     without: frozenset[str] = frozenset()
     outcome = found
     lengths = (minutes / 8, minutes / 4, minutes / 2)
-    names = [*FAULTS, *KINDS]
+    names = [*RUNS_OF_TEN, *KINDS]
     total = len(lengths) + len(names) + 1
     for number, shorter in enumerate(lengths, 1):
         progress(f"looking for a shorter story: run {number} of {total}")

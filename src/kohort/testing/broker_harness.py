@@ -282,13 +282,13 @@ class BrokerHarness:
         ends: dict[DelayedFetch, float] = {}  # in real time
         while True:
             cluster = self._broker.cluster
-            if cluster is not None and (ends or cluster.waiting):
+            if cluster is not None and (ends or cluster.fetch_purgatory):
                 ends = {
                     parked: ends.get(parked, real() + (parked.deadline - self._clock()) / 1000)
-                    for parked in cluster.waiting
+                    for parked in cluster.fetch_purgatory
                 }
                 for parked in [waiter for waiter, end in ends.items() if end <= real()]:
-                    cluster.waiting.take(parked)
+                    cluster.fetch_purgatory.take(parked)
                     cluster.scheduler.enter(parked)
                     self._broker.schedule_turn()
             await sleep(LOOK_S)

@@ -19,7 +19,7 @@ from kohort.transactions.transaction import (
 from kohort.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 
-def init_producer_id(state: State, call: Call[InitProducerIdRequest], now: Millis) -> Effects:
+def init_transactional_id(state: State, call: Call[InitProducerIdRequest], now: Millis) -> Effects:
     """The producer's id and epoch. An open transaction is aborted first, and the producer asks
     again.
     """

@@ -123,7 +123,7 @@ def _as_known(call: Call[Any], error: ApiError) -> ApiError:
 _FENCED_SINCE: dict[type, int] = {InitProducerIdRequest: 4, EndTxnRequest: 2}
 
 CALLS: dict[type, Callable[[State, Any, Millis], Effects]] = {
-    InitProducerIdRequest: initialise.init_producer_id,
+    InitProducerIdRequest: initialise.init_transactional_id,
     Enrol: enrolling.enrol,
     EndTxnRequest: ending.end,
     MarkersWritten: ending.written,

@@ -124,10 +124,10 @@ def test_a_failure_outside_a_transaction_dooms_nothing() -> None:
 
 def test_a_producer_that_is_fenced_is_of_no_more_use() -> None:
     transactions = opened()
-    error = transactions.over(ApiError(ErrorCode.PRODUCER_FENCED, "newer"))
+    error = transactions.to_fatal_error(ApiError(ErrorCode.PRODUCER_FENCED, "newer"))
     assert "another producer has taken over its transactional id: newer" in str(error)
     assert not error.abortable
-    assert transactions.over(REFUSED) is error, "the first reason is the reason"
+    assert transactions.to_fatal_error(REFUSED) is error, "the first reason is the reason"
     for call in (
         transactions.check_open,
         transactions.start_commit,
@@ -196,15 +196,15 @@ def test_a_delivery_says_that_another_producer_may_have_taken_over() -> None:
     assert transactions.of_delivery(REFUSED) is REFUSED
     fenced = ApiError(ErrorCode.PRODUCER_FENCED, "newer")
     assert transactions.of_delivery(fenced) is fenced  # the transaction has not failed
-    assert transactions.of_delivery(fenced) is not transactions.over(fenced)
+    assert transactions.of_delivery(fenced) is not transactions.to_fatal_error(fenced)
     assert transactions.of_delivery(fenced) is transactions.error
 
 
 def test_a_later_error_of_a_commit_says_that_an_earlier_request_may_have_arrived() -> None:
     fenced = ApiError(ErrorCode.PRODUCER_FENCED, "newer")
-    assert asked().over(fenced).maybe_committed
-    assert asked().fail(REFUSED).maybe_committed
+    assert asked().to_fatal_error(fenced).maybe_committed
+    assert asked().to_abortable_error(REFUSED).maybe_committed
     for before, maybe in ((Phase.FLUSHING, False), (Phase.COMMITTING, True)):
         transactions = asked()
         transactions.commit_refused(before)
-        assert transactions.over(fenced).maybe_committed is maybe
+        assert transactions.to_fatal_error(fenced).maybe_committed is maybe

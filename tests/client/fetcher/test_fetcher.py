@@ -793,7 +793,7 @@ async def test_what_has_no_records_is_asked_for_with_pauses(monkeypatch: Any) ->
     async with Cast(topics={"t": [0, 0]}) as cast, fetcher(cast) as some:
         some.add({T0: OffsetAndEpoch(0)})
         await until(lambda: cast.sent("Fetch"))
-        monkeypatch.setattr(module, "PAUSE_S", 600.0)
+        monkeypatch.setattr(module, "RETRY_BACKOFF_S", 600.0)
         some.add({T1: OffsetAndEpoch(0)})
         await until(lambda: len(cast.sent("Fetch")) == 2)
         for _ in range(10):

@@ -129,14 +129,14 @@ class Round:
 
     def _hang_up(self, client: Client) -> None:
         for slot in client.connection.slots:
-            self.desk.cluster.waiting.cancel(slot)
+            self.desk.cluster.fetch_purgatory.cancel(slot)
         client.connection.close()
 
     def _look(self) -> None:
         """Nothing is told as an error, and what the broker keeps for its clients is bounded."""
         cluster = self.desk.cluster
         assert self.desk.told.errors == []
-        assert len(cluster.waiting) <= len(self._open)
+        assert len(cluster.fetch_purgatory) <= len(self._open)
         assert cluster.table.whole
         assert all(driver.active for driver in cluster.drivers.values())
         self.most_groups = max(

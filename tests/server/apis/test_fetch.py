@@ -96,7 +96,7 @@ def test_a_fetch_waits_no_longer_than_it_says(desk):
     desk.wait(1)
 
     assert found(asked.answer) == {("orders", 0): (0, [])}
-    assert not desk.cluster.waiting
+    assert not desk.cluster.fetch_purgatory
 
 
 def test_a_fetch_waits_for_enough(desk):

@@ -68,7 +68,7 @@ def test_one_partition_of_a_request_that_another_node_leads(commit):
     assert sorted(codes) == [0, ErrorCode.NOT_LEADER_OR_FOLLOWER]
     assert one.end(commit=commit) == 0
     assert one.state() == ("CompleteCommit" if commit else "CompleteAbort")
-    ends = [desk.cluster.partition("orders", index).stable_end() for index in (0, 1)]
+    ends = [desk.cluster.partition("orders", index).last_stable_offset() for index in (0, 1)]
     assert ends == [desk.cluster.partition("orders", index).log.end for index in (0, 1)]
 
 

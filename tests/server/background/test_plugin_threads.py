@@ -164,7 +164,7 @@ async def test_threads_that_do_not_end_are_few_and_when_they_do_their_groups_go_
     """K848-048."""
     monkeypatch.setattr(plugin_threads, "LIMIT_SECONDS", 0.1)
     monkeypatch.setattr(plugin_threads, "END_SECONDS", 0.1)
-    monkeypatch.setattr(plugin_threads, "STRAYS_MAX", 2)
+    monkeypatch.setattr(plugin_threads, "ABANDONED_MAX", 2)
     monkeypatch.setattr(planning, "AGAIN_MS", 50)
 
     def waits(answer):

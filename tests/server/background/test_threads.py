@@ -53,8 +53,8 @@ class Giving:
     def begin_task(self):
         return None
 
-    def end_sync(self, durable, outcome):
-        self.ended.append((durable, outcome))
+    def end_sync(self, listener, outcome):
+        self.ended.append((listener, outcome))
 
     def end_work(self, work, now):
         self.ended.append((work, None))
@@ -77,8 +77,8 @@ async def test_a_sync_that_fails_in_a_way_nobody_thought_of_is_a_failed_sync():
     await asyncio.wait_for(turned.wait(), SECONDS)
     await background.end()
 
-    ((durable, outcome),) = cluster.ended
-    assert durable is failing
+    ((listener, outcome),) = cluster.ended
+    assert listener is failing
     assert isinstance(outcome, Broken)
     assert str(outcome) == "ValueError: what is this"
 

@@ -26,20 +26,20 @@ class World:
     def __init__(self, limit):
         self.memory = RequestMemoryPool(limit, LARGEST)
         self.now = 100.0
-        self.senders = []
-        self.pressure = Backpressure(self.memory, self.senders)
+        self.connections = []
+        self.pressure = Backpressure(self.memory, self.connections)
         self.looking = False
         self.most = 0
 
     def connect(self):
-        self.senders.append(Sender(self))
-        return self.senders[-1]
+        self.connections.append(FakeConnection(self))
+        return self.connections[-1]
 
     def step(self, seconds=0.02):
         """Whoever may read gets what its client has sent; then time passes."""
         while True:
-            reads = [sender.receive() for sender in self.senders]
-            if self.pressure.waiting or self.looking:
+            reads = [connection.receive() for connection in self.connections]
+            if self.pressure.starved or self.looking:
                 self.pressure.turn(self.now)
                 self.looking = True
             self.most = max(self.most, self.memory.used)
@@ -55,7 +55,7 @@ class World:
             self.step()
 
 
-class Sender:
+class FakeConnection:
     """A connection whose client has sent `sent`; each read brings READ_BYTES of it at most."""
 
     def __init__(self, world):
@@ -94,7 +94,7 @@ class Sender:
         if self.request_buffer.crowded:
             self.paused = True
             if self.request_buffer.starved:
-                self.world.pressure.waiting[self] = None
+                self.world.pressure.starved[self] = None
         return True
 
     def read_on(self, now):
@@ -118,30 +118,30 @@ def whole(size):
 def test_who_only_announces_holds_nobody_up():
     world = World(MIB)
     announcers = [world.connect() for _ in range(100)]
-    for sender in announcers:
-        sender.send(begun(LARGEST, 12))
+    for connection in announcers:
+        connection.send(begun(LARGEST, 12))
     other = world.connect()
     other.send(whole(MIB))
     world.step()
     while other.sent:
         world.step()
     assert other.answers == 1
-    assert not any(sender.closed for sender in announcers)
+    assert not any(connection.closed for connection in announcers)
 
 
 def test_while_nobody_waits_who_stops_is_left_alone():
     world = World(MIB)
-    sender = world.connect()
-    sender.send(begun(LARGEST, 900 * KIB))
+    connection = world.connect()
+    connection.send(begun(LARGEST, 900 * KIB))
     world.pass_time(10 * SLOW_REQUEST_SECONDS)
-    assert sender.closed is None
+    assert connection.closed is None
 
 
 def test_who_waits_is_served_at_once_and_who_has_stopped_longest_gives_way_first():
     world = World(MIB)
     stopped = [world.connect() for _ in range(4)]
-    for sender in stopped:
-        sender.send(begun(LARGEST, READ_BYTES))
+    for connection in stopped:
+        connection.send(begun(LARGEST, READ_BYTES))
         world.pass_time(0.5)
     other = world.connect()
     closed = []
@@ -164,8 +164,8 @@ def test_who_waits_longest_reads_on_first():
     world.pass_time(0.2)
     order = []
     waiting = [world.connect() for _ in range(5)]
-    for sender in waiting:
-        sender.send(whole(MIB))
+    for connection in waiting:
+        connection.send(whole(MIB))
     for _ in range(100):
         world.step()
         order += [one for one in waiting if one.answers and one not in order]
@@ -176,10 +176,10 @@ def test_who_waits_longest_reads_on_first():
 def test_half_read_requests_that_hold_all_of_the_room_are_all_finished(limit):
     world = World(limit)
     clients = [world.connect() for _ in range(25)]
-    for sender in clients:
-        sender.send(whole(MIB))
+    for connection in clients:
+        connection.send(whole(MIB))
     world.pass_time(SLOW_REQUEST_SECONDS / 2)
-    assert [(sender.answers, sender.closed) for sender in clients] == [(1, None)] * 25
+    assert [(connection.answers, connection.closed) for connection in clients] == [(1, None)] * 25
     assert world.memory.used == 0
 
 
@@ -208,10 +208,10 @@ def test_who_sends_one_request_after_the_other_is_not_slow():
     busy = [world.connect() for _ in range(4)]
     for _ in range(int(3 * SLOW_REQUEST_SECONDS)):
         holder.send(b"\0")
-        for sender in busy:
-            sender.send(whole(MIB))
+        for connection in busy:
+            connection.send(whole(MIB))
         world.pass_time(1)
-    assert [sender.closed for sender in busy] == [None] * 4
+    assert [connection.closed for connection in busy] == [None] * 4
     assert holder.closed is not None
 
 
@@ -219,8 +219,8 @@ def test_who_sends_one_request_after_the_other_is_not_slow():
 def test_parts_of_very_many_hold_no_more_than_the_limit_and_one_request(there):
     world = World(MIB)
     stopped = [world.connect() for _ in range(1000)]
-    for sender in stopped:
-        sender.send(begun(60 * KIB if there < 60 * KIB else LARGEST, there))
+    for connection in stopped:
+        connection.send(begun(60 * KIB if there < 60 * KIB else LARGEST, there))
     other = world.connect()
     world.step()
     other.send(whole(MIB))
@@ -235,12 +235,12 @@ def test_parts_of_very_many_hold_no_more_than_the_limit_and_one_request(there):
 def test_requests_whose_answers_wait_for_others_give_way_after_half_a_minute():
     world = World(MIB)
     parked = [world.connect() for _ in range(20)]
-    for sender in parked:
-        sender.parks = True
-        sender.send(whole(60 * KIB))
+    for connection in parked:
+        connection.parks = True
+        connection.send(whole(60 * KIB))
     other = world.connect()
     begin = world.now
-    while not any(sender.closed for sender in parked):
+    while not any(connection.closed for connection in parked):
         other.send(whole(MIB))
         world.pass_time(0.5)
         assert world.now - begin < 2 * SLOW_REQUEST_SECONDS
@@ -267,15 +267,15 @@ def test_who_holds_little_is_left_alone_where_others_hold_much():
 
 def test_once_nobody_has_waited_for_a_while_nothing_is_looked_at():
     world = World(MIB)
-    sender, other = world.connect(), world.connect()
-    for one in (sender, other):
+    connection, other = world.connect(), world.connect()
+    for one in (connection, other):
         one.send(begun(2 * MIB, 600 * KIB))
     world.pass_time(0.1)
     assert world.looking
-    sender.send(bytes(2 * MIB - 600 * KIB + 4))
+    connection.send(bytes(2 * MIB - 600 * KIB + 4))
     other.send(bytes(2 * MIB - 600 * KIB + 4))
     world.pass_time(3 * LOOK_SECONDS)
-    assert (sender.answers, other.answers, world.looking) == (1, 1, False)
+    assert (connection.answers, other.answers, world.looking) == (1, 1, False)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -285,26 +285,28 @@ def test_whatever_clients_do_who_sends_its_request_is_served_and_memory_is_bound
     hostile = [world.connect() for _ in range(20)]
     honest = [world.connect() for _ in range(5)]
     for _ in range(25):
-        for sender in hostile:
+        for connection in hostile:
             chance = random.random()
-            if sender.closed is not None:
-                hostile.remove(sender)
+            if connection.closed is not None:
+                hostile.remove(connection)
                 hostile.append(world.connect())
             elif chance < 0.1:
-                sender.send(begun(random.randrange(5000, LARGEST), random.randrange(5, 5000)))
-            elif chance < 0.3 and not sender.request_buffer.parked:
-                sender.send(bytes(random.randrange(1, 2 * READ_BYTES)))
+                connection.send(begun(random.randrange(5000, LARGEST), random.randrange(5, 5000)))
+            elif chance < 0.3 and not connection.request_buffer.parked:
+                connection.send(bytes(random.randrange(1, 2 * READ_BYTES)))
             elif chance < 0.32:
-                sender.parks = True
-        for sender in honest:
-            if not sender.sent and not sender.request_buffer.unfinished:
-                sender.send(whole(random.randrange(1, MIB)))
+                connection.parks = True
+        for connection in honest:
+            if not connection.sent and not connection.request_buffer.unfinished:
+                connection.send(whole(random.randrange(1, MIB)))
         world.pass_time(random.choice([0.02, 0.3, 1.1]))
-        assert world.memory.used == sum(sender.request_buffer.held for sender in world.senders)
-    before = [sender.answers for sender in honest]
-    for sender in honest:
-        sender.send(whole(MIB))
+        assert world.memory.used == sum(
+            connection.request_buffer.counted_bytes for connection in world.connections
+        )
+    before = [connection.answers for connection in honest]
+    for connection in honest:
+        connection.send(whole(MIB))
     world.pass_time(10)
-    assert [sender.closed for sender in honest] == [None] * 5
-    assert all(sender.answers > n for sender, n in zip(honest, before, strict=True))
+    assert [connection.closed for connection in honest] == [None] * 5
+    assert all(connection.answers > n for connection, n in zip(honest, before, strict=True))
     assert world.most <= world.memory.ceiling + READ_BYTES

@@ -52,7 +52,7 @@ def test_whatever_the_size_nothing_is_held_by_who_has_nothing_left(size, cut):
     client.feed(data[:cut])
     client.feed(data[cut:])
     client.pop()
-    assert (budget.used, client.held) == (0, 0)
+    assert (budget.used, client.counted_bytes) == (0, 0)
 
 
 def test_a_large_frame_that_carries_no_records_is_refused_by_its_first_bytes():

@@ -85,7 +85,7 @@ class Part:
 class Partition:
     def __init__(self, name):
         self.name = name
-        self.held = False
+        self.writers_wait = False
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def world():
         partition = parts[0].partition
 
         def act():
-            if partition.held:
+            if partition.writers_wait:
                 raise PendingReadError(partition)
             for part in parts:
                 if part.broken:
@@ -146,7 +146,7 @@ def test_who_needs_something_else_then_stays_the_first(world):
     world.attempt("second", Part(orders, 0))
     run(world)
     assert world.done == ["first", "second"]
-    assert not orders.held
+    assert not orders.writers_wait
 
 
 def test_what_an_attempt_raises_is_its_tokens_alone(world):

@@ -105,7 +105,7 @@ def test_others_are_served_while_a_log_is_read(restarted):
     assert fetched(desk, offset=COUNT).last_stable_offset == STABLE
 
 
-def test_the_stable_end_is_not_told_before_it_is_known(restarted):
+def test_the_last_stable_offset_is_not_told_before_it_is_known(restarted):
     """Who begins at the end would otherwise begin at a wrong one."""
     desk = restarted
     wanted = ListOffsetsPartition(partition_index=0, timestamp=-1)

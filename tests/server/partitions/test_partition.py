@@ -146,14 +146,14 @@ def test_consumers_see_only_what_is_durable():
 def test_written_bytes_are_counted_until_all_of_them_can_be_read():
     one = partition()
     one.append(batch(), NOW)
-    one.unread_bytes += 100
+    one.unannounced_bytes += 100
     one.append(batch(), NOW)
-    one.unread_bytes += 100
+    one.unannounced_bytes += 100
     one.durable(1)
-    assert one.take_unread() == 200
+    assert one.take_unannounced() == 200
     one.durable(2)
-    assert one.take_unread() == 200
-    assert one.take_unread() == 0
+    assert one.take_unannounced() == 200
+    assert one.take_unannounced() == 0
 
 
 @pytest.mark.parametrize("offset", [-1, 3, 100])

@@ -1,4 +1,8 @@
-"""What an error in the answer to a Produce request means for the batch that it is about."""
+"""What an error in the answer to a Produce request means for the batch that it is about.
+
+An error of a leader is fatal only when it is in `_FATAL`. One of a coordinator is fatal when it is
+not listed in `transactions.py` and not retriable: who changes one of the two looks at the other.
+"""
 
 from enum import Enum
 

@@ -3,6 +3,9 @@
 In transactions of the first version the coordinator is told of each partition and group before
 anything is written. In those of the second version brokers tell it themselves, and the end of a
 transaction gives the producer its next epoch.
+
+An error of a coordinator that is not listed here and not retriable is fatal. One of a leader is
+fatal only where `error_actions.py` lists it: who changes one of the two looks at the other.
 """
 
 from collections.abc import Collection
@@ -152,9 +155,9 @@ class Transactions:
     def require_abort(self, error: ApiError) -> None:
         """Something of the transaction has failed: all of it has to."""
         if self.phase in (Phase.OPEN, Phase.FLUSHING):
-            self.fail(error)
+            self.to_abortable_error(error)
 
-    def fail(self, error: ApiError) -> TransactionError:
+    def to_abortable_error(self, error: ApiError) -> TransactionError:
         """The transaction has to be aborted, even when its commit was asked for."""
         self.error = TransactionError(
             error.code,
@@ -171,7 +174,7 @@ class Transactions:
         """
         return self.error if error.code in _FENCED and self.error is not None else error
 
-    def over(self, error: ApiError) -> TransactionError:
+    def to_fatal_error(self, error: ApiError) -> TransactionError:
         """Nothing can be done by this producer any more, and why."""
         why = error.message or error.code.name
         if error.code in _FENCED:

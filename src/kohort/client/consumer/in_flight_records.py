@@ -32,7 +32,7 @@ class InFlightRecords:
         self._began: dict[TopicPartition, OffsetAndEpoch] = {}  # of a batch
         self._left: dict[TopicPartition, OffsetAndEpoch] = {}  # was in work when it was sought
 
-    # InFlightRecords out
+    # Handing out
 
     def line_up(self, runs: Runs) -> None:
         """The next records to hand out one by one."""

@@ -12,7 +12,7 @@ from typing import Any
 from kohort.client.fetcher.buffer import Buffer
 from kohort.client.fetcher.decoding import RecordError
 from kohort.client.fetcher.partition_lookup import (
-    PAUSE_S,
+    RETRY_BACKOFF_S,
     PartitionLookup,
     log_recreated,
     out_of_range,
@@ -272,10 +272,10 @@ class Fetcher:
             except KohortError as error:
                 if self._repeats.is_due(str(error)):
                     logger.info("leaders are not known yet: %s", error)
-                await asyncio.sleep(PAUSE_S)
+                await asyncio.sleep(RETRY_BACKOFF_S)
             except Exception:
                 logger.exception("leaders are not known yet")
-                await asyncio.sleep(PAUSE_S)
+                await asyncio.sleep(RETRY_BACKOFF_S)
             by_leader: dict[Node, list[TopicPartitionState]] = {}
             for state in due:
                 if state.leader is not None and _misses(state):
@@ -286,7 +286,7 @@ class Fetcher:
             self._found(due)
             waits = any(map(_misses, self._states.values()))
             try:
-                async with asyncio.timeout(PAUSE_S if waits else None):
+                async with asyncio.timeout(RETRY_BACKOFF_S if waits else None):
                     await self._missing.wait()
             except TimeoutError:
                 continue
@@ -356,7 +356,7 @@ class Fetcher:
                 await asyncio.sleep(0)  # whoever waits for records is first
             else:
                 session.broke()
-                await asyncio.sleep(PAUSE_S)
+                await asyncio.sleep(RETRY_BACKOFF_S)
 
     async def _serve_beside(self, node_id: int, broker: _Broker) -> None:
         """What was added, resumed or sought, or was full, while a request waits for records has not
@@ -373,7 +373,7 @@ class Fetcher:
             answered = await self._try(node, broker.beside)
             broker.beside = {}
             if not answered or self._wanted(node_id, broker.waits_for) == wanted:
-                await asyncio.sleep(PAUSE_S)  # it has no records either
+                await asyncio.sleep(RETRY_BACKOFF_S)  # it has no records either
             broker.go_on()
 
     async def _try(
@@ -399,7 +399,7 @@ class Fetcher:
         now = asyncio.get_running_loop().time()
         rests = any(state.not_before > now for state in self._states.values())
         try:
-            async with asyncio.timeout(PAUSE_S if rests else None):
+            async with asyncio.timeout(RETRY_BACKOFF_S if rests else None):
                 await work.wait()
         except TimeoutError:
             return
@@ -504,7 +504,7 @@ class Fetcher:
             state.replica = self._metadata.node(data.preferred_read_replica)
             state.replica_until = asyncio.get_running_loop().time() + _REPLICA_S
             if state.replica is None:
-                state.look_up(asyncio.get_running_loop().time() + PAUSE_S)
+                state.look_up(asyncio.get_running_loop().time() + RETRY_BACKOFF_S)
             self._look()
         state.buffer.add(data)
         # What it has sent, it has.
@@ -520,7 +520,7 @@ class Fetcher:
         error: ApiError,
         data: PartitionData,
     ) -> None:
-        later = asyncio.get_running_loop().time() + PAUSE_S
+        later = asyncio.get_running_loop().time() + RETRY_BACKOFF_S
         logger.info("%s: %s", state.partition, error)
         match error.code:
             case ErrorCode.OFFSET_OUT_OF_RANGE if (
@@ -544,7 +544,7 @@ class Fetcher:
         """The broker does not answer, or knows other topics: ask who leads these now."""
         if code in (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH):
             return
-        later = asyncio.get_running_loop().time() + PAUSE_S
+        later = asyncio.get_running_loop().time() + RETRY_BACKOFF_S
         for partition in wanted:
             state = self._states.get(partition)
             if state is not None:

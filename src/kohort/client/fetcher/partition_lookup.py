@@ -31,7 +31,7 @@ from kohort.wire.messages.offset_for_leader_epoch import (
 
 logger = logging.getLogger(__name__)
 
-PAUSE_S = 0.1
+RETRY_BACKOFF_S = 0.1  # upstream's retry.backoff.ms, a constant here
 _POINTS = {EARLIEST: -2, LATEST: -1}
 
 
@@ -254,7 +254,7 @@ class PartitionLookup:
 
 
 def _later() -> float:
-    return asyncio.get_running_loop().time() + PAUSE_S
+    return asyncio.get_running_loop().time() + RETRY_BACKOFF_S
 
 
 def _timestamp(reset: str) -> int:

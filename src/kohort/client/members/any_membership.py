@@ -19,7 +19,7 @@ from kohort.terms import GroupId, MemberId, Millis
 
 
 class RebalanceTimeout(Protocol):
-    """A profile says how long the coordinator is to wait for a release."""
+    """A member config says how long the coordinator is to wait for a release."""
 
     @property
     def rebalance_timeout_ms(self) -> int: ...
@@ -148,7 +148,7 @@ class AnyMembership(Generic[Partition, SomeMemberConfig, SomeStage]):
         return [*hang_up, *self._put_out(error), *self._look(wanted=wanted)]
 
     def refuse(self, error: ApiError) -> list[Event[Partition]]:
-        """The member cannot go on for a reason that it does not see itself: it has `Failed`."""
+        """The member cannot go on for a reason that it does not see itself: `MembershipFailed`."""
         return self._fail(error)
 
     # What the network brings

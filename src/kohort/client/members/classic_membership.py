@@ -137,9 +137,10 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicMemberConfig, Class
     """One member of one classic group. The coordinator gives it its id.
 
     A static one says no good-bye, unless it leaves for good: its place waits until its session is
-    over. One whose instance id was taken has `Failed`. A cooperative one that ends between the two
-    rebalances of a move leaves partitions without an owner until the group rebalances for another
-    reason: the protocol replaces it in a group at rest, and only it knew (KIP-345 with KIP-429).
+    over. One whose instance id was taken gets `MembershipFailed`. A cooperative one that ends
+    between the two rebalances of a move leaves partitions without an owner until the group
+    rebalances for another reason: the protocol replaces it in a group at rest, and only it knew
+    (KIP-345 with KIP-429).
 
     The consumer calls `next` whenever `wake_at` says so and after each other call, and hands every
     answer to `received`. `generation` is -1 outside.
@@ -257,8 +258,8 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicMemberConfig, Class
         return []
 
     def leave(self, now: Millis, *, for_good: bool = False) -> Events:
-        """Leave as soon as all that the member has is released. `Left` comes at the end. A static
-        member keeps its place in the group for a while, unless it leaves `for_good`.
+        """Leave as soon as all that the member has is released. `GroupLeft` comes at the end. A
+        static member keeps its place in the group for a while, unless it leaves `for_good`.
 
         The answer to a join or a sync could take as long as a rebalance: `HangUp` comes first when
         one is under way. Should the broker read it after the good-bye, it knows the id no more.
@@ -279,7 +280,7 @@ class ClassicMembership(AnyMembership[TopicPartition, ClassicMemberConfig, Class
         return events + self._depart()
 
     def released(self, partitions: frozenset[TopicPartition], now: Millis) -> Events:
-        """The consumer has let go of partitions that were `Revoked` or `Lost`.
+        """The consumer has let go of partitions of `PartitionsRevoked` or `PartitionsLost`.
 
         Others are passed over: the member has let go of them already, or may keep them.
         """

@@ -1,9 +1,10 @@
 """What a membership tells the consumer that owns it, each once, in the order to act on.
 
-A partition's way is `Assigned`, then `Revoked` or `Lost`, then the consumer's own word that it has
-let go: `released`. Between the last two the consumer still has the partition, so nobody else may.
-Each partition is named by one of the two, never by both, and is not assigned again before its
-release. So each of these events is answered by one release, whatever happens in between.
+A partition's way is `PartitionsAssigned`, then `PartitionsRevoked` or `PartitionsLost`, then the
+consumer's own word that it has let go: `released`. Between the last two the consumer still has the
+partition, so nobody else may. Each partition is named by one of the two, never by both, and is not
+assigned again before its release. So each of these events is answered by one release, whatever
+happens in between.
 """
 
 from collections.abc import Iterable
@@ -53,9 +54,9 @@ class PartitionsRevoked(NamedTuple, Generic[Partition]):
 class PartitionsLost(NamedTuple, Generic[Partition]):
     """Drop these and commit nothing, then call `released`: others may have them already.
 
-    All that the member has is lost together. A partition that was `Revoked` before is not named
-    again, and there is no event when that is all of them. `error` is why the coordinator has put
-    the member out.
+    All that the member has is lost together. A partition of an earlier `PartitionsRevoked` is not
+    named again, and there is no event when that is all of them. `error` is why the coordinator has
+    put the member out.
     """
 
     partitions: tuple[Partition, ...]

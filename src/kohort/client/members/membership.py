@@ -99,8 +99,9 @@ _PASSING = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNRELEASED_INSTANCE_
 class Membership(AnyMembership[TopicIdPartition, MemberConfig, Stage]):
     """One member of one group. `member_id` is the client's own choice, for good (KIP-1082).
 
-    A static member whose instance id still belongs to another one is `Refused`, and asks until that
-    one has left or is silent for its session. One whose instance id was taken has `Failed`.
+    A static member whose instance id still belongs to another one gets `RequestRefused`, and asks
+    until that one has left or is silent for its session. One whose instance id was taken gets
+    `MembershipFailed`.
 
     The consumer calls `next` whenever `wake_at` says so and after each other call, and hands every
     answer to `received`. `epoch` is the member epoch, 0 outside.
@@ -183,7 +184,7 @@ class Membership(AnyMembership[TopicIdPartition, MemberConfig, Stage]):
         self.config = config
 
     def leave(self, now: Millis, *, for_good: bool = False) -> Events:
-        """Leave as soon as all that the member has is released. `Left` comes at the end.
+        """Leave as soon as all that the member has is released. `GroupLeft` comes at the end.
 
         A static member leaves for a while, unless it is `for_good`; until its session ends nobody
         else gets what it has.
@@ -198,7 +199,7 @@ class Membership(AnyMembership[TopicIdPartition, MemberConfig, Stage]):
         return [*self._owned_partitions.revoke(self.owned, self._patience(now)), *self._depart()]
 
     def released(self, partitions: frozenset[TopicIdPartition]) -> Events:
-        """The consumer has let go of partitions that were `Revoked` or `Lost`.
+        """The consumer has let go of partitions of `PartitionsRevoked` or `PartitionsLost`.
 
         Others are passed over: the member has let go of them already, or may keep them.
         """

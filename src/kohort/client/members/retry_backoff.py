@@ -11,6 +11,9 @@ MOST_DOUBLINGS = 16
 
 class RetryBackoff(NamedTuple):
     """Upstream's retry.backoff.ms and retry.backoff.max.ms, with a jitter in thousandths (KIP-580).
+    They are constants here: no setting of a Consumer changes them. What else a Consumer asks for
+    has the pauses of `Backoff` in `client/network/cluster.py`, and fetching has a constant one,
+    RETRY_BACKOFF_S in `client/fetcher/partition_lookup.py`.
 
     A jitter of -200 to 200 makes pauses shorter or longer by up to a fifth.
     """

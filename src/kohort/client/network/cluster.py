@@ -59,7 +59,14 @@ class Node(NamedTuple):
 
 
 class Backoff(NamedTuple):
-    """Pauses between attempts: doubled each time up to a bound, with a jitter of a fifth."""
+    """Pauses between attempts: doubled each time up to a bound, with a jitter of a fifth.
+
+    For batches a Producer sets them: retry_backoff_ms and retry_backoff_max_ms, as upstream's
+    retry.backoff.ms and retry.backoff.max.ms. For all else that a Producer, Consumer or AdminClient
+    asks a cluster for they are constants, the defaults of upstream's reconnect.backoff.ms and
+    reconnect.backoff.max.ms, also where upstream has retry.backoff.ms. A member of a group has
+    those of `RetryBackoff` in `client/members/retry_backoff.py`.
+    """
 
     first_s: float = 0.05
     most_s: float = 1.0

@@ -19,10 +19,10 @@ _ASK_S = 30.0
 
 
 async def ask_for_identity(
-    cluster: Cluster, queue: RecordAccumulator, over: Callable[[ApiError], None]
+    cluster: Cluster, queue: RecordAccumulator, on_fatal_error: Callable[[ApiError], None]
 ) -> None:
-    """Give the queue a producer id, asking any broker until there is one. `over` is told where
-    there will be none.
+    """Give the queue a producer id, asking any broker until there is one. `on_fatal_error` is
+    told where there will be none.
     """
     attempt = 0
     repeats = LogDeduplicator()
@@ -38,7 +38,7 @@ async def ask_for_identity(
             answer = await cluster.ask_any(ask, deadline)
         except UnsupportedVersionError as error:
             text = f"{error}: set enable_idempotence to false"
-            over(ApiError(ErrorCode.UNSUPPORTED_VERSION, text))
+            on_fatal_error(ApiError(ErrorCode.UNSUPPORTED_VERSION, text))
             return
         except KohortError as error:
             _say(repeats, error)
@@ -48,7 +48,7 @@ async def ask_for_identity(
                 return
             refusal = api_error(answer.error_code, "no producer id")
             if not refusal.code.retriable:
-                over(refusal)
+                on_fatal_error(refusal)
                 return
             _say(repeats, refusal)
         await cluster.pause(attempt, float("inf"))

@@ -384,7 +384,7 @@ class Producer(Client):
         return asyncio.get_running_loop().time() + self.settings.max_block_ms / 1000
 
     async def _identify(self) -> None:
-        await ask_for_identity(self._cluster, self._queue, self._sender.over)
+        await ask_for_identity(self._cluster, self._queue, self._sender.to_fatal_error)
 
     def _check_not_closed(self) -> None:
         self._check_loop()

@@ -54,9 +54,9 @@ class Sender:
 
     `may_send` says whether a partition may be written to at the moment, and `version` the highest
     version of Produce to use. `on_failure` hears of each error that ends a batch, and gives what
-    its deliveries raise; `on_over` gives the error of everything after one that ends the producer.
-    `after_turn` is called when all was sent that may be sent, and `identify` is run when the queue
-    needs a producer id. `choose` gives the partition of a record by topic, key and size.
+    its deliveries raise; `on_fatal_error` gives the error of everything after one that ends the
+    producer. `after_turn` is called when all was sent that may be sent, and `identify` is run when
+    the queue needs a producer id. `choose` gives the partition of a record by topic, key and size.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Sender:
         self.may_send: Callable[[TopicPartition], bool] = lambda _: True
         self.version: Callable[[], int] = lambda: NEWEST
         self.on_failure: Callable[[ApiError], ApiError] = lambda error: error
-        self.on_over: Callable[[ApiError], ApiError] = lambda error: error
+        self.on_fatal_error: Callable[[ApiError], ApiError] = lambda error: error
         self.choose: Callable[[CachedTopic, bytes | None, int], int] = _first
         self.after_turn: Callable[[], None] = lambda: None
         self.topics: set[str] = set()  # those whose leaders and partitions are kept up to date
@@ -142,10 +142,10 @@ class Sender:
         if outcomes:
             self.tell(outcomes)
 
-    def over(self, error: ApiError) -> None:
+    def to_fatal_error(self, error: ApiError) -> None:
         """Send nothing more: what waits fails with this error."""
         if self.trouble is None:
-            self.trouble = self.on_over(error)
+            self.trouble = self.on_fatal_error(error)
             self.tell(self.queue.drop(error))
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
@@ -218,7 +218,9 @@ class Sender:
                     continue
         except Exception as error:
             logger.exception("the producer has stopped")
-            self.over(ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the producer failed: {error!r}"))
+            self.to_fatal_error(
+                ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the producer failed: {error!r}")
+            )
 
     def _turn(self) -> int | None:
         """Send all that is due; when to look again."""
@@ -469,10 +471,10 @@ class Sender:
         logger.info("%s: %s", batch.place, error)
         if is_elsewhere(error.code) or isinstance(error, ConnectionFailedError):
             self._moved.add(batch.place.topic)
-        is_over = self.queue.error_action(batch, error.code) is ErrorAction.FATAL
+        is_fatal = self.queue.error_action(batch, error.code) is ErrorAction.FATAL
         outcomes = self.queue.refused(batch, error, self.now(), offset)
-        if is_over:
-            self.over(error)
+        if is_fatal:
+            self.to_fatal_error(error)
         self.tell(outcomes)
 
 

@@ -74,7 +74,7 @@ class TransactionClient:
         sender.may_send = self.transactions.may_send
         sender.version = self._produce_version
         sender.on_failure = self._failed
-        sender.on_over = self.transactions.over
+        sender.on_fatal_error = self.transactions.to_fatal_error
         sender.after_turn = self._look
 
     # What the producer asks for
@@ -342,7 +342,7 @@ class TransactionClient:
                 maybe_committed=commit,
             )
         if reply is CoordinatorErrorAction.ABORT and commit:
-            return self.transactions.fail(error)
+            return self.transactions.to_abortable_error(error)
         return self._give_up(error)
 
     # Asking until there is an answer
@@ -436,8 +436,8 @@ class TransactionClient:
             CoordinatorErrorAction.ELSEWHERE,
         ):  # not in time
             return TransactionError(error.code, error.message, abortable=False)
-        failure = self.transactions.over(error)
-        self._sender.over(failure)
+        failure = self.transactions.to_fatal_error(error)
+        self._sender.to_fatal_error(failure)
         return failure
 
 

@@ -189,13 +189,13 @@ class _FetchPass:
                 partition_index=wanted.partition,
                 error_code=0,
                 high_watermark=partition.high_watermark,
-                last_stable_offset=partition.last_stable_offset,
+                last_stable_offset=partition.last_stable_offset_if_known,
                 log_start_offset=partition.log.start,
                 diverging_epoch=diverged,
                 aborted_transactions=[] if self.committed else None,
                 records=b"",
             )
-        end = partition.stable_end() if self.committed else partition.high_watermark
+        end = partition.last_stable_offset() if self.committed else partition.high_watermark
         records = b""
         limit = min(wanted.partition_max_bytes, left)
         if limit > 0 or not self.found_bytes:
@@ -208,7 +208,7 @@ class _FetchPass:
             partition_index=wanted.partition,
             error_code=0,
             high_watermark=partition.high_watermark,
-            last_stable_offset=partition.last_stable_offset,
+            last_stable_offset=partition.last_stable_offset_if_known,
             log_start_offset=partition.log.start,
             aborted_transactions=(
                 _aborted(partition, wanted.fetch_offset, records) if self.committed else None

@@ -156,7 +156,7 @@ def _found(
         )
     partition = led_partition(node, topic, wanted.partition_index)
     check_leader_epoch(partition, wanted.current_leader_epoch)
-    end = partition.stable_end() if committed else partition.high_watermark
+    end = partition.last_stable_offset() if committed else partition.high_watermark
     found = partition.find(timestamp, end)
     return ListOffsetsPartitionResponse(
         partition_index=wanted.partition_index,

@@ -1,4 +1,4 @@
-"""PluginThread code on a thread of its own, which is given up when it takes too long.
+"""Plug-in code on a thread of its own, which is given up when it takes too long.
 
 All threads share one lock with the loop. If there were one for each group that waits, none would
 end in its time, and nobody would be served: a few run at once, and the others stand in a
@@ -23,7 +23,7 @@ from kohort.server.background.background_tasks import TaskRun
 LIMIT_SECONDS = 10.0
 END_SECONDS = 1.0  # in which a thread that was given up ends, if it does
 AT_ONCE = 2  # threads of one assignor that run at the same time: one may be stuck
-STRAYS_MAX = 4  # threads that one assignor may leave behind, one for each group at most
+ABANDONED_MAX = 4  # threads that one assignor may leave behind, one for each group at most
 
 
 class _PluginTimeout(BaseException):
@@ -63,7 +63,7 @@ class PluginThread:
 
 
 class PluginQueue:
-    """Outings that wait for others of the same code to come back, the first of them in front."""
+    """Task runs that wait for others of the same code to come back, the first of them in front."""
 
     def __init__(self) -> None:
         self._running: dict[str, int] = {}
@@ -105,7 +105,7 @@ class AbandonedThreads:
         self._those = [plugin for plugin in self._those if plugin.alive]
         others = [plugin.task_run.task for plugin in self._those]
         of_code = [other for other in others if other.plugin == task.plugin]
-        if any(other.key == task.key for other in of_code) or len(of_code) >= STRAYS_MAX:
+        if any(other.key == task.key for other in of_code) or len(of_code) >= ABANDONED_MAX:
             raise KohortError(
                 f"threads of {task.plugin} that were given up and have not ended:"
                 f" {len(of_code)}; it is not called again before they have"
@@ -121,7 +121,7 @@ def call_from_thread(
 
 
 class PluginTasks:
-    """The tasks of plugin code that are under way, each with its limit.
+    """The tasks of plug-in code that are under way, each with its limit.
 
     `over` is told in the loop of each that has come back, or was given up. `abandoned_threads` are
     threads that may have begun before.

@@ -30,7 +30,7 @@ class Background:
         cluster: has the work, and is told what came of it.
         environment: where the threads come from.
         clock: the time that the cluster is told.
-        abandoned_threads: threads of plugin code that have outlived a life.
+        abandoned_threads: threads of plug-in code that have outlived a life.
         turn: takes a turn now, because something has come back.
         on_disk: whether logs are files. Without files long work is short, and is done at once.
     """
@@ -63,15 +63,15 @@ class Background:
         """
         cluster = self._cluster
         if cluster.durability.dirty:
-            for durable in cluster.begin_sync():
-                self._sync_threads.submit(self._sync, durable)
+            for listener in cluster.begin_sync():
+                self._sync_threads.submit(self._sync, listener)
         done = cluster.table.has_work and self._begin_work()
         if cluster.tasks:
             self._begin_tasks()
         return done
 
     def give_up(self) -> None:
-        """Nobody is told any more what comes back, and plugin code is ended."""
+        """Nobody is told any more what comes back, and plug-in code is ended."""
         self._over = True
         self._plugin_tasks.end()
 
@@ -80,16 +80,16 @@ class Background:
         for pool in (self._sync_threads, self._work_thread, self._task_thread):
             await self._loop.run_in_executor(None, pool.shutdown)
 
-    def _sync(self, durable: SyncListener) -> None:
+    def _sync(self, listener: SyncListener) -> None:
         """Sync one log, on one of the threads that only wait for the disk."""
         begun = perf_counter_ns()
         try:
-            outcome: Offset | Broken = durable.log.sync()
+            outcome: Offset | Broken = listener.log.sync()
         except Broken as error:
             outcome = error
         except Exception as error:  # noqa: BLE001  (whatever it is, answers wait for the end)
             outcome = Broken(describe_error(error))
-        self._synced.append((durable, outcome, perf_counter_ns() - begun))
+        self._synced.append((listener, outcome, perf_counter_ns() - begun))
         call_from_thread(self._loop, self._after_sync)
 
     def _after_sync(self) -> None:
@@ -97,9 +97,9 @@ class Background:
         if self._over or not self._synced:
             return
         while self._synced:
-            durable, outcome, taken_ns = self._synced.popleft()
+            listener, outcome, taken_ns = self._synced.popleft()
             self._cluster.meters.syncs.add(taken_ns)
-            self._cluster.end_sync(durable, outcome)
+            self._cluster.end_sync(listener, outcome)
         self._turn()
 
     def _begin_work(self) -> bool:

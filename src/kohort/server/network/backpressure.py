@@ -46,13 +46,15 @@ class RequestingConnection(Protocol):
 
 
 class Backpressure:
-    """`waiting` has those whose reading pauses, in order. Times are seconds of one clock."""
+    """`starved` has those whose reading pauses, in order. Times are seconds of one clock."""
 
-    def __init__(self, memory: RequestMemoryPool, senders: Iterable[RequestingConnection]) -> None:
-        """`senders` has all connections, whenever it is looked at."""
-        self.waiting: dict[RequestingConnection, None] = {}
+    def __init__(
+        self, memory: RequestMemoryPool, connections: Iterable[RequestingConnection]
+    ) -> None:
+        """`connections` has all connections, whenever it is looked at."""
+        self.starved: dict[RequestingConnection, None] = {}
         self._memory = memory
-        self._senders = senders
+        self._connections = connections
         self._passing: RequestingConnection | None = None
         self._since: float | None = None  # when somebody had to wait first
         self._waited = False  # whether somebody had to since the last look
@@ -60,23 +62,23 @@ class Backpressure:
 
     def turn(self, now: float) -> None:
         """Let those read on for whom there is room. Call this often while somebody waits."""
-        memory, waiting = self._memory, self.waiting
+        memory, starved = self._memory, self.starved
         if memory.used > memory.ceiling:
             self._relieve(now)
-        if not waiting:
+        if not starved:
             return
         self._waited = True
         if self._since is None:
             self._since, self._look_at = now, now + LOOK_SECONDS
         room = memory.limit - memory.used
-        while waiting and room > 0:
+        while starved and room > 0:
             self._read_on(now)
             room -= READ_BYTES
         passing = self._passing
         if passing is not None and now - passing.heard >= TURN_SECONDS:
             self._passing = memory.passing = None
-        while waiting and memory.passing is None:
-            self._passing = first = next(iter(waiting))
+        while starved and memory.passing is None:
+            self._passing = first = next(iter(starved))
             request_buffer = first.request_buffer
             if (
                 request_buffer is not None and request_buffer.starved
@@ -90,27 +92,27 @@ class Backpressure:
         """
         memory = self._memory
         silent = [
-            (sender.heard, number, sender)
-            for number, sender in enumerate(self._senders)
-            if _holds(sender)
-            and sender not in self.waiting
-            and sender.request_buffer is not memory.passing
-            and now > sender.heard
+            (connection.heard, number, connection)
+            for number, connection in enumerate(self._connections)
+            if _holds(connection)
+            and connection not in self.starved
+            and connection.request_buffer is not memory.passing
+            and now > connection.heard
         ]
-        order = [sender for _, _, sender in sorted(silent)] + [*reversed(self.waiting)]
-        for sender in order:
+        order = [connection for _, _, connection in sorted(silent)] + [*reversed(self.starved)]
+        for connection in order:
             if memory.used <= memory.ceiling:
                 return
-            self._close(sender, memory_exhausted_text(memory))
+            self._close(connection, memory_exhausted_text(memory))
 
-    def _close(self, sender: RequestingConnection, why: str) -> None:
-        self.waiting.pop(sender, None)
-        sender.give_way(why)
+    def _close(self, connection: RequestingConnection, why: str) -> None:
+        self.starved.pop(connection, None)
+        connection.give_way(why)
 
     def _read_on(self, now: float) -> None:
-        sender = next(iter(self.waiting))
-        del self.waiting[sender]
-        sender.read_on(now)
+        connection = next(iter(self.starved))
+        del self.starved[connection]
+        connection.read_on(now)
 
     def look(self, now: float) -> bool:
         """Go on, and close those that have to give way. Call it after each TURN_SECONDS until it
@@ -122,57 +124,59 @@ class Backpressure:
         if not self._waited:
             self._since = None
             return False
-        self._waited = bool(self.waiting)
+        self._waited = bool(self.starved)
         self._look_at = now + LOOK_SECONDS
-        held = [sender for sender in self._senders if _holds(sender)]
+        holders = [connection for connection in self._connections if _holds(connection)]
         memory = self._memory
-        worth = min(LARGE_BYTES, memory.used // max(len(held), 1))
-        late = self._late(held, self._since, now)
+        worth = min(LARGE_BYTES, memory.used // max(len(holders), 1))
+        late = self._late(holders, self._since, now)
         self._let_give_way([one for one in late if _size(one[0]) >= worth])
         small = [one for one in late if _size(one[0]) < worth]
-        if sum(_size(sender) for sender, _ in small) > memory.used - memory.limit:
+        if sum(_size(connection) for connection, _ in small) > memory.used - memory.limit:
             self._let_give_way(small)  # otherwise it would be in vain
         self.turn(now)
         return True
 
     def _let_give_way(self, late: list[tuple[RequestingConnection, str]]) -> None:
-        for sender, why in late:
+        for connection, why in late:
             if self._memory.used < self._memory.limit:
                 return
-            self._close(sender, f"{why}, and others wait for its room ({SETTING})")
+            self._close(connection, f"{why}, and others wait for its room ({SETTING})")
 
     def _late(
-        self, held: list[RequestingConnection], since: float, now: float
+        self, holders: list[RequestingConnection], since: float, now: float
     ) -> list[tuple[RequestingConnection, str]]:
         """Those that have to give way if there is no room, and why; first who is late longest."""
         late: list[tuple[float, int, RequestingConnection, str]] = []
-        for number, sender in enumerate(held):
-            request_buffer = sender.request_buffer
+        for number, connection in enumerate(holders):
+            request_buffer = connection.request_buffer
             assert request_buffer is not None
-            if sender.slow_since is None or sender.slow_at != request_buffer.handled:
-                sender.slow_since, sender.slow_at = now, request_buffer.handled
-            if sender in self.waiting:
+            if connection.slow_since is None or connection.slow_at != request_buffer.handled:
+                connection.slow_since, connection.slow_at = now, request_buffer.handled
+            if connection in self.starved:
                 continue
-            if now - sender.slow_since > SLOW_REQUEST_SECONDS:
+            if now - connection.slow_since > SLOW_REQUEST_SECONDS:
                 why = f"a request is not finished after {SLOW_REQUEST_SECONDS:g} s"
-                late.append((sender.slow_since, number, sender, why))
+                late.append((connection.slow_since, number, connection, why))
             elif (
                 request_buffer.unfinished
-                and sender.readable
-                and now - max(sender.heard, since) >= STALLED_SECONDS
+                and connection.readable
+                and now - max(connection.heard, since) >= STALLED_SECONDS
             ):
-                why = f"it has stopped in the middle of a request for {now - sender.heard:.1f} s"
-                late.append((sender.heard, number, sender, why))
-        return [(sender, why) for _, _, sender, why in sorted(late)]
+                why = (
+                    f"it has stopped in the middle of a request for {now - connection.heard:.1f} s"
+                )
+                late.append((connection.heard, number, connection, why))
+        return [(connection, why) for _, _, connection, why in sorted(late)]
 
 
-def _size(sender: RequestingConnection) -> int:
-    return 0 if sender.request_buffer is None else sender.request_buffer.held
+def _size(connection: RequestingConnection) -> int:
+    return 0 if connection.request_buffer is None else connection.request_buffer.counted_bytes
 
 
-def _holds(sender: RequestingConnection) -> bool:
-    request_buffer = sender.request_buffer
-    if request_buffer is None or not request_buffer.held:
-        sender.slow_since = None
+def _holds(connection: RequestingConnection) -> bool:
+    request_buffer = connection.request_buffer
+    if request_buffer is None or not request_buffer.counted_bytes:
+        connection.slow_since = None
         return False
     return True

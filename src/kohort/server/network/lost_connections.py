@@ -64,5 +64,5 @@ def close(connection: Connection, cluster: Cluster | None) -> None:
     """Drop what is left of a connection, and what waits for it."""
     if cluster is not None:
         for slot in connection.slots:
-            cluster.waiting.cancel(slot)
+            cluster.fetch_purgatory.cancel(slot)
     connection.close()

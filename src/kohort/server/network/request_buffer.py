@@ -25,14 +25,15 @@ _API_KEY = slice(4, 6)
 class RequestBuffer:
     """`frames` are whole and in order. After `feed`, look at `crowded`: reading should pause.
 
-    `held` is what is counted of it. `handled` grows with every request that is handled.
+    `counted_bytes` is its share of the memory pool. `handled` grows with every request that is
+    handled.
     """
 
     def __init__(self, limit_bytes: int, memory: RequestMemoryPool) -> None:
         self.frames: deque[bytes] = deque()
         self.crowded = False
         self.starved = False  # a request is on its way, and there is no room for more of it
-        self.held = 0
+        self.counted_bytes = 0
         self.handled = 0
         self.parked = 0  # the bytes of a request whose answer waits for others
         self._reader = FrameReader(limit_bytes)
@@ -57,7 +58,7 @@ class RequestBuffer:
                 check_size(peek(frame)[0], size)
             self.frames.append(frame)
             self._waiting_bytes += size + FRAME_BYTES
-        if reader.rest or self._waiting_bytes > UNCOUNTED_BYTES or self.held:
+        if reader.rest or self._waiting_bytes > UNCOUNTED_BYTES or self.counted_bytes:
             self._look(len(frames))
 
     def _look(self, new: int) -> None:
@@ -68,7 +69,7 @@ class RequestBuffer:
         self._count()
         if new and memory.passing is self:  # its request is whole: it is another one's turn
             memory.passing = None
-        if self.held and memory.used >= memory.limit and memory.passing is not self:
+        if self.counted_bytes and memory.used >= memory.limit and memory.passing is not self:
             self.starved = self.crowded = True
             if memory.used > memory.most and (rest or len(self.frames) > new):
                 why = memory_exhausted_text(memory)
@@ -88,12 +89,12 @@ class RequestBuffer:
             check_size(int.from_bytes(rest[_API_KEY], signed=True), size)
 
     def _count(self) -> None:
-        held = self._waiting_bytes + len(self._reader.rest) + self.parked
-        if held <= UNCOUNTED_BYTES:
-            held = 0
+        counted_bytes = self._waiting_bytes + len(self._reader.rest) + self.parked
+        if counted_bytes <= UNCOUNTED_BYTES:
+            counted_bytes = 0
             self.starved = False  # nothing that would have to wait is left
-        self._memory.used += held - self.held
-        self.held = held
+        self._memory.used += counted_bytes - self.counted_bytes
+        self.counted_bytes = counted_bytes
         self.crowded = (
             self.starved or self._waiting_bytes > WAITING_BYTES_MAX or len(self.frames) > FRAMES_MAX
         )
@@ -112,7 +113,7 @@ class RequestBuffer:
         self.handled += 1
         if parked and size > UNCOUNTED_BYTES:
             self.parked = size
-        if self.held or self.parked:
+        if self.counted_bytes or self.parked:
             self._count()
         return size
 

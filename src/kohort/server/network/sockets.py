@@ -54,7 +54,7 @@ class Sockets:
         self.lost = LostConnections()
         self.traffic = Traffic()
         self._backpressure = Backpressure(self.memory.requests, self._protocols)
-        self.starved = self._backpressure.waiting  # those that wait for room
+        self.starved = self._backpressure.starved  # those that wait for room
         self._timer: asyncio.TimerHandle | None = None  # while some have waited
 
     def admit(self, protocol: "ClientProtocol", host: str, shares: Shares) -> bool:

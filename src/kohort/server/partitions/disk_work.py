@@ -132,11 +132,9 @@ class DiskWork:
         try:
             self._logs.sync_names()
         except StorageError as error:
-            return [self._closed(durable, error) for durable in opened]
+            return [self._closed(log, error) for log in opened]
         except Exception as error:  # noqa: BLE001  (it must not leave logs open)
-            return [
-                self._closed(durable, StorageError(describe_error(error))) for durable in opened
-            ]
+            return [self._closed(log, StorageError(describe_error(error))) for log in opened]
         return opened
 
     @staticmethod

@@ -58,7 +58,7 @@ class Durability:
         self.synced = synced
         self.dirty: dict[SyncListener, None] = {}  # these hold more than is durable
         self._in_sync: dict[SyncListener, None] = {}
-        self._held: dict[SyncListener, deque[tuple[Offset, _PendingReply]]] = {}
+        self._waiting_replies: dict[SyncListener, deque[tuple[Offset, _PendingReply]]] = {}
         self._leaving: dict[SyncListener, Callable[[], None]] = {}
 
     @property
@@ -66,29 +66,31 @@ class Durability:
         """Whether a sync is under way, or must be begun."""
         return bool(self.dirty or self._in_sync)
 
-    def wrote(self, durable: SyncListener) -> None:
+    def wrote(self, listener: SyncListener) -> None:
         """Its log holds more than is durable."""
         if self.synced:
-            self.dirty[durable] = None
+            self.dirty[listener] = None
         else:
-            self._reached(durable, durable.log.end)
+            self._reached(listener, listener.log.end)
 
     def answer(self, token: ReplyToken, response: Any, behind: Iterable[SyncListener]) -> None:
         """Answer when what the logs of these hold now is durable."""
-        held = _PendingReply(token, response)
-        for durable in behind:
-            if durable in self.dirty or durable in self._in_sync:
-                held.missing += 1
-                self._held.setdefault(durable, deque()).append((durable.log.end, held))
-        if not held.missing:
+        reply = _PendingReply(token, response)
+        for listener in behind:
+            if listener in self.dirty or listener in self._in_sync:
+                reply.missing += 1
+                self._waiting_replies.setdefault(listener, deque()).append(
+                    (listener.log.end, reply)
+                )
+        if not reply.missing:
             token.answer(response)
 
-    def forget(self, durable: SyncListener, leave: Callable[[], None]) -> None:
+    def forget(self, listener: SyncListener, leave: Callable[[], None]) -> None:
         """Nothing waits for its log any longer. `leave` is called once no sync uses that."""
-        self.dirty.pop(durable, None)
-        self._release(durable, None)
-        if durable in self._in_sync:
-            self._leaving[durable] = leave
+        self.dirty.pop(listener, None)
+        self._release(listener, None)
+        if listener in self._in_sync:
+            self._leaving[listener] = leave
         else:
             leave()
 
@@ -98,40 +100,40 @@ class Durability:
         """
         if not self.dirty:
             return []
-        ready = [durable for durable in self.dirty if durable not in self._in_sync]
-        for durable in ready:
-            del self.dirty[durable]
-            self._in_sync[durable] = None
+        ready = [listener for listener in self.dirty if listener not in self._in_sync]
+        for listener in ready:
+            del self.dirty[listener]
+            self._in_sync[listener] = None
         return ready
 
-    def end(self, durable: SyncListener, outcome: Offset | Broken) -> None:
+    def end(self, listener: SyncListener, outcome: Offset | Broken) -> None:
         """A log that `begin` has handed out is durable up to an end, or its sync has failed."""
-        del self._in_sync[durable]
-        leave = self._leaving.pop(durable, None)
+        del self._in_sync[listener]
+        leave = self._leaving.pop(listener, None)
         if leave is not None:
             leave()
         elif isinstance(outcome, Broken):
-            self.dirty.pop(durable, None)
-            durable.lost(outcome)
-            for _, held in self._held.pop(durable, ()):
-                held.token.fail(outcome)
+            self.dirty.pop(listener, None)
+            listener.lost(outcome)
+            for _, reply in self._waiting_replies.pop(listener, ()):
+                reply.token.fail(outcome)
         else:
-            self._reached(durable, outcome)
-        durable.after_sync()
+            self._reached(listener, outcome)
+        listener.after_sync()
 
-    def _reached(self, durable: SyncListener, end: Offset) -> None:
-        durable.durable(end)
-        self._release(durable, end)
+    def _reached(self, listener: SyncListener, end: Offset) -> None:
+        listener.durable(end)
+        self._release(listener, end)
 
-    def _release(self, durable: SyncListener, end: Offset | None) -> None:
+    def _release(self, listener: SyncListener, end: Offset | None) -> None:
         """Answer what has waited for a log up to `end`, or all of it when that is None."""
-        waiting = self._held.get(durable)
+        waiting = self._waiting_replies.get(listener)
         if waiting is None:
             return
         while waiting and (end is None or waiting[0][0] <= end):
-            held = waiting.popleft()[1]
-            held.missing -= 1
-            if not held.missing:
-                held.token.answer(held.response)
+            reply = waiting.popleft()[1]
+            reply.missing -= 1
+            if not reply.missing:
+                reply.token.answer(reply.response)
         if not waiting:
-            self._held.pop(durable, None)
+            self._waiting_replies.pop(listener, None)

@@ -64,7 +64,7 @@ class PendingRead(Protocol):
 
 class PendingReadError(Exception):
     """Nothing has been done: something must be read first, or nothing but that others wait to write
-    there already. Try again when it is your turn (`Readings.wait_to_write`).
+    there already. Try again when it is your turn (`LogReadQueue.wait_to_write`).
     """
 
     def __init__(self, partition: Any, unread: PendingRead | None = None) -> None:

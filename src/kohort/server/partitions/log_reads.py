@@ -85,7 +85,7 @@ class LogReadQueue:
         before a batch of its transaction.
         """
         partition: Partition = error.partition
-        partition.held = True
+        partition.writers_wait = True
         self._writers.setdefault(partition, deque()).append(_Writer(act, token, error.unread))
         self._scheduler.enter(self)
 
@@ -116,7 +116,7 @@ class LogReadQueue:
         first = writers[0]
         if first.unread is not None and _is_more(first.unread):
             return
-        partition.held = False
+        partition.writers_wait = False
         try:
             first.act()
         except PendingReadError as error:
@@ -126,7 +126,7 @@ class LogReadQueue:
             writers.popleft()
         else:
             writers.popleft()
-        partition.held = bool(writers)
+        partition.writers_wait = bool(writers)
         if not writers:
             self._writers.pop(partition, None)
 
@@ -135,7 +135,7 @@ class LogReadQueue:
         for unread in [unread for unread in self._waiting if unread.partition is partition]:
             _go_on(self._waiting.pop(unread, []))
         writers = self._writers.pop(partition, deque())
-        partition.held = False
+        partition.writers_wait = False
         for writer in writers:
             try:
                 writer.act()

@@ -74,7 +74,6 @@ class Partition:
         "_transactions",
         "config",
         "failed",
-        "held",
         "high_watermark",
         "index",
         "log",
@@ -83,7 +82,8 @@ class Partition:
         "refusal",
         "refused_writes",
         "topic",
-        "unread_bytes",
+        "unannounced_bytes",
+        "writers_wait",
     )
 
     def __init__(
@@ -99,9 +99,9 @@ class Partition:
         self.log = log
         self.config = TopicConfig.of(broker, topic.configs)
         self.high_watermark = log.end
-        self.unread_bytes = 0  # written, and not yet counted for those who wait to read
+        self.unannounced_bytes = 0  # written, and not yet counted for those who wait to read
         self.failed = False
-        self.held = False  # some wait to write until it is read, and nobody overtakes them
+        self.writers_wait = False  # some wait to write until it is read, and nobody overtakes them
         # Called with what a reader has come across, and with the failed sync that a write has.
         self.on_damage: Callable[[Partition, str], None] = _ignore_damage
         self.on_loss: Callable[[Partition, str], None] = _ignore_damage
@@ -120,11 +120,11 @@ class Partition:
         return self.log.leader_epoch
 
     @property
-    def last_stable_offset(self) -> Offset:
-        """What is known of it without reading the log: before that, every transaction has ended.
+    def last_stable_offset_if_known(self) -> Offset:
+        """`last_stable_offset` where it is known without reading the log, else the high watermark.
 
-        Readers of all records are told this one. Where nobody has asked for committed records
-        since the start, it is the high watermark.
+        Readers of all records are told this one. It is not known where nobody has asked for
+        committed records since the start.
         """
         known = self._transactions
         if known is None or known.seen < self.log.end:
@@ -133,13 +133,13 @@ class Partition:
 
     @property
     def is_read(self) -> bool:
-        """Whether `stable_end` is told without a look into the log."""
+        """Whether `last_stable_offset` is told without a look into the log."""
         known = self._transactions
         return known is not None and known.seen == self.log.end
 
     def read_on(self, most: int) -> bool:
-        """Read at most so many batches of what `stable_end` must know and would read by itself;
-        true while there are more. Raises ApiError where the log cannot be read.
+        """Read at most so many batches of what `last_stable_offset` must know and would read by
+        itself; true while there are more. Raises ApiError where the log cannot be read.
         """
         known = self._transactions
         if known is None:
@@ -163,7 +163,7 @@ class Partition:
         except (Broken, WireError) as error:
             raise self._unreadable(error) from error
 
-    def stable_end(self) -> Offset:
+    def last_stable_offset(self) -> Offset:
         """The end for readers of committed records: the first record of an open transaction, or
         the high watermark. Raises ApiError where the log cannot be read.
         """
@@ -174,8 +174,8 @@ class Partition:
         return max(known.stable(self.high_watermark), self.log.start)
 
     def aborted(self, start: Offset, end: Offset) -> list[AbortedTxn]:
-        """The aborted transactions that a reader of these offsets must know of. Call `stable_end`
-        before it.
+        """The aborted transactions that a reader of these offsets must know of. Call
+        `last_stable_offset` before it.
         """
         known = self._known_transactions()
         known.forget_before(self.log.start)
@@ -183,7 +183,7 @@ class Partition:
 
     @property
     def partition(self) -> "Partition":
-        """Itself, as `durability.Durable` has it."""
+        """Itself, as `durability.SyncListener` has it."""
         return self
 
     def durable(self, end: Offset) -> None:
@@ -201,14 +201,14 @@ class Partition:
     def after_sync(self) -> None:
         """Nothing follows: those who wait for the log are answered one by one."""
 
-    def take_unread(self) -> int:
+    def take_unannounced(self) -> int:
         """The number of bytes that have become readable since the last call.
 
         Bytes written while the disk was busy count twice: a reader may wake too early.
         """
-        size_bytes = self.unread_bytes
+        size_bytes = self.unannounced_bytes
         if self.high_watermark == self.log.end:
-            self.unread_bytes = 0
+            self.unannounced_bytes = 0
         return size_bytes
 
     def reconfigure(self, topic: Topic, broker: BrokerConfig) -> None:
@@ -230,7 +230,7 @@ class Partition:
         append_time = now if self.config.log_append_time else _NO_TIMESTAMP
         producers = None
         if header.producer_id >= 0:
-            if self.held:
+            if self.writers_wait:
                 raise PendingReadError(self)
             if header.is_transactional:
                 self._transactions_at_hand()
@@ -259,7 +259,7 @@ class Partition:
         """A batch was turned away because its transaction has not let it in, perhaps only yet.
         Raises PendingReadError, or ApiError where the log cannot be read.
         """
-        if self.held:
+        if self.writers_wait:
             raise PendingReadError(self)
         self._known_producers(now).refused(batches.header_at(records), now)
 
@@ -270,7 +270,7 @@ class Partition:
         and then writes nothing.
         """
         self.check_sound()
-        if self.held:
+        if self.writers_wait:
             raise PendingReadError(self)
         known, producers = self._transactions_at_hand(), self._known_producers(now)
         marker = batches.build_marker(

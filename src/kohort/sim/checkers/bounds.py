@@ -35,7 +35,7 @@ class Bounds(Checker):
         if self.parked(broker):
             self.alarm(f"nobody is there, and {self.parked(broker)} answers are parked")
         cluster = broker.cluster
-        if cluster is not None and cluster.waiting:
+        if cluster is not None and cluster.fetch_purgatory:
             self.alarm("nobody is there, and fetches wait")
 
     @staticmethod
@@ -61,5 +61,5 @@ class Bounds(Checker):
         cluster = broker.cluster
         if cluster is None:
             return 0
-        held = sum(map(len, cluster.durability._held.values()))  # noqa: SLF001
-        return held + sum(len(driver._parked) for driver in cluster.drivers.values())  # noqa: SLF001
+        waiting = sum(map(len, cluster.durability._waiting_replies.values()))  # noqa: SLF001
+        return waiting + sum(len(driver._parked) for driver in cluster.drivers.values())  # noqa: SLF001

@@ -22,11 +22,11 @@ class Holdings(Checker):
 
     def look(self, broker: Broker) -> None:
         """While clients are there."""
-        requests = answers = held = 0
+        requests = answers = in_buffers = 0
         for protocol, connection in _connections(broker):
             come = _come(connection)
             requests += come
-            held += connection.request_buffer.held
+            in_buffers += connection.request_buffer.counted_bytes
             if come > WAITING_BYTES_MAX + LARGEST_BYTES:
                 self.alarm(f"{come} bytes of requests of one connection wait")
             ready = sum(slot.size for slot in connection.slots)
@@ -43,8 +43,10 @@ class Holdings(Checker):
         if memory.requests.used > requests:
             self.alarm(f"{memory.requests.used} bytes of requests are counted, and {requests} have"
                        " come")  # fmt: skip
-        if memory.requests.used != held:
-            self.alarm(f"{memory.requests.used} bytes of requests are counted, {held} are held")
+        if memory.requests.used != in_buffers:
+            self.alarm(
+                f"{memory.requests.used} bytes of requests are counted, {in_buffers} are held"
+            )
         if memory.answers.used != answers:
             self.alarm(f"{memory.answers.used} bytes of answers are counted, and {answers} wait")
         self._look_at_fetches(broker)
@@ -52,7 +54,7 @@ class Holdings(Checker):
     def _look_at_fetches(self, broker: Broker) -> None:
         """Nothing waits for a client that has gone."""
         cluster = broker.cluster
-        for parked in cluster.waiting if cluster is not None else ():
+        for parked in cluster.fetch_purgatory if cluster is not None else ():
             if isinstance(parked.token, Slot) and parked.token.gone:
                 self.alarm("a fetch waits whose connection has gone")
 

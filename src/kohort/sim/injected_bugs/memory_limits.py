@@ -22,7 +22,7 @@ def announced_room() -> Iterator[None]:
         if reader.rest:
             missing = reader.needed - len(reader.rest)
             self._memory.used += missing
-            self.held += missing
+            self.counted_bytes += missing
 
     with replace_attribute(RequestBuffer, "_count", announced):
         yield
