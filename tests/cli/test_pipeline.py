@@ -39,8 +39,9 @@ from kohort.pipeline.format.writer import Writer
 from kohort.pipeline.schemas import END_OFFSETS
 from kohort.pipeline.schemas.membership import REBALANCES
 from kohort.pipeline.schemas.progress import DELETABLE_GROUPS, LAG
+from kohort.pipeline.sources import sampler
 from kohort.pipeline.sources.log_position import Note
-from kohort.spark import jobs, snapshots
+from kohort.spark import jobs
 
 AT = datetime(2026, 11, 21, 7, tzinfo=UTC)
 LAGS = [
@@ -197,7 +198,7 @@ def test_what_cannot_be_done_is_one_line(kohort, out, argv, code, words):
 )
 def test_a_place_that_is_no_directory(kohort, tmp_path, monkeypatch, command, place):
     monkeypatch.chdir(golden_logs.unpack("1-written", tmp_path))
-    monkeypatch.setattr(snapshots, "cluster_id", lambda _: "c-1")
+    monkeypatch.setattr(sampler, "cluster_id", lambda _: "c-1")
 
     ran = kohort("pipeline", *command, "--out", place)
 
@@ -469,8 +470,8 @@ def test_a_stream_writes_its_report_as_it_goes(out, monkeypatch, capsys):
 def test_snapshot_counts_the_partitions(kohort, tmp_path, monkeypatch):
     row = {"sampled_at": AT, "topic": "t", "topic_partition": 0, "origin": "cluster"}
     sampled = pa.Table.from_pylist([{**row, "end_offset": 1}], schema=END_OFFSETS.arrow)
-    monkeypatch.setattr(snapshots, "cluster_id", lambda _: "c-1")
-    monkeypatch.setattr(snapshots, "sample_cluster", lambda _: sampled)
+    monkeypatch.setattr(sampler, "cluster_id", lambda _: "c-1")
+    monkeypatch.setattr(sampler, "sample_cluster", lambda _: sampled)
 
     ran = kohort(
         *("pipeline", "snapshot", "--bootstrap-server", "h:1", "--out", str(tmp_path)),
@@ -488,7 +489,7 @@ def test_snapshot_counts_the_partitions(kohort, tmp_path, monkeypatch):
 @pytest.mark.parametrize("place", ["first", "noun", "environment"])
 def test_snapshot_takes_the_cluster_from_where_others_do(kohort, tmp_path, monkeypatch, place):
     asked = []
-    monkeypatch.setattr(snapshots, "snapshot", lambda server, *_, **__: asked.append(server))
+    monkeypatch.setattr(sampler, "snapshot", lambda server, *_, **__: asked.append(server))
     option = ("--bootstrap-server", "h:7")
     if place == "environment":
         monkeypatch.setenv("KOHORT_BOOTSTRAP_SERVER", "h:7")

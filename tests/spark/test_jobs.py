@@ -204,7 +204,7 @@ def test_increments_that_were_cut_become_one_that_ends_where_the_log_does(
     jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
     log.cut, log.rows[0] = {0: 6}, joined(keyed(6), keyed(2, start=6, ms=FIRST + 1))
     with monkeypatch.context() as patch:
-        patch.setattr(jobs, "tidy", lambda *_: None)
+        patch.setattr(jobs, "merge_and_expire", lambda *_: None)
         jobs.run(log, tmp_path, spark=spark, as_of=AS_OF)
 
     with Writer(tmp_path) as writer:

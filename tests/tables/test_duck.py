@@ -21,7 +21,7 @@ from kohort.pipeline.schemas.membership import REBALANCES
 from kohort.pipeline.schemas.progress import OFFSETS
 from kohort.spark.tables import increments
 from kohort.tables.duck import Session
-from kohort.tables.moment import Snapshots
+from kohort.tables.snapshots import Snapshots
 
 AT = datetime(2026, 11, 21, 7, tzinfo=UTC)
 LAGS = [{"group_id": one, "at": AT, "lag_records": lag} for one, lag in [("a", 5), ("b", None)]]

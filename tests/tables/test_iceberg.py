@@ -18,7 +18,7 @@ from kohort.pipeline.format.manifest import TablesError
 from kohort.tables import iceberg
 from kohort.tables.export import ThereError
 from kohort.tables.iceberg import AS_OF, WRITTEN_AT, Lake, LakeError
-from kohort.tables.moment import Snapshots
+from kohort.tables.snapshots import Snapshots
 
 AT = datetime(2026, 11, 21, 7, tzinfo=UTC)
 BOTH = ["a", 'say "b",\n']

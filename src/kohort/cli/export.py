@@ -14,7 +14,7 @@ from kohort.cli.render import Output
 from kohort.errors import KohortError
 
 if TYPE_CHECKING:
-    from kohort.tables.moment import Snapshots
+    from kohort.tables.snapshots import Snapshots
 
 ICEBERG = "iceberg"
 Written = tuple[str, int, str]

@@ -427,7 +427,7 @@ class Snapshot(Command):
 
 def _snapshot(args: Namespace, output: Output) -> int:
     require("tables")
-    from kohort.spark.snapshots import snapshot
+    from kohort.pipeline.sources.sampler import snapshot
 
     every_s = None if args.every is None else args.every / 1000
     snapshot(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kohort.pipeline.schemas import Table
-    from kohort.tables.moment import Snapshot, Snapshots
+    from kohort.tables.snapshots import Snapshot, Snapshots
 
 LATEST = {"lag": "at"}
 """Tables that show their newest moment, unless the history is asked for."""

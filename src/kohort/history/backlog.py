@@ -30,7 +30,7 @@ SECOND_US = 1_000_000
 
 
 def section(at: int, first_at: int) -> int:
-    """Which of the stretches between boundaries a commit belongs to, by the time of the first one
+    """Which of the sections between boundaries a commit belongs to, by the time of the first one
     that is folded with it, in microseconds. There are about a dozen of them, however many commits.
 
     This is the rule in Python, for tests. Commits are folded by Spark, which computes the same by

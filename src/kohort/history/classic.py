@@ -210,7 +210,7 @@ def _compare(story: Story, record: Record, value: Generation, rebalance: Rebalan
     _explain(rebalance, prior, value, known=known, came=came, resubscribed=resubscribed)
     written.note(rebalance, record.causes, map(_who, now))
     numbers = _generations(prior, value)
-    logged.note(story.state, rebalance, story.told.lines, numbers, (prior.at, joined_by))
+    logged.note(story.state, rebalance, story.inputs.lines, numbers, (prior.at, joined_by))
     if FOLLOW_UP in rebalance.compared.proven and not resubscribed:
         written.without_follow_up(rebalance)
 

@@ -76,7 +76,9 @@ def on_commits(story: Story, event: Commits) -> None:
     is_owned = named in state.held
     _end_silences(story, progress, event, is_owned=is_owned)
     _judge_removals(story, progress, event, is_owned=is_owned)
-    if story.told.is_complete(event.offset) and not story.told.is_complete(progress.last_offset):
+    if story.inputs.is_complete(event.offset) and not story.inputs.is_complete(
+        progress.last_offset
+    ):
         progress.rhythm = Rhythm()  # over a hole there is none
     waited_us = outages.waited_us(story, event)
     _add(progress, event, waited_us)
@@ -271,7 +273,7 @@ def begin_silence(
     silence.last_at, silence.committed = progress.last_at, progress.last_committed
     if open_before:
         silence.unknown = EARLIER
-    elif not story.told.is_complete(progress.last_offset):
+    elif not story.inputs.is_complete(progress.last_offset):
         silence.unknown = MISSING
     elif outages.is_behind(state, silence.lost_at):
         silence.unknown = OTHER_CLOCK

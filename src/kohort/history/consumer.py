@@ -70,7 +70,7 @@ def _begin(story: Story, record: Record, value: Epoch | None) -> None:
     there = (_who(member_id, one.value) for member_id, one in group.members.items())
     written.note(rebalance, record.causes, there)
     epochs = range(value.epoch, value.epoch + 1)
-    logged.note(story.state, rebalance, story.told.lines, epochs, (record.at, record.at))
+    logged.note(story.state, rebalance, story.inputs.lines, epochs, (record.at, record.at))
 
 
 def on_topics(story: Story, step: Step) -> None:
@@ -169,7 +169,7 @@ def _remove(story: Story, record: Record, was: ConsumerMember, to: Rebalance) ->
     """A member was removed together with a new epoch."""
     group, value, member_id = story.state.consumer, was.value, record.key or ""
     is_classic = value.classic_protocols is not None
-    known = story.told.session_timeout_ms
+    known = story.inputs.session_timeout_ms
     session_ms = value.classic_session_timeout_ms
     if session_ms is None:
         session_ms = SESSION_TIMEOUT_MS if known is None else known
@@ -269,7 +269,7 @@ def on_current(story: Story, step: Step) -> None:
 def _longest_us(story: Story, member_id: str) -> int:
     """How long a member may be silent before it is removed."""
     described = story.state.consumer.members.get(member_id)
-    session_ms, rebalance_ms = story.told.session_timeout_ms, -1
+    session_ms, rebalance_ms = story.inputs.session_timeout_ms, -1
     if described is not None:
         session_ms = described.value.classic_session_timeout_ms or session_ms
         rebalance_ms = described.value.rebalance_timeout_ms
@@ -340,14 +340,14 @@ def on_expression(story: Story, step: Step) -> None:
         return
     topics = now.topics
     if was is None:
-        told = group.subscriber
-        if told is None or told.expression != expression:
-            told = None
+        subscriber = group.subscriber
+        if subscriber is None or subscriber.expression != expression:
+            subscriber = None
         resolution = Resolution(expression, None if topics is None else len(topics))
-        if told is not None:
-            resolution.who, resolution.comes = told.who, told.comes
-            resolution.told_at = told.told_at
-            to.awaits.append(told.told_at)
+        if subscriber is not None:
+            resolution.who, resolution.comes = subscriber.who, subscriber.comes
+            resolution.told_at = subscriber.told_at
+            to.awaits.append(subscriber.told_at)
         to.resolved.append(resolution)
     elif topics is not None and was.topics is not None:
         to.matches_others |= sorted(topics) != sorted(was.topics)

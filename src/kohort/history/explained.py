@@ -62,13 +62,13 @@ def undecided_or_none(rows: Iterable[Mapping[str, Any]]) -> str | None:
     )
 
 
-def row_of(rebalance: Rebalance, told: HistoryInputs) -> RebalanceRow | None:
+def row_of(rebalance: Rebalance, inputs: HistoryInputs) -> RebalanceRow | None:
     """The row of a rebalance; None where the record that names it is not there."""
     if rebalance.group_type == "classic":
         found = _of_generation(rebalance)
     else:
         found = None if rebalance.number is None else _of_epoch(rebalance, rebalance.number)
-    return None if found is None else _row(rebalance, found, told)
+    return None if found is None else _row(rebalance, found, inputs)
 
 
 def _of_generation(rebalance: Rebalance) -> RebalanceExplanation | None:
@@ -224,11 +224,11 @@ def _names(members: list[Who]) -> str:
     return ", ".join(member.in_words for member in members)
 
 
-def _row(rebalance: Rebalance, found: RebalanceExplanation, told: HistoryInputs) -> RebalanceRow:
+def _row(rebalance: Rebalance, found: RebalanceExplanation, inputs: HistoryInputs) -> RebalanceRow:
     started, after, before = found.times
     ended = found.ended_at
     is_superseded = rebalance.ends and rebalance.group_type == "consumer"
-    triggers = _triggers(rebalance, found, told)
+    triggers = _triggers(rebalance, found, inputs)
     uncertain = [removal.possible for removal in found.removals if len(removal.possible) > 1]
     moves = sorted(rebalance.moves, key=null_first)
     unread = sorted((_unread(silence) for silence in rebalance.silences), key=null_first)
@@ -268,11 +268,13 @@ def _row(rebalance: Rebalance, found: RebalanceExplanation, told: HistoryInputs)
     )
 
 
-def _triggers(rebalance: Rebalance, found: RebalanceExplanation, told: HistoryInputs) -> list[str]:
+def _triggers(
+    rebalance: Rebalance, found: RebalanceExplanation, inputs: HistoryInputs
+) -> list[str]:
     """The triggers in their order; the first one names the rebalance. If nothing was written beside
     the epoch, that proves something only where nothing can be hidden.
     """
-    complete = told.complete_offset
+    complete = inputs.complete_offset
     is_sound = not found.by_hash_alone or (complete is not None and rebalance.offset >= complete)
     causes = {cause for cause in found.proven if is_sound or cause != METADATA_CHANGE}
     causes |= {

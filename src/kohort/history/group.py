@@ -57,9 +57,9 @@ class History:
     `open_rows` those that may still change.
     """
 
-    def __init__(self, told: HistoryInputs, state: bytes | None = None) -> None:
+    def __init__(self, inputs: HistoryInputs, state: bytes | None = None) -> None:
         """With the state that an earlier history has left, or from the beginning of the log."""
-        self._told = told
+        self._inputs = inputs
         self._state = State() if state is None else _DECODER.decode(state)
         if self._state.version != VERSION:
             raise Broken(f"a state of version {self._state.version}, expected {VERSION}")
@@ -74,7 +74,7 @@ class History:
         state = self._state
         write = [record for record in state.pending if isinstance(record, Record)]
         state.pending = []
-        story = Story(state, self._told)
+        story = Story(state, self._inputs)
         for event in events:
             if isinstance(event, Record) and (not write or _goes_on(write[-1], event)):
                 write.append(event)
@@ -95,7 +95,7 @@ class History:
     def open_rows(self) -> Iterator[Row]:
         """The rows that may still change, as they are after the last event."""
         state = _DECODER.decode(self.state())
-        story = Story(state, self._told)
+        story = Story(state, self._inputs)
         _apply(story, [record for record in state.pending if isinstance(record, Record)])
         yield from _closed(story)
         yield from state.consumer.rows.values()
@@ -103,7 +103,7 @@ class History:
         for holdings in (state.holdings, state.classic_holdings):
             yield from (holding.row for mine in holdings.values() for holding in mine.values())
         for rebalance in state.rebalances.values():
-            row = row_of(rebalance, self._told)
+            row = row_of(rebalance, self._inputs)
             if row is not None:
                 yield row
 
@@ -215,7 +215,7 @@ def _closed(story: Story) -> list[Row]:
     for rebalance in list(state.rebalances.values()):
         if _is_final(rebalance, awaited, out, state.now) and not may_change(state, rebalance):
             del state.rebalances[rebalance.offset]
-            row = row_of(rebalance, story.told)
+            row = row_of(rebalance, story.inputs)
             if row is not None:
                 rows.append(row)
     rows, story.closed = [*story.closed, *rows], []

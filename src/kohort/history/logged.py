@@ -92,8 +92,8 @@ def note(
                 taken = SettledRemoval(rebalance.offset, index, clock_us, before, removal.possible)
                 clocks.taken[member_id] = taken
             else:
-                told = {fitting.zones[0] for fitting in found if len(fitting.zones) == 1}
-                clocks.zones += sorted(told - {*clocks.zones})
+                only_zones = {fitting.zones[0] for fitting in found if len(fitting.zones) == 1}
+                clocks.zones += sorted(only_zones - {*clocks.zones})
             removal.possible, removal.settled = [found[0].line.trigger], True
             rebalance.said.append(_text(found, removal.who))
 

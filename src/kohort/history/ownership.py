@@ -93,7 +93,7 @@ def _go_on(row: AssignmentRow, moment: Moment, holds: Holds, *, revoking: bool) 
 
 
 def _open(story: Story, moment: Moment, holds: Holds, place: Place, *, revoking: bool) -> None:
-    state, names = story.state, story.told.names
+    state, names = story.state, story.inputs.names
     topic, index = place
     if moment.group_type == "consumer":
         topic_id: str | None = topic
@@ -142,7 +142,7 @@ def _before_first_owner(
     """
     silence = Silence(row.topic_id, row.topic, row.topic_partition, None, unknown=FIRST_OWNER)
     began = moment.at if rebalance.number is None else rebalance.number.at
-    if not story.told.is_complete(rebalance.offset):
+    if not story.inputs.is_complete(rebalance.offset):
         silence.unknown = MISSING  # an owner before may be
     elif began is not None and moment.at is not None:
         silence.since, silence.until = min(began, moment.at), moment.at

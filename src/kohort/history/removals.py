@@ -73,7 +73,7 @@ class Gone(NamedTuple):
 
 def gone_with(story: Story, row: MemberRow) -> Gone:
     """The member of a row that has ended with its group."""
-    known = story.told.session_timeout_ms
+    known = story.inputs.session_timeout_ms
     usual = SESSION_TIMEOUT_MS if known is None else known
     session_ms = row.session_timeout_ms
     return Gone(
@@ -201,7 +201,7 @@ def _guess(story: Story, gone: Gone, removal: Removal) -> None:
     found = _latest(story, gone)
     if outages.is_behind(story.state, gone.lost_at):
         return
-    if found is None or gone.at is None or not story.told.is_complete(found.rhythm.last_offset):
+    if found is None or gone.at is None or not story.inputs.is_complete(found.rhythm.last_offset):
         return
     usual, rate = usual_us(found.rhythm), per_us(found.rhythm)
     last_at, committed = found.rhythm.last_at, found.rhythm.last_committed

@@ -80,8 +80,8 @@ class Step(NamedTuple):
 class Story:
     """A group's state while records are applied to it."""
 
-    def __init__(self, state: State, told: HistoryInputs) -> None:
-        self.state, self.told = state, told
+    def __init__(self, state: State, inputs: HistoryInputs) -> None:
+        self.state, self.inputs = state, inputs
         self.rest: Rest | None = None
         """The latest rest that folded commits have brought, some of which end before it."""
         self.closed: list[MemberRow | AssignmentRow] = []

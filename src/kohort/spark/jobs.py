@@ -38,6 +38,7 @@ from kohort.pipeline.format.server_logs import keep as store_server_logs
 from kohort.pipeline.format.summary import Summary
 from kohort.pipeline.format.writer import Writer, claim
 from kohort.pipeline.sources.log_position import WHOLE_LOG, Plan, Position, Settings
+from kohort.pipeline.sources.sampler import snapshot
 from kohort.pipeline.stores.places import Folder, place_of
 from kohort.spark.engine import class_archive, shipping, small_runs
 from kohort.spark.engine.disk_full import disk_full_or_none
@@ -57,12 +58,11 @@ from kohort.spark.engine.session import (
     what_ended_jvm,
 )
 from kohort.spark.gold import Context
-from kohort.spark.snapshots import snapshot
 from kohort.spark.sources.registry import source as source_of
 from kohort.spark.sources.source import Source
 from kohort.spark.streaming import MicroBatch, follow
 from kohort.spark.tables import older_copy
-from kohort.spark.tables.ingest import Batch, Options, add, ends_now, flip, tidy
+from kohort.spark.tables.ingest import Batch, Options, add, ends_now, flip, merge_and_expire
 from kohort.spark.tables.late_rows import late_rows
 from kohort.spark.tables.verification import (
     Recomputation,
@@ -94,7 +94,8 @@ def run(
 ) -> Summary:
     """Read what is new in a group log, and bring the tables in `out` up to date.
 
-    Where nothing can have changed since the last run, Spark is not started (`tables.unchanged`).
+    Where nothing can have changed since the last run, Spark is not started (see
+    `up_to_date.summary_or_none`).
     Gold is computed for the moment `as_of`, by default `to_time` or the moment at which reading was
     planned. `keep_days` drops older history, but not what tells the state of groups. `server_logs`
     are log files of brokers, or patterns: what they say of members that are gone decides why.
@@ -152,7 +153,7 @@ def rebuild(
     progress: ProgressCallback | None = None,
     alone: bool = False,
 ) -> RebuildResult:
-    """Compute all tables of gold anew from the rows that the tables keep, for the moment and with
+    """Recompute all tables of gold from the rows that the tables keep, for the moment and with
     the settings that they were computed with. Until then readers have the old ones.
 
     Raises KohortError: there are no tables, rows of theirs are missing or damaged, somebody else is
@@ -186,7 +187,7 @@ def verify(
     progress: ProgressCallback | None = None,
     alone: bool = False,
 ) -> VerificationResult:
-    """Hold the files of tables against their manifest, and gold against one that is computed anew
+    """Hold the files of tables against their manifest, and gold against one that is recomputed
     elsewhere: of some partitions of the log, or of `every` one. Changes nothing.
 
     Raises KohortError: there are no tables, or their manifest is not one.
@@ -202,8 +203,8 @@ def verify(
         _session(spark_config, writer, progress) as active,
         report_progress(active, progress, "computing") as doing,
     ):
-        anew = Recomputation(active, writer, tables, doing)
-        chosen, differences = anew.of_all() if every else anew.of_some()
+        recomputation = Recomputation(active, writer, tables, doing)
+        chosen, differences = recomputation.of_all() if every else recomputation.of_some()
     return VerificationResult(tables.directory, tuple(differences), chosen, None)
 
 
@@ -352,10 +353,10 @@ def _added(
     options: Options,
     progress: ProgressCallback | None,
 ) -> Summary:
-    """Add rows, and tidy up."""
+    """Add rows, merge small files, and drop what is too old."""
     added = add(spark, writer, log, batch, options, progress)
     context = Context(added.as_of, *writer.manifest.settings)
-    tidy(spark, writer, context, options.keep_days, progress)
+    merge_and_expire(spark, writer, context, options.keep_days, progress)
     return added
 
 
@@ -424,11 +425,11 @@ def _session(
         full = disk_full_or_none(error, active, writer.directory, is_changed=writer.is_changed)
         if full is not None:
             raise TablesError(full) from error
-        told_by_spark = isinstance(error, PySparkException | Py4JJavaError)
-        ended = None if told_by_spark or spark_config.spark is not None else what_ended_jvm()
+        is_of_spark = isinstance(error, PySparkException | Py4JJavaError)
+        ended = None if is_of_spark or spark_config.spark is not None else what_ended_jvm()
         if ended is not None:
             raise SessionError(f"Spark failed: {ended}") from error
-        if told_by_spark or isinstance(error, Py4JError):
+        if is_of_spark or isinstance(error, Py4JError):
             raise SessionError(f"Spark failed: {sentence(error)}") from error
         raise
 

@@ -20,7 +20,7 @@ from kohort.spark.engine.interrupts import asked_to_end
 from kohort.spark.engine.job_progress import ProgressCallback
 from kohort.spark.gold import Context
 from kohort.spark.sources.source import Source
-from kohort.spark.tables.ingest import Batch, Options, add, beyond, tidy
+from kohort.spark.tables.ingest import Batch, Options, add, beyond, merge_and_expire
 
 _LOOKS_S = 1
 _NO_PLAN = Plan({}, {}, (), {})
@@ -94,7 +94,7 @@ class MicroBatch:
         batch = Batch(fresh, _NO_PLAN, whole=False)
         added = add(spark, writer, self._log, batch, self._options, self._progress)
         context = Context(added.as_of, *writer.manifest.settings)
-        tidy(spark, writer, context, self._options.keep_days, self._progress)
+        merge_and_expire(spark, writer, context, self._options.keep_days, self._progress)
         if self._after_each is not None:
             self._after_each(added)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
     from kohort.tables.judging import Verdict
-    from kohort.tables.moment import Snapshot, Snapshots
+    from kohort.tables.snapshots import Snapshot, Snapshots
     from kohort.tables.thresholds import Rules
 
 Directories = str | Path | Iterable[str | Path]
@@ -35,7 +35,7 @@ def snapshot(directory: str | Path) -> "Snapshot":
     raise GoneError. Raises KohortError: there are no tables.
     """
     require("pyarrow", "tables")
-    from kohort.tables.moment import Snapshot  # noqa: PLC0415  (what is not used is not imported)
+    from kohort.tables.snapshots import Snapshot  # noqa: PLC0415  (what is not used is not imported)
 
     return Snapshot(directory)
 
@@ -126,7 +126,7 @@ def check(
 
 def _snapshots(directory: Directories) -> "Snapshots":
     require("pyarrow", "tables")
-    from kohort.tables.moment import Snapshots  # noqa: PLC0415  (what is not used is not imported)
+    from kohort.tables.snapshots import Snapshots  # noqa: PLC0415  (what is not used is not imported)
 
     kept = _kept(directory)
     several = kept if isinstance(kept, list) else [kept]

@@ -21,7 +21,7 @@ from kohort.pipeline.format.manifest import TablesError
 from kohort.pipeline.schemas import DECODED, END_OFFSETS, Table
 from kohort.pipeline.stores import parquet
 from kohort.pipeline.stores.places import is_object
-from kohort.tables.moment import Snapshots
+from kohort.tables.snapshots import Snapshots
 
 SETTINGS: dict[str, Any] = {
     "autoinstall_known_extensions": False,
@@ -211,8 +211,8 @@ class Session:
 
 def _of_cluster(select: str, cluster: str | None) -> str:
     """Rows with the column that says of which cluster they are."""
-    told = "NULL" if cluster is None else "'" + cluster.replace("'", "''") + "'"
-    return f"SELECT *, CAST({told} AS VARCHAR) AS {CLUSTER} FROM ({select})"
+    literal = "NULL" if cluster is None else "'" + cluster.replace("'", "''") + "'"
+    return f"SELECT *, CAST({literal} AS VARCHAR) AS {CLUSTER} FROM ({select})"
 
 
 def _with_places(schema: pa.Schema) -> pa.Schema:

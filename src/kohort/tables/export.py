@@ -17,8 +17,8 @@ from kohort.errors import KohortError
 from kohort.pipeline.format.manifest import TablesError
 from kohort.pipeline.stores.layout import MANIFEST
 from kohort.pipeline.stores.local_store import sync
-from kohort.tables.moment import Snapshot, Snapshots
 from kohort.tables.plain import csv_header, csv_lines, jsonl
+from kohort.tables.snapshots import Snapshot, Snapshots
 
 Form = Literal["parquet", "csv", "jsonl"]
 FORMS: tuple[Form, ...] = get_args(Form)

@@ -31,7 +31,7 @@ from sqlalchemy import URL
 from kohort.errors import KohortError
 from kohort.tables.durable_files import SCHEME, DurableFiles, make_directory
 from kohort.tables.export import ThereError, check_outside
-from kohort.tables.moment import Snapshot, Snapshots
+from kohort.tables.snapshots import Snapshot, Snapshots
 
 NAMESPACE = "kohort"
 CATALOG_FILE = "catalog.db"
@@ -152,15 +152,15 @@ class Lake:
             with _one_sentence(self.about):
                 catalog.create_namespace_if_not_exists(self._namespace)
             for name, identifier in identifiers.items():
-                reader, told = snapshot.scan(name), _properties(snapshot)
+                reader, properties = snapshot.scan(name), _properties(snapshot)
                 schema = _known_to_iceberg(reader.schema)
                 with _one_sentence(self.about, self._called(name)):
                     if name in there:
                         table = catalog.load_table(identifier)
-                        transaction = _replacing(table, schema, told)
+                        transaction = _replacing(table, schema, properties)
                     else:
                         transaction = catalog.create_table_transaction(identifier, schema)
-                    rows, file = _stage(transaction, reader, schema, told, unused)
+                    rows, file = _stage(transaction, reader, schema, properties, unused)
                 staged.append(_StagedCommit(name, transaction, rows, file))
             return self._commit(staged, unused)
 
@@ -192,7 +192,7 @@ class Lake:
         return ".".join((*self._namespace, name))
 
 
-def _replacing(table: Table, schema: pa.Schema, told: dict[str, str]) -> Transaction:
+def _replacing(table: Table, schema: pa.Schema, properties: dict[str, str]) -> Transaction:
     """A transaction that leaves a table without rows, and with the columns that are written."""
     called = ".".join(table.name())
     if not table.spec().is_unpartitioned():
@@ -212,7 +212,7 @@ def _replacing(table: Table, schema: pa.Schema, told: dict[str, str]) -> Transac
     with transaction.update_schema() as update:  # a table of an older Kohort has fewer columns
         update.union_by_name(schema)
     if _has_rows(table):
-        transaction.delete(AlwaysTrue(), told)
+        transaction.delete(AlwaysTrue(), properties)
     return transaction
 
 
@@ -220,7 +220,7 @@ def _stage(
     transaction: Transaction,
     reader: pa.RecordBatchReader,
     schema: pa.Schema,
-    told: dict[str, str],
+    properties: dict[str, str],
     unused: _Unused,
 ) -> tuple[int, str]:
     """Write rows for a transaction; returns how many, and the file."""
@@ -230,9 +230,9 @@ def _stage(
     unused[file] = files
     rows = _write(reader, schema, files.new_output(file))
     if rows:
-        transaction.add_files([file], told, check_duplicate_files=False)
+        transaction.add_files([file], properties, check_duplicate_files=False)
     else:  # so that its history says when it was empty
-        transaction.append(schema.empty_table(), told)
+        transaction.append(schema.empty_table(), properties)
     return rows, file
 
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from kohort.figures import Figure, Number, beside, counted, duration, figure
 from kohort.pipeline.format.arrow_reader import NoGroupError
-from kohort.tables.moment import Snapshot, Snapshots, about
+from kohort.tables.snapshots import Snapshot, Snapshots, about
 from kohort.tables.thresholds import RULES, Limit, Rules, State, worst
 from kohort.tables.walking import Opens, answered
 
@@ -94,11 +94,11 @@ def judge(snapshot: Snapshot, rules: Rules, now: datetime, groups: Iterable[str]
     if wanted:
         snapshot.tables.check_groups(wanted)
     found = [finding for rule in RULES for finding in _OF_RULES[rule](snapshot, rules, now, wanted)]
-    told = {(finding.rule, finding.group) for finding in found}
+    judged = {(finding.rule, finding.group) for finding in found}
     for rule in ("lag_records", "lag_seconds", "status"):
         for group in wanted:
             limit = rules.limit_or_none(rule, group)
-            if limit is not None and not {(rule, group), (rule, None)} & told:
+            if limit is not None and not {(rule, group), (rule, None)} & judged:
                 found.append(_unknown(rule, group, limit, "the tables have no row of it"))
     return Verdict(_in_order(found), snapshot.as_of, now)
 
@@ -327,8 +327,8 @@ def _rebalances(
             continue
         text = f"{counted(count, 'rebalance')} in {duration(rules.window_s)}"
         state = limit.state(count)
-        is_told = row["complete_from"] is not None and row["complete_from"] <= since
-        if not (is_told or row["partition"] in whole):
+        is_complete = row["complete_from"] is not None and row["complete_from"] <= since
+        if not (is_complete or row["partition"] in whole):
             text = f"at least {text}: the log does not tell all of that time"
             state = _at_least(state)
         yield Finding("rebalances", group, state, count, limit, text)

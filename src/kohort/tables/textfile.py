@@ -79,8 +79,8 @@ def write(path: Path, verdict: Verdict | None, now: datetime) -> None:
         raise KohortError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _labels(**told: str | None) -> str:
-    labels = [f'{name}="{_escaped(value)}"' for name, value in told.items() if value is not None]
+def _labels(**values: str | None) -> str:
+    labels = [f'{name}="{_escaped(value)}"' for name, value in values.items() if value is not None]
     return "{" + ",".join(labels) + "}" if labels else ""
 
 

@@ -136,15 +136,15 @@ def load(path: Path) -> Rules:
         raise RulesError(f"{path}: {error}") from error
 
 
-def parse(told: Mapping[str, Any]) -> Rules:
+def parse(document: Mapping[str, Any]) -> Rules:
     """The rules of a document. Raises RulesError."""
     rules = Rules()
-    _check_names("it", told, (*RULES, "groups"))
+    _check_names("it", document, (*RULES, "groups"))
     own: dict[str, Any] = {
-        f"{rule}.{name}": told[rule][name]
+        f"{rule}.{name}": document[rule][name]
         for rule, names in _OWN.items()
         for name in names
-        if isinstance(told.get(rule), dict) and name in told[rule]
+        if isinstance(document.get(rule), dict) and name in document[rule]
     }
     for place, value in own.items():
         if place == "rebalances.window":
@@ -155,8 +155,8 @@ def parse(told: Mapping[str, Any]) -> Rules:
             raise RulesError(f"{place} is {value!r}, expected {' or '.join(_JUDGES)}")
         else:
             rules = replace(rules, judge=value)
-    limits = {name: _limit(name, name, raw) for name, raw in told.items() if name in RULES}
-    by_pattern = told.get("groups", {})
+    limits = {name: _limit(name, name, raw) for name, raw in document.items() if name in RULES}
+    by_pattern = document.get("groups", {})
     if not isinstance(by_pattern, dict):
         raise RulesError(f'groups is {by_pattern!r}, expected a table such as [groups."billing-*"]')
     groups = tuple(_groups(pattern, raw) for pattern, raw in by_pattern.items())
@@ -174,8 +174,8 @@ def of_text(rule: str, text: str) -> Limit | None:
     warning, comma, critical = (part.strip() for part in text.partition(","))
     if not warning and not critical:
         raise RulesError(f"{rule} is {text!r}, expected WARNING,CRITICAL or off")
-    told = {"warning": warning, **({"critical": critical} if comma else {})}
-    return _limit(rule, rule, {name: bound for name, bound in told.items() if bound})
+    bounds = {"warning": warning, **({"critical": critical} if comma else {})}
+    return _limit(rule, rule, {name: bound for name, bound in bounds.items() if bound})
 
 
 def seconds(place: str, value: object) -> float:
@@ -189,36 +189,36 @@ def seconds(place: str, value: object) -> float:
     raise RulesError(f'{place} is {value!r}, expected seconds, or such as "5m"')
 
 
-def _groups(pattern: str, told: object) -> Groups:
+def _groups(pattern: str, raw: object) -> Groups:
     place = f'groups."{pattern}"'
-    if not isinstance(told, dict):
-        raise RulesError(f"{place} is {told!r}, expected a table of rules")
+    if not isinstance(raw, dict):
+        raise RulesError(f"{place} is {raw!r}, expected a table of rules")
     names = tuple(rule for rule in RULES if rule != "age")
-    _check_names(place, told, (*names, "ignore"))
-    ignore = told.get("ignore", False)
+    _check_names(place, raw, (*names, "ignore"))
+    ignore = raw.get("ignore", False)
     if not isinstance(ignore, bool):
         raise RulesError(f"{place}.ignore is {ignore!r}, expected true or false")
     limits = {
-        name: _limit(name, f"{place}.{name}", raw, own=False)
-        for name, raw in told.items()
+        name: _limit(name, f"{place}.{name}", limit, own=False)
+        for name, limit in raw.items()
         if name in names
     }
     return Groups(pattern, ignore, limits)
 
 
-def _limit(rule: str, place: str, told: object, *, own: bool = True) -> Limit | None:
-    if told is False:
+def _limit(rule: str, place: str, raw: object, *, own: bool = True) -> Limit | None:
+    if raw is False:
         return None
-    if rule == "status" and told is True:
+    if rule == "status" and raw is True:
         return ON_STATUS
-    if not isinstance(told, dict):
-        raise RulesError(f"{place} is {told!r}, expected a table with warning and critical")
+    if not isinstance(raw, dict):
+        raise RulesError(f"{place} is {raw!r}, expected a table with warning and critical")
     more = _OWN.get(rule, ()) if own else ()
     if rule == "status":
-        _check_names(place, told, more)
+        _check_names(place, raw, more)
         return ON_STATUS
-    _check_names(place, told, ("warning", "critical", *more))
-    found = {name: _number(rule, f"{place}.{name}", told[name]) for name in _BOUNDS if name in told}
+    _check_names(place, raw, ("warning", "critical", *more))
+    found = {name: _number(rule, f"{place}.{name}", raw[name]) for name in _BOUNDS if name in raw}
     if not found:
         return DEFAULTS.get(rule)
     limit = Limit(**found)
@@ -243,8 +243,8 @@ def _number(rule: str, place: str, value: object) -> float:
     return float(value)
 
 
-def _check_names(place: str, told: Mapping[str, Any], known: tuple[str, ...]) -> None:
-    for name in told:
+def _check_names(place: str, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    for name in given:
         if name not in known:
             there = did_you_mean(name, known) or f", expected one of {', '.join(known)}"
             raise RulesError(f"{place} has {name!r}{there}")

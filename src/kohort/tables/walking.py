@@ -10,7 +10,7 @@ from kohort.errors import KohortError
 from kohort.pipeline.format.arrow_reader import GoneError
 from kohort.pipeline.format.cluster import check_apart
 from kohort.pipeline.format.manifest import TablesError
-from kohort.tables.moment import Snapshot, Snapshots
+from kohort.tables.snapshots import Snapshot, Snapshots
 
 TRIES = 3
 """How often a directory is opened whose files go meanwhile, as when a run replaces them."""

@@ -196,7 +196,7 @@ def test_an_interrupt_while_a_writer_opens_leaves_the_tables_to_others(tmp_path,
         raise KeyboardInterrupt
 
     with monkeypatch.context() as meanwhile:
-        meanwhile.setattr(Writer, "_tidy", interrupted)
+        meanwhile.setattr(Writer, "_remove_orphans", interrupted)
         with pytest.raises(KeyboardInterrupt):
             Writer(tmp_path)
     with Writer(tmp_path):

@@ -14,7 +14,7 @@ from tests.spark.measures import compute_only
 from tests.spark.rows import golden
 
 from kohort.errors import KohortError
-from kohort.pipeline.format import delta_logs, up_to_date
+from kohort.pipeline.format import delta_log_writer, up_to_date
 from kohort.pipeline.format.arrow_reader import Tables
 from kohort.pipeline.format.manifest import TablesError
 from kohort.pipeline.sources.log_position import Identity
@@ -94,8 +94,8 @@ FOR_DELTA = "is up to date, but not for readers of Delta, whose logs cannot be w
 @pytest.mark.parametrize(
     ("where", "what", "words"),
     [
-        (delta_logs, "commit", FOR_DELTA),
-        (jobs, "tidy", BEHIND),
+        (delta_log_writer, "commit", FOR_DELTA),
+        (jobs, "merge_and_expire", BEHIND),
         (up_to_date, "remember", BEHIND),
     ],
     ids=["the logs of Delta", "what tidies up", "what tells that nothing is new"],

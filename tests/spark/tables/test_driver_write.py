@@ -26,7 +26,6 @@ from kohort.spark.engine import small_runs
 from kohort.spark.engine.frames import struct_of
 from kohort.spark.gold import MEASURES
 from kohort.spark.sources.feed_source import FeedSource
-from kohort.spark.sources.log import KohortLog
 from kohort.spark.sources.registry import source
 from kohort.spark.tables import (
     driver_write,
@@ -141,14 +140,12 @@ def without_few(spark, monkeypatch):
     return spark
 
 
-@pytest.mark.parametrize(
-    ("owner", "name", "limit"), [(KohortLog, "least", 100), (small_runs, "DRIVER_READ_BYTES", 1000)]
-)
-def test_many_rows_are_left_to_the_executors(tmp_path, monkeypatch, owner, name, limit):
+@pytest.mark.parametrize(("name", "limit"), [("DRIVER_LOG_BYTES", 25), ("DRIVER_READ_BYTES", 1000)])
+def test_many_rows_are_left_to_the_executors(tmp_path, monkeypatch, name, limit):
     log = source(f"log:{golden_logs.unpack('1-written', tmp_path)}")
     plan = log.plan({})
     assert log.few_or_none(plan) is not None
-    monkeypatch.setattr(owner, name, limit)
+    monkeypatch.setattr(small_runs, name, limit)
     assert log.few_or_none(plan) is None
 
 

@@ -58,7 +58,7 @@ class Runs:
             observation = Observation(gold, at(second), self.asked.append, clocked)
             told = refresh(writer, manifest, observation)
             if not crash:
-                writer.publish(manifest.with_(gold=gold, past=told.past))
+                writer.publish(manifest.with_(gold=gold, past=told.history))
                 self._sampled |= {one["sampled_at"] for one in fresh}
             return told
 
@@ -100,7 +100,7 @@ def test_the_same_run_twice_adds_nothing(runs):
 
     again = runs(100, samples=[40])
 
-    assert again.past == before
+    assert again.history == before
     assert runs.moments() == [40, 100]
 
 

@@ -96,8 +96,8 @@ def _values(rows: pa.Table, number: int) -> list[Any]:
         return []
     there = {field.name for field in column.type}
     fields = [name for name in VALUES[number].__struct_fields__ if name in there]
-    told = pa.table([_micros(pc.struct_field(column, name)) for name in fields], names=fields)
-    tagged = [{"type": number, **row} for row in told.to_pylist()]
+    values = pa.table([_micros(pc.struct_field(column, name)) for name in fields], names=fields)
+    tagged = [{"type": number, **row} for row in values.to_pylist()]
     of_number: Any = VALUES[number]
     return msgspec.convert(tagged, list[of_number])
 

@@ -64,6 +64,8 @@ def with_cluster(
 ) -> Iterator[pa.RecordBatch]:
     """Rows with the columns of a schema; one of these may be the cluster."""
     for batch in batches:
-        told = pa.repeat(pa.scalar(cluster, pa.string()), batch.num_rows)
-        columns = [told if column == CLUSTER else batch.column(column) for column in schema.names]
+        clusters = pa.repeat(pa.scalar(cluster, pa.string()), batch.num_rows)
+        columns = [
+            clusters if column == CLUSTER else batch.column(column) for column in schema.names
+        ]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)

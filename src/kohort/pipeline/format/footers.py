@@ -46,14 +46,18 @@ def _extremes(
 
 
 def _extreme(file: Folder, column: str, which: Literal["min", "max"]) -> Any:
-    told = parquet.footer(file)
+    footer = parquet.footer(file)
     index = next(
-        (number for number in range(told.num_columns) if told.schema.column(number).path == column),
+        (
+            number
+            for number in range(footer.num_columns)
+            if footer.schema.column(number).path == column
+        ),
         None,
     )
     values = []
-    for group in range(told.num_row_groups):
-        statistics = None if index is None else told.row_group(group).column(index).statistics
+    for group in range(footer.num_row_groups):
+        statistics = None if index is None else footer.row_group(group).column(index).statistics
         if statistics is None or not statistics.has_min_max:
             rows = parquet.opened(file).read_row_group(group, [column])[column]
             values.append(pc.min_max(rows).as_py()[which])

@@ -54,8 +54,8 @@ def damage(directory: Folder, manifest: Manifest) -> Iterator[Finding]:
     """What is wrong with the files that a manifest names."""
     yield from damage_of_inputs(directory, manifest)
     gold = (part for table in manifest.gold.values() for part in table.parts)
-    past = (*manifest.past.parts(LAG_HISTORY.name), *manifest.past.status)
-    for part in (*past, *gold, *_states(manifest)):
+    history = (*manifest.past.parts(LAG_HISTORY.name), *manifest.past.status)
+    for part in (*history, *gold, *_states(manifest)):
         yield from _of_part(directory, part)
 
 

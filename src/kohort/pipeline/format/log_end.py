@@ -41,10 +41,10 @@ def log_end(tables: Tables) -> datetime | None:
         return None
     moment = datetime.fromtimestamp(manifest.as_of_ms / 1000, UTC)
     end = read_until(manifest)
-    told = [] if end is None else [end]
+    ends = [] if end is None else [end]
     until = ds.field("sampled_at") <= moment
     for batch in tables("end_offsets").to_batches(["sampled_at"], until):
         times = batch.column(0).to_pylist()
-        told += [max(times)] if times else []
-    newest = max(told, default=None)
+        ends += [max(times)] if times else []
+    newest = max(ends, default=None)
     return newest if newest is not None and moment - newest > NEAR else None

@@ -25,9 +25,10 @@ from kohort.pipeline.stores.store import store_of
 
 SCHEMA_VERSION = 2
 _READABLE = (1, 2)
-"""Version 2 has a past, the lines of brokers' logs, and samples that stand for others. Kohort 0.1.0
-does not know these, so it must refuse: it would drop them, or take the samples for exact. What was
-built from the sources between the releases reads it, and does not know all of that.
+"""Version 2 has the observed history, the lines of brokers' logs, and samples that stand for
+others. Kohort 0.1.0 does not know these, so it must refuse: it would drop them, or take the samples
+for exact. What was built from the sources between the releases reads it, and does not know all of
+that.
 """
 DAY_MS = 86_400_000
 
@@ -51,7 +52,7 @@ class Increment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     newest_ms: int | None = None
     cuts: dict[int, int] = msgspec.field(default_factory=dict)
     """Partition -> offset from which on the rows of this increment no longer count: the log was cut
-    there, and its offsets were used again. `adding.tidy` writes it anew without them.
+    there, and its offsets were used again. `ingest.merge_and_expire` rewrites it without them.
     """
     compacted: bool = False
     """The history was dropped as too old: only the rows that tell the state of groups are left."""
@@ -78,25 +79,24 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_open: bool = False
     """Its rows may still change: the next run replaces them."""
     step_us: int = 0
-    """The step to which its samples of ends are thinned (see `tables.old_samples`)."""
+    """The step to which its samples of ends are downsampled (see `rollup.sample_rollup`)."""
 
 
 class Gold(msgspec.Struct, frozen=True, kw_only=True):
     """A table of gold."""
 
     columns: str
-    """The columns that it was written with, as text: where these have changed it is computed anew.
-    """
+    """The columns that it was written with, as text: where these have changed it is recomputed."""
     parts: tuple[Part, ...]
 
 
 class HistoriesState(msgspec.Struct, frozen=True, kw_only=True):
     """What the histories of groups go on from, and what else they depend on. Where that has
-    changed, they begin anew.
+    changed, they are recomputed (see `format.refresh_plan`).
     """
 
     code: str
-    """Which Kohort has replayed them (see `tables.code`); empty for unknown."""
+    """Which Kohort has replayed them (see `format.code`); empty for unknown."""
     session_timeout_ms: int | None
     fed: dict[int, int]
     """Partition of the log -> the offset up to which its groups know it."""
@@ -117,7 +117,7 @@ class ProgressState(msgspec.Struct, frozen=True, kw_only=True):
     """What the tables of commits, lag and states of groups go on from (see `tables.progress`)."""
 
     code: str
-    """Which Kohort has written it (see `tables.code`); empty for unknown."""
+    """Which Kohort has written it (see `format.code`); empty for unknown."""
     fed: dict[int, int]
     """Partition of the log -> the offset up to which the tables know it."""
     extents: dict[int, tuple[int, int, int | None, int | None]]
@@ -138,7 +138,7 @@ class ProgressState(msgspec.Struct, frozen=True, kw_only=True):
     records: tuple[Part, ...]
     """`gold.newest.RECORDS`."""
     names: Part
-    """The names of topics as far as anything tells them (see `tables.told_names`)."""
+    """The names of topics as far as anything tells them (see `tables.topic_names`)."""
     exact_us: int | None
     """`newest` tells what held at any moment from this one on; None: at any moment."""
     newest_us: int | None
@@ -155,7 +155,7 @@ class ProgressState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HistoryChunk(msgspec.Struct, frozen=True, kw_only=True):
-    """Some of the rows of `lag_history`, all of one step (see `tables.thinning`)."""
+    """Some of the rows of `lag_history`, all of one step (see `rollup.lag_history`)."""
 
     part: Part
     step_us: int
@@ -207,7 +207,7 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     """What there was to read (see `sources.fingerprint`)."""
     asked: RunArguments
     code: str
-    """Which Kohort has made them (see `tables.code`)."""
+    """Which Kohort has made them (see `format.code`)."""
     files: str
     """What the files look like that hold the tables."""
 
@@ -233,7 +233,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """Table of silver -> rows that were ever added to it."""
     end_offsets: tuple[Part, ...] = ()
     server_log: tuple[Part, ...] = ()
-    """What brokers have said in their log files (see `tables.server_logs`)."""
+    """What brokers have said in their log files (see `format.server_logs`)."""
     gold: dict[str, Gold] = msgspec.field(default_factory=dict)
     histories: HistoriesState | None = None
     """None: they are replayed as a whole."""
@@ -241,7 +241,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """None: all of it is computed from all rows."""
     past: ObservedHistory = ObservedHistory()
     code: str | None = None
-    """What gold was computed by (see `tables.code`); another Kohort computes all of it anew."""
+    """What gold was computed by (see `format.code`); another Kohort recomputes all of it."""
     as_of_ms: int | None = None
     """The moment for which gold was computed."""
     settings: Settings = Settings()
@@ -257,15 +257,15 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """Set by a writer that has taken over from a silent one: a flip of that one is then refused."""
     basis: Basis | None = None
     """None where the next run has to look at everything. A later flip drops it unless it says it
-    anew.
+    again.
     """
 
     def paths(self) -> Iterator[str]:
         """Every directory of Parquet files that count, relative to the directory of tables."""
         yield from (f"{ROWS}/{increment.name}" for increment in self.increments)
         gold = (part for table in self.gold.values() for part in table.parts)
-        past = (*self.past.parts("lag_history"), *self.past.status)
-        for part in (*self.end_offsets, *self.server_log, *gold, *self._states(), *past):
+        history = (*self.past.parts("lag_history"), *self.past.status)
+        for part in (*self.end_offsets, *self.server_log, *gold, *self._states(), *history):
             yield part.path
 
     def _states(self) -> Iterator[Part]:

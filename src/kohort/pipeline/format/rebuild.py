@@ -1,4 +1,4 @@
-"""Computes gold anew from the rows that are kept, as after an upgrade: no earlier gold is used.
+"""Recomputes gold from the rows that are kept, as after an upgrade: no earlier gold is used.
 
 The rows have what the log has lost since it was read, so nothing is lost by it.
 """
@@ -15,7 +15,7 @@ from kohort.pipeline.stores.places import Folder
 
 
 class RebuildResult(NamedTuple):
-    """What was computed anew, and from what."""
+    """What was recomputed, and from what."""
 
     directory: Folder
     rows: int
@@ -31,7 +31,7 @@ class RebuildResult(NamedTuple):
 
 
 def without_derived_state(manifest: Manifest) -> Manifest:
-    """The manifest without anything that can be computed from its rows: the past stays."""
+    """The manifest without what can be computed from its rows: the observed history stays."""
     return manifest.with_(gold={}, histories=None, progress=None, code=None)
 
 

@@ -1,7 +1,12 @@
-"""Where histories of groups go on from their states, and where they begin anew. Needs no Spark.
+"""Which partitions of the log are refreshed incrementally, and which are recomputed.
 
-A partition of the log goes on where all new rows stand behind those that its groups know.
-Otherwise, and where that cannot be told, it begins anew with all rows that count.
+A partition is refreshed incrementally where all new rows stand behind those that are known.
+Otherwise, and where that cannot be said, it is recomputed from all rows that count. Needs no Spark.
+
+These decide about a recompute: `refresh_plan`, by the increments and by what else rows depend on;
+`histories._refresh_plan`, before it asks that one, by the files and columns of the histories;
+`log_progress.usable_state_or_none` and `progress.are_whole`, by the files of the state and of the
+tables of commits and lag; and `compute._reusable`, by those of each other table of gold.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -14,8 +19,9 @@ class RefreshPlan(NamedTuple):
     """Partitions of the log with something new."""
 
     incremental: frozenset[int]
+    """New rows are added to what an earlier run has left."""
     recompute: frozenset[int] | None
-    """None: all there are."""
+    """All rows are looked at. None: of all partitions there are."""
     why: str = ""
     """Why all there are; empty where that was never computed, or by another version of Kohort."""
 
@@ -29,7 +35,7 @@ MISSING = "files of an earlier run are missing or damaged"
 
 
 def full_refresh(why: str = "") -> RefreshPlan:
-    """Everything counts as new."""
+    """Recompute everything. `histories._refresh_plan` asks for it too, where files are missing."""
     return RefreshPlan(frozenset(), None, why)
 
 
@@ -42,6 +48,9 @@ def refresh_plan(
 ) -> RefreshPlan:
     """The difference between the increments that are `there` and those that `before` has known.
     `renamed` are partitions with groups that depend on a topic whose name has changed.
+
+    Histories ask by `histories._refresh_plan`, the tables of commits and lag by
+    `log_progress.log_progress`. Both have found their files whole before.
     """
     if before.code != now.code or not before.code:
         return full_refresh()
@@ -65,7 +74,9 @@ def refresh_plan(
     for increment in new.values():
         if increment.name not in old:
             recompute |= {
-                index for index, span in increment.ranges.items() if _is_behind(span, index, before)
+                index
+                for index, span in increment.ranges.items()
+                if _begins_before_known(span, index, before)
             }
             incremental |= increment.ranges.keys()
     return RefreshPlan(frozenset(incremental - recompute), frozenset(recompute))
@@ -97,6 +108,6 @@ def _rewritten(before: Increment, now: Increment | None) -> set[int]:
     return {index for index in before.ranges if now.cuts.get(index) != before.cuts.get(index)}
 
 
-def _is_behind(span: tuple[int, int], partition: int, before: HistoriesState) -> bool:
-    """Whether rows came later although they stand before what was known."""
+def _begins_before_known(span: tuple[int, int], partition: int, before: HistoriesState) -> bool:
+    """Whether rows came later although they begin before the end of what was known."""
     return span[0] < before.fed.get(partition, 0)

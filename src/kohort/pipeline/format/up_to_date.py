@@ -120,8 +120,8 @@ def _has_become_too_old(before: Manifest, arguments: RunArguments) -> bool:
     """Whether some rows may have to be dropped, as time has passed."""
     if arguments.keep_days is None:
         return False
-    told_us = (arguments.as_of_us, arguments.to_us, int(time.time() * 1_000_000))
-    moment_us = next(moment for moment in told_us if moment is not None)
+    known_us = (arguments.as_of_us, arguments.to_us, int(time.time() * 1_000_000))
+    moment_us = next(moment for moment in known_us if moment is not None)
     oldest = moment_us / 1000 - arguments.keep_days * DAY_MS
     return any(
         not increment.compacted and (increment.newest_ms or 0) < oldest

@@ -9,7 +9,7 @@ from typing import Self
 
 import msgspec
 
-from kohort.pipeline.format.delta_logs import DeltaLogs
+from kohort.pipeline.format.delta_log_writer import DeltaLogs
 from kohort.pipeline.format.manifest import Basis, Manifest, RetiredFiles, TablesError, decode
 from kohort.pipeline.sources.log_position import Identity
 from kohort.pipeline.stores import layout
@@ -54,7 +54,7 @@ class Writer:
                 self._fence()
             self._logs.follow(self.manifest)  # a writer may have died before it did
             if locked:
-                self._tidy()
+                self._remove_orphans()
         except HeldError as error:
             self.close()
             raise BusyError(
@@ -178,7 +178,7 @@ class Writer:
         """
         self._flip(self.manifest.with_(fence=self._token))
 
-    def _tidy(self) -> None:
+    def _remove_orphans(self) -> None:
         """Remove what no manifest names: a crashed writer left it."""
         named = {*self.manifest.paths(), *(left.path for left in self.manifest.retired)}
         self._store.clean(named)

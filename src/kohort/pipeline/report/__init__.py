@@ -115,7 +115,7 @@ def write_into(out: str | Folder, groups: Sequence[str] | None = None) -> Folder
     names = there(tables.manifest)
 
     def read(name: str) -> Rows:
-        """Tables of an earlier Kohort have no past yet."""
+        """Tables of an earlier Kohort have no observed history yet."""
         return tables(name) if name in names else known_tables()[name].arrow.empty_table()
 
     return write(

@@ -77,12 +77,12 @@ class _GroupTables:
 
 def _fold(state: Mapping[str, Any], often: int, found: _GroupTables) -> Html:
     group = state["group_id"]
-    told = [str(state["state"] or "state unknown")]
-    told.append(picks.several(state["members"] or 0, "member"))
-    told.append(picks.several(often, "rebalance"))
+    facts = [str(state["state"] or "state unknown")]
+    facts.append(picks.several(state["members"] or 0, "member"))
+    facts.append(picks.several(often, "rebalance"))
     status = found.statuses.get(group)
     if status is not None:
-        told.append(_behind(status))
+        facts.append(_behind(status))
     content = []
     members = found.members.get(group, [])
     if members:
@@ -97,7 +97,7 @@ def _fold(state: Mapping[str, Any], often: int, found: _GroupTables) -> Html:
         content += [page.heading(caption), rebalances.table(latest, named=False)]
     if not content:
         content.append(page.empty("It has no members, and no rebalance is in the log."))
-    return page.fold(f"{group}: {', '.join(told)}", content)
+    return page.fold(f"{group}: {', '.join(facts)}", content)
 
 
 def _behind(status: Mapping[str, Any]) -> str:

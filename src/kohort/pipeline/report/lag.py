@@ -24,33 +24,33 @@ _PLACE = ("group_id", "at")
 _NOW = ("lag_records", "lag_seconds")
 _RECORDS, _SECONDS = "lag_records_max", "lag_seconds_max"
 _COLUMNS = (*_PLACE, *_NOW, *beside("lag", _NOW))
-_PAST = (*_PLACE, _RECORDS, _SECONDS, *beside("lag_history", (_RECORDS, _SECONDS)))
+_HISTORY = (*_PLACE, _RECORDS, _SECONDS, *beside("lag_history", (_RECORDS, _SECONDS)))
 
 
 def section(read: Read, groups: Groups, log_end: datetime | None = None) -> Section:
     """Two charts of the groups that are, or were, furthest behind; they end where the log does."""
     where = all_of(pc.field("level") == "group", picks.among(groups))
-    table = _with_past(read, picks.select(read("lag"), _COLUMNS, where), where)
+    table = _with_history(read, picks.select(read("lag"), _COLUMNS, where), where)
     if log_end is not None:
         table = _until(table, log_end)
     return Section("lag", "Lag over time", tuple(_content(table, groups)))
 
 
-def _with_past(read: Read, now: pa.Table, where: pc.Expression | None) -> pa.Table:
-    """The rows of `lag`, as those of its past, and behind them the past. Where a row stands for
-    several moments it is the most of them that counts.
+def _with_history(read: Read, now: pa.Table, where: pc.Expression | None) -> pa.Table:
+    """The rows of `lag`, as those of `lag_history`, and behind them those of `lag_history`. Where a
+    row stands for several moments it is the most of them that counts.
     """
-    now = _as_past(now)
-    past = picks.select(read("lag_history"), _PAST, where)
+    now = _as_history(now)
+    history = picks.select(read("lag_history"), _HISTORY, where)
     until = pc.max(now["at"])
-    if not past.num_rows or not until.is_valid:
+    if not history.num_rows or not until.is_valid:
         return now
-    earlier = past.cast(now.schema).filter(pc.field("at") <= until)
+    earlier = history.cast(now.schema).filter(pc.field("at") <= until)
     known = pc.is_in(now["at"], pc.unique(earlier["at"]))
     return pa.concat_tables([earlier, now.filter(pc.invert(known))])
 
 
-def _as_past(now: pa.Table) -> pa.Table:
+def _as_history(now: pa.Table) -> pa.Table:
     """Rows of `lag` with the columns of `lag_history`, each about one moment."""
     columns = {
         **{name: now[name] for name in now.column_names},
@@ -60,7 +60,7 @@ def _as_past(now: pa.Table) -> pa.Table:
         "moments_unknown": now["lag_records"].is_null().cast(pa.int32()),
         "moments_timeless": now["lag_seconds"].is_null().cast(pa.int32()),
     }
-    return pa.table({name: columns[name] for name in _PAST})
+    return pa.table({name: columns[name] for name in _HISTORY})
 
 
 def _content(table: pa.Table, groups: Groups) -> list[Html]:

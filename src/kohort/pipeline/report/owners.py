@@ -34,7 +34,7 @@ _COLUMNS = (
 
 _OF_UNREAD = ("group_id", "unread", "moves", "trigger", "possible", "likely")
 _UNREAD: dict[str, Any] = {"color": page.HATCHED, "stroke": "#d9443f", "strokeWidth": 1}
-_TOLD_OF_UNREAD: dict[str, Any] = {
+_TOOLTIP_OF_UNREAD: dict[str, Any] = {
     "place": "partition",
     "unread": "unread for",
     "why": "why",
@@ -86,7 +86,7 @@ def section(read: Read, groups: Groups, until: datetime) -> Section:
 
 
 def _unread(read: Read, of_shown: pc.Expression) -> dict[str, list[dict[str, Any]]]:
-    """Group -> the stretches in which nobody read one of its partitions, and why."""
+    """Group -> the times in which nobody read one of its partitions, and why."""
     found: dict[str, list[dict[str, Any]]] = {}
     for row in picks.select(read("rebalances"), _OF_UNREAD, of_shown).to_pylist():
         owners = {_place(move): move["from_member_id"] for move in row["moves"] or ()}
@@ -212,7 +212,7 @@ def _chart(
         scale=alt.Scale(domain=owners, scheme=charts.MANY),
         legend=alt.Legend(values=owners[:_NAMED]),
     )
-    told = charts.tooltip(
+    tooltip = charts.tooltip(
         {
             "place": "partition",
             "member": "member",
@@ -231,14 +231,14 @@ def _chart(
         .mark_bar(height=charts.ROW_PX - 8, cornerRadius=2)
         .encode(
             color=colour,
-            tooltip=told,
+            tooltip=tooltip,
             opacity=alt.condition(picked, alt.value(1), alt.value(0.15)),
         )
     )
     unread = (
         base.transform_filter("datum.unread")
         .mark_bar(height=charts.ROW_PX - 8, **_UNREAD)
-        .encode(tooltip=charts.tooltip(_TOLD_OF_UNREAD))
+        .encode(tooltip=charts.tooltip(_TOOLTIP_OF_UNREAD))
     )
     rows = [*bars, *silent]
     layers = alt.layer(owned.add_params(picked), unread)

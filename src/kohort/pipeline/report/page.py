@@ -153,9 +153,9 @@ def table(headings: Sequence[Heading], rows: Iterable[Sequence[str]]) -> Html:
 
 def fold(summary: str, content: Iterable[Html]) -> Html:
     """What is shown when somebody opens it. `summary` is plain text, or finished markup."""
-    told = summary if isinstance(summary, Html) else escape(summary)
+    line = summary if isinstance(summary, Html) else escape(summary)
     inside = "".join(content)
-    return Html(f"<details><summary>{told}</summary>{inside}</details>")
+    return Html(f"<details><summary>{line}</summary>{inside}</details>")
 
 
 def search(what: str) -> Html:

@@ -43,13 +43,13 @@ def top(scores: Mapping[str, tuple[float, ...]], groups: Groups, most: int) -> l
 
 
 def downsample(points: Sequence[Any], most: int, height: Callable[[Any], float]) -> list[Any]:
-    """At most `most` points of a series in order: the highest of each stretch, and the last."""
+    """At most `most` points of a series in order: the highest of each range, and the last."""
     if len(points) <= most:
         return list(points)
-    stretch = -(-(len(points) - 1) // (most - 1))
+    width = -(-(len(points) - 1) // (most - 1))
     kept = [
-        max(points[start : min(start + stretch, len(points) - 1)], key=height)
-        for start in range(0, len(points) - 1, stretch)
+        max(points[start : min(start + width, len(points) - 1)], key=height)
+        for start in range(0, len(points) - 1, width)
     ]
     return [*kept, points[-1]]
 

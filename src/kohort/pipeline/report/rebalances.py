@@ -124,10 +124,10 @@ def _content(rows: list[dict[str, Any]], groups: Groups) -> list[Html]:
 def _in_order(rows: Sequence[dict[str, Any]]) -> Html:
     """All of them, the latest first, for who opens it."""
     latest = sorted(rows, key=lambda row: _began(row) or _NEVER)[-_LATEST:]
-    told = f"In the order of time, the latest first: {picks.several(len(rows), 'rebalance')}"
+    summary = f"In the order of time, the latest first: {picks.several(len(rows), 'rebalance')}"
     if len(latest) < len(rows):
-        told += f", of which the latest {len(latest)} are here"
-    return page.fold(told, [table(latest[::-1])])
+        summary += f", of which the latest {len(latest)} are here"
+    return page.fold(summary, [table(latest[::-1])])
 
 
 def _began(row: dict[str, Any]) -> datetime | None:
@@ -168,20 +168,22 @@ def who(row: dict[str, Any]) -> str:
             member["group_instance_id"] or member["client_id"] or member["member_id"]
             for member in row[word] or ()
         )
-        told = [f"{name} \u00d7{number}" if number > 1 else name for name, number in names.items()]
-        if len(told) > 5:
-            told = [*told[:4], f"{len(told) - 4} more"]
-        if told:
-            parts.append(f"{word} {', '.join(told)}")
+        members = [
+            f"{name} \u00d7{number}" if number > 1 else name for name, number in names.items()
+        ]
+        if len(members) > 5:
+            members = [*members[:4], f"{len(members) - 4} more"]
+        if members:
+            parts.append(f"{word} {', '.join(members)}")
     return "; ".join(parts)
 
 
 def why(row: dict[str, Any]) -> str:
     """The trigger, and what is possible and likely where that is not all."""
     possible, found = ", ".join(row["possible"] or ()), likely(row)
-    told = [f"perhaps {possible}"] if possible else []
-    told += [f"likely {found}"] if found else []
-    return f"{row['trigger']} ({'; '.join(told)})" if told else str(row["trigger"])
+    reasons = [f"perhaps {possible}"] if possible else []
+    reasons += [f"likely {found}"] if found else []
+    return f"{row['trigger']} ({'; '.join(reasons)})" if reasons else str(row["trigger"])
 
 
 def likely(row: dict[str, Any]) -> str:
@@ -210,7 +212,7 @@ def _timeline(
     rows: Sequence[dict[str, Any]], shown: Sequence[str], found: Counter[str]
 ) -> dict[str, Any]:
     points = [_point(row) for row in rows]
-    told = charts.tooltip(
+    tooltip = charts.tooltip(
         {
             "group": "group",
             "why": "cause",
@@ -224,7 +226,7 @@ def _timeline(
             "evidence": "evidence",
         }
     )
-    base = alt.Chart().encode(y=charts.names("group", shown), color=_colour(found), tooltip=told)
+    base = alt.Chart().encode(y=charts.names("group", shown), color=_colour(found), tooltip=tooltip)
     bars = base.mark_bar(height=10, cornerRadius=2, opacity=0.55).encode(
         x=charts.times("from"), x2="to:T"
     )

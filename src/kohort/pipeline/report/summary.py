@@ -53,7 +53,7 @@ def figures(read: Read, groups: Groups) -> Html:
     alive = all_of(pc.field("state") != "Dead", picks.among(groups))
     there = picks.select(read("group_state"), ["state", "members"], alive).to_pylist()
     states = Counter(row["state"] for row in there)
-    told = ", ".join(f"{number} {state}" for state, number in states.most_common(3))
+    by_state = ", ".join(f"{number} {state}" for state, number in states.most_common(3))
     idle = picks.select(read("deletable_groups"), ["deletable"], picks.among(groups))
     deletable = pc.sum(idle.column("deletable")).as_py() or 0
     statuses = picks.select(read("status"), _STATUS, _groups(groups)).to_pylist()
@@ -62,7 +62,7 @@ def figures(read: Read, groups: Groups) -> Html:
     most = f", most by {causes[0][0]}" if causes else ""
     return page.tiles(
         [
-            _tile(len(there), "group", f": {told}" if told else ""),
+            _tile(len(there), "group", f": {by_state}" if by_state else ""),
             _tile(sum(row["members"] or 0 for row in there), "member", " now"),
             _tile(rebalances.num_rows, "rebalance", most),
             _worst(statuses),
@@ -97,8 +97,8 @@ def origin(source: str, until: datetime | None) -> Html | None:
     """Where all this comes from, and how old it is."""
     if until is None:
         return None
-    told = f"Read from {source}, as" if source else "As"
-    return page.dated(f"{told} of {picks.when(until)} UTC", picks.milliseconds(until))
+    words = f"Read from {source}, as" if source else "As"
+    return page.dated(f"{words} of {picks.when(until)} UTC", picks.milliseconds(until))
 
 
 def completeness(read: Read) -> Html | None:
@@ -189,8 +189,8 @@ def _trouble(statuses: list[dict[str, Any]]) -> Tile:
     if not bad:
         fine = "good" if judged and not unknown else ""
         return _tile(0, "group", f" behind or stuck{rest}", fine)
-    told = ", ".join(f"{number} {name}" for name, number in bad.most_common())
-    return _tile(bad.total(), "group", f" behind or stuck: {told}{rest}", "bad")
+    by_status = ", ".join(f"{number} {name}" for name, number in bad.most_common())
+    return _tile(bad.total(), "group", f" behind or stuck: {by_status}{rest}", "bad")
 
 
 def _tile(number: int, thing: str, text: str, style: str = "") -> Tile:

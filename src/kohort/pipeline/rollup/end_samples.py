@@ -20,12 +20,13 @@ MOST_PARTS = 20
 """So many small files of end offsets become one."""
 
 SAMPLE = ["sampled_at", "topic", "topic_partition", "end_offset", "origin"]
-"""What makes a sample: nobody has to be told it twice."""
+"""What makes a sample: rows that are equal in these are the same one."""
 
 
 def new_samples(writer: Writer, manifest: Manifest, samples: pa.Table) -> tuple[Part, ...]:
     """The samples that are not there yet, as a part; none where nothing new is known. What was left
-    out as it got old is not there (see `old_samples.news`).
+    out as it got old is not there (see
+    `sample_rollup.without_known_samples`).
     """
     fresh = samples
     if manifest.end_offsets and samples.num_rows:
@@ -107,7 +108,7 @@ def with_samples_merged(writer: Writer, manifest: Manifest, parts: Sequence[Part
 
 
 def small_parts(manifest: Manifest) -> list[Part]:
-    """Small files of samples that are not thinned, where there are many."""
+    """Small files of samples that are not downsampled, where there are many."""
     dense = [part for part in manifest.end_offsets if part.step_us == ONE_MOMENT]
     return to_join(dense, MOST_PARTS)
 

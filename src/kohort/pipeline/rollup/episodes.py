@@ -42,16 +42,16 @@ def update_episodes(
     over, still = [], []
     for status in statuses:
         last = known.pop(_key(status), None)
-        told = None if last is None else _worse(last, between.get(_group(last), _NOTHING))
-        if told is not None and told["status"] == status["status"] and not set_back:
-            still.append(_seen(told, status, at))
+        lasting = None if last is None else _worse(last, between.get(_group(last), _NOTHING))
+        if lasting is not None and lasting["status"] == status["status"] and not set_back:
+            still.append(_seen(lasting, status, at))
             continue
-        if told is not None:
-            over.append(_ended(told, at, set_back=set_back))
+        if lasting is not None:
+            over.append(_ended(lasting, at, set_back=set_back))
         still.append(_begun(status, at, None if set_back else seen_before))
     for last in known.values():
-        told = _worse(last, between.get(_group(last), _NOTHING))
-        over.append(_ended(told, at, set_back=set_back))
+        lasting = _worse(last, between.get(_group(last), _NOTHING))
+        over.append(_ended(lasting, at, set_back=set_back))
     return EpisodeUpdate(over, still)
 
 

@@ -1,4 +1,4 @@
-"""How the past of lag gets thinner with age: a row comes to stand for several moments.
+"""How the history of lag is downsampled with age: a row comes to stand for several moments.
 
 For a day or two a row is of one moment. Then it is of five minutes, and after another week of an
 hour. A row that stands for several moments keeps the least and the most of them all, so no spike is
@@ -55,7 +55,7 @@ def downsample(rows: pa.Table, step_us: int) -> pa.Table:
         return ordered
     steps = ordered["at"].cast(pa.int64()).to_numpy() // step_us
     last = pc.ScalarAggregateOptions(skip_nulls=False)
-    told = [
+    aggregates = [
         *((name, "last", last) for name in _LAST),
         ("reason", "last"),
         *((name, "min") for name in _LEAST),
@@ -65,8 +65,8 @@ def downsample(rows: pa.Table, step_us: int) -> pa.Table:
     merged = (
         ordered.append_column("step", pa.array(steps))
         .group_by([*KEY, "step"], use_threads=False)  # else nobody knows which is the last
-        .aggregate(told)
+        .aggregate(aggregates)
     )
-    names = {name: name for name in KEY} | {name: f"{name}_{how}" for name, how, *_ in told}
+    names = {name: name for name in KEY} | {name: f"{name}_{how}" for name, how, *_ in aggregates}
     columns = [merged[names[name]] for name in LAG_HISTORY.names]
     return pa.table(columns, names=LAG_HISTORY.names).cast(LAG_HISTORY.arrow).sort_by(ORDER)

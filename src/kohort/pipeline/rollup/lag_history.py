@@ -1,6 +1,6 @@
-"""The files of `lag_history`: new rows beside old ones, and old ones thinned as they age.
+"""The files of `lag_history`: new rows beside old ones, and old ones downsampled as they age.
 
-A file is of one step. Of rows that were thinned there is one file for each day, later for each
+A file is of one step. Of downsampled rows there is one file for each day, later for each
 week, so a run writes only what it adds, and what has just become a day or a week older. However
 many rows there are, memory has those of some groups at a time.
 """
@@ -91,7 +91,7 @@ def recorded_moments(
 def with_new_rows(
     writer: Writer, chunks: HistoryChunks, origins: Iterable[Origin]
 ) -> HistoryChunks:
-    """The stretches and the new rows, each of a single moment. Many small stretches become one."""
+    """The chunks and the new rows, each of a single moment. Many small chunks become one."""
     grown = (*chunks, *_written(writer, origins, ONE_MOMENT))
     joined = to_join([chunk.part for chunk in grown if chunk.step_us == ONE_MOMENT])
     if not joined:
@@ -102,7 +102,7 @@ def with_new_rows(
 
 
 def roll_up(writer: Writer, chunks: HistoryChunks, now_us: int) -> HistoryChunks:
-    """The stretches, with the rows thinned that have become old enough."""
+    """The chunks, with the rows downsampled that are due."""
     step_us = ONE_MOMENT
     for tier in ROLLUP_TIERS:
         chunks = _roll_up_into(writer, chunks, step_us, tier, tier.due_before(now_us))
@@ -113,7 +113,7 @@ def roll_up(writer: Writer, chunks: HistoryChunks, now_us: int) -> HistoryChunks
 def _roll_up_into(
     writer: Writer, chunks: HistoryChunks, finer_us: int, tier: RollupTier, until_us: int
 ) -> HistoryChunks:
-    """Rows of the finer step that are before a moment go into the files of a zone."""
+    """Rows of the finer step that are before a moment go into the files of a tier."""
     due = [chunk for chunk in chunks if chunk.step_us == finer_us and chunk.first_us < until_us]
     for number in _periods(writer, due, tier, until_us):
         begin = number * tier.file_us
@@ -133,7 +133,7 @@ def _roll_up_into(
 
 
 def _periods(writer: Writer, due: list[HistoryChunk], tier: RollupTier, until_us: int) -> list[int]:
-    """The numbers of the files of a zone to which rows before a moment belong."""
+    """The numbers of the files of a tier to which rows before a moment belong."""
     where = (pc.field("level") == "group") & (pc.field("at") < _time(until_us))
     found: set[int] = set()
     for chunk in due:
@@ -146,7 +146,7 @@ def _periods(writer: Writer, due: list[HistoryChunk], tier: RollupTier, until_us
 
 
 def _written(writer: Writer, origins: Iterable[Origin], step_us: int) -> Iterator[HistoryChunk]:
-    """Rows in new files, a row for each key and step: one stretch, and none without rows."""
+    """Rows in new files, a row for each key and step: one chunk, and none without rows."""
     name = f"{OBSERVED_HISTORY}/{LAG_HISTORY.name}/{writer.new_name('')}"
     path = writer.directory / name
     times: list[int] = []

@@ -1,10 +1,10 @@
-"""How samples of ends get thinner with age: the last of each step stays, and stands for the others.
+"""How samples of ends are downsampled with age: of each step the last stays, for all of them.
 
 A sample is as true alone as among others, so what is left out makes a time lag less exact, and
 never wrong: the samples beside it bound it still. What an offset is judged by stays: the first
 sample of a file's time, which has no other below it, and both samples where an end goes back, as
-only a topic that was made anew does. Rows become the same in whatever order and pieces they are
-thinned, unless some come late into a step at which an end went back (see `thinned`).
+only a topic that was recreated does. Rows become the same in whatever order and pieces they are
+downsampled, unless some come late into a step at which an end went back (see `downsample`).
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ ORDER = [(name, "ascending") for name in (*KEY, *_BY_TIME)]
 
 
 def downsample(rows: pa.Table, tier: RollupTier) -> pa.Table:
-    """Rows of `end_offsets`, of each key those that a zone keeps. All rows that lie in the time of
+    """Rows of `end_offsets`, of each key those that a tier keeps. All rows that lie in the time of
     one of its files have to come together. Where samples come late that lie within a step at which
     an end went back, an earlier call may have left out one of the two that show it.
     """
@@ -38,14 +38,16 @@ def downsample(rows: pa.Table, tier: RollupTier) -> pa.Table:
     lasts = np.append(starts[1:], len(at)) - 1
     counts = pc.fill_null(ordered["samples"], 1).to_numpy()
     kept = ordered.take(pa.array(lasts))
-    told = pa.array(np.add.reduceat(counts, starts), END_OFFSETS.arrow.field("samples").type)
-    return kept.set_column(kept.schema.get_field_index("samples"), "samples", told)
+    stands_for = pa.array(np.add.reduceat(counts, starts), END_OFFSETS.arrow.field("samples").type)
+    return kept.set_column(kept.schema.get_field_index("samples"), "samples", stands_for)
 
 
-def without_downsampled(fresh: pa.RecordBatch, thin: pa.Table, tier: RollupTier) -> pa.RecordBatch:
-    """The fresh samples that none of these rows stands for, which stand for several of a zone."""
-    place = pc.index_in(_steps(fresh, tier), _steps(thin, tier))
-    until = thin["sampled_at"].combine_chunks().take(place)
+def without_downsampled(
+    fresh: pa.RecordBatch, coarse: pa.Table, tier: RollupTier
+) -> pa.RecordBatch:
+    """The fresh samples that none of these rows stands for, which stand for several of a tier."""
+    place = pc.index_in(_steps(fresh, tier), _steps(coarse, tier))
+    until = coarse["sampled_at"].combine_chunks().take(place)
     is_new = pc.fill_null(pc.greater(fresh["sampled_at"], until), True)
     return fresh.filter(is_new)
 

@@ -1,11 +1,11 @@
-"""The files of old samples: one for each day, later one for each week, with samples thinned.
+"""The files of old samples: one for each day, later one for each week, downsampled.
 
-Samples are thinned before gold is computed from them, so whoever computes it again finds the same
-ones. How old a sample is tells the newest one that is not after the moment of the run: a copy of a
-log gets no older while it lies there. Where both the moment and a sample come from a clock that is
-ahead, all others are taken for that much older, and what is thinned then stays so: times of lag are
-less exact, and none is wrong. When the clock is right again, that sample makes nothing old until
-its time has come.
+Samples are downsampled before gold is computed from them, so whoever computes it again finds the
+same ones. How old a sample is tells the newest one that is not after the moment of the run: a copy
+of a log gets no older while it lies there. Where both the moment and a sample come from a clock
+that is ahead, all others are taken for that much older, and what is downsampled then stays so:
+times of lag are less exact, and none is wrong. When the clock is right again, that sample makes
+nothing old until its time has come.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,7 +33,7 @@ _ROW_GROUP = 100_000
 
 
 def roll_up(writer: Writer, parts: Parts, as_of_us: int) -> Parts:
-    """The parts of `end_offsets`, with the samples thinned that have become old enough."""
+    """The parts of `end_offsets`, with the samples downsampled that are due."""
     newest_us = _newest(writer.directory, parts, as_of_us)
     if newest_us is not None:
         for tier in reversed(ROLLUP_TIERS):  # from the coarsest on: no sample is written twice
@@ -46,16 +46,16 @@ def without_known_samples(writer: Writer, known: Parts, fresh: Parts) -> Parts:
     its begin, as an older copy is, tells them each time.
     """
     directory = writer.directory
-    thin = [part for part in known if part.step_us != ONE_MOMENT]
+    coarse = [part for part in known if part.step_us != ONE_MOMENT]
     times = [_first(directory, part) for part in fresh]
-    reached = max((_first(directory, part) + _file_us(part) for part in thin), default=None)
+    reached = max((_first(directory, part) + _file_us(part) for part in coarse), default=None)
     if reached is None or min(times, default=reached) >= reached:
         return fresh
     since = pc.field("sampled_at") >= _time(min(times))
     stands = since & (pc.field("samples") > 1)
     for tier in ROLLUP_TIERS:
-        of_zone = [part for part in thin if part.step_us == tier.step_us]
-        rows = pa.Table.from_batches(_read(directory, of_zone, stands), END_OFFSETS.arrow)
+        of_tier = [part for part in coarse if part.step_us == tier.step_us]
+        rows = pa.Table.from_batches(_read(directory, of_tier, stands), END_OFFSETS.arrow)
         batches = (
             without_downsampled(batch, rows, tier) for batch in _read(directory, fresh, since)
         )
@@ -68,7 +68,7 @@ def _file_us(part: Part) -> int:
 
 
 def _newest(directory: Folder, parts: Parts, as_of_us: int) -> int | None:
-    """The time of the newest sample by then. It is in no file of thinned ones."""
+    """The time of the newest sample by then. It is in no file of downsampled ones."""
     is_known = pc.field("sampled_at") <= _time(as_of_us)
     young = [part for part in parts if part.step_us == ONE_MOMENT]
     batches = _read(directory, young, is_known, ["sampled_at"])
@@ -77,7 +77,7 @@ def _newest(directory: Folder, parts: Parts, as_of_us: int) -> int | None:
 
 
 def _roll_up_into(writer: Writer, parts: Parts, tier: RollupTier, until_us: int) -> Parts:
-    """Samples of finer steps that are before a moment go into the files of a zone."""
+    """Samples of finer steps that are before a moment go into the files of a tier."""
     directory = writer.directory
     finer = [part for part in parts if part.step_us < tier.step_us]
     due = [part for part in finer if _first(directory, part) < until_us]
@@ -95,7 +95,7 @@ def _roll_up_into(writer: Writer, parts: Parts, tier: RollupTier, until_us: int)
         new += _written(writer, rows.to_batches(), tier.step_us)
         gone += known
     young = _read(directory, due, pc.field("sampled_at") >= _time(until_us))
-    new += _written(writer, young, ONE_MOMENT)  # files of thinned ones are ripe as a whole
+    new += _written(writer, young, ONE_MOMENT)  # downsampled files are due as a whole
     return (*(part for part in parts if part not in gone), *new)
 
 
@@ -106,7 +106,7 @@ def _first(directory: Folder, part: Part) -> int:
 
 
 def _files(directory: Folder, due: list[Part], tier: RollupTier, until_us: int) -> list[int]:
-    """The numbers of the files of a zone to which samples before a moment belong."""
+    """The numbers of the files of a tier to which samples before a moment belong."""
     before = pc.field("sampled_at") < _time(until_us)
     found: set[int] = set()
     for batch in _read(directory, due, before, ["sampled_at"]):

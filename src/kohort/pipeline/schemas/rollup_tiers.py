@@ -14,15 +14,15 @@ class RollupTier(NamedTuple):
     step_us: int
     after_us: int
     file_us: int
-    """A whole number of days and of steps, so no step and no file of a finer zone is cut."""
+    """A whole number of days and of steps, so no step and no file of a finer tier is cut."""
 
     def due_before(self, now_us: int) -> int:
-        """The moment before which rows belong here, or into a coarser zone: files fill at once."""
+        """The moment before which rows belong here, or into a coarser tier: files fill at once."""
         return (now_us - self.after_us) // self.file_us * self.file_us
 
 
 ONE_MOMENT = 0
-"""The step of rows that are not thinned yet."""
+"""The step of rows that are not downsampled yet."""
 ROLLUP_TIERS = (
     RollupTier(5 * MINUTE_US, DAY_US, DAY_US),
     RollupTier(60 * MINUTE_US, 7 * DAY_US, 7 * DAY_US),

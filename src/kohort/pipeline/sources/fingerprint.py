@@ -24,7 +24,7 @@ TICK_NS = 100_000_000
 """The tick of a file's clock at most, on a disk: a file that was written longer ago than this, and
 looks the same when it has settled, was not written meanwhile.
 """
-_TOLD = (META_PROPERTIES, PARTITION_METADATA, START_OFFSETS)
+_SMALL_FILES = (META_PROPERTIES, PARTITION_METADATA, START_OFFSETS)
 """Small files that say something of a log. Others are rewritten all the time and say nothing."""
 
 
@@ -72,7 +72,7 @@ def settled_or_none(path: str, before: DirectoryFingerprint | None) -> str | Non
 
 
 def _look(
-    words: Iterable[str], folders: Iterable[str], told: Iterable[str]
+    words: Iterable[str], folders: Iterable[str], directories: Iterable[str]
 ) -> DirectoryFingerprint | None:
     began = time.time_ns()
     youngest = 0
@@ -87,8 +87,8 @@ def _look(
                 youngest = max(youngest, stat.st_mtime_ns, stat.st_ctime_ns)
                 facts = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
                 digest.update(f"{segment.path} {facts}\n".encode())
-        for directory in told:
-            for name in _TOLD:
+        for directory in directories:
+            for name in _SMALL_FILES:
                 digest.update(f"{directory}/{name} {_content(directory, name)!r}\n".encode())
     except OSError:  # it changes while it is looked at
         return None

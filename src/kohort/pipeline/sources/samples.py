@@ -18,7 +18,7 @@ class Sample(NamedTuple):
 
 Since = Mapping[tuple[str, int, str | None], Sample]
 """Topic, partition and id of the topic, None for unknown -> where the next walk goes on: the last
-sample of an earlier one. A topic that was made anew may have older times than the one before it.
+sample of an earlier one. A topic that was recreated may have older times than the one before it.
 """
 NOTHING: Since = {}
 

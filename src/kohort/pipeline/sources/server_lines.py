@@ -212,15 +212,17 @@ def _number(text: str) -> tuple[str, int] | None:
 
 def _removals(text: str, clock_us: int) -> Iterator[MemberRemoval]:
     for form in FORMS:
-        told = _match_form(text, form)
-        if told is not None:
+        fields = _match_form(text, form)
+        if fields is not None:
             if form.trigger == _STAYS:
                 return
-            reason = told.get("reason")
+            reason = fields.get("reason")
             reason = None if reason in {None, "", _NO_REASON} else reason
-            members = _listed(told["members"]) if "members" in told else [told["member"]]
+            members = _listed(fields["members"]) if "members" in fields else [fields["member"]]
             for member_id in members:
-                yield MemberRemoval(told["group"], member_id, form.trigger, reason, clock_us, None)
+                yield MemberRemoval(
+                    fields["group"], member_id, form.trigger, reason, clock_us, None
+                )
             return
 
 
@@ -255,5 +257,5 @@ def _match_form(text: str, form: Form) -> dict[str, str] | None:
         values.append(before)
         rest = rest_after
     values.append(rest)
-    told = dict(zip(form.fields, values, strict=True))
-    return {name: value for name, value in told.items() if name}
+    fields = dict(zip(form.fields, values, strict=True))
+    return {name: value for name, value in fields.items() if name}

@@ -59,6 +59,6 @@ def log_start(folder: Folder) -> int:
     starts = [0]
     for directory in (folder.directory, folder.path):
         with suppress(OSError, Broken, ValueError):
-            told = checkpoints.start_offsets(_FILES, directory)
-            starts.append(told.get((folder.topic, folder.partition), 0))
+            starts_by_partition = checkpoints.start_offsets(_FILES, directory)
+            starts.append(starts_by_partition.get((folder.topic, folder.partition), 0))
     return max(starts)

@@ -1,4 +1,4 @@
-"""Where Kohort keeps what can be made anew."""
+"""Where Kohort keeps what can be made again."""
 
 import os
 from pathlib import Path

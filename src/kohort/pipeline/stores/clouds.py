@@ -154,8 +154,8 @@ class Cloud:
             for _ in pool.map(delete, keys):
                 pass
 
-    def _tag(self, told: Any) -> str:
-        return str(told["version" if self._is_google else "e_tag"])
+    def _tag(self, answer: Any) -> str:
+        return str(answer["version" if self._is_google else "e_tag"])
 
     def _head(self, key: str) -> Any:
         return self._tried(key, lambda client: client.head(key))
@@ -228,8 +228,8 @@ class Cloud:
         return StoreError(said, uri, errno.EACCES if is_denied else errno.EIO)
 
     def _client(self, minutes: int) -> Any:
-        told = (os.environ.get(name) for name in settings.CLOUDS)
-        return _made(os.getpid(), self.scheme, self.where, minutes, *told)
+        values = (os.environ.get(name) for name in settings.CLOUDS)
+        return _made(os.getpid(), self.scheme, self.where, minutes, *values)
 
 
 def _minutes(size: int) -> int:
@@ -261,7 +261,7 @@ _PROCESSES: set[int] = set()
 
 
 @cache
-def _made(process: int, scheme: str, where: str, minutes: int, *told: str | None) -> Any:
+def _made(process: int, scheme: str, where: str, minutes: int, *values: str | None) -> Any:
     """A client for each place. Its threads are not there after a fork, and it would wait for them
     for ever.
     """
@@ -280,7 +280,7 @@ def _made(process: int, scheme: str, where: str, minutes: int, *told: str | None
         "client_options": {
             "connect_timeout": timedelta(seconds=_CONNECT_S),
             "timeout": timedelta(seconds=minutes * _MINUTE_S),
-            "allow_http": any(one is not None and one.startswith("http:") for one in told),
+            "allow_http": any(one is not None and one.startswith("http:") for one in values),
         },
     }
     container, _, host = where.partition("@")

@@ -201,9 +201,9 @@ class NameNode:
         if answer.ok and not answer.is_redirect:
             return answer
         uri, status = self.uri(path), answer.status_code
-        told = _decoded_response(answer).remote_exception
-        kind = str(told.get("exception", ""))
-        first, *_ = str(told.get("message", "")).splitlines() or [answer.reason]
+        exception = _decoded_response(answer).remote_exception
+        kind = str(exception.get("exception", ""))
+        first, *_ = str(exception.get("message", "")).splitlines() or [answer.reason]
         said = f"the store answered {kind or status}: {first}"
         if kind == "FileNotFoundException":
             raise MissingError("there is no such file", uri, errno.ENOENT)

@@ -27,7 +27,7 @@ class Object(NamedTuple):
 
 
 class ListedObject(NamedTuple):
-    """An object as a listing tells it; the tag is another where it was written anew."""
+    """An object as a listing tells it; the tag is another where it was rewritten."""
 
     key: str
     size: int

@@ -105,8 +105,8 @@ class Bucket:
         try:
             yield
         except ClientError as error:
-            told = error.response.get("Error", {})
-            code = str(told.get("Code", "unknown"))
+            details = error.response.get("Error", {})
+            code = str(details.get("Code", "unknown"))
             if code == "NoSuchBucket":
                 text = f"there is no bucket {self.name}"
                 raise StoreError(text, uri, errno.ENXIO) from error
@@ -115,7 +115,7 @@ class Bucket:
             if code in {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}:
                 raise ConflictError("it was written meanwhile", uri, errno.EEXIST) from error
             number = errno.EACCES if code in {"AccessDenied", "403"} else errno.EIO
-            text = f"the store answered {code}: {told.get('Message') or 'and nothing more'}"
+            text = f"the store answered {code}: {details.get('Message') or 'and nothing more'}"
             raise StoreError(text, uri, number) from error
         except (BotoCoreError, HTTPClientError) as error:
             raise StoreError(" ".join(str(error).split()), uri) from error

@@ -19,9 +19,9 @@ def of_this_process() -> dict[str, str]:
     return found if name is None else {**found, HADOOP_USER: name}
 
 
-def adopt(told: Mapping[str, str]) -> None:
+def adopt(variables: Mapping[str, str]) -> None:
     """Look where another process does."""
-    os.environ.update(told)
+    os.environ.update(variables)
 
 
 def user() -> str | None:

@@ -129,14 +129,14 @@ def recipe_or_none(spark: SparkSession, home: str) -> Recipe | None:
     if is_off() or not listed.exists():
         return None
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
-    told = jvm.java.lang.System.getProperty
+    property_of = jvm.java.lang.System.getProperty
     runtime = jvm.java.lang.management.ManagementFactory.getRuntimeMXBean()
     modules = (str(argument) for argument in runtime.getInputArguments())
     return Recipe(
         str(place.target),
         str(listed),
-        str(Path(told("java.home")) / "bin" / "java"),
-        told("java.class.path"),
+        str(Path(property_of("java.home")) / "bin" / "java"),
+        property_of("java.class.path"),
         tuple(
             module for module in modules if module.startswith(("--add-", "--enable-native-access"))
         ),

@@ -27,9 +27,9 @@ def disk_full_or_none(
     if reason is None:
         return None
     places = {str(out): "for the tables"} | dict.fromkeys(_local(spark), "for what Spark sorts")
-    told = ", ".join(f"{_free(place)} in {place} {use}" for place, use in places.items())
+    free = ", ".join(f"{_free(place)} in {place} {use}" for place, use in places.items())
     state = "have all that was published until then" if is_changed else "as they were before"
-    return f"{reason} (free: {told}). The tables in {out} are whole, and {state}"
+    return f"{reason} (free: {free}). The tables in {out} are whole, and {state}"
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -50,10 +50,10 @@ def _reason(error: BaseException) -> str | None:
 
 def _local(spark: SparkSession | None) -> list[str]:
     """The directories in which Spark keeps what does not fit into memory."""
-    told = os.environ.get("SPARK_LOCAL_DIRS")
-    if told is None and spark is not None:
-        told = spark.conf.get("spark.local.dir", None)
-    return (told or tempfile.gettempdir()).split(",")
+    directories = os.environ.get("SPARK_LOCAL_DIRS")
+    if directories is None and spark is not None:
+        directories = spark.conf.get("spark.local.dir", None)
+    return (directories or tempfile.gettempdir()).split(",")
 
 
 def _free(place: str) -> str:

@@ -65,7 +65,7 @@ ONE_TASK = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.leafNodeDefaultParallelism": "1",
 }
-"""For few rows: to plan anew behind each shuffle makes a job of each, and one task has done what
+"""For few rows: to plan again behind each shuffle makes a job of each, and one task has done what
 several would begin.
 """
 QUICK = {_OPTIONS: f"{_ARROW} {_FAIL_FAST} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"}

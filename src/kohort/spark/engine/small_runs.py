@@ -12,6 +12,10 @@ from threading import Lock
 # What the driver does by itself.
 DRIVER_READ_BYTES = 256 << 20
 """Rows of a source, decoded: the most that one process reads into memory."""
+DRIVER_LOG_BYTES = 8 << 20
+"""New bytes of log directories: reading so many takes less time than starting a task for them."""
+DRIVER_TOPIC_RECORDS = 50_000
+"""The same for new records of a live cluster, which does not say how many bytes they have."""
 DRIVER_SCAN_ROWS = 300_000
 """Some columns of so many rows, to see how complete the log is."""
 DRIVER_TABLE_ROWS = 100_000

@@ -9,8 +9,8 @@ from kohort.pipeline.schemas.progress import (
     OFFSETS,
     STATUS,
 )
-from kohort.spark.gold.cleanup import deletable_groups
 from kohort.spark.gold.commits import commits, offsets
+from kohort.spark.gold.deletable_groups import deletable_groups
 from kohort.spark.gold.group_state import group_state
 from kohort.spark.gold.lag import lag
 from kohort.spark.gold.measure import Context, Frames, Measure

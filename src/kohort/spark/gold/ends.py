@@ -1,6 +1,6 @@
 """Where partitions of user topics ended at a moment, and when their end passed an offset.
 
-Samples of one partition fall into eras: a topic that is deleted and made anew starts again. Within
+Samples of one partition fall into eras: a topic that is recreated starts again. Within
 an era the end never goes back, so two neighbouring samples bracket the time at which it passed any
 offset between them.
 

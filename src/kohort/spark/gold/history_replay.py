@@ -75,7 +75,7 @@ _NESTED = ("likely", "joined", "gone", "changed", "moves", "unowned", "unread")
 
 
 class ReplayContext(NamedTuple):
-    """What is known besides the log of a group: see `kohort.history.Told`."""
+    """What is known besides the log of a group: see `kohort.history.HistoryInputs`."""
 
     names: Mapping[str, str]
     """Topic id, as text -> name."""
@@ -171,16 +171,16 @@ def _replayed(replay_context: ReplayContext) -> Callable[[pa.Table], pa.Table]:
         (before,) = rows.filter(pc.is_valid(rows["state"])).select(
             ["state", "topics"]
         ).to_pylist() or [{"state": None, "topics": []}]
-        told = HistoryInputs(
+        inputs = HistoryInputs(
             names.anew(),
             replay_context.session_timeout_ms,
             replay_context.complete.get(partition),
             _lines_in(rows),
         )
-        history = History(told, before["state"])
+        history = History(inputs, before["state"])
         history.feed(events(rows))
         found = as_table(partition, group_id, history.closed, list(history.open_rows()))
-        topics = sorted(told.names.asked | {*before["topics"]})
+        topics = sorted(inputs.names.asked | {*before["topics"]})
         return pa.concat_tables([found, _state(partition, group_id, history.state(), topics)])
 
     return replayed
@@ -213,17 +213,17 @@ def as_table(
         "is_open": pa.array([False] * len(closed) + [True] * len(still_open), pa.bool_()),
     }
     for name, kind in _ROWS.items():
-        told = [
+        structs = [
             _as_dict(row) if table == name else None
             for row, table in zip(rows, tables, strict=True)
         ]
-        columns[name] = pa.array(told, kind)
+        columns[name] = pa.array(structs, kind)
     return _with_nulls(columns, len(rows))
 
 
 def _state(partition: int, group_id: str, state: bytes, topics: list[str]) -> pa.Table:
-    told = {"partition": partition, "group_id": group_id, "state": state, "topics": topics}
-    columns = {field.name: pa.array([told[field.name]], field.type) for field in STATES.arrow}
+    values = {"partition": partition, "group_id": group_id, "state": state, "topics": topics}
+    columns = {field.name: pa.array([values[field.name]], field.type) for field in STATES.arrow}
     return _with_nulls({**columns, "table": pa.array([STATES.name])}, 1)
 
 
@@ -237,12 +237,12 @@ def _with_nulls(columns: Mapping[str, pa.Array], rows: int) -> pa.Table:
 
 
 def _as_dict(row: Row) -> dict[str, object]:
-    told = msgspec.structs.asdict(row)
+    fields = msgspec.structs.asdict(row)
     if isinstance(row, RebalanceRow):
         for name in _NESTED:
-            told[name] = [entry._asdict() for entry in told[name]]
-        told["computed"] = None if row.computed is None else row.computed._asdict()
-    return told
+            fields[name] = [entry._asdict() for entry in fields[name]]
+        fields["computed"] = None if row.computed is None else row.computed._asdict()
+    return fields
 
 
 def groups_with_members(decoded: DataFrame) -> DataFrame:
@@ -305,10 +305,10 @@ def _fields(number: int) -> list[Expression]:
 
 def _is_complete(complete: Mapping[int, int | None]) -> Expression:
     """Whether nothing is missing behind a record."""
-    told = ((partition, offset) for partition, offset in complete.items() if offset is not None)
+    known = ((partition, offset) for partition, offset in complete.items() if offset is not None)
     holds = (
         (F.col("partition") == partition) & (F.col("offset") >= offset)
-        for partition, offset in told
+        for partition, offset in known
         if offset
     )
     return reduce(Expression.__or__, holds, F.lit(col=False))

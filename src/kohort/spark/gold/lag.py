@@ -22,7 +22,7 @@ from kohort.spark.gold.moments import first_moment, not_below_zero, numbers, tim
 
 MOMENTS = 200
 ROWS = 500_000
-"""How many moments of the past the table has at most, and about how many rows of partitions. With
+"""How many earlier moments the table has at most, and about how many rows of partitions. With
 many partitions it has fewer moments, down to `_FEWEST`. `lag_at` gives any other moment.
 """
 

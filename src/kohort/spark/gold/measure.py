@@ -41,7 +41,7 @@ class Context(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """A table of gold. `compute` ends in `table.conform`, and orders by log offset, never by time.
+    """A table of gold. `compute` ends in `frames.conform`, and orders by log offset, never by time.
     It is right for any subset of the log's partitions, since a group lives in one, unless it is
     `whole`.
     """
@@ -49,7 +49,7 @@ class Measure(NamedTuple):
     table: Table
     compute: Callable[[Frames, Context], DataFrame]
     whole: bool = False
-    """Computed anew over all partitions of the log in every run: it depends on the moment, on
+    """Recomputed over all partitions of the log in every run: it depends on the moment, on
     tables that are not of the log, or on groups in other partitions. The other measures are
     computed where the log has new rows.
     """

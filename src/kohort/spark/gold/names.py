@@ -22,9 +22,9 @@ def topic_name_pairs(frames: Frames) -> DataFrame:
     """topic_id, topic: every pair that the tables tell, each once."""
     of_commits = frames[KINDS[1]].select("topic_id", "topic")
     of_ends = frames[END_OFFSETS.name].select("topic_id", "topic")
-    told = of_commits.unionByName(of_ends).unionByName(sole_topics(frames[DECODED.name]))
+    pairs = of_commits.unionByName(of_ends).unionByName(sole_topics(frames[DECODED.name]))
     # Of millions of commits: strings as keys are hashed, as values sorted.
-    return told.where(F.col("topic_id").isNotNull() & F.col("topic").isNotNull()).distinct()
+    return pairs.where(F.col("topic_id").isNotNull() & F.col("topic").isNotNull()).distinct()
 
 
 def sole_topics(decoded: DataFrame) -> DataFrame:

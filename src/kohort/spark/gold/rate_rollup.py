@@ -17,7 +17,6 @@ from kohort.pipeline.schemas.rollup_tiers import ROLLUP_TIERS, RollupTier
 from kohort.spark.engine.frames import conform
 from kohort.spark.gold.commits import KEY
 
-_FINE, _COARSE = ROLLUP_TIERS
 _SANE = 1 << 40
 """A commit that moves further, of somebody who plays with offsets, stays alone: sums must fit."""
 
@@ -30,7 +29,7 @@ def newest_of(commits: DataFrame, as_of: datetime) -> DataFrame:
 
 
 def due_before_column(tier: RollupTier) -> Column:
-    """As `RollupTier.reaches`, for `newest_us`."""
+    """As `RollupTier.due_before`, for `newest_us`."""
     since = F.col("newest_us") - tier.after_us
     return since - F.pmod(since, F.lit(tier.file_us))
 
@@ -40,9 +39,11 @@ def roll_up_rates(rows: DataFrame, newest: DataFrame) -> DataFrame:
     step have to come together.
     """
     at, records, commits = F.unix_micros("effective_at"), F.col("records"), F.col("commits")
-    begins = {tier: at - F.pmod(at, F.lit(tier.step_us)) for tier in ROLLUP_TIERS}
-    step = F.when(at < due_before_column(_COARSE), begins[_COARSE]).when(
-        at < due_before_column(_FINE), begins[_FINE]
+    step = F.coalesce(  # of the coarsest tier for which a row is due
+        *(
+            F.when(at < due_before_column(tier), at - F.pmod(at, F.lit(tier.step_us)))
+            for tier in reversed(ROLLUP_TIERS)
+        )
     )
     is_sane = F.coalesce((records / commits).between(-_SANE, _SANE), F.lit(True))
     marked = rows.join(F.broadcast(newest), "partition", "left").withColumns(

@@ -43,16 +43,16 @@ def rates(every: DataFrame, behind: DataFrame, before: DataFrame | None = None) 
     columns = (*KEY, "offset", "state", "effective_at", "committed_offset")
     taken = every.where(F.col("state").isin(COMMITTED, REMOVED)).select(*columns, "complete_from")
     if before is not None:
-        told = before.select(*columns, F.lit(True).alias("is_told"))
-        taken = taken.withColumn("is_told", F.lit(False)).unionByName(
-            told, allowMissingColumns=True
+        known = before.select(*columns, F.lit(True).alias("is_known"))
+        taken = taken.withColumn("is_known", F.lit(False)).unionByName(
+            known, allowMissingColumns=True
         )
     taken = none_as_removed(taken)
     known_from = F.col("held_back") + F.expr("interval 1 microsecond")
     rows = (
         taken.withColumns({"before_at": F.when(last.isNotNull(), before_at), "before": last})
         .where(F.col("state") == COMMITTED)
-        .where(F.lit(True) if before is None else ~F.col("is_told"))
+        .where(F.lit(True) if before is None else ~F.col("is_known"))
         .withColumns({"records": F.try_subtract("committed_offset", "before"), "seconds": seconds})
         .withColumn("is_reset", F.col("records") < 0)
         .withColumn("records_per_second", per_second())

@@ -20,8 +20,6 @@ from kohort.spark.sources import planning
 from kohort.spark.sources.feed import Feed
 from kohort.spark.sources.reader import Reader, StreamReader, read_or_none, spark_schema
 
-_QUARTER = 4
-
 
 class FeedFormat(DataSource):
     """A format whose rows come from a feed. `place` is the one option that has to be given."""
@@ -35,6 +33,11 @@ class FeedFormat(DataSource):
     @abstractmethod
     def feed(cls, place: str, topic: str) -> Feed:
         """The feed of a topic at a place."""
+
+    @classmethod
+    @abstractmethod
+    def driver_limit(cls) -> int:
+        """The weight of a plan up to which the driver reads it by itself, in the feed's unit."""
 
     def schema(self) -> StructType:
         return spark_schema(self.options)
@@ -75,9 +78,9 @@ class FeedSource:
         return spark.read.format(self._form.name()).options(**options).load()
 
     def few_or_none(self, plan: Plan) -> pa.Table | None:
-        """The rows of a plan, decoded here, where they are too few for a quarter of a task."""
+        """The rows of a plan, decoded here, where they are too few to be worth a task."""
         weight = sum(piece.weight for piece in self._feed.weigh(plan.ranges))
-        if _QUARTER * weight > self._form.least:
+        if weight > self._form.driver_limit():
             return None
         form = self._form(self._options | range_options(plan.ranges))
         return run_blocking(lambda: read_or_none(form.reader(form.schema())))

@@ -209,7 +209,7 @@ class FolderFeed:
     # In a worker
 
     def _span(self, span: Span) -> Iterator[Rows]:
-        """Segment after segment, listed anew each time: any of them may have been rolled, cleaned
+        """Segment after segment, listed again each time: any of them may have been rolled, cleaned
         or removed since.
         """
         following = span.start
@@ -275,7 +275,7 @@ class _SegmentReader:
             position = stop
 
     def _damage(self, position: int, stop: int) -> Iterator[Rows]:
-        """One row for bytes that are no batch; of a long stretch, its beginning."""
+        """One row for bytes that are no batch; of many bytes, their beginning."""
         data = self._walk.file.read(position, min(stop - position, WINDOW_BYTES))
         parsed = parse(data, self._span.partition, start=self.following, final=True)
         for piece in parsed.pieces:

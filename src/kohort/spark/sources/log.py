@@ -7,6 +7,7 @@ from kohort.pipeline.sources.folders import find, is_partition
 from kohort.pipeline.sources.log_position import WHOLE_LOG, Identity, Note, Plan, Position, Settings
 from kohort.pipeline.sources.options import GROUP_LOG
 from kohort.pipeline.sources.samples import NOTHING, Since
+from kohort.spark.engine import small_runs
 from kohort.spark.sources import end_offsets
 from kohort.spark.sources.feed import Feed
 from kohort.spark.sources.feed_source import FeedFormat, FeedSource
@@ -34,6 +35,10 @@ class KohortLog(FeedFormat):
     @classmethod
     def feed(cls, place: str, topic: str) -> Feed:
         return FolderFeed(place, topic)
+
+    @classmethod
+    def driver_limit(cls) -> int:
+        return small_runs.DRIVER_LOG_BYTES
 
 
 class LogSource(FeedSource):

@@ -118,7 +118,7 @@ class ParquetSource:
         return decode_frame(rows.join(known(), ["partition", "offset"], "left_anti"))
 
     def files(self) -> tuple[str, ...]:
-        """By name, size and time: one that was written anew is another."""
+        """By name, size and time: one that was rewritten is another."""
         return tuple(sorted(self._listed.values()))
 
     def stream(
@@ -185,8 +185,8 @@ class _Survey:
             with suppress(FileNotFoundError):
                 stat = Path(path).stat()
                 name = os.path.relpath(path, self._path)
-                told = f"{name} {stat.st_size} {stat.st_mtime_ns}".encode()
-                found[path] = blake2b(told, digest_size=8).hexdigest()
+                facts = f"{name} {stat.st_size} {stat.st_mtime_ns}".encode()
+                found[path] = blake2b(facts, digest_size=8).hexdigest()
         return found
 
     def any_before(self, following: Mapping[int, int], files: Sequence[str]) -> bool:

@@ -201,10 +201,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._checked[index] = edges.generation
             if "crc" in at and (not seen or edges.end < at["next"]):
                 suspects[index] = (at["base"], at["crc"])
-        standing = self._feed.offset_after_mark(suspects) if suspects else {}
+        following = self._feed.offset_after_mark(suspects) if suspects else {}
         for index, edges in now.items():
             at = start.get(str(index), {})
-            gone = standing.get(index, 0) is None
+            gone = following.get(index, 0) is None
             if gone or edges.end < at.get("next", 0):
                 raise SourceError(
                     f"the log of partition {index} was cut after it was read to {at['next']}, and "

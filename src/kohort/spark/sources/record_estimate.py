@@ -49,8 +49,8 @@ def weighted_spans(
     its `places`.
     """
     begins = [begin for begin, _ in looks] or [start]
-    told = [data for _, data in looks] or [b""]
-    for (begin, stop), data in zip(pairwise([*begins, end]), told, strict=True):
+    pieces = [data for _, data in looks] or [b""]
+    for (begin, stop), data in zip(pairwise([*begins, end]), pieces, strict=True):
         records = estimate(data, begin, stop)
         count = max(1, -(-records // SPAN_RECORDS))
         cuts = [begin + (stop - begin) * step // count for step in range(count + 1)]

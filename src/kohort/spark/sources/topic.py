@@ -9,6 +9,7 @@ from kohort.pipeline.sources.log_position import Identity, Settings
 from kohort.pipeline.sources.options import GROUP_LOG
 from kohort.pipeline.sources.samples import NOTHING, Since
 from kohort.pipeline.sources.topic_client import TopicClient
+from kohort.spark.engine import small_runs
 from kohort.spark.sources import end_offsets
 from kohort.spark.sources.feed import Feed
 from kohort.spark.sources.feed_source import FeedFormat, FeedSource
@@ -40,6 +41,10 @@ class KohortTopic(FeedFormat):
     def feed(cls, place: str, topic: str) -> Feed:
         return TopicFeed(place, topic)
 
+    @classmethod
+    def driver_limit(cls) -> int:
+        return small_runs.DRIVER_TOPIC_RECORDS
+
 
 class TopicSource(FeedSource):
     """Keeps the contract of `Source` for a live cluster."""
@@ -65,9 +70,9 @@ class TopicSource(FeedSource):
             async with self._topic_feed.client() as client:
                 return await _numbers(client, [_RETENTION, *_SESSIONS])
 
-        told = run_query(self._bootstrap, ask)
-        minutes = told.get(_RETENTION)
-        sessions = [told[name] for name in _SESSIONS if name in told]
+        numbers = run_query(self._bootstrap, ask)
+        minutes = numbers.get(_RETENTION)
+        sessions = [numbers[name] for name in _SESSIONS if name in numbers]
         return Settings(
             None if minutes is None else minutes * 60_000,
             min(sessions) if len(sessions) == len(_SESSIONS) else None,

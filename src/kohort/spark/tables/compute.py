@@ -41,9 +41,9 @@ class GoldResult(NamedTuple):
     gold: dict[str, Gold]
     histories: HistoriesState | None
     progress: ProgressState | None
-    past: HistoryUpdate
+    observed_history: HistoryUpdate
     recomputed: dict[str, str]
-    """Tables that were computed anew from the first record -> why."""
+    """Tables that were recomputed from the first record -> why."""
 
 
 def compute(
@@ -56,20 +56,14 @@ def compute(
     *,
     clocked: bool = False,
 ) -> GoldResult:
-    """Every table of gold over the rows of `manifest`, and the past with what this run adds. The
-    rows of the log partitions `touched` differ from those that gold was last computed from. The
-    files are new; the old ones stay. `clocked` says that nobody chose the moment.
+    """Every table of gold over the rows of `manifest`, and the observed history with what this run
+    adds. The rows of the log partitions `touched` differ from those that gold was last computed
+    from. The files are new; the old ones stay. `clocked` says that nobody chose the moment.
     """
     changed = tuple(sorted(touched))
-    directory = writer.directory
-    frames = views_of(partial(spark_reader.rows, spark, directory, manifest))
-    ends = partial(spark_reader.end_offsets, spark, directory, manifest)
-    frames |= LazyTables({END_OFFSETS.name: ends})
-    if manifest.server_log:
-        lines = spark_reader.parts(spark, directory, SERVER_LOG, manifest.server_log)
-        frames |= {SERVER_LOG.name: lines}
+    frames = _inputs(spark, writer.directory, manifest)
     goes_on = _has_all(PROGRESS_TABLES)
-    there = goes_on and progress.are_whole(directory, manifest)
+    there = goes_on and progress.are_whole(writer.directory, manifest)
     found = log_progress(writer, manifest if there else manifest.with_(progress=None), frames)
     frames |= LazyTables({COMPLETENESS: partial(as_frame, spark, found.completeness_watermarks)})
     recomputed: dict[str, str] = {}
@@ -78,7 +72,7 @@ def compute(
     doing("histories of groups")
     pairs: topic_names.Pairs = frozenset()
     done: dict[str, Gold] = {}
-    ways = None
+    histories = None
     if goes_on or _has_all(TABLES.values()):
         pairs = topic_names.read_topic_names(writer, manifest, frames, found)
         marks = found.completeness_watermarks
@@ -87,7 +81,7 @@ def compute(
         replay_context = ReplayContext(topic_names.named(pairs), complete, timeout_ms)
         if _has_all(TABLES.values()):
             result = refresh(spark, writer, manifest, frames, replay_context, marks)
-            done, ways = result.gold, result.histories
+            done, histories = result.gold, result.histories
             if result.recomputed:
                 recomputed["histories of groups"] = result.recomputed
     frames |= _read(spark, writer, done)
@@ -96,9 +90,9 @@ def compute(
     if goes_on:
         names = topic_names.keep(writer, pairs)
         run = Run(spark, writer, manifest, frames, context, found, names)
-        brought = progress.refresh(run, doing)
-        done |= brought.gold
-        known, lag_at = brought.progress, brought.lag_at
+        refreshed = progress.refresh(run, doing)
+        done |= refreshed.gold
+        known, lag_at = refreshed.progress, refreshed.lag_at
     for measure in MEASURES:
         table = measure.table
         if table.name not in done:
@@ -109,8 +103,19 @@ def compute(
     ordered = {measure.table.name: done[measure.table.name] for measure in MEASURES}
     doing(LAG_HISTORY.name)
     observation = Observation(ordered, context.as_of, lag_at or partial(lag_of, frames), clocked)
-    past = refresh_observed_history(writer, manifest, observation)
-    return GoldResult(ordered, ways, known, past, recomputed)
+    update = refresh_observed_history(writer, manifest, observation)
+    return GoldResult(ordered, histories, known, update, recomputed)
+
+
+def _inputs(spark: SparkSession, directory: Folder, manifest: Manifest) -> LazyTables:
+    """Everything that gold is computed from."""
+    frames = views_of(partial(spark_reader.rows, spark, directory, manifest))
+    ends = partial(spark_reader.end_offsets, spark, directory, manifest)
+    frames |= LazyTables({END_OFFSETS.name: ends})
+    if manifest.server_log:
+        lines = spark_reader.parts(spark, directory, SERVER_LOG, manifest.server_log)
+        frames |= {SERVER_LOG.name: lines}
+    return frames
 
 
 def _read(spark: SparkSession, writer: Writer, gold: Mapping[str, Gold]) -> LazyTables:
@@ -130,7 +135,7 @@ def _has_all(tables: Iterable[Table]) -> bool:
 
 def _reusable(measure: Measure, manifest: Manifest, directory: Folder) -> Gold | None:
     """What was computed earlier and may still be right in part: by the same code, into files that
-    exist.
+    exist. If there is none, the table is recomputed (see `format.refresh_plan`).
     """
     table = measure.table
     before = manifest.gold.get(table.name)

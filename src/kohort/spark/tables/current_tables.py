@@ -14,8 +14,8 @@ from kohort.pipeline.schemas import END_OFFSETS
 from kohort.pipeline.schemas.membership import GROUP_STATE
 from kohort.pipeline.schemas.progress import COMMITS, DELETABLE_GROUPS, LAG, OFFSETS, STATUS
 from kohort.pipeline.stores import parquet
-from kohort.spark.gold.cleanup import deletable_groups
 from kohort.spark.gold.commits import EFFECTIVE
+from kohort.spark.gold.deletable_groups import deletable_groups
 from kohort.spark.gold.lag import Times, lag_of, moments_of
 from kohort.spark.gold.newest import NEWEST, RECORDS, as_effective, said_of_offsets
 from kohort.spark.gold.status import MEMBERS, WINDOWS, status, windows_of
@@ -47,17 +47,17 @@ def lag(
 ) -> Parts:
     """Rows of moments that nothing new is about stay. Those of other moments are computed."""
     before = run.log_progress.before
-    told: set[int] = set()
+    unchanged: set[int] = set()
     if before is not None and not run.log_progress.truncated:
         since = min(samples.since_us, _since(run, fresh))
-        told = {moment for moment in moments if moment in before.moments and moment < since}
-    computed = [moment for moment in moments if moment not in told]
+        unchanged = {moment for moment in moments if moment in before.moments and moment < since}
+    computed = [moment for moment in moments if moment not in unchanged]
     if before is not None and not computed:
         if moments == [*before.moments]:
             return run.before(LAG)
-        return run.write(_unchanged_rows(run, told), LAG)
+        return run.write(_unchanged_rows(run, unchanged), LAG)
     rows = lag_at(run, fresh, gold, computed)
-    both = rows.unionByName(_unchanged_rows(run, told)) if told else rows
+    both = rows.unionByName(_unchanged_rows(run, unchanged)) if unchanged else rows
     return run.write(both, LAG)
 
 

@@ -3,8 +3,8 @@ tables.
 
 Rows that nothing can change any more are appended. Rows that may still change, and the states from
 which histories go on, are replaced for the log partitions that have something new. So the cost of a
-run depends on what is new. Where that could be wrong (see `news`), histories are replayed from
-bronze.
+run depends on what is new. Where that could be wrong (see `refresh_plan.refresh_plan`), histories
+are replayed from bronze.
 """
 
 from collections.abc import Collection, Mapping
@@ -64,7 +64,7 @@ class HistoriesResult(NamedTuple):
     gold: dict[str, Gold]
     histories: HistoriesState
     recomputed: str = ""
-    """Why all of them were computed anew, where that is worth a note."""
+    """Why all of them were recomputed, where that is worth a note."""
 
 
 class _Run(NamedTuple):
@@ -159,7 +159,7 @@ def _is_nobodys(run: _Run) -> bool:
 
 
 def _as_before(run: _Run) -> dict[str, Gold]:
-    """The three tables as they were; without rows where they begin anew."""
+    """The three tables as they were; without rows where they are recomputed."""
     if run.refresh_plan.recompute is not None:
         return {table.name: run.manifest.gold[table.name] for table in TABLES.values()}
     return {table.name: Gold(columns=columns_of(table), parts=()) for table in TABLES.values()}
@@ -176,8 +176,8 @@ def _now(
         session_timeout_ms=replay_context.session_timeout_ms,
         fed=next_offsets(manifest.increments),
         complete={
-            partition: (reach.complete_offset, reach.complete_us)
-            for partition, reach in completeness_watermarks.items()
+            partition: (watermark.complete_offset, watermark.complete_us)
+            for partition, watermark in completeness_watermarks.items()
         },
         server_logs=server_logs.paths_of(manifest),
     )
@@ -186,7 +186,9 @@ def _now(
 def _refresh_plan(
     writer: Writer, manifest: Manifest, now: HistoriesState, replay_context: ReplayContext
 ) -> RefreshPlan:
-    """Everything counts as new where the earlier result is missing or damaged."""
+    """What to recompute: everything where the earlier result is missing or damaged, else what
+    `refresh_plan.refresh_plan` says.
+    """
     before, directory = manifest.histories, writer.directory
     if before is None or before.names is None:
         return full_refresh()
@@ -243,8 +245,10 @@ def _replayed(run: _Run) -> tuple[DataFrame, dict[tuple[str, bool], int]]:
     if _is_few(run):
         replayed = replay_in_driver(new_events, states, run.replay_context, run.lines)
         counted = replayed.group_by(["table", "is_open"]).aggregate([([], "count_all")])
-        told = counted.select(["table", "is_open", "count_all"]).to_pydict().values()
-        return as_frame(run.spark, replayed), {row[:2]: row[2] for row in zip(*told, strict=True)}
+        columns = counted.select(["table", "is_open", "count_all"]).to_pydict().values()
+        return as_frame(run.spark, replayed), {
+            row[:2]: row[2] for row in zip(*columns, strict=True)
+        }
     frame = checkpoint(replay(new_events, states, run.replay_context, run.lines))
     counts = frame.groupBy("table", "is_open").count().collect()
     return frame, {(row["table"], row["is_open"]): row["count"] for row in counts}

@@ -122,7 +122,7 @@ def _cut(increment: Increment, cuts: Mapping[int, int]) -> Increment:
 def to_merge(increments: Iterable[Increment], keep_ms: int | None = None) -> list[Increment]:
     """Increments that should become one: ten or more of about one size, and all smaller ones.
 
-    So a row is written anew once for each digit of the number of rows. With a retention no merged
+    So a row is rewritten once for each digit of the number of rows. With a retention no merged
     increment spans more than a quarter of it, or it would keep what is too old.
     """
     by_size: dict[int, list[Increment]] = {}

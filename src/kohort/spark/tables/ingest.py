@@ -51,11 +51,11 @@ class Batch(NamedTuple):
     whole: bool = True
     """All of the plan is in the rows. A micro-batch has some of it."""
     late_rows: DataFrame | None = None
-    """Rows that lie before the ones that were planned (see `late`)."""
+    """Rows that lie before the ones that were planned (see `late_rows.late_rows`)."""
     ends: Ends | None = None
     """The ends when reading was planned; None for a batch that was planned just now."""
     server_log: tuple[Part, ...] = ()
-    """The new lines of brokers' log files (see `tables.server_logs`)."""
+    """The new lines of brokers' log files (see `format.server_logs`)."""
 
 
 def add(
@@ -101,14 +101,14 @@ def add(
         server_log=(*manifest.server_log, *batch.server_log),
     )
     touched = following.keys() | plan.cut.keys()
-    anew = _upgrade(writer.manifest)
+    upgraded = _upgrade(writer.manifest)
     clocked = options.as_of is None
-    told = flip(spark, writer, manifest, touched, context, progress, clocked=clocked)
+    of_gold = flip(spark, writer, manifest, touched, context, progress, clocked=clocked)
     return Summary(
         writer.directory,
         counts,
         writer.manifest.gold_rows(),
-        (*notes, *anew, *told),
+        (*notes, *upgraded, *of_gold),
         context.as_of,
         time.monotonic() - began,
     )
@@ -162,16 +162,17 @@ def flip(
     *,
     clocked: bool = False,
 ) -> tuple[Note, ...]:
-    """Compute gold over the rows of a manifest, and publish both, with the past. Old samples are
-    thinned first, so that gold rests on what the next one will find. `touched` are the
-    partitions of the log whose rows differ from those of the published manifest; `clocked` says
-    that the clock chose the moment. Returns notes about what was computed anew, and the past.
+    """Compute gold over the rows of a manifest, and publish both, with the observed
+    history. Old samples are downsampled first, so that gold rests on what the next one will find.
+    `touched` are the partitions of the log whose rows differ from those of the published manifest;
+    `clocked` says that the clock chose the moment. Returns notes about what was recomputed, and
+    about the observed history.
     """
     samples = roll_up(writer, manifest.end_offsets, micros(context.as_of))
     manifest = manifest.with_(end_offsets=samples)
     with report_progress(spark, progress, "computing") as doing:
         computed = compute(spark, writer, manifest, touched, context, doing, clocked=clocked)
-    past, notes = computed.past
+    history, notes = computed.observed_history
     notes = (
         *(
             Note(_NO_PLACE, _NO_PLACE, f"{what} were computed anew: {why}")
@@ -184,7 +185,7 @@ def flip(
             gold=computed.gold,
             histories=computed.histories,
             progress=computed.progress,
-            past=past,
+            past=history,
             notes=manifest.notes_with(notes),
             code=code(),
             as_of_ms=micros(context.as_of) // 1000,
@@ -194,14 +195,14 @@ def flip(
     return notes
 
 
-def tidy(
+def merge_and_expire(
     spark: SparkSession,
     writer: Writer,
     context: Context,
     keep_days: float | None = None,
     progress: ProgressCallback | None = None,
 ) -> None:
-    """Write increments anew that hold rows behind a cut, merge small increments and small files of
+    """Rewrite increments that hold rows behind a cut, merge small increments and small files of
     samples, and drop history that is older than `keep_days` before `as_of`.
 
     A merge changes no row and no table. Dropping history changes gold.

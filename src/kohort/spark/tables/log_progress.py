@@ -32,18 +32,18 @@ class LogProgress(NamedTuple):
     """What the tables know of the log, and what is new in it. Partitions are those of the log."""
 
     before: ProgressState | None
-    """What earlier runs have told; None where none of it may be used."""
+    """The state of the previous run; None where none of it may be used."""
     incremental: frozenset[int]
     """Partitions with rows behind those that are known, and with nothing else."""
     truncated: frozenset[int]
     """Partitions whose known rows no longer count, or that have got rows before the known ones."""
     completeness_changed: frozenset[int]
-    """Partitions that are now complete over another stretch than before."""
+    """Partitions that are now complete from another offset or time on than before."""
     completeness_watermarks: dict[int, CompletenessWatermark]
 
     @property
     def recompute(self) -> frozenset[int] | None:
-        """Partitions whose rows of gold are all written anew; None for all there are."""
+        """Partitions whose rows of gold are all recomputed; None for all there are."""
         return None if self.before is None else self.truncated | self.completeness_changed
 
     @property
@@ -61,18 +61,18 @@ def log_progress(writer: Writer, manifest: Manifest, frames: Frames) -> LogProgr
     before = usable_state_or_none(writer.directory, manifest)
     if before is None:
         return _full_recompute(writer.directory, manifest, frames)
-    told = HistoriesState(code=before.code, session_timeout_ms=None, fed=before.fed, complete={})
-    now = told.with_(code=code() or "", fed=next_offsets(manifest.increments))
-    found = refresh_plan(told, now, writer.manifest.increments, manifest.increments)
+    state = HistoriesState(code=before.code, session_timeout_ms=None, fed=before.fed, complete={})
+    now = state.with_(code=code() or "", fed=next_offsets(manifest.increments))
+    found = refresh_plan(state, now, writer.manifest.increments, manifest.increments)
     if found.recompute is None:
         return _full_recompute(writer.directory, manifest, frames)
     known = {
-        index: CompletenessWatermark(*told)
-        for index, told in before.extents.items()
+        index: CompletenessWatermark(*extent)
+        for index, extent in before.extents.items()
         if index not in found.recompute
     }
     added = _row_ranges(writer.directory, new_increments(writer, manifest))
-    reached = {index: reach for index, reach in known.items() if index not in found.incremental}
+    reached = {index: mark for index, mark in known.items() if index not in found.incremental}
     reached |= {
         index: _extend(known[index], added[index])
         for index in found.incremental & known.keys() & added.keys()
@@ -82,7 +82,7 @@ def log_progress(writer: Writer, manifest: Manifest, frames: Frames) -> LogProgr
     others = (found.recompute | found.incremental) - reached.keys()
     reached |= _of_spark(frames, others)
     completeness_changed = {
-        index for index, reach in known.items() if reached.get(index, reach)[2:] != reach[2:]
+        index for index, mark in known.items() if reached.get(index, mark)[2:] != mark[2:]
     }
     return LogProgress(
         before, found.incremental, found.recompute, frozenset(completeness_changed), reached
@@ -90,7 +90,7 @@ def log_progress(writer: Writer, manifest: Manifest, frames: Frames) -> LogProgr
 
 
 def _full_recompute(directory: Folder, manifest: Manifest, frames: Frames) -> LogProgress:
-    """The standing when nothing is known. If there are few rows, Spark looks only at partitions
+    """The log progress when nothing is known. If there are few rows, Spark looks only at partitions
     with holes.
     """
     nothing: frozenset[int] = frozenset()
@@ -98,9 +98,9 @@ def _full_recompute(directory: Folder, manifest: Manifest, frames: Frames) -> Lo
         return LogProgress(None, nothing, nothing, nothing, completeness_watermarks(frames))
     counted = _row_ranges(directory, manifest.increments)
     whole = {
-        index: CompletenessWatermark(told.last + 1, told.rows, 0, told.begin_us)
-        for index, told in counted.items()
-        if _is_contiguous(_BEGIN, told)
+        index: CompletenessWatermark(rows.last + 1, rows.rows, 0, rows.begin_us)
+        for index, rows in counted.items()
+        if _is_contiguous(_BEGIN, rows)
     }
     rest = _of_spark(frames, counted.keys() - whole.keys())
     return LogProgress(None, nothing, nothing, nothing, whole | rest)
@@ -125,7 +125,9 @@ def are_few(manifest: Manifest) -> bool:
 
 
 def usable_state_or_none(directory: Folder, manifest: Manifest) -> ProgressState | None:
-    """What earlier runs have left, if its files are there."""
+    """What earlier runs have left, if its files are there. If not, the tables of commits and lag
+    are recomputed (see `format.refresh_plan`).
+    """
     before = manifest.progress
     if before is None or not before.code:
         return None

@@ -24,7 +24,7 @@ class _File(NamedTuple):
 
     uri: str
     size: int
-    told: dict[str, str]
+    from_folders: dict[str, str]
 
 
 def rows(
@@ -81,10 +81,10 @@ def _shares(files: list[_File]) -> Iterator[list[_File]]:
 def _task(
     shares: list[list[_File]], layout: pa.Schema
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    told = settings.of_this_process()
+    variables = settings.of_this_process()
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settings.adopt(told)
+        settings.adopt(variables)
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for file in shares[number]:
@@ -94,11 +94,11 @@ def _task(
 
 
 def _read(file: _File, layout: pa.Schema) -> Iterator[pa.RecordBatch]:
-    inside = pa.schema([field for field in layout if field.name not in file.told])
+    inside = pa.schema([field for field in layout if field.name not in file.from_folders])
     for batch in parquet.dataset([file.uri], inside).to_batches():
         columns = [
-            pa.repeat(file.told[field.name], batch.num_rows).cast(field.type)
-            if field.name in file.told
+            pa.repeat(file.from_folders[field.name], batch.num_rows).cast(field.type)
+            if field.name in file.from_folders
             else batch.column(field.name)
             for field in layout
         ]

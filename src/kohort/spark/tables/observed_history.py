@@ -1,8 +1,8 @@
-"""What a run adds to the past: the lag at moments that no run has seen yet, and the statuses.
+"""What a run adds to the observed history: the statuses, and lag at moments that are new.
 
-The past cannot be computed again: tomorrow's log does not tell what was known today, and compaction
-removes the records that told how things were. So the past is an input, as the rows are. A run adds
-to it and never computes it anew, whatever becomes of gold. It counts with the same flip as gold.
+The history cannot be computed again: tomorrow's log does not tell what was known today, and
+compaction removes the records that told how things were. So it is an input, as the rows are. A run
+adds to it and never recomputes it, whatever becomes of gold. It counts with the same flip as gold.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -45,7 +45,7 @@ LagAt = Callable[[Sequence[int]], DataFrame]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOBODY = -1
 _SEEN = f"{OBSERVED_HISTORY}/seen"
-"""Rows on their way into the past: no manifest names them."""
+"""Rows on their way into the observed history: no manifest names them."""
 
 
 class Observation(NamedTuple):
@@ -59,9 +59,9 @@ class Observation(NamedTuple):
 
 
 class HistoryUpdate(NamedTuple):
-    """The past with what was added, and notes about it."""
+    """The observed history with what was added, and notes about it."""
 
-    past: ObservedHistory
+    history: ObservedHistory
     notes: tuple[Note, ...]
 
 
@@ -81,7 +81,7 @@ def refresh(writer: Writer, manifest: Manifest, observation: Observation) -> His
     fresh = sorted(set(wanted) - lag_history.recorded_moments(writer.directory, before.lag, wanted))
     origins = _origins(writer, lag, fresh, observation.lag_at)
     chunks = lag_history.with_new_rows(writer, before.lag, origins)
-    # What one clock says is believed when the next run says so too: what is thin stays so.
+    # What one clock says is believed when the next run says so too: what is downsampled stays so.
     old = now if before.as_of_us is None else min(now, before.as_of_us)
     chunks = lag_history.roll_up(writer, chunks, old)
     since = now if before.as_of_us is None else before.as_of_us
@@ -101,15 +101,15 @@ def refresh(writer: Writer, manifest: Manifest, observation: Observation) -> His
 
 
 def _without_lost(
-    directory: Folder, past: ObservedHistory
+    directory: Folder, history: ObservedHistory
 ) -> tuple[ObservedHistory, tuple[Note, ...]]:
-    """The past without files that are gone or damaged, and notes about what was in them. Nobody can
-    bring it back.
+    """The observed history without files that are gone or damaged, and notes about what was in
+    them. Nobody can bring it back.
     """
-    lost = [chunk for chunk in past.lag if not is_whole(directory, chunk.part)]
-    gone = [part for part in past.status if not is_whole(directory, part)]
+    lost = [chunk for chunk in history.lag if not is_whole(directory, chunk.part)]
+    gone = [part for part in history.status if not is_whole(directory, part)]
     if not lost and not gone:
-        return past, ()
+        return history, ()
     texts = [
         f"the past of lag from {_moment(chunk.first_us)} to {_moment(chunk.last_us)} is lost: "
         f"{directory / chunk.part.path} is gone or damaged"
@@ -120,9 +120,9 @@ def _without_lost(
         for part in gone
     ]
     left = msgspec.structs.replace(
-        past,
-        lag=tuple(chunk for chunk in past.lag if chunk not in lost),
-        status=tuple(part for part in past.status if part not in gone),
+        history,
+        lag=tuple(chunk for chunk in history.lag if chunk not in lost),
+        status=tuple(part for part in history.status if part not in gone),
     )
     return left, tuple(Note(_NOBODY, _NOBODY, text) for text in texts)
 

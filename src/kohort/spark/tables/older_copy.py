@@ -44,11 +44,11 @@ def without_older_copies(plan: Plan, writer: Writer, older: Mapping[int, int]) -
     """The plan without the cuts of older copies: the rows read of those stay as they are."""
     since = writer.manifest.positions
     taken_back = {cut_note(index, plan.cut[index], since[index].next) for index in older}
-    told = tuple(note(index, end, since[index].next) for index, end in sorted(older.items()))
+    notes = tuple(note(index, end, since[index].next) for index, end in sorted(older.items()))
     return Plan(
         {index: span for index, span in plan.ranges.items() if index not in older},
         {index: offset for index, offset in plan.cut.items() if index not in older},
-        (*(known for known in plan.notes if known not in taken_back), *told),
+        (*(known for known in plan.notes if known not in taken_back), *notes),
         plan.positions | {index: since[index] for index in older},
     )
 

@@ -1,5 +1,5 @@
 """Parts of tables: directories of Parquet files. Each file counts with all of its rows, so that
-whoever has the list of files (see `delta_logs`) has the rows.
+whoever has the list of files (see `delta_log_writer`) has the rows.
 """
 
 from collections.abc import Collection, Iterable
@@ -35,8 +35,8 @@ def write_part(
     path = writer.directory / name
     if few and small_runs.are_open():
         return Part(path=name, rows=here(path, frame), is_open=is_open)
-    told = spark_writer.write(frame, path)
-    rows = rows_of(path) if told is None else told
+    written = spark_writer.write(frame, path)
+    rows = rows_of(path) if written is None else written
     return Part(path=name, rows=rows, is_open=is_open)
 
 
@@ -60,7 +60,7 @@ def without(
     writer: Writer, table: Table, parts: Iterable[Part], partitions: Collection[int]
 ) -> tuple[Part, ...]:
     """The parts with the rows of all other partitions of the log: what stays of a part that has
-    both is written anew.
+    both is rewritten.
     """
     if not partitions:
         return tuple(parts)

@@ -4,8 +4,8 @@ tables.
 Rows that nothing can change any more are appended. The tables about the present are computed from
 the newest record of each key (see `gold.newest`), which is kept from run to run. So the cost of a
 run depends on what is new, plus a row for each partition that a group has committed for. Where that
-could be wrong (see `reach`), the rows of a partition of the log are computed from all of its
-records.
+could be wrong (see `log_progress.log_progress`), the rows of a partition of the log are recomputed
+from all of its records.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -70,7 +70,9 @@ class ProgressResult(NamedTuple):
 
 
 def are_whole(directory: Folder, manifest: Manifest) -> bool:
-    """Whether all the tables are there, with the columns that they have today."""
+    """Whether all the tables are there, with the columns that they have today. If not, they are
+    recomputed (see `format.refresh_plan`).
+    """
     for table in TABLES:
         gold = manifest.gold.get(table.name)
         if gold is None or gold.columns != columns_of(table):
@@ -96,7 +98,9 @@ def refresh(run: Run, doing: Callable[[str], None]) -> ProgressResult:
         gold[LAG.name] = lag(run, fresh, gold, samples, moments)
         newest_records, last = grouping.result(), keeping.result()
         rating = background_worker.submit(partial(_rates, run, fresh, gold))
-        background_worker.submit(partial(_cleanup, run, fresh, last, newest_records, gold))
+        background_worker.submit(
+            partial(_offsets_and_deletable_groups, run, fresh, last, newest_records, gold)
+        )
         exact_us, newest_us = (
             largest(run.directory, last, column) for column in ("exact_us", "newest_us")
         )
@@ -106,7 +110,8 @@ def refresh(run: Run, doing: Callable[[str], None]) -> ProgressResult:
         code=code() or "",
         fed=next_offsets(run.manifest.increments),
         extents={
-            index: (*reach,) for index, reach in run.log_progress.completeness_watermarks.items()
+            index: (*watermark,)
+            for index, watermark in run.log_progress.completeness_watermarks.items()
         },
         held_back=rated.held_back,
         rated=rated.newest,
@@ -130,7 +135,7 @@ def _rates(run: Run, fresh: NewCommits, gold: dict[str, Parts]) -> RatesState:
     return rated
 
 
-def _cleanup(
+def _offsets_and_deletable_groups(
     run: Run, fresh: NewCommits, last: Parts, newest_records: Parts, gold: dict[str, Parts]
 ) -> None:
     """Where consumers stand, and which of their groups are not needed any more."""
@@ -139,7 +144,7 @@ def _cleanup(
 
 
 def _decoded(run: Run) -> DataFrame:
-    """The rows to look at: the new ones, and all rows of the partitions that begin anew."""
+    """The rows to look at: the new ones, and all rows of the partitions to recompute."""
     every = run.frames[DECODED.name]
     if run.log_progress.recompute is None:
         return every

@@ -1,7 +1,7 @@
 """Brings `commit_rates` up to date: new rows beside old ones, and old ones merged as they age.
 
 Rows that stand for an hour are over, unless a commit comes late that belongs to one of them. They
-get files of their own, so that what a run writes again does not grow with the past.
+get files of their own, so that what a run writes again does not grow with the history.
 
 A commit that is later than the moment of a run makes nothing old. A later run, whose moment is
 behind it, finds it again by the footers of the files.
@@ -27,7 +27,8 @@ from kohort.spark.gold.newest import NEWEST
 from kohort.spark.gold.rate_rollup import roll_up_rates
 from kohort.spark.tables.progress_run import NewCommits, Parts, Run
 
-_FINE, _COARSE = ROLLUP_TIERS
+_FINEST, _COARSEST = ROLLUP_TIERS[0], ROLLUP_TIERS[-1]
+"""Rows are due from the finest tier on, and over in the coarsest."""
 
 
 class RatesState(NamedTuple):
@@ -73,7 +74,7 @@ def rates(run: Run, fresh: NewCommits, commits: Parts) -> tuple[Parts, RatesStat
     )
     over = [part for part in commits if not part.is_open]
     every = run.parts(COMMITS, fresh.over)
-    if again:  # what was told of them begins later now
+    if again:  # what is known of them begins later now
         every = every.where(~F.col("partition").isin(sorted(again))).unionByName(
             run.here(run.parts(COMMITS, over), again)
         )
@@ -85,12 +86,12 @@ def rates(run: Run, fresh: NewCommits, commits: Parts) -> tuple[Parts, RatesStat
         then = then.join(groups, ["partition", "group_id"], "left_semi")
     rows = of_commits.rates(every, _as_behind(run, behind), then)
     spans = _spans(run, fresh.over, now) | _spans(run, over, now, again)
-    begun_anew = run.recompute() | again
+    recompute = run.recompute() | again
     for index, span in passed.items():
-        if index not in begun_anew:
+        if index not in recompute:
             spans[index] = span.plus(spans.get(index))
-    parts = run.without(COMMIT_RATES, run.before(COMMIT_RATES), begun_anew)
-    until = {index: at for index, at in rated.items() if index not in begun_anew}
+    parts = run.without(COMMIT_RATES, run.before(COMMIT_RATES), recompute)
+    until = {index: at for index, at in rated.items() if index not in recompute}
     newest = until | {
         index: max(span.last_us, until.get(index, span.last_us)) for index, span in spans.items()
     }
@@ -107,11 +108,11 @@ def _due(spans: dict[int, _Span], until: dict[int, int], newest: dict[int, int])
     """
     found = {}
     for index, span in spans.items():
-        reach = _FINE.due_before(newest[index])
+        due_us = _FINEST.due_before(newest[index])
         known = until.get(index)
-        if span.first_us < reach or (known is not None and _FINE.due_before(known) < reach):
-            hour = span.first_us // _COARSE.step_us * _COARSE.step_us
-            found[index] = hour if known is None else min(hour, _COARSE.due_before(known))
+        if span.first_us < due_us or (known is not None and _FINEST.due_before(known) < due_us):
+            step = span.first_us // _COARSEST.step_us * _COARSEST.step_us
+            found[index] = step if known is None else min(step, _COARSEST.due_before(known))
     return found
 
 
@@ -122,7 +123,7 @@ def _with_old(
     open_ones = tuple(part for part in parts if _last(run, part) >= min(due.values()))
     known = run.here(run.parts(COMMIT_RATES, open_ones), due)
     merged = checkpoint(roll_up_rates(known.unionByName(rows), _as_newest(run, newest)))
-    over_us = min(_COARSE.due_before(newest[index]) for index in due)
+    over_us = min(_COARSEST.due_before(newest[index]) for index in due)
     is_over = F.coalesce(F.unix_micros("effective_at") < over_us, F.lit(False))
     return (
         *(part for part in parts if part not in open_ones),
@@ -210,11 +211,13 @@ def _as_behind(run: Run, behind: dict[int, int]) -> DataFrame:
 
 
 def _as_newest(run: Run, newest: dict[int, int]) -> DataFrame:
-    """The result of `gold.coarser_rates.newest_of`."""
+    """The result of `rate_rollup.newest_of`."""
     return _by_partition(run, newest, "newest_us bigint", pa.array([*newest.values()], pa.int64()))
 
 
-def _by_partition(run: Run, told: dict[int, int], column: str, values: pa.Array) -> DataFrame:
-    partitions = pa.array([*told], pa.int32())
+def _by_partition(
+    run: Run, by_partition: dict[int, int], column: str, values: pa.Array
+) -> DataFrame:
+    partitions = pa.array([*by_partition], pa.int32())
     rows = pa.table([partitions, values], names=["partition", column.partition(" ")[0]])
     return run.spark.createDataFrame(rows, f"partition int, {column}")

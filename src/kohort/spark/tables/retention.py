@@ -1,6 +1,6 @@
 """Which of the oldest rows must stay when history is dropped: those that later rows build on.
 
-It is what the broker's own cleaner would leave, with all of the past below its points. The last
+It is what the broker's own cleaner would leave, with all older rows below its points. The last
 record of each key stays, whatever came later: it holds at the beginning of the kept rows. A
 committed offset counts from when its transaction ended well, and keeps the marker that says so. An
 aborted one goes, with its marker; an open one stays. A tombstone goes unless its key has come back,

@@ -63,8 +63,8 @@ def _read(directory: Folder, parts: list[Part], names: list[str]) -> Iterator[pa
             of_log = pc.if_else(
                 pc.equal(batch.column("origin"), "log"), pc.fill_null(batch.column("samples"), 1), 0
             )
-            told = [at, at, *(batch.column(name) for name in PLACE), at, of_log]
-            rows = pa.record_batch(told, names=["at", "at_min", *PLACE, "at_max", "of_log"])
+            columns = [at, at, *(batch.column(name) for name in PLACE), at, of_log]
+            rows = pa.record_batch(columns, names=["at", "at_min", *PLACE, "at_max", "of_log"])
             yield rows.select(names)
 
 
@@ -80,9 +80,9 @@ def _partition_spans(directory: Folder, parts: list[Part]) -> list[dict[str, Any
 
 
 def _spans(rows: pa.Table) -> pa.Table:
-    told = [("at_min", "min"), ("at_max", "max"), ("of_log", "sum")]
-    found = rows.group_by(PLACE).aggregate(told)
-    names = [name if name in PLACE else f"{name}_{dict(told)[name]}" for name in _SPAN.names]
+    aggregates = [("at_min", "min"), ("at_max", "max"), ("of_log", "sum")]
+    found = rows.group_by(PLACE).aggregate(aggregates)
+    names = [name if name in PLACE else f"{name}_{dict(aggregates)[name]}" for name in _SPAN.names]
     return pa.table([found[name] for name in names], schema=_SPAN)
 
 

@@ -89,8 +89,8 @@ def _frames(
         if table.layer == "gold":
             found[table.name] = gold(spark, directory, manifest, table)
         elif table.layer == "past":
-            past = manifest.past.parts(table.name)
-            found[table.name] = parts(spark, directory, table, past)
+            of_history = manifest.past.parts(table.name)
+            found[table.name] = parts(spark, directory, table, of_history)
         elif table is END_OFFSETS:
             found[table.name] = end_offsets(spark, directory, manifest)
         else:

@@ -24,7 +24,7 @@ from kohort.pipeline.stores.places import Folder
 MOST_FILE_BYTES = 256 << 20
 """A file of this size is ended, and another one begun: each is put with one request."""
 GROUP_BYTES = 32 << 20
-_TOLD = pa.schema([("file", pa.string()), ("bytes", pa.int64()), ("rows", pa.int64())])
+_WRITTEN_FILES = pa.schema([("file", pa.string()), ("bytes", pa.int64()), ("rows", pa.int64())])
 
 
 def write(frame: DataFrame, folder: Folder, by: str | None = None) -> int | None:
@@ -37,18 +37,18 @@ def write(frame: DataFrame, folder: Folder, by: str | None = None) -> int | None
         (output if by is None else output.partitionBy(by)).parquet(str(folder))
         return None
     task = _task(folder, by)
-    told = frame.mapInArrow(task, "file string, bytes long, rows long").collect()
-    folder.root.know({folder.path: {row["file"]: row["bytes"] for row in told}})
-    return sum(int(row["rows"]) for row in told)
+    written = frame.mapInArrow(task, "file string, bytes long, rows long").collect()
+    folder.root.know({folder.path: {row["file"]: row["bytes"] for row in written}})
+    return sum(int(row["rows"]) for row in written)
 
 
 def _task(
     folder: ObjectPath, by: str | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    told = settings.of_this_process()
+    variables = settings.of_this_process()
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settings.adopt(told)
+        settings.adopt(variables)
         context = TaskContext.get()
         stem = f"part-{0 if context is None else context.partitionId():05}-{secrets.token_hex(4)}"
         files = _Files(folder, stem)
@@ -57,7 +57,7 @@ def _task(
                 for inside, rows in _split(batch, by):
                     files.add(inside, rows)
         files.end()
-        yield pa.RecordBatch.from_pylist(files.told, _TOLD)
+        yield pa.RecordBatch.from_pylist(files.written, _WRITTEN_FILES)
 
     return run
 
@@ -76,7 +76,7 @@ class _Files:
     """The files that a task writes, one at a time."""
 
     def __init__(self, folder: ObjectPath, stem: str) -> None:
-        self.told: list[dict[str, object]] = []
+        self.written: list[dict[str, object]] = []
         self._folder, self._stem = folder, stem
         self._inside: str | None = None
         self._waiting: list[pa.RecordBatch] = []
@@ -101,12 +101,12 @@ class _Files:
         if self._writer is None:
             return
         self._writer.close()
-        name = f"{self._inside}{self._stem}-{len(self.told)}.parquet"
+        name = f"{self._inside}{self._stem}-{len(self.written)}.parquet"
         size = self._file.tell()
         self._file.seek(0)
         self._folder.root.objects.put((self._folder / name).key, self._file)
         self._file.close()
-        self.told.append({"file": name, "bytes": size, "rows": self._rows})
+        self.written.append({"file": name, "bytes": size, "rows": self._rows})
         self._writer, self._inside, self._rows = None, None, 0
 
     def _flush(self) -> None:

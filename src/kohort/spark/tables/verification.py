@@ -24,7 +24,7 @@ from kohort.spark.tables import spark_reader
 from kohort.spark.tables.compute import compute
 
 SAMPLE = 4
-"""How many partitions of the log are computed anew, unless all are asked for."""
+"""How many partitions of the log are recomputed, unless all are asked for."""
 FIRST_ROWS = 3
 _LONGEST = 300
 
@@ -35,9 +35,9 @@ class VerificationResult(NamedTuple):
     directory: Folder
     findings: tuple[Finding, ...]
     partitions: tuple[int, ...] | None
-    """Partitions of the log whose gold was computed anew; None: it was not."""
+    """Partitions of the log whose gold was recomputed; None: it was not."""
     why_not: str | None
-    """Why it was not computed anew."""
+    """Why it was not recomputed."""
 
 
 def file_findings(tables: Tables) -> Iterator[Finding]:
@@ -62,7 +62,7 @@ def can_be_recomputed(tables: Tables) -> bool:
 
 
 def why_not(tables: Tables, found: list[Finding]) -> str:
-    """Why gold was not computed anew."""
+    """Why gold was not recomputed."""
     if any(finding.file != MANIFEST for finding in found):
         return "there is damage"
     if found:

@@ -7,7 +7,7 @@ from tests.spark.gold.progress_rows import BEGIN, commits_frame, frame
 
 from kohort.pipeline.schemas.membership import GROUP_STATE
 from kohort.pipeline.schemas.progress import OFFSETS
-from kohort.spark.gold.cleanup import deletable_groups
+from kohort.spark.gold.deletable_groups import deletable_groups
 from kohort.spark.gold.measure import Context
 
 NOW = BEGIN + timedelta(days=30)

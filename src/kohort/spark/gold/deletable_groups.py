@@ -121,8 +121,8 @@ def _reason(context: Context) -> Column:
         "recent_commit": F.concat(F.lit("idle for "), days, F.lit(" days only")),
         "recently_active": F.concat(F.lit("idle for "), days, F.lit(" days only")),
     }
-    told = (F.when(F.array_contains("blockers", name), text) for name, text in texts.items())
-    against = F.array_distinct(F.array_compact(F.array(*told)))
+    reasons = (F.when(F.array_contains("blockers", name), text) for name, text in texts.items())
+    against = F.array_distinct(F.array_compact(F.array(*reasons)))
     idle = F.coalesce(
         F.concat(F.lit("idle for "), days, F.lit(" days")), F.lit("no sign of life in the log")
     )

@@ -11,12 +11,12 @@ pytest.importorskip("pyarrow")
 import pyarrow as pa
 
 from kohort.pipeline.format.arrow_reader import Tables
-from kohort.pipeline.format.delta_logs import DeltaLogs
+from kohort.pipeline.format.delta_log_writer import DeltaLogs
 from kohort.pipeline.format.manifest import TablesError, load
 from kohort.pipeline.format.writer import Writer
 from kohort.pipeline.schemas import END_OFFSETS
+from kohort.pipeline.sources import sampler
 from kohort.pipeline.sources.log_position import SourceError
-from kohort.spark import snapshots
 
 AS_OF = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -35,23 +35,23 @@ def test_a_cluster_that_does_not_answer_is_asked_again_and_another_one_is_refuse
             raise answer
         return answer
 
-    monkeypatch.setattr(snapshots, "cluster_id", lambda _: "c-1")
-    monkeypatch.setattr(snapshots, "sample_cluster", sample)
-    taken = snapshots.snapshot("h:1", tmp_path, every_s=0.001, count=2, failed=failed.append)
+    monkeypatch.setattr(sampler, "cluster_id", lambda _: "c-1")
+    monkeypatch.setattr(sampler, "sample_cluster", sample)
+    taken = sampler.snapshot("h:1", tmp_path, every_s=0.001, count=2, failed=failed.append)
 
     assert (taken, [str(one) for one in failed]) == (2, ["it is down"])
     assert sum(one.rows for one in load(tmp_path).end_offsets) == 2
-    monkeypatch.setattr(snapshots, "cluster_id", lambda _: "c-2")
-    monkeypatch.setattr(snapshots, "sample_cluster", lambda _: sampled)
+    monkeypatch.setattr(sampler, "cluster_id", lambda _: "c-2")
+    monkeypatch.setattr(sampler, "sample_cluster", lambda _: sampled)
     with pytest.raises(TablesError, match="cluster c-1, and this log is of cluster c-2"):
-        snapshots.snapshot("h:2", tmp_path)
+        sampler.snapshot("h:2", tmp_path)
 
 
 def test_a_snapshot_adds_samples_and_waits_for_other_writers(tmp_path, monkeypatch):
     row = {"topic": "t", "topic_partition": 0, "end_offset": 1, "origin": "cluster"}
     sampled = pa.Table.from_pylist([{**row, "sampled_at": AS_OF}], schema=END_OFFSETS.arrow)
-    monkeypatch.setattr(snapshots, "cluster_id", lambda _: "c-1")
-    monkeypatch.setattr(snapshots, "sample_cluster", lambda _: sampled)
+    monkeypatch.setattr(sampler, "cluster_id", lambda _: "c-1")
+    monkeypatch.setattr(sampler, "sample_cluster", lambda _: sampled)
     told, failed = [], []
 
     def release(number):
@@ -60,7 +60,7 @@ def test_a_snapshot_adds_samples_and_waits_for_other_writers(tmp_path, monkeypat
             other.close()
 
     other = Writer(tmp_path)
-    taken = snapshots.snapshot(
+    taken = sampler.snapshot(
         "h:1", tmp_path, every_s=0.01, count=4, told=release, failed=failed.append
     )
 
@@ -68,9 +68,9 @@ def test_a_snapshot_adds_samples_and_waits_for_other_writers(tmp_path, monkeypat
     assert [("is being written by" in str(one)) for one in failed] == [True]  # not each time
     assert Tables(tmp_path).table("end_offsets").num_rows == 4
     with Writer(tmp_path):
-        monkeypatch.setattr(snapshots, "PATIENCE_S", 0.0)
+        monkeypatch.setattr(sampler, "PATIENCE_S", 0.0)
         with pytest.raises(TablesError, match="is being written by"):
-            snapshots.snapshot("h:1", tmp_path)
+            sampler.snapshot("h:1", tmp_path)
 
 
 def test_samples_that_wait_stay_few(tmp_path, monkeypatch):
@@ -86,12 +86,12 @@ def test_samples_that_wait_stay_few(tmp_path, monkeypatch):
             other.close()
 
     left = iter(range(10, -1, -1))
-    monkeypatch.setattr(snapshots, "cluster_id", lambda _: "c-1")
-    monkeypatch.setattr(snapshots, "sample_cluster", sample)
-    monkeypatch.setattr(snapshots, "MOST_ROWS", 4)
+    monkeypatch.setattr(sampler, "cluster_id", lambda _: "c-1")
+    monkeypatch.setattr(sampler, "sample_cluster", sample)
+    monkeypatch.setattr(sampler, "MOST_ROWS", 4)
     other = Writer(tmp_path)
 
-    snapshots.snapshot("h:1", tmp_path, every_s=0.001, count=11, told=release)
+    sampler.snapshot("h:1", tmp_path, every_s=0.001, count=11, told=release)
 
     ends = sorted(Tables(tmp_path).table("end_offsets")["end_offset"].to_pylist())
     assert len(ends) <= 4
@@ -110,19 +110,19 @@ def test_tables_that_cannot_be_written_for_a_while(tmp_path, monkeypatch):
             raise error
         append_samples(*args)
 
-    append_samples = snapshots.append_samples
-    monkeypatch.setattr(snapshots, "append_samples", append)
-    monkeypatch.setattr(snapshots, "cluster_id", lambda _: "c-1")
-    monkeypatch.setattr(snapshots, "sample_cluster", lambda _: sampled)
+    append_samples = sampler.append_samples
+    monkeypatch.setattr(sampler, "append_samples", append)
+    monkeypatch.setattr(sampler, "cluster_id", lambda _: "c-1")
+    monkeypatch.setattr(sampler, "sample_cluster", lambda _: sampled)
 
-    snapshots.snapshot("h:1", tmp_path, every_s=0.001, count=4, failed=failed.append)
+    sampler.snapshot("h:1", tmp_path, every_s=0.001, count=4, failed=failed.append)
 
     words = f"{tmp_path} cannot be written: No space left on device"
     assert [str(one) for one in failed] == ["the disk is full", words]
     assert Tables(tmp_path).table("end_offsets").num_rows == 4
     answers = iter([TablesError("the disk is full")])
     with pytest.raises(TablesError, match="full"):
-        snapshots.snapshot("h:1", tmp_path, every_s=0.001, failed=failed.append)
+        sampler.snapshot("h:1", tmp_path, every_s=0.001, failed=failed.append)
 
 
 def test_samples_whose_logs_of_delta_lag_behind_are_there_once(tmp_path, monkeypatch):
@@ -137,10 +137,10 @@ def test_samples_whose_logs_of_delta_lag_behind_are_there_once(tmp_path, monkeyp
         follow(self, manifest)
 
     monkeypatch.setattr(DeltaLogs, "follow", follow_or_fail)
-    monkeypatch.setattr(snapshots, "cluster_id", lambda _: "c-1")
-    monkeypatch.setattr(snapshots, "sample_cluster", lambda _: sampled)
+    monkeypatch.setattr(sampler, "cluster_id", lambda _: "c-1")
+    monkeypatch.setattr(sampler, "sample_cluster", lambda _: sampled)
 
-    snapshots.snapshot("h:1", tmp_path, every_s=0.001, count=3, failed=failed.append)
+    sampler.snapshot("h:1", tmp_path, every_s=0.001, count=3, failed=failed.append)
 
     assert ["not for readers of Delta" in str(one) for one in failed] == [True]
     assert Tables(tmp_path).table("end_offsets").num_rows == 3

@@ -59,8 +59,8 @@ class LoggedTable(NamedTuple):
 
 
 def logged_tables(manifest: Manifest) -> Iterator[LoggedTable]:
-    """The tables that have a log. Where only some rows of a file count, as in tables that Kohort
-    0.1 has written and until `tidy` has been there after a cut, the log stays as it is.
+    """The tables that have a log. Where only some rows of a file count, the log stays as it is: so
+    it is in tables that Kohort 0.1 has written, and after a cut until `ingest.merge_and_expire`.
     """
     if not any(increment.cuts for increment in manifest.increments):
         names = tuple(increment.name for increment in manifest.increments)

@@ -225,7 +225,7 @@ def test_a_file_goes_only_when_no_log_names_it_any_more(tmp_path, monkeypatch):
     grow_old(monkeypatch)
     with Writer(tmp_path) as writer:
         flip(writer, "a")
-        monkeypatch.setattr("kohort.pipeline.format.delta_logs.commit", is_full)
+        monkeypatch.setattr("kohort.pipeline.format.delta_log_writer.commit", is_full)
         with pytest.raises(
             TablesError, match=r"is up to date, but not for readers of Delta.*: No space"
         ):
@@ -241,7 +241,7 @@ def test_a_file_goes_only_when_no_log_names_it_any_more(tmp_path, monkeypatch):
 
 
 def test_a_long_log_is_read_from_a_checkpoint_and_its_beginning_goes(tmp_path, monkeypatch):
-    monkeypatch.setattr("kohort.pipeline.format.delta_logs.KEPT_COMMITS", 12)
+    monkeypatch.setattr("kohort.pipeline.format.delta_log_writer.KEPT_COMMITS", 12)
     grow_old(monkeypatch)
     with Writer(tmp_path) as writer:
         for number in range(34):
