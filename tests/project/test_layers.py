@@ -87,18 +87,18 @@ FORBIDDEN_IMPORTS = [
     ("kohort.pipeline", "kohort.coordinator", "it reads records, it keeps no groups"),
     ("kohort.pipeline", "kohort.server", "it reads records, it keeps no groups"),
     ("kohort.pipeline", "kohort.spark", "tables are read and drawn where there is no Spark"),
-    ("kohort.pipeline", "pyspark", "tables are read and drawn where there is no Spark"),
     ("kohort.pipeline.stores", "kohort.pipeline.format", "a store knows files, not their rows"),
     ("kohort.spark.gold", "kohort.spark.tables", "a measure is given its frames"),
     ("kohort.spark.gold", "kohort.spark.sources", "a measure is given its frames"),
     ("kohort.tables", "kohort.spark", "it is for programs without Spark"),
-    ("kohort.tables", "pyspark", "it is for programs without Spark"),
     ("kohort.cli", "kohort.server", "commands speak to brokers through the client"),
+    ("kohort", "pyspark", "all but the jobs of the pipeline works without Spark"),
     ("kohort", "kohort.sim", "the simulator imports everything and nothing imports it"),
 ]
 IMPORT_EXCEPTIONS = {  # who may do what FORBIDDEN_IMPORTS forbids, and why
     ("kohort.cli.serve", "kohort.server"): "the one command that is a broker",
     ("kohort.sim", "kohort.sim"): "its own parts",
+    ("kohort.spark", "pyspark"): "its jobs, and what they are made of",
     ("kohort.cli.inspect_data", "kohort.storage"): "it asks no broker: it mends what one has left",
     ("kohort.cli.inspect_data", "kohort.server"): "it reads the catalog as a broker would",
 }
