@@ -162,6 +162,15 @@ async def test_a_reader_of_committed_records_passes_by_those_of_aborted_transact
 
 
 @asynchronous
+async def test_an_answer_with_nothing_from_the_place_on_is_an_error():
+    """It would be asked for again and again."""
+    async with Reading(giving((0, batch(0, b"a")))) as reader:
+        reader.places[ZERO] = 5
+        with pytest.raises(WireError, match=r"orders:0 from offset 5 on: .* nothing from there on"):
+            await values(reader)
+
+
+@asynchronous
 async def test_a_place_that_was_deleted_moves_to_the_beginning():
     async with Reading(giving((0, 1)), giving((0, batch(0, b"a")))) as reader:
         reader.places[ZERO] = 77
@@ -211,7 +220,8 @@ async def test_one_partition_that_cannot_be_read_does_not_hide_the_others(part, 
 
 @asynchronous
 async def test_leaders_are_remembered_and_asked_for_their_own():
-    reading = Reading(giving((0, batch(0, b"a")), (1, batch(0, b"b"))), leaders=(0, 1))
+    once = giving((0, batch(0, b"a")), (1, batch(0, b"b")))
+    reading = Reading(once, once, giving(), leaders=(0, 1))
     async with reading as reader:
         for _ in range(3):
             await values(reader)

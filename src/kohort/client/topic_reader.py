@@ -163,6 +163,7 @@ class TopicReader:
     def _taken(self, place: TopicPartition, answer: PartitionData) -> Iterator[AnyRecord]:
         """The records of an answer from our place on; the place moves with them."""
         data = answer.records or b""
+        begin = self.places[place]
         aborted = AbortedBatchFilter(answer.aborted_transactions) if self._read_committed else None
         try:
             for position, header in whole_batches(data):
@@ -179,6 +180,9 @@ class TopicReader:
                 self.places[place] = header.last_offset + 1
         except WireError as error:
             raise WireError(f"{place} from offset {self.places[place]} on: {error}") from None
+        if data and self.places[place] == begin:  # they would come again and again
+            text = f"{len(data)} bytes were sent, and nothing from there on"
+            raise WireError(f"{place} from offset {begin} on: {text}")
 
     async def _move(self, place: TopicPartition, deadline: float) -> None:
         before = self.places[place]

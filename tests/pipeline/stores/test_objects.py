@@ -1,6 +1,7 @@
 """One step decides between two writers, and what a store turns away is tried again."""
 
 import pytest
+from tests.pipeline.stores import bucket as buckets
 from tests.pipeline.stores.faulty import once
 
 from kohort.pipeline.stores import s3
@@ -70,6 +71,14 @@ def test_a_store_that_is_busy_for_a_while_is_asked_again(server, objects, key, q
     ):
         objects.put(key, b"2")
     assert objects.read(key) == b"1"
+
+
+@pytest.mark.parametrize("code", ["PreconditionFailed", "WordsOfAnotherStore"])
+def test_a_condition_that_failed_is_a_conflict_whatever_a_bucket_calls_it(bucket, code):
+    body = f"<Error><Code>{code}</Code><Message>No.</Message></Error>".encode()
+    refused = bucket.failing(lambda *_: ("412 Precondition Failed", body))
+    with refused, pytest.raises(ConflictError, match="it was written meanwhile"):
+        s3.Bucket(buckets.NAME).create("what/ever", b"1")
 
 
 def test_many_are_deleted_and_a_range_is_read(place, objects, key):

@@ -112,7 +112,8 @@ class Bucket:
                 raise StoreError(text, uri, errno.ENXIO) from error
             if code in {"NoSuchKey", "404"}:
                 raise MissingError("there is no such object", uri, errno.ENOENT) from error
-            if code in {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}:
+            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+            if status == 412 or code in {"ConditionalRequestConflict", "409"}:
                 raise ConflictError("it was written meanwhile", uri, errno.EEXIST) from error
             number = errno.EACCES if code in {"AccessDenied", "403"} else errno.EIO
             text = f"the store answered {code}: {details.get('Message') or 'and nothing more'}"
