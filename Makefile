@@ -17,7 +17,7 @@ $(STAMP): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing Kohort, the tools of its tests and Spark into $(VENV): about 1.2 GB, a minute or two ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[spark,sql,s3,clouds,hdfs,java,fast,metrics]" --group tests --group lint
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[spark,sql,s3,clouds,hdfs,java,fast,metrics,security]" --group tests --group lint
 	@touch $@
 
 demo: $(STAMP)  ## run the main job: a broker, real consumer groups, a kill, a restart, and what Spark makes of it
@@ -50,7 +50,7 @@ pythons:  ## the same on every Python that is claimed, as far as it is on this m
 	  test -x $$home/bin/python || $$python -m venv $$home || exit 1; \
 	  $$home/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1" \
 	    && $$home/bin/python -m pip install --quiet --disable-pip-version-check \
-	      --editable ".[spark,sql,s3,clouds,hdfs,java,fast,metrics]" --group tests || exit 1; \
+	      --editable ".[spark,sql,s3,clouds,hdfs,java,fast,metrics,security]" --group tests || exit 1; \
 	  echo "Python $$version: $$($$home/bin/python --version)"; \
 	  $$home/bin/python -m pytest -q $(FAST) || failed="$$failed $$version"; \
 	done; \

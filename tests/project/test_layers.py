@@ -34,6 +34,7 @@ IMPORT_LAYERS = {
     "kohort.coordinator": 3,
     "kohort.history": 3,
     "kohort.transactions": 3,
+    "kohort.security": 3,
     "kohort.storage": 3,
     "kohort.runtime": 4,
     "kohort.client": 5,

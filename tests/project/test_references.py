@@ -24,7 +24,7 @@ NO_REFERENCES = {  # why a name with dots is none -> such names
     "a setting": {
         *("advertised.listeners", "authorizer.class.name", "auto.commit.interval.ms"),
         *("bootstrap.servers", "broker.rack", "default.api.timeout.ms", "log.dirs"),
-        *("offsets.retention.minutes", "security.protocol", "session.timeout.ms"),
+        *("offsets.retention.minutes", "sasl.jaas.config", "session.timeout.ms"),
     },
     "a file": {"meta.properties", "partition.metadata", "report.html", "server.properties"},
     "a format of Spark": {"kohort.groups", "kohort.log", "kohort.topic"},

@@ -1,0 +1,1 @@
+"""What both sides of a connection need to trust each other: SASL, certificates, their settings."""
