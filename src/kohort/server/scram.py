@@ -3,16 +3,15 @@
 A salted password is as good as the password to whoever knows the salt, so it is never kept.
 """
 
-from hashlib import new
-from hmac import digest
-
 import msgspec
 
 from kohort.errors import ApiError, ErrorCode
+from kohort.security.sasl import SCRAM_SHA_256, SCRAM_SHA_512
+from kohort.security.scram import HASHES, ITERATIONS_LEAST, server_keys
 
 SHA_256, SHA_512 = 1, 2
-HASHES = {SHA_256: "sha256", SHA_512: "sha512"}
-ITERATIONS_LEAST, ITERATIONS_MOST = 4096, 16_384
+MECHANISMS = {SHA_256: SCRAM_SHA_256, SHA_512: SCRAM_SHA_512}
+ITERATIONS_MOST = 16_384
 LONGEST_NAME = 1024  # bytes; upstream has no limit, and all of them are written with every change
 LONGEST_SALT = 1024
 
@@ -44,22 +43,15 @@ def credential(
         reason = f"the salt has {len(salt)} bytes, expected at most {LONGEST_SALT}"
     if reason:
         raise ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, reason)
-    kind = HASHES[mechanism]
-    return ScramCredential(
-        user,
-        mechanism,
-        iterations,
-        salt,
-        stored_key=new(kind, digest(salted_password, b"Client Key", kind)).digest(),
-        server_key=digest(salted_password, b"Server Key", kind),
-    )
+    keys = server_keys(HASHES[MECHANISMS[mechanism]], salted_password)
+    return ScramCredential(user, mechanism, iterations, salt, keys.stored_key, keys.server_key)
 
 
 def check_user(user: str, mechanism: int) -> None:
     """Raises ApiError where no credential can have this name, or this mechanism."""
     if not user:
         raise ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
-    if mechanism not in HASHES:
+    if mechanism not in MECHANISMS:
         raise ApiError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
     size = len(user.encode())
     if size > LONGEST_NAME:
