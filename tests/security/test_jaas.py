@@ -13,6 +13,8 @@ PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
         ('username="alice" password="secret"', {"username": "alice", "password": "secret"}),
         ("username=alice password='a b'", {"username": "alice", "password": "a b"}),
         (r'password="a\"b\\c;="', {"password": 'a"b\\c;='}),
+        (r'password="a\tb\nc\x\\n"', {"password": "a\tb\ncx\\n"}),
+        (r'password="\101\7\0418\477\u0041"', {"password": "A\x07!8\x277u0041"}),
         ('user_alice = "x"\n user_bob="";'[:-1], {"user_alice": "x", "user_bob": ""}),
         ("", {}),
     ],

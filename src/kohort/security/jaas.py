@@ -20,7 +20,8 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = re.compile(r"\\(?:([0-3][0-7]{0,2}|[4-7][0-7]?)|(.))", re.DOTALL)
+_LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
 class JaasError(KohortError, ValueError):
@@ -74,6 +75,12 @@ def _tokens(text: str) -> tuple[list[str], list[str]]:
         kind = found.lastgroup or ""
         token = found[kind]
         kinds.append(kind)
-        tokens.append(_ESCAPED.sub(r"\1", token[1:-1]) if kind == "quoted" else token)
+        tokens.append(_ESCAPED.sub(_unescaped, token[1:-1]) if kind == "quoted" else token)
         at = found.end()
     return kinds, tokens
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    """As Java's StreamTokenizer has it: octal digits, letters of C, and every other as it is."""
+    octal, character = match.groups()
+    return chr(int(octal, 8)) if octal else _LETTERS.get(character, character)
