@@ -1,0 +1,270 @@
+"""Settings of other clients become one `Security`: Java, librdkafka, kafka-python, aiokafka.
+
+`SETTINGS` has every name once, with what it means. Names count the same with dots and with
+underscores. Two names that mean the same and say something else are refused, as is all that Kohort
+does not follow. No secret is in an error.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from kohort.client import security_values as read
+from kohort.security.settings import PLAINTEXT, Security, Store
+
+Meanings = dict[str, Any]
+Reader = Callable[[str, Any], Meanings]
+
+SETTINGS: dict[str, Reader] = {
+    "security.protocol": read.protocol,
+    # Whom the client trusts. A store of Java may be PEM or PKCS#12, all others are PEM.
+    "ssl.truststore.location": read.path("trust"),
+    "ssl.truststore.certificates": read.pem_text("trust"),
+    "ssl.truststore.type": read.store_type("trust"),
+    "ssl.truststore.password": read.secret("trust_password"),
+    "ssl.ca.location": read.authorities,
+    "ssl.ca.pem": read.pem_text("trust"),
+    "ssl_cafile": read.pem_path("trust"),
+    "ssl_context": read.context,
+    "ssl.endpoint.identification.algorithm": read.host_check,
+    "ssl_check_hostname": read.flag("check_hostname"),
+    "enable.ssl.certificate.verification": read.flag("verify"),
+    # Its own certificate and key.
+    "ssl.keystore.location": read.path("identity"),
+    "ssl.keystore.certificate.chain": read.pem_text("identity"),
+    "ssl.keystore.type": read.store_type("identity"),
+    "ssl.keystore.password": read.secret("identity_password"),
+    "ssl.certificate.location": read.pem_path("identity"),
+    "ssl.certificate.pem": read.pem_text("identity"),
+    "ssl_certfile": read.pem_path("identity"),
+    "ssl.keystore.key": read.secret_pem("key"),
+    "ssl.key.location": read.pem_path("key"),
+    "ssl.key.pem": read.secret_pem("key"),
+    "ssl_keyfile": read.pem_path("key"),
+    "ssl.key.password": read.secret("key_password"),
+    "ssl_password": read.secret("key_password"),
+    # Who it is.
+    "sasl.mechanism": read.mechanism,
+    "sasl.mechanisms": read.mechanism,
+    "sasl.jaas.config": read.jaas,
+    "sasl.username": read.text("username"),
+    "sasl.password": read.secret("password"),
+    "sasl_plain_username": read.text("username"),
+    "sasl_plain_password": read.secret("password"),
+    # Tokens.
+    "sasl_oauth_token_provider": read.token_provider,
+    "oauth_cb": read.token_callback,
+    "sasl.oauthbearer.token.endpoint.url": read.text("token_endpoint"),
+    "sasl.oauthbearer.client.id": read.text("client_id"),
+    "sasl.oauthbearer.client.secret": read.secret("client_secret"),
+    "sasl.oauthbearer.client.credentials.client.id": read.text("client_id"),
+    "sasl.oauthbearer.client.credentials.client.secret": read.secret("client_secret"),
+    "sasl.oauthbearer.scope": read.text("scope"),
+    "sasl.oauthbearer.extensions": read.extensions,
+    "sasl.oauthbearer.method": read.oauth_method,
+    "sasl.oauthbearer.config": read.unsecured_config,
+    "enable.sasl.oauthbearer.unsecure.jwt": read.flag("unsecured"),
+    "sasl.login.callback.handler.class": read.login_handler,
+    # What Kohort does anyway.
+    "ssl.protocol": read.tls_versions,
+    "ssl.enabled.protocols": read.tls_versions,
+    **dict.fromkeys(
+        (
+            "sasl.login.refresh.window.factor",
+            "sasl.login.refresh.window.jitter",
+            "sasl.login.refresh.min.period.seconds",
+            "sasl.login.refresh.buffer.seconds",
+            "ssl.keymanager.algorithm",
+            "ssl.trustmanager.algorithm",
+        ),
+        read.nothing,
+    ),
+}
+_READERS = {name.replace(".", "_"): reader for name, reader in SETTINGS.items()}
+_PREFIXES = ("ssl_", "sasl_", "security_", "enable_ssl_", "enable_sasl_")
+_KERBEROS = "sasl_kerberos_"
+
+_TLS = ("context", "trust", "trust_password", "identity", "identity_password", "key")
+_PASSWORDS = ("username", "password")
+_TOKENS = ("token", "token_endpoint", "client_id", "client_secret", "scope", "extensions")
+_SASL = ("mechanism", "login_module", *_PASSWORDS, *_TOKENS, "unsecured", "unsecured_config")
+
+
+class _Meant(NamedTuple):
+    value: Any
+    name: str
+    """The setting that says so, as it was written."""
+
+
+def is_about_security(name: str) -> bool:
+    """Whether `security_of` takes this setting, or refuses it with a reason."""
+    plain = name.replace(".", "_")
+    return plain in _READERS or plain.startswith(_PREFIXES)
+
+
+def security_of(*layers: Mapping[str, Any]) -> Security:
+    """What settings of any dialect mean together.
+
+    Of several layers the first counts where it says anything, as a command line counts before the
+    environment. A value that is None or empty says nothing. Files are not opened here.
+
+    Raises:
+        ValueError: for a name that is unknown, a value that makes no sense, settings that
+            contradict each other, and settings that are missing. It names the setting.
+    """
+    meant: dict[str, _Meant] = {}
+    for layer in layers:
+        for meaning, found in _meanings(layer).items():
+            meant.setdefault(meaning, found)
+    _check_protocol(meant)
+    _check_stores(meant)
+    _use_unsecured(meant)
+    _check_mechanism(meant)
+    value = {name: found.value for name, found in meant.items()}
+    key = _store(value, "key", "PEM", value.get("key_password"))
+    is_pem = value.get("identity_type", "PEM") == "PEM"
+    identity_password = None if is_pem else value.get("identity_password")
+    if key is None and identity_password is None:
+        identity_password = value.get("key_password")
+    plain = ("protocol", "context", "check_hostname", "verify", "mechanism", *_PASSWORDS, *_TOKENS)
+    return Security(
+        trust=_store(value, "trust", "PEM", value.get("trust_password")),
+        identity=_store(value, "identity", "PEM", identity_password),
+        key=key,
+        **{name: value[name] for name in plain if name in value},
+    )
+
+
+def _meanings(layer: Mapping[str, Any]) -> dict[str, _Meant]:
+    """What one layer says. Raises ValueError where it says two things."""
+    meant: dict[str, _Meant] = {}
+    for name, given in layer.items():
+        reader = _reader(name)
+        if given is None or (given == "" and reader is not read.host_check):
+            continue
+        for meaning, value in reader(name, given).items():
+            before = meant.setdefault(meaning, _Meant(value, name))
+            if before.value != value:
+                raise ValueError(f"{before.name} and {name} contradict each other: give one")
+    for store in ("trust", "identity"):
+        if store in meant and f"{store}_type" not in meant:
+            (_, path), name = meant[store]
+            meant[f"{store}_type"] = _Meant(read.type_of_file(name, path), name)
+    return meant
+
+
+def _reader(name: str) -> Reader:
+    plain = name.replace(".", "_")
+    reader = _READERS.get(plain)
+    if reader is not None:
+        return reader
+    if plain.startswith(_KERBEROS):
+        raise ValueError(f"{name} is for Kerberos: {read.NO_KERBEROS}")
+    near = get_close_matches(plain, _READERS, n=1)
+    spelled = {one.replace(".", "_"): one for one in SETTINGS}
+    hint = f", did you mean {spelled[near[0]]!r}?" if near else ""
+    raise ValueError(f"unknown setting {name!r}{hint}")
+
+
+def _first(meant: Mapping[str, _Meant], meanings: Iterable[str]) -> str | None:
+    """The name of a setting that has one of these meanings."""
+    return next((meant[one].name for one in meanings if one in meant), None)
+
+
+def _check_protocol(meant: dict[str, _Meant]) -> None:
+    protocol = meant["protocol"].value if "protocol" in meant else PLAINTEXT
+    given = "" if "protocol" in meant else ", its default"
+    for meanings, wanted in ((_TLS, "SSL"), (_SASL, "SASL_")):
+        name = _first(meant, meanings)
+        if name is not None and wanted not in protocol:
+            expected = "SSL or SASL_SSL" if meanings is _TLS else "SASL_SSL or SASL_PLAINTEXT"
+            raise ValueError(
+                f"{name} is given, but security.protocol is {protocol}{given}: expected {expected}"
+            )
+
+
+def _check_stores(meant: dict[str, _Meant]) -> None:
+    own = ("trust", "identity", "key")
+    if "context" in meant and (name := _first(meant, own)):
+        raise ValueError(f"{meant['context'].name} and {name} are given: the context has it all")
+    if "key" in meant and "identity" not in meant:
+        raise ValueError(
+            f"{meant['key'].name} is a key without a certificate, expected ssl.certificate.location"
+            " too"
+        )
+    passwords = {
+        meant[name].value for name in ("identity_password", "key_password") if name in meant
+    }
+    if "identity_type" in meant and meant["identity_type"].value == "PKCS12":
+        if "key" in meant:
+            raise ValueError(
+                f"{meant['key'].name} and {meant['identity'].name} are given: a PKCS#12 store has"
+                " its key in it"
+            )
+        if len(passwords) > 1:
+            raise ValueError(
+                f"{meant['identity_password'].name} and {meant['key_password'].name} differ: a"
+                " PKCS#12 store has one password"
+            )
+
+
+def _use_unsecured(meant: dict[str, _Meant]) -> None:
+    """Tokens for tests need two settings of librdkafka."""
+    asked, config = meant.get("unsecured"), meant.get("unsecured_config")
+    if asked is not None and asked.value:
+        if config is None:
+            raise ValueError(f"{asked.name} needs sasl.oauthbearer.config, such as principal=alice")
+        meant.setdefault("token", config)
+    elif config is not None:
+        raise ValueError(f"{config.name} needs enable.sasl.oauthbearer.unsecure.jwt=true")
+
+
+def _check_mechanism(meant: dict[str, _Meant]) -> None:
+    """Raises ValueError for a mechanism without what it needs, or with what is for another one."""
+    if "protocol" not in meant or "SASL" not in meant["protocol"].value:
+        return
+    found = meant.get("mechanism")
+    if found is None:
+        raise ValueError(f"sasl.mechanism is missing, expected one of {read.MECHANISMS}")
+    mechanism, module = found.value, meant.get("login_module")
+    if module is not None and mechanism not in read.LOGIN_MODULES[module.value]:
+        fitting = " or ".join(read.LOGIN_MODULES[module.value])
+        raise ValueError(
+            f"{found.name} is {mechanism}, but {module.name} has {module.value}, which is for"
+            f" {fitting}"
+        )
+    other = _first(meant, _PASSWORDS if mechanism == read.OAUTHBEARER else _TOKENS)
+    if other is not None:
+        raise ValueError(f"{other} is not for {found.name}={mechanism}")
+    if mechanism != read.OAUTHBEARER:
+        for meaning, what in (("username", "user"), ("password", "password")):
+            if meaning not in meant:
+                raise ValueError(
+                    f"{found.name} is {mechanism}, but no {what} is given: expected"
+                    f" sasl.{meaning}, sasl_plain_{meaning}, or {meaning}= in sasl.jaas.config"
+                )
+    elif "token" in meant:
+        if "token_endpoint" in meant:
+            raise ValueError(
+                f"{meant['token'].name} and {meant['token_endpoint'].name} are given: tokens come"
+                " from one of them"
+            )
+    elif "token_endpoint" not in meant:
+        raise ValueError(
+            f"{found.name} is {mechanism}, but nothing gives a token: expected"
+            " sasl.oauthbearer.token.endpoint.url, or sasl_oauth_token_provider"
+        )
+    else:
+        for meaning, name in (("client_id", "id"), ("client_secret", "secret")):
+            if meaning not in meant:
+                raise ValueError(
+                    f"{meant['token_endpoint'].name} needs credentials: expected"
+                    f" sasl.oauthbearer.client.{name}"
+                )
+
+
+def _store(value: Meanings, name: str, usual: str, password: str | None) -> Store | None:
+    if name not in value:
+        return None
+    kind, content = value[name]
+    return Store(type=value.get(f"{name}_type", usual), password=password, **{kind: content})
