@@ -1,6 +1,7 @@
 """Clients take the time, chance and threads from one place, which a simulator can fill."""
 
 import ast
+import asyncio
 import time
 from contextvars import copy_context
 from pathlib import Path
@@ -12,7 +13,7 @@ import kohort.client
 from kohort.client.network import environment as module
 from kohort.client.network.cluster import Cluster
 from kohort.client.network.connection import Address
-from kohort.client.network.environment import ENVIRONMENT, Environment, environment
+from kohort.client.network.environment import ENVIRONMENT, Environment, environment, in_thread
 from kohort.client.producer.sender import pauses
 from kohort.client.producer.settings import ProducerSettings
 
@@ -70,3 +71,23 @@ def test_a_client_takes_the_environment_of_the_context_in_which_it_is_made():
 def test_a_cluster_takes_the_chance_of_its_caller_first():
     cluster = Cluster([Address("h", 1)], client_id="c", chance=lambda: 0.25)
     assert cluster._chance() == 0.25
+
+
+def test_what_a_thread_returns_or_raises_is_what_the_caller_gets():
+    def stop():
+        raise StopIteration
+
+    async def program():
+        assert await in_thread(lambda: 7, "seven") == 7
+        with pytest.raises(ZeroDivisionError):
+            await in_thread(lambda: 1 // 0, "nothing")
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            await in_thread(stop, "stop")
+
+    asyncio.run(program())
+
+
+def test_nobody_guesses_a_nonce():
+    nonces = {environment().new_nonce() for _ in range(100)}
+    assert len(nonces) == 100
+    assert all(len(nonce) >= 32 for nonce in nonces)

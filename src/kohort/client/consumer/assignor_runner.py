@@ -5,11 +5,10 @@ the group goes on with the assignment that it has.
 """
 
 import asyncio
-import contextlib
 import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
 
 from kohort.assignors import ASSIGNORS, Subscription
 from kohort.client.consumer.assignor import (
@@ -27,7 +26,7 @@ from kohort.client.consumer.coordinator import Coordinator
 from kohort.client.consumer.group_offsets import Identity
 from kohort.client.members.heartbeat import Offer
 from kohort.client.network.cluster import Cluster, Node
-from kohort.client.network.environment import environment
+from kohort.client.network.environment import in_thread
 from kohort.errors import ApiError, ErrorCode, KohortError, api_error
 from kohort.terms import MemberId, TopicId, TopicPartition
 from kohort.wire.messages.consumer_group_install_assignment import (
@@ -193,7 +192,7 @@ class AssignorRunner:
                 if inspect.iscoroutinefunction(assignor.assign):
                     given = await assignor.assign(group)
                 else:
-                    given = await _in_thread(assignor.assign, group)
+                    given = await in_thread(partial(assignor.assign, group), "assignor")
                     if inspect.isawaitable(given):
                         given = await given
             shares = shares_of(given)
@@ -280,29 +279,6 @@ class AssignorRunner:
         if who is None:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, "the consumer is no member at the moment")
         return who
-
-
-async def _in_thread(assign: Callable[[GroupToAssign], Any], group: GroupToAssign) -> Any:
-    """Run it in a thread that nobody has to wait for: it may never end."""
-    loop = asyncio.get_running_loop()
-    outcome: asyncio.Future[Any] = loop.create_future()
-
-    def settle(done: Callable[[], None]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(lambda: None if outcome.done() else done())
-
-    def run() -> None:
-        try:
-            given = assign(group)
-        except BaseException as error:  # noqa: BLE001  (an application's code, on its own thread)
-            plain = isinstance(error, Exception) and not isinstance(error, StopIteration)
-            failure = error if plain else RuntimeError(repr(error))  # a future takes no other
-            settle(lambda: outcome.set_exception(failure))
-        else:
-            settle(lambda: outcome.set_result(given))
-
-    environment().start_thread(run, "assignor")
-    return await outcome
 
 
 def _group(

@@ -6,13 +6,18 @@ looked up when a client is made, and the rest when it is needed, in the task of 
 of the client. So a client is made and used in one such context.
 """
 
+import asyncio
 import random
+import secrets
 import threading
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
+
+Value = TypeVar("Value")
 
 
 class Clock(Protocol):
@@ -37,13 +42,15 @@ def _start_thread(work: Callable[[], None], name: str) -> None:
 class Environment(NamedTuple):
     """Modules stand for themselves, so whoever patches one reaches the clients, too.
 
-    `start_thread` runs work that may never end, and that nobody waits for.
+    `start_thread` runs work that may never end, and that nobody waits for. `new_nonce` is text that
+    nobody can guess, for a login by SCRAM.
     """
 
     clock: Clock = time
     chance: Chance = random
     new_uuid: Callable[[], uuid.UUID] = uuid.uuid4
     start_thread: Callable[[Callable[[], None], str], None] = _start_thread
+    new_nonce: Callable[[], str] = secrets.token_hex
 
 
 ENVIRONMENT: ContextVar[Environment] = ContextVar("ENVIRONMENT", default=Environment())  # noqa: B039  (it cannot be changed)
@@ -52,3 +59,26 @@ ENVIRONMENT: ContextVar[Environment] = ContextVar("ENVIRONMENT", default=Environ
 def environment() -> Environment:
     """The environment of whoever calls."""
     return ENVIRONMENT.get()
+
+
+async def in_thread(work: Callable[[], Value], name: str) -> Value:
+    """Run it in a thread that nobody has to wait for: it may never end."""
+    loop = asyncio.get_running_loop()
+    outcome: asyncio.Future[Value] = loop.create_future()
+
+    def settle(done: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(lambda: None if outcome.done() else done())
+
+    def run() -> None:
+        try:
+            value = work()
+        except BaseException as error:  # noqa: BLE001  (code of others, on its own thread)
+            plain = isinstance(error, Exception) and not isinstance(error, StopIteration)
+            failure = error if plain else RuntimeError(repr(error))  # a future takes no other
+            settle(lambda: outcome.set_exception(failure))
+        else:
+            settle(lambda: outcome.set_result(value))
+
+    environment().start_thread(run, name)
+    return await outcome
