@@ -13,7 +13,7 @@ from kohort.client.admin.request_rounds import settle
 from kohort.client.admin.topics import describe_topics, leaders
 from kohort.client.admin.views import Outcomes
 from kohort.client.network.cluster import Cluster, Node
-from kohort.client.network.connection import ConnectionFailedError
+from kohort.client.network.connection_errors import ConnectionFailedError
 from kohort.client.network.environment import environment
 from kohort.errors import ApiError
 from kohort.terms import TopicPartition

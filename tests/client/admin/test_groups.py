@@ -3,7 +3,7 @@
 import pytest
 from tests.client.scripted import CLOSE, ScriptedCluster, asynchronous, in_turn
 
-from kohort.client.network.connection import RequestTimeoutError
+from kohort.client.network.connection_errors import RequestTimeoutError
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError
 from kohort.records import consumer_protocol
 from kohort.terms import GroupState, GroupType

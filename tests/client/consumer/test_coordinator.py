@@ -8,7 +8,7 @@ from tests.client.scripted import ScriptedCluster, asynchronous
 
 from kohort.client.consumer.coordinator import Coordinator
 from kohort.client.network.cluster import Node
-from kohort.client.network.connection import ConnectionFailedError, RequestTimeoutError
+from kohort.client.network.connection_errors import ConnectionFailedError, RequestTimeoutError
 from kohort.errors import ApiError, ErrorCode
 
 

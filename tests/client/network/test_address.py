@@ -8,7 +8,8 @@ from tests.client.scripted import ScriptedCluster, asynchronous
 
 from kohort import AdminClient, Consumer, Producer
 from kohort.client.network.address import Address
-from kohort.client.network.connection import Connection, ConnectionFailedError, RequestTimeoutError
+from kohort.client.network.connection import Connection
+from kohort.client.network.connection_errors import ConnectionFailedError, RequestTimeoutError
 from kohort.errors import ApiError
 from kohort.escaping import visible
 

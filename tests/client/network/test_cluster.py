@@ -8,7 +8,7 @@ from tests.client.scripted import CLOSE, ScriptedCluster, asynchronous, in_turn
 import kohort
 from kohort.client.network.address import Address
 from kohort.client.network.cluster import OF_TRANSACTION, Backoff, Cluster, Node
-from kohort.client.network.connection import ConnectionFailedError, RequestTimeoutError
+from kohort.client.network.connection_errors import ConnectionFailedError, RequestTimeoutError
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, api_error
 from kohort.testing import Broker
 from kohort.wire.frames import encode_response

@@ -7,13 +7,8 @@ import pytest
 from tests.client.scripted import CLOSE, ReceivedRequest, ScriptedCluster, asynchronous, in_turn
 
 from kohort.client.network.address import Address
-from kohort.client.network.connection import (
-    HOLD_MAX_S,
-    Connection,
-    ConnectionFailedError,
-    Need,
-    RequestTimeoutError,
-)
+from kohort.client.network.connection import HOLD_MAX_S, Connection, Need
+from kohort.client.network.connection_errors import ConnectionFailedError, RequestTimeoutError
 from kohort.errors import ErrorCode, UnsupportedVersionError, WireError
 from kohort.wire.codec import encode
 from kohort.wire.frames import encode_response

@@ -18,7 +18,8 @@ from tests.client.producer.scripted_leaders import (
 from tests.client.scripted import CLOSE, ScriptedCluster, asynchronous, in_turn
 
 from kohort.client.network.cluster import Backoff
-from kohort.client.network.connection import Connection, ConnectionFailedError, RequestTimeoutError
+from kohort.client.network.connection import Connection
+from kohort.client.network.connection_errors import ConnectionFailedError, RequestTimeoutError
 from kohort.client.producer import DeliveryError, Producer, TransactionError
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import TopicPartition

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from kohort.client.network.cluster import Cluster, Node, unanswered
-from kohort.client.network.connection import ConnectionFailedError, RequestTimeoutError
+from kohort.client.network.connection_errors import ConnectionFailedError, RequestTimeoutError
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError
 
 Key = TypeVar("Key")

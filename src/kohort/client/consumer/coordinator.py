@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from kohort.client.members.request_state import ELSEWHERE
 from kohort.client.network.cluster import Cluster, Node
-from kohort.client.network.connection import ConnectionFailedError, RequestTimeoutError
+from kohort.client.network.connection_errors import ConnectionFailedError, RequestTimeoutError
 from kohort.errors import ApiError, ErrorCode
 
 # A rebalance or a new epoch passes; the next attempt is made as the member of then.

@@ -13,10 +13,9 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from kohort.client.network.address import Address
-from kohort.client.network.connection import (
-    Connection,
+from kohort.client.network.connection import Connection, Need
+from kohort.client.network.connection_errors import (
     ConnectionFailedError,
-    Need,
     RequestTimeoutError,
     failure_of,
 )

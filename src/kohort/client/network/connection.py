@@ -13,6 +13,11 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from kohort.client.network.address import PORT_MAX, Address
+from kohort.client.network.connection_errors import (
+    ConnectionFailedError,
+    RequestTimeoutError,
+    failure_of,
+)
 from kohort.client.network.happy_eyeballs import PATIENCE_S, first_of
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
 from kohort.wire.apis import APIS
@@ -62,43 +67,6 @@ class Need(NamedTuple):
     version: int
     purpose: str
     since: str
-
-
-class ConnectionFailedError(ApiError):
-    """No connection, or one that broke (NETWORK_EXCEPTION).
-
-    `sent` says whether the request may have reached the broker: if not, it is safe to repeat.
-    """
-
-    def __init__(self, message: str, *, sent: bool) -> None:
-        super().__init__(ErrorCode.NETWORK_EXCEPTION, message)
-        self.sent = sent
-
-
-class RequestTimeoutError(ApiError):
-    """No answer in time (REQUEST_TIMED_OUT).
-
-    It is unknown whether the broker has done it, unless `sent` says that it never had the request.
-    """
-
-    def __init__(self, message: str, *, sent: bool = True) -> None:
-        super().__init__(ErrorCode.REQUEST_TIMED_OUT, message)
-        self.sent = sent
-
-
-def failure_of(group: ExceptionGroup[Exception]) -> ConnectionFailedError | RequestTimeoutError:
-    """The failures of several attempts as one error: a timeout where one of them was silent."""
-    failures = {
-        error.message: error
-        for error in group.exceptions
-        if isinstance(error, ConnectionFailedError | RequestTimeoutError)
-    }
-    first = next(iter(failures.values()))
-    if len(failures) == 1:
-        return first
-    is_late = any(isinstance(error, RequestTimeoutError) for error in failures.values())
-    kind = RequestTimeoutError if is_late else ConnectionFailedError
-    return kind("; ".join(failures), sent=any(error.sent for error in failures.values()))
 
 
 @contextmanager

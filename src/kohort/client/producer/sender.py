@@ -12,7 +12,8 @@ from kohort.client.accumulator.error_actions import ErrorAction, is_elsewhere
 from kohort.client.accumulator.errors import DeliveryError, produce_error
 from kohort.client.log_deduplication import LogDeduplicator
 from kohort.client.network.cluster import Backoff, Cluster, Node
-from kohort.client.network.connection import ConnectionFailedError, Need, RequestTimeoutError
+from kohort.client.network.connection import Need
+from kohort.client.network.connection_errors import ConnectionFailedError, RequestTimeoutError
 from kohort.client.network.environment import environment
 from kohort.client.network.metadata import CachedTopic, Metadata
 from kohort.client.producer.buffer_memory import BufferMemory

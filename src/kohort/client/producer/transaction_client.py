@@ -16,7 +16,7 @@ from kohort.client.accumulator.transactions import (
 from kohort.client.admin.views import CommittedOffset
 from kohort.client.consumer import GroupMetadata
 from kohort.client.network.cluster import OF_GROUP, OF_TRANSACTION, Cluster, Node, unanswered
-from kohort.client.network.connection import ConnectionFailedError, RequestTimeoutError
+from kohort.client.network.connection_errors import ConnectionFailedError, RequestTimeoutError
 from kohort.client.producer.sender import NEWEST, Sender
 from kohort.client.producer.settings import ProducerSettings
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
