@@ -35,6 +35,8 @@ def test_the_times_and_the_alternative_names() -> None:
     names = identity.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
     assert len(certificate.alternative_names) == len(list(names.value)) == 2
     assert b"\x82\x09localhost" in certificate.alternative_names
+    assert certificate.host_names == ["127.0.0.1", "localhost"]
+    assert certificate.issuer.startswith("CN=")
 
 
 def test_what_is_no_certificate_is_refused() -> None:

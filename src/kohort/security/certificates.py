@@ -6,13 +6,16 @@ needs: the order and the encoding of the subject's parts.
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from ipaddress import ip_address
 from typing import NamedTuple
 
 from kohort.errors import KohortError
+from kohort.escaping import visible
 
 _BOOLEAN, _OCTETS, _OID, _SEQUENCE, _SET = 0x01, 0x04, 0x06, 0x30, 0x31
 _VERSION, _EXTENSIONS = 0xA0, 0xA3
 _UTC_TIME = 0x17
+_DNS_NAME, _IP_ADDRESS = 0x82, 0x87
 _ALTERNATIVE_NAMES = bytes.fromhex("551d11")  # 2.5.29.17
 _NAMES = {  # as java.security's X500Principal writes RFC 2253; all others are written as numbers
     "2.5.4.3": "CN",
@@ -42,15 +45,29 @@ class CertificateError(KohortError, ValueError):
 
 
 class Certificate(NamedTuple):
-    """What is read of a certificate. `subject` is RFC 2253 text, empty where there is none.
+    """What is read of a certificate. `subject` and `issuer` are RFC 2253 text, empty where there is
+    none.
 
-    `alternative_names` are GeneralNames as they are encoded: they are only compared.
+    `alternative_names` are GeneralNames as they are encoded, to be compared.
     """
 
     subject: str
     not_before: datetime
     not_after: datetime
     alternative_names: frozenset[bytes]
+    issuer: str
+
+    @property
+    def host_names(self) -> list[str]:
+        """The names and the addresses of hosts that it is for, for people."""
+        found = []
+        for name in self.alternative_names:
+            element = next(_elements(name))
+            if element.tag == _DNS_NAME:
+                found.append(visible(element.content.decode("latin-1")))
+            elif element.tag == _IP_ADDRESS and len(element.content) in (4, 16):
+                found.append(str(ip_address(element.content)))
+        return sorted(found)
 
 
 class _Element(NamedTuple):
@@ -68,7 +85,11 @@ def read_certificate(der: bytes) -> Certificate:
             fields = fields[1:]
         not_before, not_after = (_time(one) for one in _elements(fields[3].content))
         return Certificate(
-            _name(fields[4].content), not_before, not_after, _alternative_names(fields)
+            _name(fields[4].content),
+            not_before,
+            not_after,
+            _alternative_names(fields),
+            _name(fields[2].content),
         )
     except (StopIteration, IndexError, ValueError) as error:
         raise CertificateError(f"{len(der)} bytes are no X.509 certificate: {error}") from error
