@@ -149,6 +149,9 @@ class ErrorCode(IntEnum):
     SHARE_SESSION_LIMIT_REACHED = 133
     COMPUTE_ASSIGNMENT = 20000  # ours, like the next one: KIP-848 names both and gives no numbers
     INVALID_ASSIGNMENT = 20001
+    # Ours, of clients: what a connection ends with has no code in the protocol.
+    SECURITY_PROTOCOL_MISMATCH = 20002
+    SSL_AUTHENTICATION_FAILED = 20003
 
     @property
     def retriable(self) -> bool:
@@ -212,6 +215,12 @@ class ApiError(KohortError):
     def __reduce__(self) -> tuple[type["ApiError"], tuple[ErrorCode, str]]:
         """It may go to another process."""
         return type(self), (self.code, self.message)
+
+
+class AuthenticationError(ApiError):
+    """A client and a broker do not agree on how they speak, or on who they are: the port of another
+    protocol, a certificate, a mechanism, a password, a token. To ask again does not help.
+    """
 
 
 def api_error(code: int, message: str | None = None) -> ApiError:

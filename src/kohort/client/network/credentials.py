@@ -1,0 +1,148 @@
+"""What one client proves itself with, made once for all of its connections."""
+
+import ipaddress
+import logging
+from ssl import SSLContext
+from typing import NamedTuple
+
+from kohort.client.network.environment import environment, in_thread
+from kohort.client.network.tokens import SharedWork, Tokens, describe_token
+from kohort.errors import AuthenticationError, ErrorCode
+from kohort.escaping import visible
+from kohort.security.mechanisms import client_mechanism
+from kohort.security.sasl import MECHANISMS, OAUTHBEARER, PLAIN, ClientMechanism, SaslError
+from kohort.security.settings import PROTOCOLS, SASL_PLAINTEXT, Security
+from kohort.security.stores import StoreError, client_context
+
+logger = logging.getLogger(__name__)
+
+_READABLE = {PLAIN: "password", OAUTHBEARER: "token"}  # the others prove it without telling it
+
+
+class Login(NamedTuple):
+    """One run of a mechanism; `who` says for whom, in errors."""
+
+    mechanism: ClientMechanism
+    who: str
+
+
+class Credentials:
+    """The security of one client. Every method may be called by several connections at once."""
+
+    def __init__(self, security: Security) -> None:
+        """Raises ValueError for a security that makes no sense."""
+        check_security(security)
+        self.security = security
+        self._context = security.context
+        self._making = SharedWork(self._make_context)
+        self._tokens = Tokens(security)
+        self._clock = environment().clock
+        self._has_warned = False
+
+    async def context(self) -> SSLContext:
+        """What TLS begins with. Raises AuthenticationError for a store that cannot be used."""
+        if self._context is None:
+            self._context = await self._making.result()
+        return self._context
+
+    async def login(self) -> Login:
+        """What a connection logs in with now. Raises AuthenticationError, and ConnectionFailedError
+        where a token is needed and cannot be had at the moment.
+        """
+        security = self.security
+        token = await self._tokens.current() if security.mechanism == OAUTHBEARER else None
+        try:
+            mechanism = client_mechanism(security, environment().new_nonce(), token)
+        except SaslError as error:
+            raise AuthenticationError(ErrorCode.SASL_AUTHENTICATION_FAILED, str(error)) from None
+        if token is None:
+            return Login(mechanism, f"user {visible(security.username or '')} ({mechanism.name})")
+        described = describe_token(token, self._clock.time())
+        return Login(mechanism, f"the token ({described or 'no JWT'}; {mechanism.name})")
+
+    def warn_of_readable(self, host: str) -> None:
+        """Warn once when everybody on the way to this host can read the secret."""
+        security = self.security
+        what = _READABLE.get(security.mechanism or "")
+        if self._has_warned or what is None or security.protocol != SASL_PLAINTEXT:
+            return
+        if not _is_loopback(host):
+            self._has_warned = True
+            logger.warning(
+                "a %s is sent to %s in plain text: security.protocol is SASL_PLAINTEXT with "
+                "mechanism %s, expected SASL_SSL",
+                *(what, host, security.mechanism),
+            )
+
+    async def _make_context(self) -> SSLContext:
+        security = self.security
+
+        def make() -> SSLContext:
+            return client_context(
+                trust=security.trust,
+                identity=security.identity,
+                key=security.key,
+                check_hostname=security.check_hostname,
+                verify=security.verify,
+            )
+
+        try:
+            return await in_thread(make, "certificates")
+        except StoreError as error:
+            raise AuthenticationError(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+
+def check_security(security: Security) -> None:
+    """Raises ValueError for a security by which nobody can connect, whatever the broker wants."""
+    if security.protocol not in PROTOCOLS:
+        raise ValueError(
+            f"security.protocol is {visible(repr(security.protocol))}, expected one of "
+            f"{', '.join(PROTOCOLS)}"
+        )
+    if not security.uses_sasl:
+        return
+    name = security.mechanism
+    if name not in MECHANISMS:
+        text = f"one of {', '.join(MECHANISMS)}"
+        if name is None:
+            raise ValueError(
+                f"security.protocol is {security.protocol}, and there is no "
+                f"sasl.mechanism: expected {text}"
+            )
+        why = ", which Kohort does not have" if name == "GSSAPI" else ""
+        raise ValueError(f"sasl.mechanism is {visible(repr(name))}{why}: expected {text}")
+    if name == OAUTHBEARER:
+        _check_tokens(security)
+    elif not security.username or not security.password:
+        missing = "password" if security.username else "user name"
+        raise ValueError(f"sasl.mechanism is {name}, and there is no {missing}")
+
+
+def _check_tokens(security: Security) -> None:
+    endpoint = security.token_endpoint
+    if security.token is None and endpoint is None:
+        raise ValueError(
+            "sasl.mechanism is OAUTHBEARER, and there is no token provider and no token endpoint"
+        )
+    if security.token is not None and endpoint is not None:
+        raise ValueError("a token provider and a token endpoint are given, expected one of them")
+    if endpoint is None:
+        return
+    if not security.client_id or not security.client_secret:
+        missing = "secret" if security.client_id else "id"
+        raise ValueError(f"a token endpoint is given, and there is no client {missing}")
+    scheme, _, rest = endpoint.partition("://")
+    host = rest.partition("/")[0].rpartition("@")[2]
+    is_near = _is_loopback(host.rpartition(":")[0].strip("[]") or host)
+    if not host or scheme not in ("https", "http") or (scheme == "http" and not is_near):
+        raise ValueError(
+            "the token endpoint is no address by https, expected https://host/path: a client "
+            "secret is sent to it"
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return host == "localhost"
