@@ -29,6 +29,7 @@ from kohort.wire.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from kohort.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from kohort.wire.schema import Versions
 
 CLOSE = object()  # an answer: the connection breaks
@@ -81,6 +82,7 @@ class ScriptedCluster:
             ApiVersionsRequest: self._api_versions,
             MetadataRequest: self._metadata,
             FindCoordinatorRequest: self._find_coordinator,
+            SaslHandshakeRequest: lambda _: SaslHandshakeResponse(error_code=34),
             **(answers or {}),
         }
         self.coordinators: dict[str, int] = {}
@@ -93,7 +95,8 @@ class ScriptedCluster:
 
     def names(self) -> list[str]:
         """What was asked, without the handshakes and Metadata."""
-        return [one.name for one in self.asked if one.name not in ("ApiVersions", "Metadata")]
+        known = ("ApiVersions", "Metadata", "SaslHandshake")
+        return [one.name for one in self.asked if one.name not in known]
 
     def sent(self, name: str) -> list[ReceivedRequest]:
         return [one for one in self.asked if one.name == name]

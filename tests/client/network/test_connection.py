@@ -123,8 +123,8 @@ async def test_a_port_that_wants_sasl_closes_at_the_first_request():
         with pytest.raises(ConnectionFailedError) as caught:
             await connection.ask(ListGroupsRequest(), deadline=soon())
     assert caught.value.message == (
-        f"{scripted.bootstrap} closed the connection at the first request: it may want SASL, "
-        "which Kohort does not speak yet"
+        f"{scripted.bootstrap} closed the connection at the first request: it may want SASL "
+        "(security.protocol is PLAINTEXT)"
     )
 
 

@@ -14,7 +14,13 @@ from typing import Any, Generic, TypeVar
 
 from kohort.client.network.cluster import Cluster, Node, unanswered
 from kohort.client.network.connection_errors import ConnectionFailedError, RequestTimeoutError
-from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError
+from kohort.errors import (
+    ApiError,
+    AuthenticationError,
+    ErrorCode,
+    UnsupportedVersionError,
+    WireError,
+)
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -211,7 +217,8 @@ def _unsent(error: ApiError) -> ApiError:
 
 
 def _is_silence(outcome: object) -> bool:
-    return isinstance(outcome, ConnectionFailedError | RequestTimeoutError)
+    """Whether nothing was looked up at all."""
+    return isinstance(outcome, ConnectionFailedError | RequestTimeoutError | AuthenticationError)
 
 
 def failure(error: Exception) -> ApiError:

@@ -19,9 +19,18 @@ from kohort.client.network.connection_errors import (
     RequestTimeoutError,
     failure_of,
 )
+from kohort.client.network.credentials import Credentials
 from kohort.client.network.environment import environment
 from kohort.client.network.happy_eyeballs import PATIENCE_S, Attempt, first_of
-from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
+from kohort.errors import (
+    ApiError,
+    AuthenticationError,
+    ErrorCode,
+    UnsupportedVersionError,
+    WireError,
+    api_error,
+)
+from kohort.security.settings import NO_SECURITY, Security
 from kohort.terms import TopicId
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kohort.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -80,7 +89,10 @@ class Cluster:
 
     `setup_s` is what one server may take to answer a new connection (upstream's
     socket.connection.setup.timeout.ms). `chance` gives the random numbers for jitter: a test passes
-    its own.
+    its own. `security` is for all brokers, and ValueError is raised where it makes no sense;
+    `credentials` has one that another cluster uses, too.
+
+    AuthenticationError is raised by every method that asks: nothing is tried again for it.
     """
 
     def __init__(
@@ -91,6 +103,8 @@ class Cluster:
         backoff: Backoff | None = None,
         setup_s: float = SETUP_S,
         chance: Callable[[], float] | None = None,
+        security: Security = NO_SECURITY,
+        credentials: Credentials | None = None,
     ) -> None:
         if not bootstrap:
             raise ValueError("no bootstrap server is given, expected at least one host:port")
@@ -99,6 +113,7 @@ class Cluster:
         self._backoff = backoff or Backoff()
         self._setup_s = setup_s
         self._chance = chance or environment().chance.random
+        self._credentials = credentials or Credentials(security)
         self._connections: dict[Address, Connection] = {}
         self._opening: dict[Address, asyncio.Lock] = {}
         self._known: tuple[Address, ...] = ()
@@ -114,6 +129,7 @@ class Cluster:
             backoff=self._backoff,
             setup_s=self._setup_s,
             chance=self._chance,
+            credentials=self._credentials,
         )
         other._silent = self._silent
         return other
@@ -175,7 +191,10 @@ class Cluster:
             connection = self._connections.get(address)
             if connection is None or not connection.is_open:
                 connection = await Connection.open(
-                    address, client_id=self.client_id, deadline=deadline
+                    address,
+                    client_id=self.client_id,
+                    deadline=deadline,
+                    credentials=self._credentials,
                 )
                 if self._closed:  # meanwhile
                     await connection.close()
@@ -284,7 +303,10 @@ class Cluster:
             return await first_of(
                 attempts,
                 min(PATIENCE_S, max(0.0, left_s / 2)),
-                (ConnectionFailedError, RequestTimeoutError, UnsupportedVersionError, WireError),
+                (
+                    *(ConnectionFailedError, RequestTimeoutError, AuthenticationError),
+                    *(UnsupportedVersionError, WireError),
+                ),
                 lambda number: self._silent.add(addresses[number]),
             )
         except ExceptionGroup as group:

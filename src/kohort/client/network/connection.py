@@ -6,20 +6,38 @@ with another correlation id than the head's means that the stream is lost.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache, partial
 from struct import Struct
 from typing import Any, NamedTuple
 
-from kohort.client.network.address import PORT_MAX, Address
+from kohort.client.network.address import Address
+from kohort.client.network.connecting import connect, hosts_of, reason_of
 from kohort.client.network.connection_errors import (
     ConnectionFailedError,
     RequestTimeoutError,
     failure_of,
 )
+from kohort.client.network.credentials import Credentials
 from kohort.client.network.happy_eyeballs import PATIENCE_S, first_of
-from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
+from kohort.client.network.login import RENEWAL_S, Session
+from kohort.client.network.refusals import (
+    ASKING_S,
+    alert_at_first_read,
+    alert_of,
+    other_protocol,
+    refusing_alert,
+    wants_sasl,
+)
+from kohort.errors import (
+    ApiError,
+    AuthenticationError,
+    ErrorCode,
+    UnsupportedVersionError,
+    WireError,
+    api_error,
+)
+from kohort.security.settings import NO_SECURITY
 from kohort.wire.apis import APIS
 from kohort.wire.codec import decode, decode_from, encode
 from kohort.wire.frames import (
@@ -30,6 +48,7 @@ from kohort.wire.frames import (
     encode_request,
 )
 from kohort.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kohort.wire.messages.sasl_handshake import SaslHandshakeRequest
 from kohort.wire.schema import Versions
 
 FRAME_LIMIT_BYTES = 256 * 1024 * 1024
@@ -38,11 +57,6 @@ HOLD_MAX_S = 30.0
 """How long a broker may have a client wait for its quota at a time, whatever it says: what is sent
 after that is delayed by the broker itself, as it delays clients that do not wait."""
 
-# What to do about a port that speaks another protocol.
-_OTHER_PROTOCOLS = {
-    "TLS": "speaks TLS, which Kohort does not speak yet; give the port of a PLAINTEXT listener",
-    "HTTP": "speaks HTTP, so it is no Kafka broker; give the port of one",
-}
 _API_VERSIONS = 18
 _SAYS_FIRST = 2  # the version of ApiVersions that came with KIP-219
 _INT16 = Struct(">h")
@@ -69,23 +83,7 @@ class Need(NamedTuple):
     since: str
 
 
-@contextmanager
-def _refusals_at(address: Address) -> Iterator[None]:
-    """What goes wrong before a connection is open, as the two errors that it has."""
-    try:
-        yield
-    except TimeoutError:
-        text = f"cannot connect to {address}: no answer in time"
-        raise RequestTimeoutError(text, sent=False) from None
-    except OSError as error:
-        text = f"cannot connect to {address}: {_reason(error)}"
-        raise ConnectionFailedError(text, sent=False) from None
-    except (ValueError, OverflowError) as error:  # a broker may name any host and any port
-        raise ConnectionFailedError(
-            f"cannot connect to {address}: {error}, expected a host and a port from 1 to "
-            f"{PORT_MAX}",
-            sent=False,
-        ) from None
+_SASL = Need(1, "SASL", "KIP-152, Apache Kafka 1.0")
 
 
 class _PendingRequest(NamedTuple):
@@ -105,9 +103,14 @@ class Connection(asyncio.Protocol):
     either.
     """
 
-    def __init__(self, address: Address, client_id: str) -> None:
+    def __init__(
+        self, address: Address, client_id: str, credentials: Credentials | None = None
+    ) -> None:
         self.address = address
         self.client_id = client_id
+        self._credentials = credentials
+        self._security = NO_SECURITY if credentials is None else credentials.security
+        self._session: Session | None = None
         self.offered: dict[int, Versions] = {}
         self.features: dict[str, int] = {}  # level by name, as finalized (KIP-584)
         self._transport: asyncio.Transport | None = None
@@ -117,30 +120,41 @@ class Connection(asyncio.Protocol):
         self._written = 0  # bytes, of which the last ones may still wait in the transport
         self._left = 0  # those that did not wait when it was last looked at
         self._why = ""
+        self._ended_by: AuthenticationError | None = None  # where this is why
         self._has_answered = False  # a request after the handshake
         self.held_until = 0.0  # nothing is sent before, on the loop's clock (KIP-219)
+        self._must_wait = False  # whoever sends something: for a quota, or for a session
+        self._may_want_sasl = False
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._may_write = asyncio.Event()
         self._may_write.set()
 
     @classmethod
-    async def open(cls, address: Address, *, client_id: str, deadline: float) -> "Connection":
-        """Connect and learn what the broker offers, by `deadline` on the loop's clock.
+    async def open(
+        cls,
+        address: Address,
+        *,
+        client_id: str,
+        deadline: float,
+        credentials: Credentials | None = None,
+    ) -> "Connection":
+        """Connect, learn what the broker offers, and log in, by `deadline` on the loop's clock.
 
         A name may have several addresses. When one says nothing for a second, the next is tried
-        beside it. Raises ConnectionFailedError or RequestTimeoutError.
+        beside it. Raises ConnectionFailedError, RequestTimeoutError or AuthenticationError.
         """
-        with _refusals_at(address):
-            async with asyncio.timeout_at(deadline):
-                hosts = await address.hosts()
+        hosts = await hosts_of(address, deadline)
         if len(hosts) == 1:
-            return await cls._open_at(hosts[0], address, client_id, deadline)
+            return await cls._open_at(hosts[0], address, client_id, deadline, credentials)
         left_s = deadline - asyncio.get_running_loop().time()
         try:
             return await first_of(
-                [partial(cls._open_at, host, address, client_id, deadline) for host in hosts],
+                [
+                    partial(cls._open_at, host, address, client_id, deadline, credentials)
+                    for host in hosts
+                ],
                 min(PATIENCE_S, max(0.0, left_s / 2)),
-                (ConnectionFailedError, RequestTimeoutError),
+                (ConnectionFailedError, RequestTimeoutError, AuthenticationError),
                 discard=cls.abort,
             )
         except ExceptionGroup as group:
@@ -149,14 +163,16 @@ class Connection(asyncio.Protocol):
 
     @classmethod
     async def _open_at(
-        cls, host: str, address: Address, client_id: str, deadline: float
+        cls,
+        host: str,
+        address: Address,
+        client_id: str,
+        deadline: float,
+        credentials: Credentials | None,
     ) -> "Connection":
-        loop = asyncio.get_running_loop()
-        with _refusals_at(address):
-            async with asyncio.timeout_at(deadline):
-                _, connection = await loop.create_connection(
-                    lambda: cls(address, client_id), host, address.port
-                )
+        connection = await connect(
+            lambda: cls(address, client_id, credentials), host, address, credentials, deadline
+        )
         try:
             await connection.handshake(deadline)
         except RequestTimeoutError as error:
@@ -164,13 +180,39 @@ class Connection(asyncio.Protocol):
             raise RequestTimeoutError(error.message, sent=False) from None
         except (ConnectionFailedError, WireError) as error:
             await connection.close()
+            refusal = await connection.refusal()
             # Only the handshake was sent, not the caller's request.
             text = error.message if isinstance(error, ApiError) else str(error)
-            raise ConnectionFailedError(text, sent=False) from None
+            raise refusal or ConnectionFailedError(text, sent=False) from None
         except BaseException:
             await connection.close()
             raise
         return connection
+
+    @property
+    def _peer(self) -> str:
+        """The numeric address of the broker, one of those that its name has."""
+        peer = self._transport.get_extra_info("peername") if self._transport else None
+        return str(peer[0]) if peer else self.address.host
+
+    async def _log_in(self, deadline: float) -> None:
+        if self._credentials is None or not self._security.uses_sasl:
+            return
+        self._credentials.warn_of_readable(self._peer)
+        self._session = Session(self, self._credentials)
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._session.begin(deadline)
+        except TimeoutError:
+            text = f"cannot log in to {self.address}: no token, or no answer, in time"
+            raise RequestTimeoutError(text, sent=False) from None
+
+    async def refusal(self) -> AuthenticationError | None:
+        """Why the broker has closed the connection, where it can be learned by asking again."""
+        if self.offered or self._credentials is None or not self._security.uses_tls:
+            return None
+        context = await self._credentials.context()
+        return await alert_at_first_read(self._peer, self.address, context, self._security)
 
     @property
     def is_open(self) -> bool:
@@ -208,18 +250,19 @@ class Connection(asyncio.Protocol):
         Where the last answer has said that a quota is used up, this waits for as long as it said,
         and `HOLD_MAX_S` at most (KIP-219).
         """
-        if self.held_until:
-            await self._wait_for_quota(deadline)
+        if self._must_wait:
+            await self._wait(deadline)
         cls = type(request)
         version = self._agreed(cls, need, at_most)
         api = APIS[cls.api_key]
         flexible = api.flexible(version)
-
-        def read(frame: bytes) -> Any:
-            start = decode_from(ResponseHeader, 1 if flexible else 0, frame, 0)[1]
-            return decode(api.response, version, frame, start)
-
-        answer = await self._exchange(request, version, read, deadline=deadline, flexible=flexible)
+        read = partial(_answer_in, api.response, version, flexible)
+        try:
+            answer = await self._exchange(
+                request, version, read, deadline=deadline, flexible=flexible
+            )
+        except ConnectionFailedError as error:
+            raise (await self._sasl_refusal() if self._may_want_sasl else None) or error from None
         throttle_ms = getattr(answer, "throttle_time_ms", 0)
         if throttle_ms > 0:
             self._hold(throttle_ms / 1000)
@@ -230,6 +273,8 @@ class Connection(asyncio.Protocol):
 
         Raises as `ask` does, but nobody tells whether it arrives.
         """
+        if self._session is not None and self._session.is_renewing:
+            await self._wait_for_session(asyncio.get_running_loop().time() + RENEWAL_S)
         cls = type(request)
         version = self._agreed(cls, need, at_most)
         self._write(request, version, flexible=APIS[cls.api_key].flexible(version))
@@ -240,6 +285,24 @@ class Connection(asyncio.Protocol):
         if self.offers(ApiVersionsRequest, _SAYS_FIRST):
             now = asyncio.get_running_loop().time()
             self.held_until = now + min(seconds, HOLD_MAX_S)
+            self._must_wait = True
+
+    async def _wait(self, deadline: float) -> None:
+        """Until the broker takes requests again."""
+        while self._must_wait:
+            if self._session is not None and self._session.is_renewing:
+                await self._wait_for_session(deadline)
+            if self.held_until:
+                await self._wait_for_quota(deadline)
+            self._must_wait = self._session is not None and self._session.is_renewing
+
+    async def _wait_for_session(self, deadline: float) -> None:
+        assert self._session is not None
+        try:
+            await self._session.renewed(deadline)
+        except TimeoutError:
+            text = f"{self.address} did not renew the session in time"
+            raise RequestTimeoutError(text, sent=False) from None
 
     async def _wait_for_quota(self, deadline: float) -> None:
         loop = asyncio.get_running_loop()
@@ -250,6 +313,30 @@ class Connection(asyncio.Protocol):
         while (left_s := self.held_until - loop.time()) > 0:  # noqa: ASYNC110  (a later answer moves it)
             await asyncio.sleep(left_s)
         self.held_until = 0.0
+
+    # What a session needs.
+
+    async def ask_sasl(self, deadline: float, request: Any) -> Any:
+        """Ask SaslHandshake or SaslAuthenticate. Raises as `ask` does."""
+        cls = type(request)
+        version = self._agreed(cls, _SASL if cls is SaslHandshakeRequest else None, 32767)
+        api = APIS[cls.api_key]
+        flexible = api.flexible(version)
+        read = partial(_answer_in, api.response, version, flexible)
+        return await self._exchange(request, version, read, deadline=deadline, flexible=flexible)
+
+    async def drain(self) -> None:
+        """Wait for the answers to all that was sent, but those whose callers have given up."""
+        for pending in tuple(self._queue):
+            await asyncio.wait({pending.answer})
+
+    def hold(self) -> None:
+        """Whoever sends something waits for the session first."""
+        self._must_wait = True
+
+    def end(self, error: ConnectionFailedError | AuthenticationError) -> None:
+        """Close the connection for this reason."""
+        self._fail(error.message, error if isinstance(error, AuthenticationError) else None)
 
     async def close(self) -> None:
         """Close, and wait until the socket is gone. Callers that still wait get an error."""
@@ -279,7 +366,8 @@ class Connection(asyncio.Protocol):
         return f"{has}; {need.purpose} needs v{need.version} ({need.since})"
 
     async def handshake(self, deadline: float) -> None:
-        """ApiVersions in our newest version, and lower when the broker says so (KIP-511).
+        """ApiVersions in our newest version, and lower when the broker says so (KIP-511); then SASL
+        where the settings say so.
 
         A broker that does not know the version answers in v0, and names the versions it has. One
         that names none, or whose refusal cannot be read, is asked in v0.
@@ -304,6 +392,7 @@ class Connection(asyncio.Protocol):
         self.features = {
             feature.name: feature.max_version_level for feature in answer.finalized_features
         }
+        await self._log_in(deadline)
 
     async def _api_versions(self, version: int, deadline: float) -> ApiVersionsResponse:
         def read(frame: bytes) -> ApiVersionsResponse:
@@ -347,7 +436,7 @@ class Connection(asyncio.Protocol):
     def _write(self, request: Any, version: int, *, flexible: bool) -> int:
         """Put a request on the wire; its correlation id."""
         if self._why or self._transport is None:
-            raise ConnectionFailedError(self._why or f"{self.address} is closed", sent=False)
+            raise self._failure(sent=False)
         body = encode(request, version)
         correlation_id = self._next_id
         self._next_id = (correlation_id + 1) & 0x7FFFFFFF
@@ -370,23 +459,33 @@ class Connection(asyncio.Protocol):
         return end <= self._left
 
     def _count(self) -> None:
-        if self._transport is not None and not self._why:
+        if self._transport is None or self._why:
+            return
+        if self._security.uses_tls:  # what waits there is longer than what was written
+            self._left = self._written
+        else:
             self._left = self._written - self._transport.get_write_buffer_size()
 
-    def _fail(self, why: str) -> None:
+    def _failure(self, *, sent: bool) -> ApiError:
+        if self._ended_by is not None:  # to each caller one of his own: it has his traceback
+            return AuthenticationError(self._ended_by.code, self._ended_by.message)
+        return ConnectionFailedError(self._why or f"{self.address} is closed", sent=sent)
+
+    def _fail(self, why: str, refusal: AuthenticationError | None = None) -> None:
         """Close, and give the reason to every caller that waits."""
         if self._why:
             return
         self._count()  # what is aborted waits no more
-        self._why = why
+        self._why, self._ended_by = why, refusal
+        if self._session is not None:
+            self._session.close()
         self._may_write.set()
         if self._transport is not None:
             self._transport.abort()
         while self._queue:
             waiting = self._queue.popleft()
             if not waiting.answer.done():
-                error = ConnectionFailedError(why, sent=self._has_left(waiting.end))
-                waiting.answer.set_exception(error)
+                waiting.answer.set_exception(self._failure(sent=self._has_left(waiting.end)))
 
     # What asyncio calls.
 
@@ -409,9 +508,10 @@ class Connection(asyncio.Protocol):
                 self._fail(f"{self.address} sent {error}")
                 return
             protocol = error.protocol if isinstance(error, FrameSizeError) else ""
-            said = _OTHER_PROTOCOLS.get(protocol, f"sent {error}")
-            text = f"{self.address} does not speak the Kafka protocol in plain text: it {said}"
-            self._fail(text)
+            if protocol:
+                self.end(other_protocol(self.address, protocol, self._security))
+            else:
+                self._fail(f"{self.address} does not speak the Kafka protocol: it sent {error}")
 
     def _deliver(self, frame: bytes) -> None:
         correlation_id = _INT32.unpack_from(frame)[0] if len(frame) >= 4 else -1
@@ -434,7 +534,10 @@ class Connection(asyncio.Protocol):
         self._closed("")  # while it is still known what has not left
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._closed(_reason(exc) if isinstance(exc, OSError) else "")
+        alert = alert_of(exc)
+        if alert:
+            self.end(refusing_alert(alert, self.address, self._security))
+        self._closed(reason_of(exc) if isinstance(exc, OSError) else "")
         if not self._gone.done():
             self._gone.set_result(None)
 
@@ -448,13 +551,41 @@ class Connection(asyncio.Protocol):
 
         A port that wants SASL answers ApiVersions, and closes at any other request.
         """
+        says = f"security.protocol is {self._security.protocol}"
         if not self.offered:
-            guess = ": it may want TLS, which Kohort does not speak yet, or be no Kafka broker"
+            guess = f": it may want TLS ({says}), or be no Kafka broker"
+            if self._security.uses_tls:
+                guess = ": it may require a client certificate, or be no Kafka broker"
             return " at once", guess
-        if self._queue and not self._has_answered:
-            guess = ": it may want SASL, which Kohort does not speak yet"
-            return " at the first request", guess
+        if self._queue and not self._has_answered and not self._security.uses_sasl:
+            self._may_want_sasl = True
+            return " at the first request", f": it may want SASL ({says})"
         return "", ""
+
+    async def _sasl_refusal(self) -> AuthenticationError | None:
+        """Whether the broker has closed since it wants SASL: it names its mechanisms when asked for
+        one that nobody has.
+        """
+        deadline = asyncio.get_running_loop().time() + ASKING_S
+        parts = (self.address, self.client_id, deadline, self._credentials)
+        try:
+            other = await self._open_at(self._peer, *parts)
+        except (ApiError, UnsupportedVersionError):
+            return None
+        try:
+            answer = await other.ask_sasl(deadline, SaslHandshakeRequest(mechanism=""))
+        except (ApiError, WireError, UnsupportedVersionError):
+            return None
+        finally:
+            other.abort()
+        if answer.error_code != ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+            return None
+        return wants_sasl(self.address, answer.mechanisms, self._security)
+
+
+def _answer_in(response: type[Any], version: int, flexible: bool, frame: bytes) -> Any:  # noqa: FBT001
+    start = decode_from(ResponseHeader, 1 if flexible else 0, frame, 0)[1]
+    return decode(response, version, frame, start)
 
 
 @cache
@@ -466,13 +597,3 @@ def software_version() -> str:
         return version("kohort")
     except PackageNotFoundError:
         return "0"
-
-
-def _reason(error: OSError) -> str:
-    if isinstance(error, ConnectionRefusedError):
-        return "refused"
-    if isinstance(error, ConnectionResetError):
-        return "reset"
-    if "Connect call failed" in str(error):  # several addresses of one name, each of them refused
-        return "refused"
-    return (error.strerror or str(error)).lower()

@@ -1,6 +1,6 @@
 """What a connection ends with: it is not there, it broke, or nobody answers in time."""
 
-from kohort.errors import ApiError, ErrorCode
+from kohort.errors import ApiError, AuthenticationError, ErrorCode
 
 
 class ConnectionFailedError(ApiError):
@@ -25,8 +25,15 @@ class RequestTimeoutError(ApiError):
         self.sent = sent
 
 
-def failure_of(group: ExceptionGroup[Exception]) -> ConnectionFailedError | RequestTimeoutError:
-    """The failures of several attempts as one error: a timeout where one of them was silent."""
+def failure_of(
+    group: ExceptionGroup[Exception],
+) -> ConnectionFailedError | RequestTimeoutError | AuthenticationError:
+    """The failures of several attempts as one error: the first that stays whatever is tried, or a
+    timeout where one of them was silent.
+    """
+    for error in group.exceptions:
+        if isinstance(error, AuthenticationError):
+            return error
     failures = {
         error.message: error
         for error in group.exceptions
