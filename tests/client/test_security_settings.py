@@ -4,7 +4,13 @@ import ssl
 
 import pytest
 
-from kohort.client.security_settings import SETTINGS, is_about_security, security_of
+from kohort.client.security_settings import (
+    SETTINGS,
+    check_settings,
+    is_about_security,
+    is_secret,
+    security_of,
+)
 from kohort.security.settings import NO_SECURITY, Security, Store
 
 JAVA = "org.apache.kafka.common.security"
@@ -252,6 +258,53 @@ def test_the_first_layer_counts_where_it_says_anything():
     }
     found = security_of(near, far)
     assert (found.username, found.password, found.trust) == ("alice", "near", Store(text=PEM))
+
+
+@pytest.mark.parametrize(
+    ("near", "expected"),
+    [
+        ({"security.protocol": "PLAINTEXT"}, NO_SECURITY),
+        ({"security.protocol": "SSL"}, Security(protocol="SSL", trust=Store(path="ca.pem"))),
+        (
+            {"sasl.mechanism": "PLAIN", "sasl.username": "bob", "sasl.password": "b"},
+            Security(
+                protocol="SASL_SSL",
+                trust=Store(path="ca.pem"),
+                mechanism="PLAIN",
+                username="bob",
+                password="b",
+            ),
+        ),
+    ],
+)
+def test_a_later_layer_does_not_contradict_an_earlier_one(near, expected):
+    far = {**DIALECTS["java, client credentials"][0], "ssl.ca.location": "ca.pem"}
+    assert security_of(near, far) == expected
+
+
+def test_variables_of_the_environment_are_a_dialect_too():
+    given = {
+        "KOHORT_SECURITY_PROTOCOL": "SASL_SSL",
+        "KOHORT_SSL_CA_LOCATION": "ca.pem",
+        "KOHORT_SASL_MECHANISM": "SCRAM-SHA-512",
+        "KOHORT_SASL_USERNAME": "alice",
+        "KOHORT_SASL_PASSWORD": SECRET,
+    }
+    assert security_of(given) == Security(
+        protocol="SASL_SSL", trust=Store(path="ca.pem"), **PASSWORDS
+    )
+    with pytest.raises(ValueError, match="KOHORT_SASL_MECHANISM is GSSAPI"):
+        check_settings({"KOHORT_SASL_MECHANISM": "GSSAPI"})
+
+
+def test_what_a_layer_lacks_may_be_in_another_one():
+    check_settings({"sasl.username": "alice"})
+
+
+@pytest.mark.parametrize("name", ["sasl.password", "KOHORT_SSL_KEY_PASSWORD", "sasl.jaas.config"])
+def test_a_secret_is_known_by_its_name(name):
+    assert is_secret(name)
+    assert not is_secret("sasl.username")
 
 
 SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}

@@ -1,8 +1,9 @@
 """Settings of other clients become one `Security`: Java, librdkafka, kafka-python, aiokafka.
 
-`SETTINGS` has every name once, with what it means. Names count the same with dots and with
-underscores. Two names that mean the same and say something else are refused, as is all that Kohort
-does not follow. No secret is in an error.
+`SETTINGS` has every name once, with what it means. A name counts the same with dots, with
+underscores, and as a variable of the environment (`KOHORT_SASL_USERNAME`). Two names that mean the
+same and say something else are refused, as is all that Kohort does not follow. No secret is in an
+error.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +22,7 @@ SETTINGS: dict[str, Reader] = {
     "ssl.truststore.location": read.path("trust"),
     "ssl.truststore.certificates": read.pem_text("trust"),
     "ssl.truststore.type": read.store_type("trust"),
-    "ssl.truststore.password": read.secret("trust_password"),
+    "ssl.truststore.password": read.text("trust_password"),
     "ssl.ca.location": read.authorities,
     "ssl.ca.pem": read.pem_text("trust"),
     "ssl_cafile": read.pem_path("trust"),
@@ -33,32 +34,32 @@ SETTINGS: dict[str, Reader] = {
     "ssl.keystore.location": read.path("identity"),
     "ssl.keystore.certificate.chain": read.pem_text("identity"),
     "ssl.keystore.type": read.store_type("identity"),
-    "ssl.keystore.password": read.secret("identity_password"),
+    "ssl.keystore.password": read.text("identity_password"),
     "ssl.certificate.location": read.pem_path("identity"),
     "ssl.certificate.pem": read.pem_text("identity"),
     "ssl_certfile": read.pem_path("identity"),
-    "ssl.keystore.key": read.secret_pem("key"),
+    "ssl.keystore.key": read.pem_text("key"),
     "ssl.key.location": read.pem_path("key"),
-    "ssl.key.pem": read.secret_pem("key"),
+    "ssl.key.pem": read.pem_text("key"),
     "ssl_keyfile": read.pem_path("key"),
-    "ssl.key.password": read.secret("key_password"),
-    "ssl_password": read.secret("key_password"),
+    "ssl.key.password": read.text("key_password"),
+    "ssl_password": read.text("key_password"),
     # Who it is.
     "sasl.mechanism": read.mechanism,
     "sasl.mechanisms": read.mechanism,
     "sasl.jaas.config": read.jaas,
     "sasl.username": read.text("username"),
-    "sasl.password": read.secret("password"),
+    "sasl.password": read.text("password"),
     "sasl_plain_username": read.text("username"),
-    "sasl_plain_password": read.secret("password"),
+    "sasl_plain_password": read.text("password"),
     # Tokens.
     "sasl_oauth_token_provider": read.token_provider,
     "oauth_cb": read.token_callback,
     "sasl.oauthbearer.token.endpoint.url": read.text("token_endpoint"),
     "sasl.oauthbearer.client.id": read.text("client_id"),
-    "sasl.oauthbearer.client.secret": read.secret("client_secret"),
+    "sasl.oauthbearer.client.secret": read.text("client_secret"),
     "sasl.oauthbearer.client.credentials.client.id": read.text("client_id"),
-    "sasl.oauthbearer.client.credentials.client.secret": read.secret("client_secret"),
+    "sasl.oauthbearer.client.credentials.client.secret": read.text("client_secret"),
     "sasl.oauthbearer.scope": read.text("scope"),
     "sasl.oauthbearer.extensions": read.extensions,
     "sasl.oauthbearer.method": read.oauth_method,
@@ -80,7 +81,9 @@ SETTINGS: dict[str, Reader] = {
         read.nothing,
     ),
 }
+VARIABLES = "KOHORT_"
 _READERS = {name.replace(".", "_"): reader for name, reader in SETTINGS.items()}
+_SECRETS = ("sasl_jaas_config", "ssl_keystore_key", "ssl_key_pem")
 _PREFIXES = ("ssl_", "sasl_", "security_", "enable_ssl_", "enable_sasl_")
 _KERBEROS = "sasl_kerberos_"
 
@@ -94,28 +97,42 @@ class _Meant(NamedTuple):
     value: Any
     name: str
     """The setting that says so, as it was written."""
+    layer: int
 
 
 def is_about_security(name: str) -> bool:
     """Whether `security_of` takes this setting, or refuses it with a reason."""
-    plain = name.replace(".", "_")
+    plain = _plain(name)
     return plain in _READERS or plain.startswith(_PREFIXES)
+
+
+def is_secret(name: str) -> bool:
+    """Whether this setting has a value that nobody else may see."""
+    plain = _plain(name)
+    return plain.endswith(("password", "secret")) or plain in _SECRETS
+
+
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Raises ValueError for what is wrong with these alone; others may have what is missing."""
+    _meanings(settings, 0)
 
 
 def security_of(*layers: Mapping[str, Any]) -> Security:
     """What settings of any dialect mean together.
 
     Of several layers the first counts where it says anything, as a command line counts before the
-    environment. A value that is None or empty says nothing. Files are not opened here.
+    environment: a later one has no say in what is not for the protocol and the mechanism that an
+    earlier one names. A value that is None or empty says nothing. Files are not opened here.
 
     Raises:
         ValueError: for a name that is unknown, a value that makes no sense, settings that
             contradict each other, and settings that are missing. It names the setting.
     """
     meant: dict[str, _Meant] = {}
-    for layer in layers:
-        for meaning, found in _meanings(layer).items():
+    for number, layer in enumerate(layers):
+        for meaning, found in _meanings(layer, number).items():
             meant.setdefault(meaning, found)
+    _drop_overruled(meant)
     _check_protocol(meant)
     _check_stores(meant)
     _use_unsecured(meant)
@@ -135,7 +152,13 @@ def security_of(*layers: Mapping[str, Any]) -> Security:
     )
 
 
-def _meanings(layer: Mapping[str, Any]) -> dict[str, _Meant]:
+def _plain(name: str) -> str:
+    if name.startswith(VARIABLES):
+        return name.removeprefix(VARIABLES).lower()
+    return name.replace(".", "_")
+
+
+def _meanings(layer: Mapping[str, Any], number: int) -> dict[str, _Meant]:
     """What one layer says. Raises ValueError where it says two things."""
     meant: dict[str, _Meant] = {}
     for name, given in layer.items():
@@ -143,18 +166,18 @@ def _meanings(layer: Mapping[str, Any]) -> dict[str, _Meant]:
         if given is None or (given == "" and reader is not read.host_check):
             continue
         for meaning, value in reader(name, given).items():
-            before = meant.setdefault(meaning, _Meant(value, name))
+            before = meant.setdefault(meaning, _Meant(value, name, number))
             if before.value != value:
                 raise ValueError(f"{before.name} and {name} contradict each other: give one")
     for store in ("trust", "identity"):
         if store in meant and f"{store}_type" not in meant:
-            (_, path), name = meant[store]
-            meant[f"{store}_type"] = _Meant(read.type_of_file(name, path), name)
+            (_, path), name, _ = meant[store]
+            meant[f"{store}_type"] = _Meant(read.type_of_file(name, path), name, number)
     return meant
 
 
 def _reader(name: str) -> Reader:
-    plain = name.replace(".", "_")
+    plain = _plain(name)
     reader = _READERS.get(plain)
     if reader is not None:
         return reader
@@ -169,6 +192,25 @@ def _reader(name: str) -> Reader:
 def _first(meant: Mapping[str, _Meant], meanings: Iterable[str]) -> str | None:
     """The name of a setting that has one of these meanings."""
     return next((meant[one].name for one in meanings if one in meant), None)
+
+
+def _drop_overruled(meant: dict[str, _Meant]) -> None:
+    """A later layer does not contradict the protocol and the mechanism of an earlier one."""
+    protocol, mechanism = meant.get("protocol"), meant.get("mechanism")
+    dropped: list[tuple[_Meant, Iterable[str]]] = []
+    if protocol is not None:
+        dropped += [(protocol, _TLS)] if "SSL" not in protocol.value else []
+        dropped += [(protocol, _SASL)] if "SASL" not in protocol.value else []
+    if mechanism is not None:
+        is_token = mechanism.value == read.OAUTHBEARER
+        dropped.append((mechanism, _PASSWORDS if is_token else _TOKENS))
+        module = meant.get("login_module")
+        if module is not None and mechanism.value not in read.LOGIN_MODULES[module.value]:
+            dropped.append((mechanism, ("login_module",)))
+    for ruling, meanings in dropped:
+        for meaning in meanings:
+            if meaning in meant and meant[meaning].layer > ruling.layer:
+                del meant[meaning]
 
 
 def _check_protocol(meant: dict[str, _Meant]) -> None:

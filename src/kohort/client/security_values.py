@@ -44,11 +44,8 @@ _CREDENTIALS = {"clientId": "client_id", "clientSecret": "client_secret", "scope
 
 
 def text(meaning: str) -> Reader:
-    """A text that is no secret."""
+    """A text, which no error shows."""
     return lambda name, value: {meaning: _text(name, value)}
-
-
-secret = text  # `_text` shows no value: the name says what the row is
 
 
 def path(store: str) -> Reader:
@@ -71,9 +68,6 @@ def pem_text(store: str) -> Reader:
         return {store: ("text", content), f"{store}_type": "PEM"}
 
     return reader
-
-
-secret_pem = pem_text
 
 
 def authorities(name: str, value: Any) -> dict[str, Any]:
