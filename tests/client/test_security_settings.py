@@ -1,6 +1,7 @@
 """The dialects of other clients, and the one value that they become."""
 
 import ssl
+from pathlib import Path
 
 import pytest
 
@@ -428,3 +429,9 @@ def test_what_is_not_followed_is_refused_in_one_line(given, what, expected):
     assert what in text
     assert expected in text
     assert SECRET not in text
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_setting_is_documented(name):
+    page = (Path(__file__).parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
+    assert f"`{name}`" in page
