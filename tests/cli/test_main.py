@@ -53,7 +53,7 @@ def test_every_command_is_documented_and_speaks_json(kohort, command):
         assert re.search(r"\{table,json[,}]", shown.out)
         options.discard("--format")
     if command in CLIENTS:  # their common options stand once, at the top of the page
-        options -= {"--bootstrap-server", "--timeout"}
+        options -= {"--bootstrap-server", "--command-config", "--profile", "--timeout"}
     for option in options:
         assert option in section[1], f"docs/cli.md does not say what {option} does"
 

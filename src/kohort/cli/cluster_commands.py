@@ -1,18 +1,17 @@
-"""Commands that ask a cluster: its address, their time limit, and asking apart from showing.
+"""Commands that ask a cluster: how they reach it, their time limit, and asking apart from showing.
 
-The address may be given after the command, before it, or in the environment; the nearest wins. An
-answer is shown only after the event loop has ended: printing a long table never waits, so the loop
-would hold back an interrupt until the last line.
+An answer is shown only after the event loop has ended: printing a long table never waits, so the
+loop would hold back an interrupt until the last line.
 """
 
-import os
 import sys
-from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from kohort.cli.command import USAGE, Command, complain, print_result
+from kohort.cli.connection import VARIABLE, Connection, Server, add_connection, connection_of
 from kohort.cli.render import Output, erase_progress, printable
 from kohort.errors import ApiError, KohortError
 
@@ -22,45 +21,8 @@ if TYPE_CHECKING:  # the client is imported when a command runs: `--help` must n
 
 T = TypeVar("T")
 
-DEFAULT_SERVER = "127.0.0.1:9092"
 DEFAULT_TIMEOUT_S = 10.0
 CLIENT_ID = "kohort-cli"
-OPTION = "--bootstrap-server"
-VARIABLE = "KOHORT_BOOTSTRAP_SERVER"
-_BEHIND, _IN_FRONT = "bootstrap_server", "bootstrap_server_in_front"
-
-
-class Server(NamedTuple):
-    """The addresses of a cluster as given, and where they were given."""
-
-    text: str
-    origin: str
-
-
-def add_server(parser: ArgumentParser, *, in_front: bool = False) -> None:
-    """Accept the address here: after a command, or before it."""
-    parser.add_argument(
-        OPTION,
-        dest=_IN_FRONT if in_front else _BEHIND,
-        metavar="HOST:PORT",
-        default=SUPPRESS,  # so that an inner parser keeps what an outer one has found
-        help="a broker of the cluster, or several separated by commas "
-        f"(default: {VARIABLE}, else {DEFAULT_SERVER})",
-    )
-
-
-def is_in_front(args: Namespace) -> bool:
-    """Whether an address is given before the command."""
-    return hasattr(args, _IN_FRONT)
-
-
-def server_of(args: Namespace) -> Server:
-    """The cluster in the arguments, else in the environment, else the usual one."""
-    given = getattr(args, _BEHIND, getattr(args, _IN_FRONT, None))
-    if given is not None:
-        return Server(given, OPTION)
-    text = os.environ.get(VARIABLE, "").strip()
-    return Server(text, VARIABLE) if text else Server(DEFAULT_SERVER, OPTION)
 
 
 class ClusterCommand(Command):
@@ -70,7 +32,7 @@ class ClusterCommand(Command):
 
     def configure(self, parser: ArgumentParser) -> None:
         self.arguments(parser)
-        add_server(parser)
+        add_connection(parser)
         parser.add_argument(
             "--timeout",
             metavar="SECONDS",
@@ -84,30 +46,43 @@ class ClusterCommand(Command):
 
 
 @contextmanager
-def telling_origin(args: Namespace) -> Iterator[None]:
+def telling_origin(server: Server) -> Iterator[None]:
     """Adds to the error of a failed connection where the address was given, unless the command
     shows it.
     """
     try:
         yield
     except ApiError as error:
-        server = server_of(args)
         if server.origin == VARIABLE and error.message.startswith("cannot connect"):
             error.message += f" ({VARIABLE} is {server.text})"
         raise
 
 
-def cluster_of(args: Namespace) -> "Cluster | None":
-    """The cluster in the arguments, for the caller to close; None, with a complaint, if none."""
+def connection_or_none(args: Namespace) -> Connection | None:
+    """How the arguments reach the cluster; None, with a complaint, where they make no sense."""
+    from kohort.client.settings import addresses_of
+
+    try:
+        connection = connection_of(args)
+    except ValueError as error:
+        complain(str(error))
+        return None
+    try:
+        addresses_of(connection.server.text)
+    except ValueError as error:
+        complain(f"{connection.server.origin}: {error}")
+        return None
+    return connection
+
+
+def cluster_of(connection: Connection) -> "Cluster":
+    """The cluster, for the caller to close. It belongs to no event loop yet."""
     from kohort.client.network.cluster import Cluster
     from kohort.client.settings import addresses_of
 
-    server = server_of(args)
-    try:
-        return Cluster(addresses_of(server.text), client_id=CLIENT_ID)
-    except ValueError as error:
-        complain(f"{server.origin}: {error}")
-        return None
+    return Cluster(
+        addresses_of(connection.server.text), client_id=CLIENT_ID, security=connection.security
+    )
 
 
 class AdminCommand(ClusterCommand):
@@ -153,20 +128,25 @@ class AdminCommand(ClusterCommand):
         if mistake is not None:
             complain(mistake)
             return USAGE
-        server = server_of(args)
+        connection = connection_or_none(args)
+        if connection is None:
+            return USAGE
+        server, security = connection
 
         def client() -> "AdminClient":  # one serves one event loop
-            return AdminClient(server.text, client_id=CLIENT_ID, timeout=args.timeout)
+            return AdminClient(
+                server.text, client_id=CLIENT_ID, timeout=args.timeout, security=security
+            )
 
         try:
             client()
         except ValueError as error:
-            complain(f"{server.origin}: {error}")
+            complain(str(error))
             return USAGE
 
         def asked_and_shown(output: Output) -> int:
             question = self.question(args)
-            with telling_origin(args):
+            with telling_origin(server):
                 if question is not None and is_person():
                     output.doing = "looking at what would be deleted"
                     lines = asyncio.run(_with(client(), output, self.consequences, args))

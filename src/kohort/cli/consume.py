@@ -7,8 +7,14 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, ClassVar
 
 from kohort.cli.arguments import count
-from kohort.cli.cluster_commands import ClusterCommand, cluster_of, telling_origin
+from kohort.cli.cluster_commands import (
+    ClusterCommand,
+    cluster_of,
+    connection_or_none,
+    telling_origin,
+)
 from kohort.cli.command import OK, USAGE, complain, error_fields, name, print_result
+from kohort.cli.connection import Connection
 from kohort.cli.render import Output, json_text, printable
 from kohort.errors import KohortError
 
@@ -59,17 +65,18 @@ class Consume(ClusterCommand):
     def main(self, args: Namespace) -> int:
         import asyncio
 
-        cluster = cluster_of(args)
-        if cluster is None:
+        connection = connection_or_none(args)
+        if connection is None:
             return USAGE
         return print_result(
-            lambda output: asyncio.run(_consume(cluster, args, output)), as_json=False
+            lambda output: asyncio.run(_consume(connection, args, output)), as_json=False
         )
 
 
-async def _consume(cluster: "Cluster", args: Namespace, output: Output) -> int:
+async def _consume(connection: Connection, args: Namespace, output: Output) -> int:
+    cluster = cluster_of(connection)
     try:
-        with telling_origin(args):
+        with telling_origin(connection.server):
             await _read(cluster, args)
     except KohortError as error:
         if args.format == "json":

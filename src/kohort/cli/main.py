@@ -11,8 +11,8 @@ from importlib import import_module
 from textwrap import fill
 from typing import Any, NoReturn
 
-from kohort.cli.cluster_commands import OPTION, add_server, is_in_front
 from kohort.cli.command import INTERRUPTED, USAGE, Command, complain
+from kohort.cli.connection import add_connection, in_front_or_none
 
 # The first word, its help, and whether others follow: then they are in the COMMANDS of its module,
 # else its module has one COMMAND.
@@ -142,7 +142,7 @@ def parser(words: Collection[str] | None = None) -> ArgumentParser:
         formatter_class=RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
-    add_server(top, in_front=True)
+    add_connection(top, in_front=True)
     top.set_defaults(command=None, parser=top)
     inner = top.add_subparsers(metavar="COMMAND", prog="kohort")
     for word, (text, is_noun) in WORDS.items():
@@ -159,7 +159,7 @@ def _add_noun(words: Any, noun: str, text: str) -> None:
     commands = commands_of(noun)
     added = words.add_parser(noun, help=text, description=text)
     if any(command.asks_a_cluster for command in commands.values()):
-        add_server(added, in_front=True)
+        add_connection(added, in_front=True)
     added.set_defaults(parser=added)
     verbs = added.add_subparsers(metavar="COMMAND", prog=f"kohort {noun}")
     for verb, command in commands.items():
@@ -212,8 +212,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if command is None:  # a newcomer's first call: a list of commands helps more than a complaint
         args.parser.print_help(sys.stderr)
         return USAGE
-    if is_in_front(args) and not command.asks_a_cluster:
-        complain(f"{OPTION} comes before a command that does not take it there")
+    option = in_front_or_none(args)
+    if option is not None and not command.asks_a_cluster:
+        complain(f"{option} comes before a command that does not take it there")
         return USAGE
     try:
         return command.main(args)

@@ -24,8 +24,9 @@ from kohort.cli.arguments import (
     source,
 )
 from kohort.cli.check import Check
-from kohort.cli.cluster_commands import add_server, server_of
+from kohort.cli.cluster_commands import connection_or_none
 from kohort.cli.command import INTERRUPTED, OK, USAGE, Command, complain, print_result
+from kohort.cli.connection import Connection, add_connection
 from kohort.cli.export import Export
 from kohort.cli.pipeline_progress import ProgressPrinter
 from kohort.cli.rebuild import Rebuild, Verify
@@ -406,7 +407,7 @@ class Snapshot(Command):
     asks_a_cluster: ClassVar[bool] = True
 
     def configure(self, parser: ArgumentParser) -> None:
-        add_server(parser)
+        add_connection(parser)
         add_out(parser)
         parser.add_argument(
             "--every",
@@ -422,16 +423,19 @@ class Snapshot(Command):
         if args.count is not None and args.every is None:
             complain("pipeline snapshot: --count is for --every")
             return USAGE
-        return print_result(lambda output: _snapshot(args, output), as_json=False)
+        connection = connection_or_none(args)
+        if connection is None:
+            return USAGE
+        return print_result(lambda output: _snapshot(connection, args, output), as_json=False)
 
 
-def _snapshot(args: Namespace, output: Output) -> int:
+def _snapshot(connection: Connection, args: Namespace, output: Output) -> int:
     require("tables")
     from kohort.pipeline.sources.sampler import snapshot
 
     every_s = None if args.every is None else args.every / 1000
     snapshot(
-        server_of(args).text,
+        connection.server.text,
         args.out,
         every_s=every_s,
         count=args.count,

@@ -7,8 +7,14 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
-from kohort.cli.cluster_commands import ClusterCommand, cluster_of, telling_origin
+from kohort.cli.cluster_commands import (
+    ClusterCommand,
+    cluster_of,
+    connection_or_none,
+    telling_origin,
+)
 from kohort.cli.command import OK, USAGE, complain, name, print_result
+from kohort.cli.connection import Connection
 from kohort.cli.render import Output
 from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.figures import counted
@@ -54,21 +60,22 @@ class Produce(ClusterCommand):
         if args.key_separator == "":
             complain("produce: --key-separator is empty, expected a text")
             return USAGE
-        cluster = cluster_of(args)
-        if cluster is None:
+        connection = connection_or_none(args)
+        if connection is None:
             return USAGE
         return print_result(
-            lambda output: asyncio.run(_produce(cluster, args, output)), as_json=False
+            lambda output: asyncio.run(_produce(connection, args, output)), as_json=False
         )
 
 
-async def _produce(cluster: "Cluster", args: Namespace, output: Output) -> int:
+async def _produce(connection: Connection, args: Namespace, output: Output) -> int:
+    cluster = cluster_of(connection)
     separator = (
         None if args.key_separator is None else args.key_separator.encode(errors="surrogateescape")
     )
     written = 0
     try:
-        with telling_origin(args):
+        with telling_origin(connection.server):
             writer = await _opened(cluster, args.topic, _deadline(args.timeout))
         async for entries in _batches(separator):
             await _write(writer, entries, written, args.timeout)
