@@ -12,7 +12,7 @@ from kohort.assignors import Assign
 from kohort.config import BrokerConfig
 from kohort.config.racks import racks_of_nodes
 from kohort.errors import Broken
-from kohort.server.access import May, everyone_may
+from kohort.server.access import May
 from kohort.server.background.plugin_assignors import load_plugin_assignors
 from kohort.server.catalog import Catalog
 from kohort.server.descriptors import Limit
@@ -80,7 +80,7 @@ class World:
         now: int = START,
         prepare: Callable[[Catalog], None] | None = None,
         seed: int = 7,
-        may: May = everyone_may,
+        may: May | None = None,
         assignors: Mapping[str, Assign] | None = None,
         limit: Limit = Limit(),  # noqa: B008  (a constant)
     ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from tests.world import START, Client, World
 
 from kohort.assignors import Assign
-from kohort.server.access import May, everyone_may
+from kohort.server.access import May
 from kohort.server.descriptors import Limit
 from kohort.wire import codec
 from kohort.wire.apis import APIS
@@ -45,7 +45,7 @@ class Desk(World):
         nodes: int = 1,
         files: Any = None,
         path: str = "/data",
-        may: May = everyone_may,
+        may: May | None = None,
         seed: int = 11,
         now: int = START,
         assignors: Mapping[str, Assign] = MappingProxyType({}),

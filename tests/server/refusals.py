@@ -46,6 +46,7 @@ SETTINGS = {
     "log_initial_task_delay_ms": "0",
     "log_retention_check_interval_ms": "1000",
     "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super_users": "User:ANONYMOUS",
 }
 PLACE, EVERYTHING = "place", "everything"
 WAIT_MS = 3_000  # a machine that has failed reads its log again within it

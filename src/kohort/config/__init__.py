@@ -1,5 +1,6 @@
 """Upstream's settings that have an effect here: frozen, bounded, documented."""
 
+from kohort.config.authorizer import STANDARD_AUTHORIZER, super_users_of
 from kohort.config.broker import (
     ASSIGNOR_NAMES,
     BROKER_SETTINGS,
@@ -34,6 +35,7 @@ __all__ = [
     "BROKER_SETTINGS",
     "DYNAMIC_NAMES",
     "GROUP_SETTINGS",
+    "STANDARD_AUTHORIZER",
     "TOPIC_SETTINGS",
     "UNREAD_AT_MOST",
     "BrokerConfig",
@@ -55,6 +57,7 @@ __all__ = [
     "read_numbered",
     "read_properties",
     "setting_name",
+    "super_users_of",
     "text_of",
     "unknown_setting",
     "with_dynamic",

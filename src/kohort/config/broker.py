@@ -8,6 +8,7 @@ from dataclasses import Field, dataclass, fields
 from difflib import get_close_matches
 from typing import Any
 
+from kohort.config.authorizer import STANDARD_AUTHORIZER, check_authorizer, super_users_of
 from kohort.config.ignored import is_ignored
 from kohort.config.listeners import PLAINTEXT, check_listeners
 from kohort.config.settings import (
@@ -103,11 +104,15 @@ class BrokerConfig:
     )
 
     authorizer_class_name: str = string(
-        "", "With any text, rules (ACLs) can be made and are kept. They are not enforced yet."
+        "",
+        f"{STANDARD_AUTHORIZER}: rules (ACLs) can be made, and clients may do what they allow. "
+        "Nothing: there are no rules, and every client may do everything.",
     )
-    super_users: str = string("", "Shown, and without effect yet: no rules are enforced.")
+    super_users: str = string(
+        "", "Principals that may do everything, with semicolons: User:admin;User:CN=tool,O=here."
+    )
     allow_everyone_if_no_acl_found: bool = boolean(
-        False, "Shown, and without effect yet: no rules are enforced."
+        False, "Whether everybody may do everything with what no rule covers."
     )
 
     auto_create_topics_enable: bool = boolean(
@@ -443,6 +448,14 @@ def _special(name: str, setting: Setting, text: str) -> Value:
                     f"{name} is {text!r}, expected one of {', '.join(MIGRATION_POLICIES)}"
                 )
             return value.lower()
+        case "authorizer.class.name":
+            assert isinstance(value, str)
+            check_authorizer(value)
+            return value
+        case "super.users":
+            assert isinstance(value, str)
+            super_users_of(value)
+            return value
         case "log.retention.ms" | "log.retention.minutes" | "log.retention.hours" if value == 0:
             raise ConfigError(
                 f"{name} is {text!r}, expected an integer of at least 1, or -1 for ever"

@@ -57,13 +57,19 @@ def join(state: State, call: Call[JoinGroupRequest], now: Millis) -> Effects:
     return Effects([*tombstones, creation_record(group_id, now)], continuation=TAKE_AGAIN)
 
 
-def sync(state: State, call: Call[SyncGroupRequest], now: Millis) -> Effects:
+def check_sync(call: Call[SyncGroupRequest]) -> None:
+    """Raises ApiError. Upstream looks at this before it asks what the client may."""
     request = call.request
     if call.version >= _NAMES_PROTOCOL and None in (request.protocol_type, request.protocol_name):
         raise ApiError(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
             "a SyncGroup of version 5 must name its protocol type and protocol",
         )
+
+
+def sync(state: State, call: Call[SyncGroupRequest], now: Millis) -> Effects:
+    request = call.request
+    check_sync(call)
     group = _group(state, request.group_id)
     if isinstance(group, ClassicGroup):
         return classic_sync.sync(state, group, call, now)

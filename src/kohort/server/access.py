@@ -1,7 +1,7 @@
-"""Who may do what. Handlers ask the cluster's `may`, which the opener of the cluster provides.
+"""Who may do what. Handlers ask the cluster's `may`.
 
-`May` is Kafka's Authorizer. Rules (ACLs) are kept in `server/catalog.py`, and nothing enforces them
-yet: so far `may` is always `everyone_may`.
+`May` is Kafka's Authorizer. With `authorizer.class.name` it is the one of `server/authorizer.py`,
+which obeys the rules (ACLs) of the catalog, and without it `everyone_may`.
 
 Operations and kinds have upstream's codes. Answers show the operations that a caller may do as bit
 fields of these codes (KIP-430).
@@ -9,6 +9,7 @@ fields of these codes (KIP-430).
 
 from collections.abc import Callable
 from enum import IntEnum
+from typing import Final
 
 from kohort.errors import ApiError, ErrorCode
 from kohort.machines.effects import Client
@@ -25,6 +26,7 @@ class Operation(IntEnum):
     DESCRIBE_CONFIGS = 10
     ALTER_CONFIGS = 11
     IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
 
 
 class Kind(IntEnum):
@@ -34,6 +36,7 @@ class Kind(IntEnum):
     GROUP = 3
     CLUSTER = 4
     TRANSACTIONAL_ID = 5
+    USER = 7
 
 
 # Under their own names: looking one up in its class takes longer than the whole question.
@@ -48,18 +51,27 @@ class Kind(IntEnum):
     DESCRIBE_CONFIGS,
     ALTER_CONFIGS,
     IDEMPOTENT_WRITE,
+    CREATE_TOKENS,
 ) = Operation
-TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = Kind
+TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, USER = Kind
 
 May = Callable[[Client, Operation, Kind, str], bool]
 """Whether a client may do something with the thing of this name, whether it exists or not.
 
-The name of the cluster is CLUSTER_NAME. With the name ANY, the question is whether it is allowed
+The name of the cluster is CLUSTER_NAME. With ANY as the name, the question is whether it is allowed
 for any name at all.
 """
 
+
+class _AnyName(str):
+    """Known by its identity: a client may give any text for a name."""
+
+    __slots__ = ()
+
+
+ANY: Final = _AnyName("*")
+
 CLUSTER_NAME = "kafka-cluster"
-ANY = "*"
 NOT_ASKED = -2147483648  # a bit field that was not asked for
 
 # The operations that upstream knows for each kind: no bit field shows another.
@@ -91,6 +103,7 @@ _OPERATIONS: dict[Kind, tuple[Operation, ...]] = {
         IDEMPOTENT_WRITE,
     ),
     TRANSACTIONAL_ID: (WRITE, DESCRIBE),
+    USER: (CREATE_TOKENS,),
 }
 _ALL_OPERATIONS = {
     kind: sum(1 << operation for operation in allowed) for kind, allowed in _OPERATIONS.items()
@@ -103,6 +116,10 @@ _REFUSALS = {
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         "Transactional Id authorization failed.",
     ),
+    USER: (
+        ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+        "Delegation Token authorization failed.",
+    ),
 }
 
 
@@ -111,23 +128,36 @@ def everyone_may(_client: Client, _operation: Operation, _kind: Kind, _name: str
     return True
 
 
-def refusal(kind: Kind) -> ApiError:
-    """The refusal of a client that may not. It does not tell whether the thing exists."""
-    return ApiError(*_REFUSALS[kind])
+def refusal(kind: Kind, *, with_text: bool = True) -> ApiError:
+    """The refusal of a client that may not. It does not tell whether the thing exists. Upstream
+    leaves its text out in some APIs.
+    """
+    code, text = _REFUSALS[kind]
+    return ApiError(code, text if with_text else "")
 
 
-def check(may: May, client: Client, operation: Operation, kind: Kind, name: str) -> None:
+def check(
+    may: May,
+    client: Client,
+    operation: Operation,
+    kind: Kind,
+    name: str,
+    *,
+    with_text: bool = True,
+) -> None:
     """Raises ApiError, with the code of that kind, when the client may not."""
     if not may(client, operation, kind, name):
-        raise refusal(kind)
+        raise refusal(kind, with_text=with_text)
 
 
-def check_create(may: May, client: Client, topic: str) -> None:
-    """Raises ApiError when the client may not create a topic. A client that may create on the
-    cluster may create every topic.
-    """
-    if not may(client, CREATE, CLUSTER, CLUSTER_NAME):
-        check(may, client, CREATE, TOPIC, topic)
+def may_create(may: May, client: Client, topic: str) -> bool:
+    """Whether a client may create a topic: one that may create on the cluster may create all."""
+    return may(client, CREATE, CLUSTER, CLUSTER_NAME) or may(client, CREATE, TOPIC, topic)
+
+
+def may_act_as_broker(may: May, client: Client) -> bool:
+    """Whether a client may ask for what brokers ask of each other."""
+    return may(client, CLUSTER_ACTION, CLUSTER, CLUSTER_NAME)
 
 
 def operations(may: May, client: Client, kind: Kind, name: str) -> int:

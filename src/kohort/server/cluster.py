@@ -21,8 +21,9 @@ from kohort.runtime.clocks import perf_counter_ns
 from kohort.runtime.driver import Condition, PartitionDriver
 from kohort.runtime.observers import Observer
 from kohort.server.access import May, everyone_may
+from kohort.server.authorizer import authorizer_or_none
 from kohort.server.background.background_tasks import TaskRun
-from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Catalog, Draft, Topic
+from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Acl, Catalog, Draft, Topic
 from kohort.server.coordinators.coordinator_partitions import (
     MACHINE_FACTORIES,
     AnyDriver,
@@ -67,7 +68,7 @@ class Cluster:
         logs: Logs,
         new_uuid: Callable[[], bytes],
         observe: Observer,
-        may: May = everyone_may,
+        may: May | None = None,
         plugin_assignors: Mapping[str, Assign] | None = None,
         stopwatch: Callable[[], int] = perf_counter_ns,
         limit: Limit = Limit(),  # noqa: B008  (a constant)
@@ -76,7 +77,10 @@ class Cluster:
         self._configured = catalog.broker_configs
         self.dynamic = with_dynamic(config, catalog.broker_configs)
         self.config = config = self.dynamic.config
-        self.may = may
+        self._authorizer = authorizer_or_none(config) if may is None else None
+        self.may = may or self._authorizer or everyone_may
+        self._acls: Sequence[Acl] = ()  # that the authorizer knows
+        self._rules_listeners: list[Callable[[], None]] = []
         self.plugin_assignors = plugin_assignors or {}  # assignors of others
         self.catalog = catalog
         self.logs = logs
@@ -122,11 +126,8 @@ class Cluster:
         """Open the logs, those of groups first, and begin to load the shards."""
         self.placement = Placement(self.catalog, brokers)
         self.now = now
-        if self.config.authorizer_class_name:
-            self.observe.warning(
-                "authorizer.class.name is set: rules are kept, and not enforced yet;"
-                " everybody may do everything"
-            )
+        self._adopt_rules()
+        self._report_access()
         if self.catalog.credentials:
             self.observe.warning(
                 f"credentials of users are kept ({len(self.catalog.credentials)}), and nobody is "
@@ -226,6 +227,7 @@ class Cluster:
 
     def topics_changed(self, now: Millis) -> None:
         """The catalog has changed: tell every machine."""
+        self._adopt_rules()
         if self._configured != self.catalog.broker_configs:
             self._configured = self.catalog.broker_configs
             before = (*self.dynamic.ineffective, *self.dynamic.unread)
@@ -236,6 +238,31 @@ class Cluster:
         for driver in self._coordinator_partitions:
             driver.topics_changed(self.topics, now)
             self._turn_next(driver)
+
+    def when_rules_change(self, forget: Callable[[], None]) -> None:
+        """Have somebody called at each change of the rules, before it is answered: whatever was
+        decided by the former ones is to be forgotten.
+        """
+        self._rules_listeners.append(forget)
+
+    def _adopt_rules(self) -> None:
+        if self._authorizer is None or self._acls is self.catalog.acls:
+            return
+        self._acls = self.catalog.acls
+        self._authorizer.adopt(self._acls)
+        for forget in self._rules_listeners:
+            forget()
+
+    def _report_access(self) -> None:
+        """Say who may do what. A broker that nobody can make a rule on needs another start."""
+        config = self.config
+        if not config.authorizer_class_name:
+            self.observe.info("authorizer.class.name is not set: every client may do everything")
+        elif not (config.super_users or config.allow_everyone_if_no_acl_found or self._acls):
+            self.observe.warning(
+                "authorizer.class.name is set, there are no rules, and super.users names nobody: "
+                "no client may do anything, nor make the first rule"
+            )
 
     def shares_with(self, more: int) -> Shares:
         """The shares of descriptors if coordinators had so many more logs."""

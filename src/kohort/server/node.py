@@ -44,7 +44,7 @@ class Node:
         cluster = self.cluster
         may = cluster.may
         if may is not everyone_may and not may(client, operation, GROUP, group_id):
-            raise refusal(GROUP)
+            raise refusal(GROUP, with_text=False)
         placement = cluster.placement
         if not placement.is_alone:
             return self.driver_of(group_id)

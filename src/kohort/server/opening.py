@@ -13,7 +13,7 @@ from kohort.config import BrokerConfig
 from kohort.errors import KohortError, StorageError
 from kohort.runtime.clocks import perf_counter_ns
 from kohort.runtime.observers import Observer
-from kohort.server.access import May, everyone_may
+from kohort.server.access import May
 from kohort.server.background.plugin_assignors import load_plugin_assignors
 from kohort.server.catalog import (
     OFFSETS_TOPIC,
@@ -46,7 +46,7 @@ def open_cluster(
     data_dir: str | None = None,
     files: Files | None = None,
     new_id: Callable[[], bytes] = new_uuid,
-    may: May = everyone_may,
+    may: May | None = None,
     assignors: Callable[[Iterable[str]], Mapping[str, Assign]] = load_plugin_assignors,
     stopwatch: Callable[[], int] = perf_counter_ns,
     limit: Limit = Limit(),  # noqa: B008  (a constant)
@@ -54,7 +54,8 @@ def open_cluster(
     """Open what exists and create what is missing; call `start` on it then. Without a `data_dir`
     nothing is kept. The caller provides the disk, the ids, and the time of every later call;
     `stopwatch` counts the nanoseconds that work takes, `limit` says how many descriptors the broker
-    may have, and `assignors` finds those that the settings name and that are not of Kohort.
+    may have, and `assignors` finds those that the settings name and that are not of Kohort. `may`
+    takes the place of the authorizer that the settings ask for.
 
     Raises StorageError when the directory cannot be used, KohortError when an assignor is missing
     or there are too few descriptors.

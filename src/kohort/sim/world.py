@@ -11,8 +11,9 @@ from dataclasses import replace
 from random import Random
 from typing import Any, Protocol
 
-from kohort.config import BrokerConfig
+from kohort.config import STANDARD_AUTHORIZER, BrokerConfig
 from kohort.errors import KohortError
+from kohort.machines.effects import ANONYMOUS
 from kohort.server.coordinators.coordinator_partitions import Driver
 from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.actor import Actor
@@ -110,7 +111,8 @@ class World:
                 **draw.settings,
                 "offsets.topic.num.partitions": str(draw.shards),
                 "max.partitions": "80",
-                "authorizer.class.name": "rules are kept",  # and not enforced
+                "authorizer.class.name": STANDARD_AUTHORIZER,
+                "super.users": ANONYMOUS,  # every actor: the rules are kept, and deny nobody
             }
         )
         self.checkers = [checker(self.alarm) for checker in CHECKERS]

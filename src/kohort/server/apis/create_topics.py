@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from kohort.config import BrokerConfig, ConfigError, check_topic_together, checked_topic_config
 from kohort.errors import ApiError, ErrorCode, StorageError
 from kohort.machines.effects import Call, Client
-from kohort.server.access import DESCRIBE_CONFIGS, TOPIC, check_create
+from kohort.server.access import DESCRIBE_CONFIGS, TOPIC, may_create
 from kohort.server.apis.describe_configs import created_configs
 from kohort.server.apis.topic_changes import (
     change_in_parts,
@@ -19,6 +19,7 @@ from kohort.server.catalog import PARTITIONS_MAX, Draft, Topic, check_topic_name
 from kohort.server.node import Node
 from kohort.server.partitions.disk_work import Finish
 from kohort.server.requests.piecewise import answer_in_pieces
+from kohort.storage.directory import KAFKA_METADATA
 from kohort.terms import Millis, TopicId
 from kohort.wire.messages.create_topics import (
     CreatableTopic,
@@ -67,7 +68,13 @@ def create_topics(node: Node, call: Call[CreateTopicsRequest], _now: Millis) -> 
     _check_size(request.topics, node.cluster.config.num_partitions)
 
     def check_allowed(name: str) -> None:
-        check_create(node.cluster.may, call.client, name)
+        """Raises ApiError. Upstream refuses the log of its controllers before all else."""
+        if name == KAFKA_METADATA:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited."
+            )
+        if not may_create(node.cluster.may, call.client, name):
+            raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
 
     counts = Counter(topic.name for topic in request.topics)
 

@@ -6,6 +6,7 @@ What this release cannot do yet is refused here, before a coordinator is asked.
 from collections.abc import Callable
 from typing import Any
 
+from kohort.coordinator.classic_protocol import check_sync
 from kohort.errors import ApiError, ErrorCode
 from kohort.machines.effects import Call, Client
 from kohort.runtime.driver import Condition
@@ -19,6 +20,7 @@ from kohort.server.access import (
     TOPIC,
     Operation,
     check,
+    everyone_may,
     operations,
 )
 from kohort.server.apis.every_shard import ask_every_shard
@@ -41,15 +43,24 @@ from kohort.wire.messages.delete_groups import DeleteGroupsRequest
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
 from kohort.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kohort.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from kohort.wire.messages.sync_group import SyncGroupRequest
 
 DELETED_AT_ONCE = 8  # each may have very many offsets
 DESCRIBED_AT_ONCE = 500
+_HAS_HIDDEN_TOPICS = (
+    "The group has described topic(s) that the client is not authorized to describe."
+)
 
 
 def one_group(node: Node, call: Call[Any]) -> None:
-    """JoinGroup, SyncGroup, LeaveGroup: pass on to the group's shard."""
+    """JoinGroup, LeaveGroup: pass on to the group's shard."""
     driver = node.driver_for(call.client, READ, GroupId(call.request.group_id))
     node.cluster.submit(driver, call)
+
+
+def sync(node: Node, call: Call[SyncGroupRequest]) -> None:
+    check_sync(call)
+    one_group(node, call)
 
 
 def heartbeat(node: Node, call: Call[HeartbeatRequest]) -> None:
@@ -63,13 +74,25 @@ def heartbeat(node: Node, call: Call[HeartbeatRequest]) -> None:
         node.cluster.submit(driver, call)
 
 
+def driver_of_heartbeat(
+    node: Node, client: Client, request: ConsumerGroupHeartbeatRequest
+) -> Driver:
+    """The shard of a heartbeat's group. Raises ApiError where the client may not ask for it; the
+    topics are those that it names now, as upstream's.
+    """
+    driver = node.driver_for(client, READ, GroupId(request.group_id))
+    may = node.cluster.may
+    if may is not everyone_may:
+        for name in request.subscribed_topic_names or ():
+            check(may, client, DESCRIBE, TOPIC, name, with_text=False)
+    return driver
+
+
 def consumer_heartbeat(node: Node, call: Call[ConsumerGroupHeartbeatRequest]) -> None:
     request = call.request
     if "consumer" not in node.cluster.config.group_coordinator_rebalance_protocols:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
-    driver = node.driver_for(call.client, READ, GroupId(request.group_id))
-    for name in request.subscribed_topic_names or ():
-        check(node.cluster.may, call.client, DESCRIBE, TOPIC, name)
+    driver = driver_of_heartbeat(node, call.client, request)
     node.cluster.submit(driver, call)
 
 
@@ -144,7 +167,7 @@ def _shown(
         return group
     return consumer_wire.DescribedGroup(
         error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-        error_message="The group has topics that the client is not authorized to describe.",
+        error_message=_HAS_HIDDEN_TOPICS,
         group_id=group.group_id,
     )
 

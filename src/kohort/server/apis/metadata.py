@@ -12,9 +12,10 @@ from kohort.server.access import (
     TOPIC,
     May,
     check,
-    check_create,
     cluster_operations,
+    may_create,
     operations,
+    refusal,
 )
 from kohort.server.apis.create_topics import create_by_default
 from kohort.server.apis.leaders import state_of
@@ -148,8 +149,8 @@ def _by_name(
         if topic is not None:
             return topic
         create = create and cluster.config.auto_create_topics_enable
-        if create:
-            check_create(cluster.may, client, name)
+        if create and not may_create(cluster.may, client, name):
+            raise refusal(TOPIC)
         check_topic_name(name)
         if create:
             # Upstream answers before the topic exists, and clients know how to ask again.

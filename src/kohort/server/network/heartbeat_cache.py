@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from kohort.coordinator.consumer.no_op_heartbeats import NoOpHeartbeat, no_op_heartbeat_or_none
 from kohort.errors import ApiError
-from kohort.server.access import READ
+from kohort.server.apis.groups import driver_of_heartbeat
 from kohort.server.coordinators.coordinator_partitions import Driver
 from kohort.server.metrics.meters import RequestMeter
 from kohort.server.network.connection import Connection
 from kohort.server.node import Node
-from kohort.terms import GroupId, Millis
+from kohort.terms import Millis
 from kohort.wire.codec import encode
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
@@ -38,8 +38,8 @@ class _CachedHeartbeat(NamedTuple):
 
 
 class HeartbeatCache:
-    """The memory of one node. Nobody is asked again who may do what: rules that can change while a
-    cluster runs must have all of it forgotten at each change, as any other answer is judged anew.
+    """The memory of one node. Nobody is asked again who may do what, so all of it is forgotten when
+    the rules change.
     """
 
     def __init__(self, node: Node) -> None:
@@ -47,6 +47,12 @@ class HeartbeatCache:
         self._known: dict[bytes, _CachedHeartbeat] = {}
         self._bytes = 0  # of the requests that are known
         self._sweep_at = LEAST_SWEPT
+        node.cluster.when_rules_change(self.forget)
+
+    def forget(self) -> None:
+        """Take every heartbeat the normal path again."""
+        self._known.clear()
+        self._bytes = 0
 
     def answer(
         self,
@@ -85,7 +91,7 @@ class HeartbeatCache:
         if len(frame) > LONGEST_REMEMBERED:
             return
         try:
-            driver = self._node.driver_for(connection.client, READ, GroupId(request.group_id))
+            driver = driver_of_heartbeat(self._node, connection.client, request)
         except ApiError:
             return
         no_op = (
@@ -98,8 +104,7 @@ class HeartbeatCache:
         if len(self._known) >= self._sweep_at:
             self._sweep()
         if len(self._known) >= REMEMBERED_MAX or self._bytes >= REMEMBERED_BYTES_MAX:
-            self._known.clear()
-            self._bytes = 0
+            self.forget()
         body = encode(no_op.answer, version)
         key = frame[BODY:]
         if key not in self._known:

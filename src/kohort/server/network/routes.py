@@ -234,7 +234,7 @@ ROUTES: dict[type[Any], Route] = {
     DeleteRecordsRequest: in_steps(delete_records.delete_records, waits=True, in_parts=False),
     # groups
     JoinGroupRequest: to_shard(groups.one_group, pipelined=True, waits=True),
-    SyncGroupRequest: to_shard(groups.one_group, pipelined=True, waits=True),
+    SyncGroupRequest: to_shard(groups.sync, pipelined=True, waits=True),
     HeartbeatRequest: to_shard(groups.heartbeat, pipelined=True),
     LeaveGroupRequest: to_shard(groups.one_group, pipelined=True),
     ConsumerGroupHeartbeatRequest: to_shard(groups.consumer_heartbeat, pipelined=True),
