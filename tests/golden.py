@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import lzma
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -45,3 +46,12 @@ def versions() -> dict[str, Any]:
     with gzip.open(DATA / "versions.json.gz", "rt", encoding="utf-8") as text:
         found: dict[str, Any] = json.load(text)
     return found
+
+
+@cache
+def access(name: str) -> list[dict[str, Any]]:
+    """The lines of one file of tests/data/access: what Apache Kafka 4.3.1 lets whom do under which
+    rules.
+    """
+    with lzma.open(DATA / "access" / f"{name}.jsonl.xz", "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
