@@ -1,4 +1,4 @@
-"""Rules: what can be made, what a filter finds, and that they are kept. None is enforced yet."""
+"""Rules: what can be made, what a filter finds, that they are kept, and that they count."""
 
 import pytest
 from tests.server.desk import Desk
@@ -18,6 +18,7 @@ DENY, ALLOW = 2, 3
 ON = {
     "node_id": "1",
     "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super_users": "User:ANONYMOUS",
 }
 ALICE = "User:alice"
 RULES = [
@@ -131,28 +132,46 @@ def test_what_a_filter_finds(fields, rules):
     assert found(desk) == set(RULES) - set(rules)
 
 
-def test_an_unknown_element_of_a_filter_is_refused():
+@pytest.mark.parametrize("field", ["kind", "pattern", "operation", "permission"])
+def test_a_filter_with_a_number_that_nobody_knows_finds_nothing_and_deletes_nothing(field):
     desk = Desk(**ON)
     create(desk, *RULES)
-    for field in ("kind", "pattern", "operation", "permission"):
-        assert found(desk, **{field: 0}) == ErrorCode.INVALID_REQUEST
-        assert delete(desk, {field: 0}, {"kind": GROUP, "name": "x"}) == [42, 0]
+    assert found(desk, **{field: 99}) == set()
+    assert delete(desk, {field: 99}, {"kind": GROUP, "name": "x"}) == [42, 0]
     assert found(desk) == set(RULES)
+
+
+@pytest.mark.parametrize("field", ["kind", "pattern", "operation", "permission"])
+def test_a_value_of_zero_ends_the_connection(field):
+    """SEC-68: in a filter and in a rule alike, and no rule of the request is made."""
+    places = {"kind": 0, "pattern": 2, "operation": 5, "permission": 6}
+    rule = list(RULES[0])
+    rule[places[field]] = 0
+    for request in (
+        DescribeAclsRequest(**asked(**{field: 0})),
+        DeleteAclsRequest(filters=[DeleteAclsFilter(**asked(**{field: 0}))]),
+        CreateAclsRequest(creations=[AclCreation(**named(one)) for one in (RULES[0], rule)]),
+    ):
+        desk = Desk(**ON)
+        desk.send(request, 3)
+        desk.settle()
+        assert desk.connections[0].finished
+        desk.another()
+        assert desk.cluster.catalog.acls == ()
 
 
 @pytest.mark.parametrize(
     "rule",
     [
-        (0, "x", LITERAL, ALICE, "*", READ, ALLOW),
-        (TOPIC, "x", MATCH, ALICE, "*", READ, ALLOW),
-        (TOPIC, "x", LITERAL, ALICE, "*", READ, ANY),
-        (TOPIC, "x", LITERAL, ALICE, "*", ANY, ALLOW),
+        (8, "x", LITERAL, ALICE, "*", READ, ALLOW),
+        (TOPIC, "x", 9, ALICE, "*", READ, ALLOW),
+        (TOPIC, "x", LITERAL, ALICE, "*", READ, 4),
         (TOPIC, "x", LITERAL, ALICE, "*", 16, ALLOW),
         (TOPIC, "", LITERAL, ALICE, "*", READ, ALLOW),
         (CLUSTER_TYPE, "x", LITERAL, ALICE, "*", CREATE, ALLOW),
         (TOPIC, "x", LITERAL, "alice", "*", READ, ALLOW),
-        (TOPIC, "x", LITERAL, ":alice", "*", READ, ALLOW),
-        (TOPIC, "x", LITERAL, ALICE, "", READ, ALLOW),
+        (CLUSTER_TYPE, "*", LITERAL, ALICE, "*", CREATE, ALLOW),
+        (CLUSTER_TYPE, "kafka", PREFIXED, ALICE, "*", CREATE, ALLOW),
     ],
 )
 def test_a_rule_that_makes_no_sense_is_refused_alone(rule):
@@ -174,16 +193,54 @@ def test_a_rule_may_be_about_an_operation_that_its_resource_does_not_have(kind):
     assert found(desk, kind=kind) == set(rules)
 
 
-def test_rules_are_there_after_a_restart_and_do_not_count():
+@pytest.mark.parametrize(
+    "values",
+    [
+        (ANY, LITERAL, READ, ALLOW),
+        (TOPIC, ANY, READ, ALLOW),
+        (TOPIC, MATCH, READ, ALLOW),
+        (TOPIC, LITERAL, ANY, ALLOW),
+        (TOPIC, LITERAL, READ, ANY),
+    ],
+)
+def test_a_rule_with_any_in_it_fails_and_none_is_made(values):
+    """SEC-68: such values are those of filters."""
+    kind, pattern, operation, permission = values
+    desk = Desk(**ON)
+    rule = (kind, "x", pattern, ALICE, "*", operation, permission)
+    assert create(desk, rule, RULES[0]) == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+    assert found(desk) == set()
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        (TOPIC, "a/b", LITERAL, ALICE, "*", READ, ALLOW),
+        (TOPIC, "*", PREFIXED, ALICE, "*", READ, ALLOW),
+        (TOPIC, "x", LITERAL, ":zed", "*", READ, ALLOW),
+        (TOPIC, "x", LITERAL, "User:", "*", READ, ALLOW),
+        (TOPIC, "x", LITERAL, "*:*", "", READ, ALLOW),
+        (TOPIC, "x", LITERAL, ALICE, "not a host", READ, ALLOW),
+    ],
+)
+def test_what_kafka_takes_is_taken(rule):
+    """SEC-68: a name, a principal or a host that nobody can have."""
+    desk = Desk(**ON)
+    assert create(desk, rule) == [0]
+    assert found(desk) == {rule}
+
+
+def test_rules_are_there_after_a_restart_and_count():
     files = SimulatedFiles()
     desk = Desk(files=files, **ON)
-    create(desk, *RULES, (TOPIC, "*", LITERAL, "User:*", "*", 2, DENY))
-    assert any("not enforced yet" in line for line in desk.told.warnings)
+    desk.create()
     desk.cluster.close()
     desk = Desk(files=files, **ON)
-    assert set(RULES) < found(desk)
-    desk.create()
-    assert desk.produce().error_code == 0, "enforcement is still to come, and the broker says so"
+    create(desk, *RULES, (TOPIC, "*", LITERAL, "User:*", "*", 2, DENY))
+    desk.cluster.close()
+    desk = Desk(files=files, **{**ON, "super_users": "User:admin"})
+    assert len(desk.cluster.catalog.acls) == len(RULES) + 1
+    assert desk.produce().error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def test_there_is_an_end_of_rules(monkeypatch):

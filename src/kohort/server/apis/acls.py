@@ -1,15 +1,15 @@
 """DescribeAcls, CreateAcls, DeleteAcls: rules are kept with the catalog (KIP-140, KIP-290).
 
 Without `authorizer.class.name` there are no rules, and all three are refused, as upstream does.
-With it rules are kept and told. They do not count yet: the broker says so at its start.
+With it a change counts when it is durable, which is before it is answered.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from kohort.errors import ApiError, ErrorCode
+from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.machines.effects import Call
-from kohort.server.access import ALTER, CLUSTER, CLUSTER_NAME, DESCRIBE, Operation, check
+from kohort.server.access import ALTER, CLUSTER, CLUSTER_NAME, DESCRIBE, check
 from kohort.server.apis.topic_changes import change_topics
 from kohort.server.catalog import Acl, Draft
 from kohort.server.node import Node
@@ -40,9 +40,6 @@ LOOKED_AT_MAX = 2 * RULES_MAX  # by the filters of one DeleteAcls: a tenth of a 
 _ANY, _MATCH = 1, 2
 _LITERAL, _PREFIXED = 3, 4
 _WILDCARD = "*"
-_CLUSTER = 4
-# Upstream takes any operation for any type of resource, also one that nobody can do with it: rules
-# that were made there must be taken here.
 _KINDS = range(2, 8)  # topic to user
 _OPERATIONS = range(2, 16)  # all to two-phase commit
 _PERMISSIONS = (2, 3)  # deny, allow
@@ -54,17 +51,11 @@ _Found = list[Acl] | ApiError
 def describe_acls(
     node: Node, call: Call[DescribeAclsRequest], _now: Millis
 ) -> DescribeAclsResponse:
-    _check_allowed(node, call, DESCRIBE)
-    request = call.request
-    wanted = _Filter(
-        request.resource_type_filter,
-        request.resource_name_filter,
-        request.pattern_type_filter,
-        request.principal_filter,
-        request.host_filter,
-        request.operation,
-        request.permission_type,
-    )
+    if _is_unknown(call.request):
+        raise _unreadable(call)
+    check(node.cluster.may, call.client, DESCRIBE, CLUSTER, CLUSTER_NAME)
+    _check_configured(node, " on the broker")
+    wanted = _of(call.request)
     by_pattern: dict[tuple[int, str, int], list[AclDescription]] = {}
     for acl in wanted.matching(node.cluster.catalog.acls):
         by_pattern.setdefault((acl.resource_type, acl.resource_name, acl.pattern_type), []).append(
@@ -76,7 +67,6 @@ def describe_acls(
             )
         )
     return DescribeAclsResponse(
-        error_message=None,
         resources=[
             DescribeAclsResource(
                 resource_type=kind, resource_name=name, pattern_type=pattern, acls=acls
@@ -87,8 +77,15 @@ def describe_acls(
 
 
 def create_acls(node: Node, call: Call[CreateAclsRequest], _now: Millis) -> None:
-    """Add rules, or refuse each by itself. A rule that is there already stays, once."""
-    _check_allowed(node, call, ALTER)
+    """Add rules, or refuse each by itself. A rule that is there already stays, once. One with ANY
+    in it is no rule at all: upstream fails at it, and makes none of the request.
+    """
+    if [rule for rule in call.request.creations if 0 in _values(rule)]:
+        raise _unreadable(call)
+    check(node.cluster.may, call.client, ALTER, CLUSTER, CLUSTER_NAME)
+    _check_configured(node)
+    if not all(map(_is_rule, call.request.creations)):
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def judge(draft: Draft) -> dict[int, Acl | ApiError]:
         judged: dict[int, Acl | ApiError] = {}
@@ -116,7 +113,7 @@ def create_acls(node: Node, call: Call[CreateAclsRequest], _now: Millis) -> None
             results=[
                 AclCreationResult(error_code=outcome.code, error_message=outcome.message)
                 if isinstance(outcome, ApiError)
-                else AclCreationResult(error_message=None)
+                else AclCreationResult()
                 for outcome in judged.values()
             ]
         )
@@ -126,13 +123,17 @@ def create_acls(node: Node, call: Call[CreateAclsRequest], _now: Millis) -> None
 
 def delete_acls(node: Node, call: Call[DeleteAclsRequest], _now: Millis) -> None:
     """Take rules away. Each filter names the rules that it has found."""
-    _check_allowed(node, call, ALTER)
+    filters = call.request.filters
+    if any(map(_is_unknown, filters)):
+        raise _unreadable(call)
+    check(node.cluster.may, call.client, ALTER, CLUSTER, CLUSTER_NAME)
+    _check_configured(node)
 
     def judge(draft: Draft) -> dict[int, _Found]:
         judged: dict[int, _Found] = {}
         left = dict.fromkeys(draft.acls)
         rules = _Rules(draft.acls)
-        for at, wanted in enumerate(call.request.filters):
+        for at, wanted in enumerate(filters):
             try:
                 judged[at] = found = rules.matching(_deletion(wanted))
             except ApiError as error:
@@ -151,7 +152,9 @@ def delete_acls(node: Node, call: Call[DeleteAclsRequest], _now: Millis) -> None
 
 
 class _Filter:
-    """What rules are asked for; None and ANY match everything. Raises ApiError."""
+    """What rules are asked for; None and ANY match everything, and a number that upstream does not
+    know nothing.
+    """
 
     def __init__(
         self,
@@ -163,11 +166,17 @@ class _Filter:
         operation: int,
         permission: int,
     ) -> None:
-        if 0 in (kind, pattern, operation, permission):
-            raise ApiError(ErrorCode.INVALID_REQUEST, "The AclBindingFilter has unknown elements")
         self._kind, self._name, self._pattern = kind, name, pattern
         self._principal, self._host = principal, host
         self._operation, self._permission = operation, permission
+
+    def check(self) -> None:
+        """Raises ApiError where rules are not to be deleted by such a filter."""
+        if self._kind not in (_ANY, *_KINDS) or not _ANY <= self._pattern <= _PREFIXED:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "Unknown patternFilter.")
+        known = self._operation in (_ANY, *_OPERATIONS)
+        if not known or self._permission not in (_ANY, *_PERMISSIONS):
+            raise ApiError(ErrorCode.INVALID_REQUEST, "Unknown entryFilter.")
 
     @property
     def only_name(self) -> str | None:
@@ -224,16 +233,23 @@ class _Rules:
         return wanted.matching(rules)
 
 
-def _deletion(wanted: DeleteAclsFilter) -> _Filter:
+def _of(asked: DescribeAclsRequest | DeleteAclsFilter) -> _Filter:
     return _Filter(
-        wanted.resource_type_filter,
-        wanted.resource_name_filter,
-        wanted.pattern_type_filter,
-        wanted.principal_filter,
-        wanted.host_filter,
-        wanted.operation,
-        wanted.permission_type,
+        asked.resource_type_filter,
+        asked.resource_name_filter,
+        asked.pattern_type_filter,
+        asked.principal_filter,
+        asked.host_filter,
+        asked.operation,
+        asked.permission_type,
     )
+
+
+def _deletion(wanted: DeleteAclsFilter) -> _Filter:
+    """Raises ApiError for a filter with a number that upstream does not know."""
+    found = _of(wanted)
+    found.check()
+    return found
 
 
 def _deleted(found: _Found) -> DeleteAclsFilterResult:
@@ -257,36 +273,70 @@ def _deleted(found: _Found) -> DeleteAclsFilterResult:
     )
 
 
+def _values(creation: AclCreation) -> tuple[int, int, int, int]:
+    return (
+        creation.resource_type,
+        creation.resource_pattern_type,
+        creation.operation,
+        creation.permission_type,
+    )
+
+
+def _is_unknown(asked: DescribeAclsRequest | DeleteAclsFilter) -> bool:
+    return 0 in (
+        asked.resource_type_filter,
+        asked.pattern_type_filter,
+        asked.operation,
+        asked.permission_type,
+    )
+
+
+def _unreadable(call: Call[Any]) -> WireError:
+    """What to raise for a value of 0 (UNKNOWN), at which upstream ends the connection."""
+    call.token.skip()
+    return WireError(f"{type(call.request).__name__} has a value of 0, which means unknown")
+
+
+def _is_rule(creation: AclCreation) -> bool:
+    """Whether none of its values is one that only filters may have."""
+    kind, pattern, operation, permission = _values(creation)
+    return _ANY not in (kind, pattern, operation, permission) and pattern != _MATCH
+
+
 def _checked(creation: AclCreation) -> Acl:
-    """The rule. Raises ApiError INVALID_REQUEST where it makes no sense."""
-    kind, operation = creation.resource_type, creation.operation
+    """The rule. Raises ApiError INVALID_REQUEST where it makes no sense. Upstream takes senseless
+    hosts, empty names of principals, and any operation for any type of resource: rules that were
+    made there must be taken here.
+    """
+    kind, pattern, operation, permission = _values(creation)
     reason = ""
-    if kind not in _KINDS:
-        reason = f"resource type is {kind}, expected {_KINDS[0]} to {_KINDS[-1]}"
-    elif creation.resource_pattern_type not in (_LITERAL, _PREFIXED):
-        reason = f"pattern type is {creation.resource_pattern_type}, expected 3 or 4"
-    elif creation.permission_type not in _PERMISSIONS:
-        reason = f"permission type is {creation.permission_type}, expected 2 (deny) or 3 (allow)"
-    elif operation not in _OPERATIONS:
-        reason = f"operation is {operation}, expected {_OPERATIONS[0]} to {_OPERATIONS[-1]}"
+    if kind == CLUSTER and creation.resource_name != CLUSTER_NAME:
+        reason = f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
     elif not creation.resource_name:
-        reason = "the name of the resource is empty"
-    elif kind == _CLUSTER and creation.resource_name != CLUSTER_NAME:
-        reason = f"the only name for the cluster is {CLUSTER_NAME}"
-    elif ":" not in creation.principal or creation.principal.startswith(":"):
-        reason = f"principal is {creation.principal!r}, expected type:name"
-    elif not creation.host:
-        reason = "the host is empty"
+        reason = "Invalid empty resource name"
+    elif kind not in _KINDS:
+        reason = "Invalid resourceType UNKNOWN"
+    elif pattern not in (_LITERAL, _PREFIXED):
+        reason = "Invalid patternType UNKNOWN"
+    elif operation not in _OPERATIONS:
+        reason = "Invalid operation UNKNOWN"
+    elif permission not in _PERMISSIONS:
+        reason = "Invalid permissionType UNKNOWN"
+    elif ":" not in creation.principal:
+        reason = (
+            f"Could not parse principal from `{creation.principal}` (no colon is present "
+            "separating the principal type from the principal name)"
+        )
     if reason:
         raise ApiError(ErrorCode.INVALID_REQUEST, reason)
     return Acl(
         kind,
         creation.resource_name,
-        creation.resource_pattern_type,
+        pattern,
         creation.principal,
         creation.host,
         operation,
-        creation.permission_type,
+        permission,
     )
 
 
@@ -295,7 +345,6 @@ def _size(acl: Acl) -> int:
     return 4 * (len(acl.resource_name) + len(acl.principal) + len(acl.host))
 
 
-def _check_allowed(node: Node, call: Call[Any], operation: Operation) -> None:
-    check(node.cluster.may, call.client, operation, CLUSTER, CLUSTER_NAME)
+def _check_configured(node: Node, where: str = "") -> None:
     if not node.cluster.config.authorizer_class_name:
-        raise ApiError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+        raise ApiError(ErrorCode.SECURITY_DISABLED, f"No Authorizer is configured{where or '.'}")
