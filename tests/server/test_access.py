@@ -382,7 +382,14 @@ def join(group_id):
 
 
 def sync(group_id):
-    return SyncGroupRequest(group_id=group_id, generation_id=1, member_id="m", assignments=[])
+    return SyncGroupRequest(
+        group_id=group_id,
+        generation_id=1,
+        member_id="m",
+        protocol_type="consumer",
+        protocol_name="range",
+        assignments=[],
+    )
 
 
 def described(kind, names):
@@ -1041,7 +1048,7 @@ def test_the_transactional_id_of_somebody_else_is_refused_without_a_word_in_the_
     answer = desk.ask(
         FindCoordinatorRequest(key_type=1, coordinator_keys=["secret"]), 4, node=STRANGER
     )
-    assert answer.coordinators[0].error_message == "Transactional Id authorization failed."
+    assert answer.coordinators[0].error_code == TRANSACTIONAL_ID
     assert not desk.told.warnings
 
 

@@ -352,7 +352,8 @@ def _alter_topic(node: Node, draft: Draft, change: _Change) -> str:
     known = topic or _nobody(change.name)  # values are judged before it is looked for
     configs = _changed_configs(node.cluster.config, known, change)
     if topic is None:
-        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        text = f"The topic '{change.name}' does not exist."
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
     draft.put(
         Topic(
             name=topic.name,

@@ -3,7 +3,8 @@ refused with upstream's codes. Nobody is authenticated here, and the connection 
 """
 
 from kohort.errors import ApiError, ErrorCode
-from kohort.machines.effects import Call
+from kohort.machines.effects import ANONYMOUS, Call, Client
+from kohort.server.access import CREATE_TOKENS, USER
 from kohort.server.node import Node
 from kohort.terms import Millis
 from kohort.wire.messages.create_delegation_token import (
@@ -26,6 +27,8 @@ from kohort.wire.messages.sasl_authenticate import SaslAuthenticateRequest, Sasl
 from kohort.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 NOT_ALLOWED = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+DISABLED = ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
+_NO_TIME = -1
 
 
 def sasl_handshake(
@@ -45,40 +48,56 @@ def sasl_authenticate(
     )
 
 
+def _refusal(client: Client) -> ErrorCode:
+    """Who has proved nothing gets no token; for others there is no secret to make tokens with."""
+    return NOT_ALLOWED if client.principal == ANONYMOUS else DISABLED
+
+
 def create_token(
-    _node: Node, call: Call[CreateDelegationTokenRequest], _now: Millis
+    node: Node, call: Call[CreateDelegationTokenRequest], _now: Millis
 ) -> CreateDelegationTokenResponse:
     """The refusal names the owner and who has asked, as upstream's does."""
-    request = call.request
-    asking, _, name = call.client.principal.partition(":")
+    request, client = call.request, call.client
+    asking, _, name = client.principal.partition(":")
     owner = asking, name
     if request.owner_principal_name:
         owner = request.owner_principal_type or "", request.owner_principal_name
+    code = _refusal(client)
+    may = owner == (asking, name) or node.cluster.may(client, CREATE_TOKENS, USER, ":".join(owner))
+    if code is DISABLED and not may:
+        code = ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
+    stamp = 0 if code is DISABLED else _NO_TIME
     return CreateDelegationTokenResponse(
-        error_code=NOT_ALLOWED,
+        error_code=code,
         principal_type=owner[0],
         principal_name=owner[1],
         token_requester_principal_type=asking,
         token_requester_principal_name=name,
-        issue_timestamp_ms=-1,
-        expiry_timestamp_ms=-1,
-        max_timestamp_ms=-1,
+        issue_timestamp_ms=stamp,
+        expiry_timestamp_ms=stamp,
+        max_timestamp_ms=stamp,
     )
 
 
 def renew_token(
-    _node: Node, _call: Call[RenewDelegationTokenRequest], _now: Millis
+    _node: Node, call: Call[RenewDelegationTokenRequest], _now: Millis
 ) -> RenewDelegationTokenResponse:
-    return RenewDelegationTokenResponse(error_code=NOT_ALLOWED, expiry_timestamp_ms=-1)
+    code = _refusal(call.client)
+    return RenewDelegationTokenResponse(
+        error_code=code, expiry_timestamp_ms=0 if code is DISABLED else _NO_TIME
+    )
 
 
 def expire_token(
-    _node: Node, _call: Call[ExpireDelegationTokenRequest], _now: Millis
+    _node: Node, call: Call[ExpireDelegationTokenRequest], _now: Millis
 ) -> ExpireDelegationTokenResponse:
-    return ExpireDelegationTokenResponse(error_code=NOT_ALLOWED, expiry_timestamp_ms=-1)
+    code = _refusal(call.client)
+    return ExpireDelegationTokenResponse(
+        error_code=code, expiry_timestamp_ms=0 if code is DISABLED else _NO_TIME
+    )
 
 
 def describe_tokens(
-    _node: Node, _call: Call[DescribeDelegationTokenRequest], _now: Millis
+    _node: Node, call: Call[DescribeDelegationTokenRequest], _now: Millis
 ) -> DescribeDelegationTokenResponse:
-    return DescribeDelegationTokenResponse(error_code=NOT_ALLOWED)
+    return DescribeDelegationTokenResponse(error_code=_refusal(call.client))

@@ -30,7 +30,7 @@ def describe_client_quotas(
     node: Node, call: Call[DescribeClientQuotasRequest], _now: Millis
 ) -> DescribeClientQuotasResponse:
     """None, whatever a valid filter asks for. Raises ApiError."""
-    check(node.cluster.may, call.client, DESCRIBE_CONFIGS, CLUSTER, CLUSTER_NAME)
+    check(node.cluster.may, call.client, DESCRIBE_CONFIGS, CLUSTER, CLUSTER_NAME, with_text=False)
     seen: set[str] = set()
     for component in call.request.components:
         if component.entity_type in seen:

@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator
 from itertools import islice
 from typing import Any
 
-from kohort.errors import ApiError
+from kohort.errors import ApiError, ErrorCode
 from kohort.machines.effects import Call
 from kohort.server.access import READ
 from kohort.server.apis.leaders import led_partition, topic_named
@@ -26,6 +26,10 @@ from kohort.wire.messages.describe_producers import (
 )
 
 _NO_OFFSET = -1
+_TEXTS = {
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
+}
 
 
 def describe_producers(node: Node, call: Call[DescribeProducersRequest], now: Millis) -> Steps[Any]:
@@ -50,6 +54,7 @@ def describe_producers(node: Node, call: Call[DescribeProducersRequest], now: Mi
                 states = yield from _states(node, call, wanted.name, index, now)
             except ApiError as error:
                 found.error_code, states = error.code, iter(())
+                found.error_message = _TEXTS.get(error.code)
             found.active_producers = list(islice(states, STEP_ELEMENTS))
             if len(found.active_producers) < STEP_ELEMENTS:
                 answers.append(found)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from kohort.errors import ApiError, ErrorCode
 from kohort.machines.effects import Call, Client
-from kohort.server.access import READ
+from kohort.server.access import READ, TOPIC, may_act_as_broker, refusal
 from kohort.server.apis.leaders import (
     NOT_SAID,
     check_leader_epoch,
@@ -93,6 +93,7 @@ class _FetchPass:
         "client",
         "committed",
         "failed",
+        "follower",
         "found_bytes",
         "node",
         "request",
@@ -116,6 +117,9 @@ class _FetchPass:
         self.request = request
         self.session = session
         self.version = version
+        # No other broker has a copy of a partition, so those that ask for one are told so.
+        replica_id = max(request.replica_id, request.replica_state.replica_id)
+        self.follower = replica_id >= 0
         self.committed = request.isolation_level == READ_COMMITTED
         self.found_bytes = 0
         self.failed = False
@@ -141,12 +145,17 @@ class _FetchPass:
         room = max(cluster.unsent.left, LEAST_ROOM_BYTES)
         left = min(self.request.max_bytes, cluster.config.fetch_max_bytes, room)
         by_id = self.version >= _BY_ID_SINCE
+        is_broker = self.follower and may_act_as_broker(cluster.may, self.client)
         elsewhere: dict[int, NodeEndpoint] = {}
         responses = []
         for (name, topic_id), partitions in self.wanted:
             if not partitions:
                 continue
-            topic = topic_named(self.node, self.client, READ, name, topic_id, by_id=by_id)
+            topic = topic_named(
+                self.node, self.client, READ, name, topic_id, by_id=by_id, is_broker=is_broker
+            )
+            if self.follower and not is_broker:
+                topic = refusal(TOPIC)
             answers = []
             for wanted in partitions:
                 try:
@@ -173,6 +182,8 @@ class _FetchPass:
     ) -> PartitionData:
         partition = led_partition(self.node, topic, wanted.partition)
         check_leader_epoch(partition, max(wanted.current_leader_epoch, NOT_SAID))
+        if self.follower:
+            raise _no_replica(partition, wanted)
         self.watched.append((partition.topic.name, wanted.partition))
         if self.unread is not None:
             if self.committed and partition.read_on(AT_ONCE_BATCHES):
@@ -242,6 +253,15 @@ class _FetchPass:
                     node_id=leader.id, host=leader.host, port=leader.port, rack=leader.rack
                 )
         return data
+
+
+def _no_replica(partition: Partition, wanted: FetchPartition) -> ApiError:
+    """The refusal of a broker that has no copy of the partition (KIP-392 knows no others)."""
+    said_epoch = wanted.current_leader_epoch > NOT_SAID
+    return ApiError(
+        ErrorCode.UNKNOWN_LEADER_EPOCH if said_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        f"{partition} has no replica that would fetch from its leader",
+    )
 
 
 def _named_once(topics: list[FetchTopic]) -> Sequence[tuple[TopicKey, Sequence[FetchPartition]]]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from kohort.errors import ApiError, ErrorCode
-from kohort.machines.effects import Call, Client
+from kohort.machines.effects import Call
 from kohort.server.access import DESCRIBE, GROUP, TRANSACTIONAL_ID, check
 from kohort.server.apis.leaders import state_of
 from kohort.server.catalog import TRANSACTIONS_TOPIC, Topic
@@ -21,6 +21,7 @@ from kohort.wire.messages.find_coordinator import (
 
 HASHED_WITH_AN_ELEMENT = 64  # characters: a hash looks at each of them
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
+_SEVERAL_SINCE = 4  # the version
 
 
 def find_coordinator(node: Node, call: Call[FindCoordinatorRequest], _now: Millis) -> Steps[Any]:
@@ -28,7 +29,7 @@ def find_coordinator(node: Node, call: Call[FindCoordinatorRequest], _now: Milli
     transactions waits for their topic.
     """
     request = call.request
-    keys = request.coordinator_keys if call.version >= 4 else [request.key]
+    keys = request.coordinator_keys if call.version >= _SEVERAL_SINCE else [request.key]
     if request.key_type == _TRANSACTION and TRANSACTIONS_TOPIC not in node.cluster.catalog.by_name:
         for key in keys:
             if node.cluster.may(call.client, DESCRIBE, TRANSACTIONAL_ID, key):
@@ -42,15 +43,15 @@ def find_coordinator(node: Node, call: Call[FindCoordinatorRequest], _now: Milli
 
 def _answer(node: Node, call: Call[FindCoordinatorRequest]) -> Steps[Any]:
     request = call.request
-    if call.version >= 4:
+    if call.version >= _SEVERAL_SINCE:
         answer = PiecewiseAnswer(node, call, "coordinators")
         step_budget = StepBudget()
         for key in dict.fromkeys(request.coordinator_keys):
-            answer.add(_coordinator(node, call.client, request.key_type, key, fine=""))
+            answer.add(_coordinator(node, call, key, fine=""))
             if step_budget.is_over(1 + len(key) // HASHED_WITH_AN_ELEMENT):
                 yield
         return answer.whole()
-    found = _coordinator(node, call.client, request.key_type, request.key, fine="NONE")
+    found = _coordinator(node, call, request.key, fine="NONE")
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message,
@@ -60,10 +61,12 @@ def _answer(node: Node, call: Call[FindCoordinatorRequest]) -> Steps[Any]:
     )
 
 
-def _coordinator(node: Node, client: Client, key_type: int, key: str, *, fine: str) -> Coordinator:
+def _coordinator(
+    node: Node, call: Call[FindCoordinatorRequest], key: str, *, fine: str
+) -> Coordinator:
     """The answer for one key. `fine` is the text for no error, by version."""
     try:
-        found = _found(node, client, key_type, key)
+        found = _found(node, call, key)
     except ApiError as error:
         return Coordinator(
             key=key,
@@ -83,14 +86,16 @@ def _coordinator(node: Node, client: Client, key_type: int, key: str, *, fine: s
     )
 
 
-def _found(node: Node, client: Client, key_type: int, key: str) -> Endpoint:
-    may = node.cluster.may
+def _found(node: Node, call: Call[FindCoordinatorRequest], key: str) -> Endpoint:
+    """Raises ApiError. A refusal among several has no text, as upstream's."""
+    may, key_type = node.cluster.may, call.request.key_type
+    with_text = call.version < _SEVERAL_SINCE
     if key_type == _GROUP:
-        check(may, client, DESCRIBE, GROUP, key)
+        check(may, call.client, DESCRIBE, GROUP, key, with_text=with_text)
         shard = node.cluster.placement.shard_of(GroupId(key))
         return _leader(node, node.cluster.offsets_topic(), shard)
     if key_type == _TRANSACTION:
-        check(may, client, DESCRIBE, TRANSACTIONAL_ID, key)
+        check(may, call.client, DESCRIBE, TRANSACTIONAL_ID, key, with_text=with_text)
         transactor = node.cluster.placement.transaction_coordinator_of(key)
         if transactor is None:
             raise ApiError(

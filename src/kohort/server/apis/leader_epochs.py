@@ -4,7 +4,7 @@ from typing import Any
 
 from kohort.errors import ApiError
 from kohort.machines.effects import Call
-from kohort.server.access import DESCRIBE
+from kohort.server.access import DESCRIBE, may_act_as_broker
 from kohort.server.apis.leaders import check_leader_epoch, led_partition, topic_named
 from kohort.server.catalog import Topic
 from kohort.server.node import Node
@@ -25,17 +25,19 @@ def offset_for_leader_epoch(
     node: Node, call: Call[OffsetForLeaderEpochRequest], _now: Millis
 ) -> Steps[Any]:
     """Where the records of an epoch ended: where those of the next one begin (KIP-320)."""
+    client = call.client
+    is_broker = may_act_as_broker(node.cluster.may, client)
     answer = PiecewiseAnswer(node, call, "topics")
     step_budget = StepBudget()
     for wanted in call.request.topics:
         if step_budget.is_over():
             yield
-        topic = topic_named(node, call.client, DESCRIBE, wanted.topic)
+        topic = topic_named(node, client, DESCRIBE, wanted.topic, is_broker=is_broker)
         answers = []
         for partition in wanted.partitions:
             if step_budget.is_over():
                 yield
-                topic = topic_named(node, call.client, DESCRIBE, wanted.topic)
+                topic = topic_named(node, client, DESCRIBE, wanted.topic, is_broker=is_broker)
             try:
                 answers.append(_epoch_end(node, topic, partition))
             except ApiError as error:

@@ -127,8 +127,8 @@ def _enrolment(node: Node, call: Call[ProduceRequest]) -> tuple[Enrol | None, in
         return None, count
     transactional_id = request.transactional_id
     if transactional_id is None:
-        raise refusal(TRANSACTIONAL_ID)
-    check(node.cluster.may, call.client, WRITE, TRANSACTIONAL_ID, transactional_id)
+        raise refusal(TRANSACTIONAL_ID, with_text=False)
+    check(node.cluster.may, call.client, WRITE, TRANSACTIONAL_ID, transactional_id, with_text=False)
     if len(producers) > 1:
         raise ApiError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING,

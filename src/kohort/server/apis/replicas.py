@@ -34,8 +34,8 @@ _PREFERRED, _UNCLEAN = 0, 1
 def elect_leaders(
     node: Node, call: Call[ElectLeadersRequest], _now: Millis
 ) -> ElectLeadersResponse:
-    """No election is needed. Without partitions all are meant, and upstream then names only those
-    that had one.
+    """No election is needed. Without partitions all are meant, and upstream then names all topics,
+    and of their partitions only those that had one.
     """
     request = call.request
     check(node.cluster.may, call.client, ALTER, CLUSTER, CLUSTER_NAME)
@@ -44,20 +44,22 @@ def elect_leaders(
             ErrorCode.INVALID_REQUEST,
             f"election type is {request.election_type}, expected 0 (preferred) or 1 (unclean)",
         )
+    if request.topic_partitions is None:
+        every = [ReplicaElectionResult(topic=name) for name in node.cluster.catalog.by_name]
+        return ElectLeadersResponse(replica_election_results=every)
     results = []
-    for asked in request.topic_partitions or ():
-        topic = node.cluster.catalog.by_name.get(asked.topic)
-        results.append(
-            ReplicaElectionResult(
-                topic=asked.topic,
-                partition_result=[_elected(topic, index) for index in asked.partitions],
-            )
-        )
+    for asked in request.topic_partitions:
+        name = asked.topic
+        topic = node.cluster.catalog.by_name.get(name)
+        elected = [_elected(name, topic, index) for index in asked.partitions]
+        results.append(ReplicaElectionResult(topic=name, partition_result=elected))
     return ElectLeadersResponse(replica_election_results=results)
 
 
-def _elected(topic: Topic | None, index: int) -> PartitionResult:
-    if topic is None or not 0 <= index < topic.partitions:
+def _elected(name: str, topic: Topic | None, index: int) -> PartitionResult:
+    if topic is None:
+        code, text = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}"
+    elif not 0 <= index < topic.partitions:
         code, text = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "No such partition"
     else:
         code = ErrorCode.ELECTION_NOT_NEEDED
@@ -80,7 +82,7 @@ def alter_partition_reassignments(
                 partition_index=partition.partition_index, error_message=None
             )
             try:
-                _check_reassignment(node, topic, partition)
+                _check_reassignment(node, asked.name, topic, partition)
             except ApiError as error:
                 answer.error_code, answer.error_message = error.code, error.message
             partitions.append(answer)
@@ -92,10 +94,16 @@ def alter_partition_reassignments(
     )
 
 
-def _check_reassignment(node: Node, topic: Topic | None, partition: ReassignablePartition) -> None:
+def _check_reassignment(
+    node: Node, name: str, topic: Topic | None, partition: ReassignablePartition
+) -> None:
     """Raises ApiError."""
     index, wanted = partition.partition_index, partition.replicas
-    if topic is None or not 0 <= index < topic.partitions:
+    if topic is None:
+        raise ApiError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}."
+        )
+    if not 0 <= index < topic.partitions:
         raise ApiError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {index} of the topic."
         )

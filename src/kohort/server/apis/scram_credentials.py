@@ -45,7 +45,7 @@ def describe_scram_credentials(
     """The mechanisms of users, and nothing of a password. No list, or an empty one, asks for all
     users. One that is named twice is refused, once.
     """
-    check(node.cluster.may, call.client, DESCRIBE, CLUSTER, CLUSTER_NAME)
+    check(node.cluster.may, call.client, DESCRIBE, CLUSTER, CLUSTER_NAME, with_text=False)
     by_user: dict[str, list[CredentialInfo]] = {}
     for (user, mechanism), known in node.cluster.catalog.credentials.items():
         info = CredentialInfo(mechanism=mechanism, iterations=known.iterations)
@@ -54,7 +54,6 @@ def describe_scram_credentials(
     for asked in call.request.users or ():
         wanted[asked.name] = wanted.get(asked.name, 0) + 1
     return DescribeUserScramCredentialsResponse(
-        error_message=None,
         results=[
             _described(user, times, by_user.get(user))
             for user, times in (wanted or dict.fromkeys(by_user, 1)).items()

@@ -158,9 +158,15 @@ def _add(
             {place: absent if place in enrolled.missing else code for place in places}
         )
 
+    is_broker = version >= _BATCHED_SINCE  # which has asked what its client may
     try:
-        check(node.cluster.may, client, WRITE, TRANSACTIONAL_ID, transaction.transactional_id)
-        refused = {place: code for place in places if (code := _why_not(node, client, place))}
+        if not is_broker:
+            check(node.cluster.may, client, WRITE, TRANSACTIONAL_ID, transaction.transactional_id)
+        refused = {
+            place: code
+            for place in places
+            if (code := _why_not(node, client, place, is_broker=is_broker))
+        }
         if refused:
             rest = dict.fromkeys(places, ErrorCode.OPERATION_NOT_ATTEMPTED)
             token.answer(add_result({**rest, **refused}))
@@ -178,14 +184,16 @@ def _add(
     node.cluster.submit(driver, Call(MappingToken(token, answer), enrol, version, client))
 
 
-def _why_not(node: Node, client: Client, place: TopicPartition) -> ErrorCode | None:
+def _why_not(
+    node: Node, client: Client, place: TopicPartition, *, is_broker: bool
+) -> ErrorCode | None:
     """The error of a partition that no transaction of this client can write to. Nobody may write
     to a topic of the coordinators: its markers are theirs alone.
     """
     known = node.cluster.catalog.by_name.get(place.topic)
     if known is not None and known.is_internal:
         return refusal(TOPIC).code
-    if not node.cluster.may(client, WRITE, TOPIC, place.topic):
+    if not is_broker and not node.cluster.may(client, WRITE, TOPIC, place.topic):
         return refusal(TOPIC).code
     if known is None or not 0 <= place.partition < known.partitions:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

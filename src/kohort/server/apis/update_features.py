@@ -25,7 +25,7 @@ def update_features(
     for update in request.feature_updates:
         _check(node, update, call.version)
     results = [
-        UpdatableFeatureResult(feature=update.feature, error_message=None)
+        UpdatableFeatureResult(feature=update.feature, error_message="NONE")
         for update in request.feature_updates
     ]
     return UpdateFeaturesResponse(error_message=None, results=results if call.version < 2 else [])

@@ -26,8 +26,24 @@ class AlterPartitionReassignmentsRequest:
     topics: list[ReassignableTopic]
 
     def refused(self, error: ApiError) -> "AlterPartitionReassignmentsResponse":
+        """All of it, and each partition."""
         return AlterPartitionReassignmentsResponse(
-            error_code=error.code, error_message=error.message
+            error_code=error.code,
+            error_message=error.message,
+            responses=[
+                ReassignableTopicResponse(
+                    name=topic.name,
+                    partitions=[
+                        ReassignablePartitionResponse(
+                            partition_index=partition.partition_index,
+                            error_code=error.code,
+                            error_message=error.message,
+                        )
+                        for partition in topic.partitions
+                    ],
+                )
+                for topic in self.topics
+            ],
         )
 
 

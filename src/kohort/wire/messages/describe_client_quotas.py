@@ -21,7 +21,7 @@ class DescribeClientQuotasRequest:
 
     def refused(self, error: ApiError) -> "DescribeClientQuotasResponse":
         return DescribeClientQuotasResponse(
-            error_code=error.code, error_message=error.message, entries=None
+            error_code=error.code, error_message=error.message or None, entries=None
         )
 
 

@@ -14,8 +14,16 @@ class DescribeUserScramCredentialsRequest:
     users: list[UserName] | None
 
     def refused(self, error: ApiError) -> "DescribeUserScramCredentialsResponse":
+        """All of it, and once for each user, who is not named, as upstream refuses."""
         return DescribeUserScramCredentialsResponse(
-            error_code=error.code, error_message=error.message
+            error_code=error.code,
+            error_message=error.message or None,
+            results=[
+                DescribeUserScramCredentialsResult(
+                    error_code=error.code, error_message=error.message or None
+                )
+                for _ in self.users or ()
+            ],
         )
 
 
