@@ -58,7 +58,7 @@ class FrameReader:
     def __init__(self, limit_bytes: int) -> None:
         self.rest = bytearray()  # grows in place: a long frame comes in many pieces
         self.needed = 4
-        self._limit = limit_bytes
+        self.limit_bytes = limit_bytes
 
     def feed(self, data: bytes) -> list[bytes]:
         """The frames that `data` completes, without their sizes.
@@ -69,7 +69,7 @@ class FrameReader:
         rest = self.rest
         if not rest and len(data) >= 4:
             (size,) = _SIZE.unpack_from(data)
-            if size == len(data) - 4 and size <= self._limit:
+            if size == len(data) - 4 and size <= self.limit_bytes:
                 return [data[4:]]  # one frame and nothing else, as nearly always
         source: bytes | memoryview = data
         if rest:
@@ -83,11 +83,11 @@ class FrameReader:
         self.needed = 4
         while end - position >= 4:
             (size,) = _SIZE.unpack_from(source, position)
-            if not 0 <= size <= self._limit:
+            if not 0 <= size <= self.limit_bytes:
                 if frames:
                     self.rest += source[position : position + 4]
                     return frames
-                raise FrameSizeError(size, self._limit)
+                raise FrameSizeError(size, self.limit_bytes)
             stop = position + 4 + size
             if stop > end:
                 self.needed = stop - position

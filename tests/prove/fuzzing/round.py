@@ -62,6 +62,9 @@ class Counting:
         self.frames += taken
         return taken
 
+    def lose(self, connection: Connection, error: WireError) -> None:
+        self._door.lose(connection, error)
+
 
 class Round:
     """Plays one round. An AssertionError tells what broke."""

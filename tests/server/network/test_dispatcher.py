@@ -10,7 +10,6 @@ from kohort.wire import codec
 from kohort.wire.apis import APIS
 from kohort.wire.codegen.varints import uvarint
 from kohort.wire.frames import RequestHeader, encode_request
-from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kohort.wire.messages.delete_groups import DeleteGroupsRequest
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
@@ -271,18 +270,6 @@ def test_a_large_request_without_records_ends_its_connection():
     desk.settle()
     assert desk.connections[0].finished
     assert "expected at most 8388608" in str(desk.connections[0].error)
-    assert desk.ask(ListGroupsRequest(), 5, node=1).error_code == 0
-
-
-def test_who_has_not_proved_who_he_is_may_ask_for_versions_only():
-    desk = Desk()
-    desk.another()
-    desk.connections[0].authenticated = False
-    hello = ApiVersionsRequest(client_software_name="a", client_software_version="1")
-    assert desk.ask(hello, 3).error_code == 0
-    desk.send(ListGroupsRequest(), 5)
-    desk.settle()
-    assert "ListGroups before authentication" in str(desk.connections[0].error)
     assert desk.ask(ListGroupsRequest(), 5, node=1).error_code == 0
 
 

@@ -96,6 +96,9 @@ class FrameHandler(Protocol):
     def take(self, connection: "Connection", frame: bytes, now: Millis) -> bool:
         """Handle one frame. False: an earlier request of this connection must end first."""
 
+    def lose(self, connection: "Connection", error: WireError) -> None:
+        """What follows cannot be read: set the error of the connection."""
+
 
 class Connection:
     """The state of one client's connection. After `closed` is set nothing more comes out of it."""
@@ -112,7 +115,6 @@ class Connection:
         self.node = node
         self.host = "/" + host
         self.client = Client("", self.host)
-        self.authenticated = True  # a listener without SASL authenticates nobody
         # What followed the correlation id last time, which seldom changes; whether that was the
         # header of a flexible request, and where its body began.
         self.head = b""
@@ -124,6 +126,7 @@ class Connection:
         self.slots: deque[Slot] = deque()
         self.request_buffer = RequestBuffer(limit_bytes, memory.requests)
         self.error: Exception | None = None  # why this connection ends
+        self.delayed = False  # it must not end before `end` is called
         self._answers = memory.answers
         self._done: list[bytes] = []
         self._call_ready = ready
@@ -138,7 +141,8 @@ class Connection:
     @property
     def finished(self) -> bool:
         """Whether it must be closed: it has failed, and all that can be answered is answered."""
-        return self.error is not None and not self.slots and not self.request_buffer.frames
+        waits = self.slots or self.request_buffer.frames or self._done or self.delayed
+        return self.error is not None and not waits
 
     def receive(self, data: bytes) -> None:
         """Take bytes as they came; `go_on` handles them. Look at `request_buffer.crowded`
@@ -148,7 +152,7 @@ class Connection:
             try:
                 self.request_buffer.feed(data)
             except WireError as error:
-                self.error = error
+                self.node.lose(self, error)
 
     def go_on(self, now: Millis, over: Over = never) -> bool:
         """Hand over the frames that may be handled now, until a slice is over; then true. Look at
@@ -212,6 +216,14 @@ class Connection:
         if not self._ready:
             self._ready = True
             self._call_ready()
+
+    def end(self, answer: bytes | None) -> None:
+        """The delay of a connection that has an error is over: this answer is its last."""
+        assert self.error is not None
+        self.delayed = False
+        if answer is not None:
+            self.put(answer)
+        self.fail(self.error)
 
     def close(self) -> None:
         """Drop what is left; answers that come later are dropped too."""

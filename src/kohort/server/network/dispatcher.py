@@ -1,6 +1,6 @@
 """The way in for every request of one node: which API it is, what it says, and where it goes.
 
-A client that is not authenticated may use few APIs: see `BEFORE_AUTHENTICATION`.
+On a listener with SASL, clients get here once they are known (`server/sasl/authentication.py`).
 """
 
 from collections.abc import Callable
@@ -36,8 +36,6 @@ from kohort.wire.schema import Versions
 API_VERSIONS = 18
 HEARTBEAT = 68  # ConsumerGroupHeartbeat
 LONGEST_KEPT_HEAD = 1024  # of a connection, in bytes: a client id, and nearly never tags
-
-BEFORE_AUTHENTICATION = frozenset({API_VERSIONS})  # SASL's own requests join it with SASL
 
 HandleCall = Callable[[Call[Any], Millis], None]
 """Handles a request as if nothing had been in its way."""
@@ -120,8 +118,6 @@ class RequestDispatcher:
         if entry is None:
             self._unknown(connection, frame)
             return True
-        if not connection.authenticated and key not in BEFORE_AUTHENTICATION:
-            raise WireError(f"{APIS[key].name} before authentication")
         route = entry.route
         if connection.slots and not route.pipelined:
             return False
@@ -150,6 +146,10 @@ class RequestDispatcher:
         except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's alone)
             slot.fail(error)
         return True
+
+    def lose(self, connection: Connection, error: WireError) -> None:
+        """What follows on the connection cannot be read: it ends."""
+        connection.error = error
 
     def _new_entry(self, key: int, version: int) -> _Entry | None:
         served = self.node.served.get(key)

@@ -41,6 +41,15 @@ class RequestBuffer:
         self._waiting_bytes = 0
 
     @property
+    def limit_bytes(self) -> int:
+        """How long a frame may be."""
+        return self._reader.limit_bytes
+
+    @limit_bytes.setter
+    def limit_bytes(self, limit_bytes: int) -> None:
+        self._reader.limit_bytes = limit_bytes
+
+    @property
     def unfinished(self) -> bool:
         """Whether a part of a frame is there, which its client has to go on with."""
         return bool(self._reader.rest)
