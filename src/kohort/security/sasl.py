@@ -2,9 +2,10 @@
 other side has sent, and returns what is to be sent. Nonces and the time are given to it.
 """
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kohort.errors import KohortError
+from kohort.terms import Millis
 
 PLAIN = "PLAIN"
 SCRAM_SHA_256, SCRAM_SHA_512 = "SCRAM-SHA-256", "SCRAM-SHA-512"
@@ -30,3 +31,38 @@ class ClientMechanism(Protocol):
         Once it is None, the client trusts the server as far as the mechanism can tell. Raises
         SaslError.
         """
+
+
+class Identity(NamedTuple):
+    """Whom a server believes the client to be, and when what proved it ends: None, if never."""
+
+    name: str
+    ends: Millis | None = None
+
+
+class SaslRefusalError(SaslError):
+    """A server refuses, with the text of this error for the client. Any other SaslError has a text
+    for the server's log: the client is told no more than that its credentials are wrong.
+    """
+
+
+class ServerMechanism(Protocol):
+    """The server's part of one authentication. `identity` is None until it has succeeded."""
+
+    name: str
+    identity: Identity | None
+
+    def answer(self, token: bytes, now: Millis) -> bytes:
+        """What is to be sent for a token of the client.
+
+        Raises SaslRefusalError and SaslError, and WireError where the connection has to be closed
+        without an answer. After one of these the machine must not be asked again.
+        """
+
+
+def other_authorization_id() -> SaslRefusalError:
+    """The client wants to act for somebody else."""
+    return SaslRefusalError(
+        "Authentication failed: Client requested an authorization id that is different from"
+        " username"
+    )
