@@ -3,8 +3,10 @@
 import pytest
 from tests.security.recorded import conversations, tokens
 
-from kohort.security.oauthbearer import OAuthBearerClient
-from kohort.security.sasl import SaslError
+from kohort.errors import WireError
+from kohort.security.oauthbearer import OAuthBearerClient, OAuthBearerServer, TokenError
+from kohort.security.sasl import Identity, SaslError, SaslRefusalError
+from kohort.terms import Millis
 
 
 @pytest.mark.parametrize(
@@ -47,3 +49,77 @@ def test_what_cannot_be_sent_is_refused_without_its_secrets(
     with pytest.raises(SaslError, match=reason) as caught:
         OAuthBearerClient(token, extensions)
     assert "hunter2" not in str(caught.value)
+
+
+NOW = Millis(5)
+
+
+def server() -> OAuthBearerServer:
+    def check(token: str, now: Millis) -> Identity:
+        assert now == NOW
+        if token == "narrow":
+            raise TokenError("the token has no scope", "insufficient_scope", "[a, b]")
+        if token != "good":
+            raise TokenError("the token is not good")
+        return Identity("alice", Millis(9))
+
+    return OAuthBearerServer(check)
+
+
+@pytest.mark.parametrize(
+    "text", ["n,,\x01auth=Bearer good\x01\x01", "n,a=alice,\x01auth=bearer  good\x01x=1\x01\x01"]
+)
+def test_a_good_token_is_taken(text: str) -> None:
+    machine = server()
+    assert machine.answer(text.encode(), NOW) == b""
+    assert machine.identity == Identity("alice", Millis(9))
+
+
+@pytest.mark.parametrize(
+    ("token", "told"),
+    [
+        ("bad", '{"status":"invalid_token"}'),
+        ("narrow", '{"status":"insufficient_scope", "scope":"[a, b]"}'),
+    ],
+)
+def test_a_token_is_refused_in_two_steps(token: str, told: str) -> None:
+    machine = server()
+    assert machine.answer(OAuthBearerClient(token, {}).first(), NOW).decode() == told
+    assert machine.reason.startswith("the token ")
+    with pytest.raises(SaslRefusalError) as caught:
+        machine.answer(b"\x01", NOW)
+    assert str(caught.value) == told
+    assert machine.identity is None
+
+
+def test_a_good_token_may_come_instead_of_the_goodbye() -> None:
+    machine = server()
+    machine.answer(OAuthBearerClient("bad", {}).first(), NOW)
+    assert machine.answer(OAuthBearerClient("good", {}).first(), NOW) == b""
+    assert machine.identity is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "none of OAUTHBEARER"),
+        ("\x01", "none of OAUTHBEARER"),
+        ("y,,\x01auth=Bearer good\x01\x01", "none of OAUTHBEARER"),
+        ("n,,\x01auth=Bearer good\x01", "none of OAUTHBEARER"),
+        ("n,,\x01auth=Bearer good\x01trace_id9=1\x01\x01", "none of OAUTHBEARER"),
+        ("n,,\x01\x01", "has no token"),
+        ("n,,\x01auth=Bearer !!!\x01\x01", "has no token"),
+        ("n,a=bob,\x01auth=Bearer good\x01\x01", r"\(bob\) that is different from the token's"),
+    ],
+)
+def test_a_message_that_is_none_is_refused(text: str, reason: str) -> None:
+    machine = server()
+    with pytest.raises(SaslError, match=reason):
+        machine.answer(text.encode(), NOW)
+    assert machine.identity is None
+
+
+def test_another_scheme_closes_the_connection() -> None:
+    """As upstream's broker does."""
+    with pytest.raises(WireError, match="scheme Basic"):
+        server().answer(b"n,,\x01auth=Basic good\x01\x01", NOW)

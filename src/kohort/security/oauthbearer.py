@@ -3,9 +3,11 @@
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from kohort.security.sasl import OAUTHBEARER, SaslError
+from kohort.errors import WireError
+from kohort.security.sasl import OAUTHBEARER, Identity, SaslError, SaslRefusalError
+from kohort.terms import Millis
 
 END = "\x01"
 GOODBYE = b"\x01"
@@ -14,6 +16,9 @@ GOODBYE = b"\x01"
 KEY, VALUE = "[A-Za-z]+", r"[\x21-\x7e \t\r\n]+"
 TOKEN = "[-_~+/.a-zA-Z0-9]+=*"  # noqa: S105  (an expression)
 AUTH = "auth"
+_NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
+_FIRST = re.compile(rf"n,(?:a=(?P<wanted>{_NAME}))?,\x01(?P<pairs>(?:{KEY}={VALUE}\x01)*)\x01")
+_SHOWN = re.compile(rf"(?P<scheme>\w+) +(?P<token>{TOKEN})", re.ASCII)
 
 
 class OAuthBearerClient:
@@ -44,3 +49,61 @@ class OAuthBearerClient:
     def answer(self, challenge: bytes) -> bytes | None:
         """None where the token was taken; otherwise the goodbye, which the server refuses."""
         return GOODBYE if challenge else None
+
+
+class TokenError(SaslError):
+    """A token is refused: the text says why, for the server's log. `status` and `scope` are what
+    the client is told (RFC 7628, 3.2.2).
+    """
+
+    def __init__(self, reason: str, status: str = "invalid_token", scope: str = "") -> None:
+        super().__init__(reason)
+        self.status = status
+        self.scope = scope
+
+
+CheckToken = Callable[[str, Millis], Identity]
+"""Whose a token is, at this time. Raises TokenError, and WireError for one that closes the
+connection.
+"""
+
+
+class OAuthBearerServer:
+    """Takes a token. One that is refused is answered with why, and the client then says goodbye."""
+
+    name = OAUTHBEARER
+
+    def __init__(self, check: CheckToken) -> None:
+        self.identity: Identity | None = None
+        self._check = check
+        self._refused = ""  # what the client was told of its token
+        self.reason = ""  # why it was refused, for the log
+
+    def answer(self, token: bytes, now: Millis) -> bytes:
+        refused, self._refused = self._refused, ""
+        if refused and token == GOODBYE:
+            raise SaslRefusalError(refused)
+        match = _FIRST.fullmatch(token.decode(errors="replace"))
+        if match is None:
+            raise SaslError("the client's message is none of OAUTHBEARER")
+        pairs = dict(pair.split("=", 1) for pair in match["pairs"].split(END) if pair)
+        shown = _SHOWN.fullmatch(pairs.get(AUTH, ""))
+        if shown is None:
+            raise SaslError("the client's message has no token")
+        if shown["scheme"].lower() != "bearer":
+            raise WireError(f"OAUTHBEARER: a token of scheme {shown['scheme'][:20]}")
+        try:
+            identity = self._check(shown["token"], now)
+        except TokenError as error:
+            scope = f', "scope":"{error.scope}"' if error.scope else ""
+            self._refused = f'{{"status":"{error.status}"{scope}}}'
+            self.reason = str(error)
+            return self._refused.encode()
+        wanted = match["wanted"]
+        if wanted and wanted != identity.name:
+            raise SaslRefusalError(
+                f"Authentication failed: Client requested an authorization id ({wanted}) that is"
+                f" different from the token's principal name ({identity.name})"
+            )
+        self.identity = identity
+        return b""
