@@ -1,0 +1,1 @@
+"""Who clients are: SASL on the listeners of a broker (KIP-43, KIP-152, KIP-368)."""

@@ -1,0 +1,113 @@
+"""The keys of the authority that signs tokens, from a file or from a server, read again and again.
+
+Reading is beside the loop: a server may take its time. Keys that are there stay until newer ones
+have come.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from urllib.error import URLError
+from urllib.parse import unquote, urlsplit
+from urllib.request import urlopen
+
+from kohort.config.settings import ConfigError
+from kohort.runtime.observers import Observer
+from kohort.security.sasl import SaslError
+from kohort.security.signed_tokens import VerifyingKey, read_key_set
+
+TIMEOUT_SECONDS = 10
+LONGEST_BYTES = 1 << 20
+LEAST_WANTED_SECONDS = 10.0
+"""Between two readings for a key that is not known: clients choose what keys their tokens name."""
+
+
+class KeySource:
+    """`keys` are those of the moment: none before `start`."""
+
+    def __init__(self, url: str, *, refresh_ms: int, backoff_ms: int, backoff_max_ms: int) -> None:
+        """Raises ConfigError for a URL that is none of a file or of HTTP."""
+        parts = urlsplit(url)
+        if parts.scheme not in ("file", "http", "https"):
+            raise ConfigError(f"the URL of the keys is {url!r}, expected file:, https: or http:")
+        self.keys: Sequence[VerifyingKey] = ()
+        self._url = url
+        self._file = Path(unquote(parts.path)) if parts.scheme == "file" else None
+        self._refresh_seconds = refresh_ms / 1000
+        self._backoff_seconds = (backoff_ms / 1000, backoff_max_ms / 1000)
+        self._failures = 0
+        self._read_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: Executor | None = None
+        self._observe: Observer | None = None
+
+    async def start(self, thread: Executor, observe: Observer) -> None:
+        """Read the keys, now and again and again. Raises ConfigError where there are none."""
+        self._loop = asyncio.get_running_loop()
+        self._thread, self._observe = thread, observe
+        try:
+            self.keys = await self._loop.run_in_executor(thread, self._read)
+        except SaslError as error:
+            raise ConfigError(str(error)) from None
+        self._arm(self._refresh_seconds)
+
+    def stop(self) -> None:
+        """Read no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+        self._timer = self._task = self._loop = None
+
+    def want(self) -> None:
+        """A token names a key that is not there: it may be a new one."""
+        if self._loop is not None and self._task is None:
+            self._arm(max(self._read_at + LEAST_WANTED_SECONDS - self._loop.time(), 0))
+
+    def _arm(self, seconds: float) -> None:
+        assert self._loop is not None
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(seconds, self._begin)
+        self._read_at = max(self._read_at, self._loop.time())
+
+    def _begin(self) -> None:
+        if self._loop is not None and self._task is None:
+            self._task = self._loop.create_task(self._refresh())
+
+    async def _refresh(self) -> None:
+        loop, observe = self._loop, self._observe
+        assert loop is not None
+        assert observe is not None
+        try:
+            self.keys = await loop.run_in_executor(self._thread, self._read)
+            self._failures = 0
+            pause = self._refresh_seconds
+        except SaslError as error:
+            first, most = self._backoff_seconds
+            pause = min(first * 2**self._failures, most)
+            self._failures = min(self._failures + 1, 30)
+            observe.warning(f"{error}; the keys that were read before stay in use")
+        self._task = None
+        self._arm(pause)
+
+    def _read(self) -> Sequence[VerifyingKey]:
+        """On a thread. Raises SaslError."""
+        try:
+            if self._file is not None:
+                with self._file.open("rb") as file:
+                    text = file.read(LONGEST_BYTES + 1)
+            else:
+                with urlopen(self._url, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310  (checked)
+                    text = answer.read(LONGEST_BYTES + 1)
+        except (OSError, URLError, ValueError) as error:
+            raise SaslError(f"the keys at {self._url} cannot be read: {error}") from None
+        if len(text) > LONGEST_BYTES:
+            raise SaslError(f"the keys at {self._url} have more than {LONGEST_BYTES} bytes")
+        try:
+            return read_key_set(text)
+        except SaslError as error:
+            raise SaslError(f"the keys at {self._url}: {error}") from None
