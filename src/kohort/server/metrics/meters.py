@@ -33,10 +33,32 @@ class RequestMeter:
         self.errors[code] = self.errors.get(code, 0) + times
 
 
+class Authentications:
+    """How many clients of listeners with SASL have proved who they are, and how many have not.
+    Names and meanings are upstream's (KIP-368): `successful-authentication-total` and so on.
+    """
+
+    __slots__ = ("expired", "failed", "reauthenticated", "reauthentication_failed", "succeeded")
+
+    def __init__(self) -> None:
+        self.succeeded = 0
+        self.failed = 0
+        self.reauthenticated = 0
+        self.reauthentication_failed = 0
+        self.expired = 0  # connections that were closed because their session had ended
+
+
 class Traffic:
     """What passes through the sockets of a broker."""
 
-    __slots__ = ("closed", "opened", "received_bytes", "refused", "sent_bytes")
+    __slots__ = (
+        "authentications",
+        "closed",
+        "opened",
+        "received_bytes",
+        "refused",
+        "sent_bytes",
+    )
 
     def __init__(self) -> None:
         self.opened = 0  # connections
@@ -44,6 +66,7 @@ class Traffic:
         self.refused = 0
         self.received_bytes = 0
         self.sent_bytes = 0
+        self.authentications = Authentications()
 
 
 class Loads:

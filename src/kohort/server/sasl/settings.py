@@ -1,0 +1,181 @@
+"""How the clients of a listener authenticate, read from its settings.
+
+The settings of a listener are a flat mapping, without the `listener.name.<name>.` in front. Those
+of a mechanism have its name in front, as `scram-sha-256.sasl.jaas.config`; they win over those
+without it.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from kohort.config.settings import ConfigError
+from kohort.security.jaas import JaasError, LoginModule, read_jaas
+from kohort.security.oauthbearer import CheckToken, OAuthBearerServer
+from kohort.security.plain import PlainServer
+from kohort.security.sasl import MECHANISMS, OAUTHBEARER, PLAIN, ServerMechanism
+from kohort.security.scram_server import ScramServer, StoredCredential
+from kohort.security.signed_tokens import SignedTokens
+from kohort.security.unsecured_tokens import UnsecuredTokens
+from kohort.server.sasl.authentication import SaslListener
+from kohort.server.sasl.key_source import KeySource
+
+JAAS = "sasl.jaas.config"
+HANDLER = "sasl.server.callback.handler.class"
+ENABLED = "sasl.enabled.mechanisms"
+KEYS_URL = "sasl.oauthbearer.jwks.endpoint.url"
+MODULES = {PLAIN: "PlainLoginModule", OAUTHBEARER: "OAuthBearerLoginModule"}
+UNSECURED = "OAuthBearerUnsecuredValidatorCallbackHandler"
+SIGNED = "OAuthBearerValidatorCallbackHandler"
+_USER = "user_"
+
+LookUp = Callable[[str, str], StoredCredential | None]
+"""What is kept of the password of a user, by user and mechanism."""
+
+
+class SaslSettings:
+    """The listener, what has to be fetched for it, and what is to be said of it at the start.
+
+    Raises ConfigError for what is wrong: one line, without a secret.
+    """
+
+    def __init__(
+        self, settings: Mapping[str, str], look_up: LookUp, new_id: Callable[[], bytes]
+    ) -> None:
+        """`new_id` gives 16 bytes that nobody can guess."""
+        self.key_source: KeySource | None = None
+        self.warnings: list[str] = []
+        self._settings = settings
+        self._look_up = look_up
+        self._new_id = new_id
+        self._decoy = new_id() + new_id()
+        names = [name.strip() for name in settings.get(ENABLED, "GSSAPI").split(",")]
+        for name in names:
+            if name not in MECHANISMS:
+                raise ConfigError(
+                    f"{ENABLED} has {name!r}, expected some of {', '.join(MECHANISMS)}"
+                )
+        self.listener = SaslListener(
+            {name: self._maker(name) for name in names},
+            {name: self._number(name, "connections.max.reauth.ms", 0, 0) for name in names},
+            self._number("", "sasl.server.max.receive.size", 524_288, 1),
+            self._number("", "connection.failed.authentication.delay.ms", 100, 0),
+        )
+
+    def _maker(self, name: str) -> Callable[[], ServerMechanism]:
+        module = self._login_module(name)
+        if name == OAUTHBEARER:
+            return partial(OAuthBearerServer, self._token_check(module))
+        handler = self._text(name, HANDLER)
+        if handler is not None:
+            raise ConfigError(f"{HANDLER} of {name} is {handler!r}, and Kohort runs no Java class")
+        if name == PLAIN:
+            users = {} if module is None else module.options
+            passwords = {
+                option.removeprefix(_USER): password
+                for option, password in users.items()
+                if option.startswith(_USER)
+            }
+            if not passwords:
+                raise ConfigError(
+                    f"PLAIN has no users, expected {JAAS} with a PlainLoginModule and options"
+                    ' user_<name>="<password>"'
+                )
+            return lambda: PlainServer(passwords)  # it is shown without them
+        look_up = partial(self._look_up_of, name)
+        return lambda: ScramServer(name, look_up, self._nonce(), self._decoy)
+
+    def _nonce(self) -> str:
+        return self._new_id().hex()
+
+    def _look_up_of(self, mechanism: str, user: str) -> StoredCredential | None:
+        return self._look_up(user, mechanism)
+
+    def _token_check(self, module: LoginModule | None) -> CheckToken:
+        options = {} if module is None else module.options
+        handler = (self._text(OAUTHBEARER, HANDLER) or "").rpartition(".")[2]
+        if handler not in ("", SIGNED, UNSECURED):
+            raise ConfigError(
+                f"{HANDLER} of OAUTHBEARER is {handler!r}, expected {SIGNED} or {UNSECURED}"
+            )
+        url = self._text(OAUTHBEARER, KEYS_URL)
+        is_unsecured = handler == UNSECURED or any(one.startswith("unsecured") for one in options)
+        if url is None and handler != SIGNED and is_unsecured:
+            self.warnings.append(
+                "OAUTHBEARER takes tokens that nobody has signed: whoever reaches the listener can"
+                " be anybody. This is for tests"
+            )
+            return self._unsecured(options).check
+        if url is None:
+            raise ConfigError(
+                f"OAUTHBEARER has no keys to check tokens with, expected {KEYS_URL}"
+                f" (or, for tests, {HANDLER}={UNSECURED})"
+            )
+        return self._signed(url).check
+
+    @staticmethod
+    def _unsecured(options: Mapping[str, str]) -> UnsecuredTokens:
+        skew = options.get("unsecuredValidatorAllowableClockSkewMs", "0")
+        if not (skew.isascii() and skew.isdigit()):
+            raise ConfigError(
+                f"unsecuredValidatorAllowableClockSkewMs is {skew!r}, expected milliseconds"
+            )
+        return UnsecuredTokens(
+            options.get("unsecuredValidatorPrincipalClaimName") or "sub",
+            options.get("unsecuredValidatorScopeClaimName") or "scope",
+            options.get("unsecuredValidatorRequiredScope", "").split(),
+            int(skew),
+        )
+
+    def _signed(self, url: str) -> SignedTokens:
+        name, prefix = OAUTHBEARER, "sasl.oauthbearer."
+        source = self.key_source = KeySource(
+            url,
+            refresh_ms=self._number(name, prefix + "jwks.endpoint.refresh.ms", 3_600_000, 1),
+            backoff_ms=self._number(name, prefix + "jwks.endpoint.retry.backoff.ms", 100, 1),
+            backoff_max_ms=self._number(
+                name, prefix + "jwks.endpoint.retry.backoff.max.ms", 10_000, 1
+            ),
+        )
+        audience = self._text(name, prefix + "expected.audience") or ""
+        return SignedTokens(
+            lambda: source.keys,
+            source.want,
+            self._text(name, prefix + "expected.issuer"),
+            [one.strip() for one in audience.split(",") if one.strip()],
+            1000 * self._number(name, prefix + "clock.skew.seconds", 30, 0),
+            self._text(name, prefix + "scope.claim.name") or "scope",
+            self._text(name, prefix + "sub.claim.name") or "sub",
+        )
+
+    def _login_module(self, name: str) -> LoginModule | None:
+        """The login module of a mechanism; None where the settings have one of another."""
+        own = f"{name.lower()}.{JAAS}"
+        text = self._text(name, JAAS)
+        if text is None:
+            return None
+        try:
+            module = read_jaas(text)
+        except JaasError as error:
+            raise ConfigError(f"{own if own in self._settings else JAAS}: {error}") from None
+        expected = MODULES.get(name, "ScramLoginModule")
+        if module.name.rpartition(".")[2] == expected:
+            return module
+        if own in self._settings:
+            raise ConfigError(f"{own} has {module.name}, expected {expected}")
+        return None
+
+    def _text(self, mechanism: str, name: str) -> str | None:
+        text = self._settings.get(f"{mechanism.lower()}.{name}", self._settings.get(name))
+        return text or None
+
+    def _number(self, mechanism: str, name: str, default: int, least: int) -> int:
+        text = self._text(mechanism, name)
+        if text is None:
+            return default
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if not least <= number < 1 << 63:
+            raise ConfigError(f"{name} is {text!r}, expected a number of at least {least}")
+        return number
