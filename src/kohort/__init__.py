@@ -1,8 +1,9 @@
 """Kohort: consumer groups for the Kafka protocol.
 
 `AdminClient` administers the groups of any cluster, `Consumer` is a member of one, and `Producer`
-writes to its topics. `Broker` is a cluster inside an asyncio program; `kohort.testing.Broker` is
-one for tests. Every name is imported on first use, so `import kohort` costs next to nothing.
+writes to its topics. `Security` is what a client needs for TLS and SASL. `Broker` is a cluster
+inside an asyncio program; `kohort.testing.Broker` is one for tests. Every name is imported on first
+use, so `import kohort` costs next to nothing.
 """
 
 from importlib import import_module
@@ -46,7 +47,14 @@ if TYPE_CHECKING:
     from kohort.client.fetcher import ConsumerRecord, RecordError
     from kohort.client.producer import Delivered, DeliveryError, Producer, TransactionError
     from kohort.config import BrokerConfig
-    from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError
+    from kohort.errors import (
+        ApiError,
+        AuthenticationError,
+        ErrorCode,
+        KohortError,
+        UnsupportedVersionError,
+    )
+    from kohort.security.settings import Security, Store
     from kohort.server.broker import Broker
     from kohort.terms import GroupState, GroupType
 
@@ -57,6 +65,7 @@ __all__ = [
     "AssignmentTold",
     "Assignor",
     "Attachment",
+    "AuthenticationError",
     "Broker",
     "BrokerConfig",
     "ClientAssignor",
@@ -89,7 +98,9 @@ __all__ = [
     "Producer",
     "RebalanceListener",
     "RecordError",
+    "Security",
     "Share",
+    "Store",
     "TopicDescription",
     "TopicListing",
     "TopicPartition",
@@ -110,6 +121,7 @@ _HOMES = {
         ("Delivered", "DeliveryError", "Producer", "TransactionError"), "kohort.client.producer"
     ),
     "ApiError": "kohort.errors",
+    "AuthenticationError": "kohort.errors",
     "Broker": "kohort.server.broker",
     "BrokerConfig": "kohort.config",
     **dict.fromkeys(("ConsumerRecord", "RecordError"), "kohort.client.fetcher"),
@@ -117,6 +129,7 @@ _HOMES = {
     "GroupState": "kohort.terms",
     "GroupType": "kohort.terms",
     "KohortError": "kohort.errors",
+    **dict.fromkeys(("Security", "Store"), "kohort.security.settings"),
     "UnsupportedVersionError": "kohort.errors",
 }
 

@@ -13,17 +13,18 @@ from kohort.client.network.address import Address
 from kohort.client.producer.settings import ProducerSettings
 from kohort.client.settings import (
     DEFAULT_SERVER,
+    ClientSettings,
     addresses_of,
     checked_field,
     choice,
     client_settings,
     flag,
     function,
-    plain_text,
     settings_of,
     text,
     whole,
 )
+from kohort.security.settings import NO_SECURITY, Security, Store
 
 
 def _even(name: str, value: int) -> int:
@@ -40,7 +41,6 @@ class Some:
     group_id: str | None = text()
     client_id: str = text("kohort")
     on_loss: Callable[..., Any] | None = function()  # noqa: RUF009  (a field)
-    security_protocol: str = plain_text()
     even: int = checked_field(2, _even)
 
 
@@ -49,7 +49,6 @@ def test_defaults_hold_and_both_spellings_are_understood() -> None:
     given = settings_of(Some, {"session.timeout.ms": "9"}, {"enable_auto_commit": False})
     assert given == Some(session_timeout_ms=9, enable_auto_commit=False)
     assert settings_of(Some, {"enable.auto.commit": "FALSE"}, {}).enable_auto_commit is False
-    assert settings_of(Some, {"security.protocol": "plaintext"}, {}) == Some()
 
 
 @pytest.mark.parametrize(
@@ -59,10 +58,6 @@ def test_defaults_hold_and_both_spellings_are_understood() -> None:
         ({"sesion.timeout.ms": 1}, {}, "'sesion.timeout.ms', did you mean 'session.timeout.ms'"),
         ({}, {"bootstrap_server": "x"}, "'bootstrap_server', did you mean 'bootstrap_servers'"),
         ({"bootstrap.server": "x"}, {}, "'bootstrap.server', did you mean 'bootstrap.servers'"),
-        ({"ssl.ca.location": "x"}, {}, "'ssl.ca.location': Kohort speaks no TLS and no SASL yet"),
-        ({}, {"sasl_mechanism": "PLAIN"}, "'sasl_mechanism': Kohort speaks no TLS and no SASL"),
-        ({}, {"sasl_plain_password": "x"}, "'sasl_plain_password': Kohort speaks no TLS"),
-        ({}, {"ssl_context": None}, "'ssl_context': Kohort speaks no TLS"),
         ({}, {"retries": 3}, "'retries': delivery_timeout_ms bounds"),
         ({}, {"topics": ["a"]}, "'topics': topics are given without a name"),
         ({}, {"quite_another_thing": 3}, "unknown setting 'quite_another_thing'$"),
@@ -76,7 +71,6 @@ def test_defaults_hold_and_both_spellings_are_understood() -> None:
         ({}, {"group_id": ""}, "group_id is '', expected a text that is not empty"),
         ({}, {"client_id": None}, "client_id is None, expected a text"),
         ({}, {"on_loss": 3}, "on_loss is 3, expected a callable"),
-        ({}, {"security_protocol": "SSL"}, "security_protocol is 'SSL', expected PLAINTEXT"),
         ({}, {"even": 3}, "even is 3, expected an even number"),
     ],
 )
@@ -98,10 +92,12 @@ def test_a_setting_without_a_default_is_needed() -> None:
 
 def test_servers_stand_in_a_dict_of_settings_or_by_themselves() -> None:
     for given in ("h:1", ["h:1"], {"bootstrap.servers": "h:1"}):
-        assert client_settings(Some, given, {"even": 4}) == (Some(even=4), [Address("h", 1)])
+        plain = ClientSettings([Address("h", 1)], NO_SECURITY)
+        assert client_settings(Some, given, {"even": 4}) == (Some(even=4), plain)
     for given in ({}, {"group.id": "g"}):
-        settings, servers = client_settings(Some, given, {})
-        assert (settings.group_id, servers) == (given.get("group.id"), addresses_of(DEFAULT_SERVER))
+        settings, common = client_settings(Some, given, {})
+        assert settings.group_id == given.get("group.id")
+        assert common.addresses == addresses_of(DEFAULT_SERVER)
 
 
 ODD = [
@@ -150,7 +146,11 @@ def test_digits_are_those_of_ascii_in_every_setting_that_is_a_number(client: typ
         ({"client.idd": "x"}, "unknown setting 'client.idd', did you mean 'client.id'?"),
         ({"client.id": ""}, "client.id is '', expected a text that is not empty"),
         ({"client.id": "\ud800"}, r"client.id is '\ud800', expected text in UTF-8"),
-        ({"security.protocol": "SSL"}, "security.protocol is 'SSL', expected PLAINTEXT: Kohort"),
+        ({"security.protocol": "TLS"}, "security.protocol is 'TLS', expected one of PLAINTEXT"),
+        ({"ssl.cafile": "ca.pem"}, "ssl.cafile is given, but security.protocol is PLAINTEXT"),
+        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism is missing, expected one of PLAIN"),
+        ({"sasl.mechanism": "GSSAPI", "security.protocol": "SASL_SSL"}, "expected one of PLAIN"),
+        ({"sasl.kerberos.service.name": "kafka"}, "sasl.kerberos.service.name is for Kerberos"),
         ({"socket.connection.setup.timeout.ms": "\u0665"}, "is '\u0665', expected a whole number"),
         ({"socket.connection.setup.timeout.ms": 10**400}, ", expected a whole number from 1 to 2"),
     ],
@@ -161,3 +161,90 @@ def test_every_client_reads_its_dict_by_the_same_rules(
     with pytest.raises(ValueError, match=r"expected|unknown") as caught:
         make(bootstrap_servers=given)
     assert line in str(caught.value)
+
+
+# Security
+
+SCRAM = Security(
+    protocol="SASL_SSL",
+    trust=Store(path="ca.pem"),
+    mechanism="SCRAM-SHA-512",
+    username="u",
+    password="p",
+)
+DIALECTS = {
+    "python": {
+        "security_protocol": "SASL_SSL",
+        "ssl_cafile": "ca.pem",
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "sasl_plain_username": "u",
+        "sasl_plain_password": "p",
+    },
+    "java": {
+        "security.protocol": "SASL_SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": "ca.pem",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
+        'username="u" password="p";',
+    },
+    "librdkafka": {
+        "security.protocol": "sasl_ssl",
+        "ssl.ca.location": "ca.pem",
+        "sasl.mechanisms": "SCRAM-SHA-512",
+        "sasl.username": "u",
+        "sasl.password": "p",
+    },
+    "a value": {"security": SCRAM},
+}
+
+
+@pytest.mark.parametrize("make", [AdminClient, Consumer, Producer])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_client_takes_the_security_of_every_dialect(make: Any, dialect: str) -> None:
+    client = make(bootstrap_servers={"bootstrap.servers": "h:9093", **DIALECTS[dialect]})
+    assert client._cluster._credentials.security == SCRAM
+    assert client._addresses == [Address("h", 9093)]
+    assert "'p'" not in repr(client) + repr(vars(client))
+
+
+@pytest.mark.parametrize("make", [AdminClient, Consumer, Producer])
+@pytest.mark.parametrize("dialect", ["python", "a value"])
+def test_keywords_say_the_same(make: Any, dialect: str) -> None:
+    client = make(bootstrap_servers="h:9093", **DIALECTS[dialect])
+    assert client._cluster._credentials.security == SCRAM
+
+
+@pytest.mark.parametrize(
+    ("given", "keywords", "line"),
+    [
+        (
+            {"ssl.cafile": "ca.pem"},
+            {"ssl_cafile": "other.pem"},
+            "ssl.cafile is given twice, in the dict and as ssl_cafile",
+        ),
+        (
+            {"sasl.password": "s3cret"},
+            {"security": SCRAM},
+            "security is given, and sasl.password: expected one of them",
+        ),
+        ({}, {"security": "s3cret"}, "security is a value of type str, expected a Security"),
+        (
+            {"sasl.password": "s3cret"},
+            {"sasl_plain_password": "s4cret"},
+            "sasl.password and sasl_plain_password contradict each other: give one",
+        ),
+        (
+            {},
+            {"security": Security(protocol="SASL_SSL", mechanism="GSSAPI")},
+            "sasl.mechanism is 'GSSAPI', which Kohort does not have: expected one of PLAIN",
+        ),
+    ],
+)
+def test_security_that_contradicts_itself_is_refused_without_a_secret(
+    given: dict[str, Any], keywords: dict[str, Any], line: str
+) -> None:
+    with pytest.raises(ValueError, match=r"security|given|sasl") as caught:
+        client_settings(Some, given, keywords)
+    assert line in str(caught.value)
+    assert "s3cret" not in str(caught.value)

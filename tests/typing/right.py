@@ -11,6 +11,8 @@ from kohort import (
     GroupState,
     NewTopic,
     Producer,
+    Security,
+    Store,
     TopicPartition,
 )
 
@@ -35,6 +37,11 @@ async def consume() -> None:
         key_deserializer=bytes.decode,
         value_deserializer=json.loads,
         socket_connection_setup_timeout_ms=1000,
+        security_protocol="SASL_SSL",
+        ssl_cafile="ca.pem",
+        sasl_mechanism="SCRAM-SHA-512",
+        sasl_plain_username="u",
+        sasl_plain_password="p",
     ) as consumer:
         record: ConsumerRecord[str, dict[str, int]] = await consumer.getone()
         print(amount(record), plain.settings.group_id)
@@ -53,6 +60,13 @@ async def consume() -> None:
             await producer.send_offsets_to_transaction({pair: 1}, who)
             await producer.send_offsets_to_transaction({place: 1}, who)
             await producer.send_offsets_to_transaction({place: CommittedOffset(1)}, "billing")
+
+
+async def prove() -> None:
+    async with AdminClient("h:9093", security_protocol="SSL", ssl_check_hostname=False) as admin:
+        await admin.list_groups()
+    security = Security(protocol="SSL", trust=Store(path="ca.pem"))
+    Producer(bootstrap_servers="h:9093", security=security)
 
 
 async def administrate() -> None:

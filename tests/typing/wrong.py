@@ -11,6 +11,8 @@ Consumer("orders", session_timeout_ms="soon")  # wrong: a type
 Consumer("orders", enable_auto_commit="perhaps")  # wrong: a type
 Consumer("orders", value_deserializer=3)  # wrong: a type
 Consumer("orders", acks="all")  # wrong: of a producer
+Consumer("orders", ssl_cafile=3)  # wrong: a type
+Consumer("orders", sasl_username="u")  # wrong: of librdkafka
 Consumer(["orders"])  # wrong: a list
 Consumer({"group.id": "billing"})  # wrong: settings in place of a topic
 Producer(acks="alll")  # wrong: a word

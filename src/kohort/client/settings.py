@@ -2,17 +2,22 @@
 
 A setting is named as upstream names it, with underscores for the dots: `session_timeout_ms` is
 `session.timeout.ms`. Clients take both, keywords and a dict. A setting that Kohort does not follow
-is refused: a client that was told to use TLS must not silently use plain text.
+is refused: a client that was told to trust one authority must not silently trust others.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, field, fields
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from ssl import SSLContext
+from typing import Any, NamedTuple, TypedDict, TypeVar
 
 from kohort.client.network.address import Address
+from kohort.client.network.cluster import Cluster
+from kohort.client.network.credentials import check_security
+from kohort.client.security_settings import is_about_security, security_of
 from kohort.escaping import visible
+from kohort.security.settings import Security
 
 DEFAULT_SERVER = "127.0.0.1:9092"
 INT32_MAX = 2**31 - 1
@@ -21,12 +26,31 @@ _SHOWN_MAX = 100
 _DIGITS = re.compile(r"-?[0-9]{1,19}")  # those of ASCII: others are read as numbers by no broker
 
 SomeSettings = TypeVar("SomeSettings")
+
+
+class SecurityOptions(TypedDict, total=False):
+    """How a client speaks with brokers, and who it says it is: a `Security`, or the keywords of
+    kafka-python and aiokafka. The dict of settings takes those of Java and of librdkafka, too.
+    """
+
+    security: Security
+    security_protocol: str
+    ssl_context: SSLContext
+    ssl_check_hostname: bool
+    ssl_cafile: str
+    ssl_certfile: str
+    ssl_keyfile: str
+    ssl_password: str
+    sasl_mechanism: str
+    sasl_plain_username: str
+    sasl_plain_password: str
+    sasl_oauth_token_provider: Any
+
+
 Check = Callable[[str, Any], Any]
 """From the name and what was given to the value; raises ValueError."""
 
 _GIVEN = "_given"
-NO_SECURITY = "Kohort speaks no TLS and no SASL yet"
-_SECURE = ("sasl_", "ssl_", "ssl", "security_providers")
 # Of other clients, and what is in their place.
 _ELSEWHERE = {
     "retries": "delivery_timeout_ms bounds how long something is sent again",
@@ -137,17 +161,6 @@ def function() -> Any:
     return checked_field(None, check)
 
 
-def plain_text() -> Any:
-    """`security_protocol`: there is one, until Kohort speaks TLS and SASL."""
-
-    def check(name: str, value: Any) -> str:
-        if not isinstance(value, str) or value.upper() != "PLAINTEXT":
-            raise ValueError(f"{name} is {short_repr(value)}, expected PLAINTEXT: {NO_SECURITY}")
-        return "PLAINTEXT"
-
-    return checked_field("PLAINTEXT", check)
-
-
 def settings_of(
     cls: type[SomeSettings], given: Mapping[str, Any], keywords: Mapping[str, Any]
 ) -> SomeSettings:
@@ -192,19 +205,63 @@ def is_given(settings: object, name: str) -> bool:
     return name in getattr(settings, _GIVEN, ())
 
 
+class ClientSettings(NamedTuple):
+    """What a client is made with, beside its own settings."""
+
+    addresses: list[Address]
+    security: Security
+
+    def cluster(self, client_id: str, setup_timeout_ms: int) -> Cluster:
+        """The cluster that these name."""
+        setup_s = setup_timeout_ms / 1000
+        return Cluster(self.addresses, client_id=client_id, setup_s=setup_s, security=self.security)
+
+
 def client_settings(
     cls: type[SomeSettings],
     bootstrap_servers: str | Iterable[str] | Mapping[str, Any],
     keywords: Mapping[str, Any],
-) -> tuple[SomeSettings, list[Address]]:
+) -> tuple[SomeSettings, ClientSettings]:
     """What a client is made with: servers as `addresses_of` takes them, or a dict of settings under
-    upstream's names with the servers among them, and keywords. Raises as the two for each do.
+    upstream's names with the servers among them, and keywords. Raises as `addresses_of`,
+    `settings_of` and `security_of` do.
     """
-    if not isinstance(bootstrap_servers, Mapping):
-        return settings_of(cls, {}, keywords), addresses_of(bootstrap_servers)
-    given = dict(bootstrap_servers)
-    servers = given.pop("bootstrap.servers", DEFAULT_SERVER)
-    return settings_of(cls, given, keywords), addresses_of(servers)
+    given: Mapping[str, Any] = {}
+    servers: Any = bootstrap_servers
+    if isinstance(bootstrap_servers, Mapping):
+        given = dict(bootstrap_servers)
+        servers = given.pop("bootstrap.servers", DEFAULT_SERVER)
+    secure = {name: value for name, value in given.items() if _is_secure(name)}
+    secure_keywords = {name: value for name, value in keywords.items() if _is_secure(name)}
+    settings = settings_of(
+        cls,
+        {name: value for name, value in given.items() if name not in secure},
+        {name: value for name, value in keywords.items() if name not in secure_keywords},
+    )
+    security = _security(secure, secure_keywords)
+    return settings, ClientSettings(addresses_of(servers), security)
+
+
+def _is_secure(name: Any) -> bool:
+    return isinstance(name, str) and (name == "security" or is_about_security(name))
+
+
+def _security(given: Mapping[str, Any], keywords: Mapping[str, Any]) -> Security:
+    """What both say together. No value is shown: it may be a password."""
+    spelled = {name.replace(".", "_"): name for name in given}
+    for name in keywords:
+        if name in spelled:
+            raise ValueError(f"{spelled[name]} is given twice, in the dict and as {name}")
+    found = {**given, **keywords}
+    whole = found.pop("security", None)
+    if whole is None:
+        return security_of(found)
+    if not isinstance(whole, Security):
+        raise ValueError(f"security is a value of type {type(whole).__name__}, expected a Security")  # noqa: TRY004  (a value, as all)
+    if found:
+        raise ValueError(f"security is given, and {next(iter(found))}: expected one of them")
+    check_security(whole)
+    return whole
 
 
 def addresses_of(servers: str | Iterable[str]) -> list[Address]:
@@ -229,8 +286,6 @@ def hint_for(name: str, known: Iterable[str]) -> str:
     `name` is as it was given, and `known` has underscores.
     """
     plain = name.replace(".", "_")
-    if plain.startswith(_SECURE):
-        return f": {NO_SECURITY}"
     if plain in _ELSEWHERE:
         return f": {_ELSEWHERE[plain]}"
     near = get_close_matches(plain, [*known, "bootstrap_servers"], n=1)

@@ -24,9 +24,12 @@ def test_a_dict_has_upstreams_names():
     ("given", "words"),
     [
         ({"bootstrap.server": "a:1"}, ", did you mean 'bootstrap.servers'?"),
-        ({"sasl.mechanism": "PLAIN"}, ": Kohort speaks no TLS and no SASL yet"),
+        (
+            {"sasl.mechanism": "PLAIN"},
+            "sasl.mechanism is given, but security.protocol",
+        ),
         ({"acks": 1}, "unknown setting 'acks'"),
-        ({"security.protocol": "SASL_SSL"}, "is 'SASL_SSL', expected PLAINTEXT: Kohort speaks no"),
+        ({"security.protocol": "SASL_TLS"}, "is 'SASL_TLS', expected one of PLAINTEXT"),
         ({"client.id": None}, "client.id is None, expected a text"),
         ({"default.api.timeout.ms": 0}, "default.api.timeout.ms is 0, expected a whole number"),
         ({"default.api.timeout.ms": 1.5}, "default.api.timeout.ms is 1.5, expected a whole"),

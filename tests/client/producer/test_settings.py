@@ -54,7 +54,6 @@ def test_idempotence_is_on_where_acks_is_all(given: dict[str, Any], expected: bo
         ({"transactional_id": "a", "acks": 1}, "transactional_id needs"),
         ({"delivery_timeout_ms": 30_000}, "delivery_timeout_ms is 30000, expected linger_ms"),
         ({"compression_type": "zip"}, "none, gzip, snappy, lz4, zstd"),
-        ({"security_protocol": "SSL"}, "no TLS"),
         ({"linger": 5}, "did you mean 'linger_ms'"),
     ],
 )

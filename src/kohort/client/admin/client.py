@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from kohort.client.admin import arguments, configs, groups, listings, offsets, topics
 from kohort.client.admin.settings import AdminSettings
@@ -24,9 +24,9 @@ from kohort.client.admin.views import (
     TypeName,
 )
 from kohort.client.lifetime import Client
-from kohort.client.network.cluster import Cluster
 from kohort.client.settings import (
     DEFAULT_SERVER,
+    SecurityOptions,
     check_text,
     check_time,
     client_settings,
@@ -49,16 +49,20 @@ class AdminClient(Client):
     Calls about several things return `Outcomes`: one entry for each, a value or an ApiError. While
     a code may pass by itself (a coordinator that moves or loads, an open transaction) the client
     tries again, until `timeout`; an error that stays is in the outcome. A call raises only when
-    nothing could be asked at all (ConnectionFailedError and RequestTimeoutError, both ApiErrors),
-    or when its arguments make no sense (ValueError) or are of another kind (TypeError).
+    nothing could be asked at all (ConnectionFailedError, RequestTimeoutError, and, where TLS or
+    SASL fails, AuthenticationError, all of them ApiErrors), or when its arguments make no sense
+    (ValueError) or are of another kind (TypeError).
 
     Args:
         bootstrap_servers: `host:port`, several with commas between them, a list of such, or a dict
             of settings under upstream's names: `bootstrap.servers`, `client.id`,
-            `default.api.timeout.ms`, `socket.connection.setup.timeout.ms`, and `security.protocol`,
-            which must be PLAINTEXT.
+            `default.api.timeout.ms`, `socket.connection.setup.timeout.ms`, and those of security,
+            also by their names in librdkafka.
         client_id: how brokers name this client, in their logs and quotas; "kohort-admin".
         timeout: seconds that one call may take altogether; 30.
+        security: TLS and SASL, by the keywords of kafka-python (`security_protocol="SASL_SSL"`,
+            `ssl_cafile`, `sasl_mechanism`, `sasl_plain_username` and others: docs/admin.md), or a
+            `Security`.
     """
 
     def __init__(
@@ -67,8 +71,10 @@ class AdminClient(Client):
         *,
         client_id: str | None = None,
         timeout: float | None = None,
+        **security: Unpack[SecurityOptions],
     ) -> None:
-        settings, self._addresses = client_settings(AdminSettings, bootstrap_servers, {})
+        settings, common = client_settings(AdminSettings, bootstrap_servers, security)
+        self._addresses = common.addresses
         if client_id is not None:
             if not isinstance(client_id, str):
                 raise TypeError(f"client_id is {short_repr(client_id)}, expected a text")
@@ -76,11 +82,8 @@ class AdminClient(Client):
         self._timeout_s = settings.default_api_timeout_ms / 1000
         if timeout is not None:
             self._timeout_s = check_time("timeout", timeout, "seconds", least=1)
-        self._cluster = Cluster(
-            self._addresses,
-            client_id=settings.client_id,
-            setup_s=settings.socket_connection_setup_timeout_ms / 1000,
-        )
+        setup_ms = settings.socket_connection_setup_timeout_ms
+        self._cluster = common.cluster(settings.client_id, setup_ms)
 
     async def __aenter__(self) -> Self:
         self._check_open()

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kohort.client.settings import plain_text, text, whole
+from kohort.client.settings import text, whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,4 +12,3 @@ class AdminSettings:
     client_id: str = text("kohort-admin")
     default_api_timeout_ms: int = whole(30_000, 1)
     socket_connection_setup_timeout_ms: int = whole(10_000, 1)
-    security_protocol: str = plain_text()

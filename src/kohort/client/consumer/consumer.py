@@ -25,7 +25,6 @@ from kohort.client.consumer.protocols import TopicSubscription
 from kohort.client.consumer.settings import ConsumerOptions, ConsumerSettings
 from kohort.client.fetcher import AnyRecord, Fetcher, OffsetAndEpoch
 from kohort.client.lifetime import Client
-from kohort.client.network.cluster import Cluster
 from kohort.client.network.environment import environment
 from kohort.client.network.metadata import Metadata
 from kohort.client.settings import DEFAULT_SERVER, client_settings, short_repr
@@ -64,7 +63,8 @@ class Consumer(Client):
         listener: is told of rebalances.
         assignors: compute the assignments of the group in its members, the preferred one first;
             for brokers that have this (docs/client-assignors.md).
-        settings: those of `ConsumerSettings`: upstream's names, with underscores for the dots.
+        settings: those of `ConsumerSettings`: upstream's names, with underscores for the dots, and
+            those of TLS and SASL as for AdminClient.
 
     Raises:
         ValueError: a setting is unknown or out of bounds, or settings contradict each other.
@@ -79,11 +79,11 @@ class Consumer(Client):
         assignors: Iterable[Assignor] = (),
         **settings: Unpack[ConsumerOptions],
     ) -> None:
-        made = client_settings(ConsumerSettings, bootstrap_servers, settings)
-        self.settings, self._addresses = made
+        self.settings, common = client_settings(ConsumerSettings, bootstrap_servers, settings)
+        self._addresses = common.addresses
         self.settings.check()
-        setup_s = self.settings.socket_connection_setup_timeout_ms / 1000
-        self._cluster = Cluster(self._addresses, client_id=self.settings.client_id, setup_s=setup_s)
+        setup_ms = self.settings.socket_connection_setup_timeout_ms
+        self._cluster = common.cluster(self.settings.client_id, setup_ms)
         self._metadata = Metadata(self._cluster, max_age_s=self.settings.metadata_max_age_ms / 1000)
         self._fetcher = Fetcher(self._cluster.another(), self._metadata, self.settings)
         self._in_flight = InFlightRecords()

@@ -7,11 +7,11 @@ from typing import Any, Literal
 from kohort.client.fetcher import FetchOptions, FetchSettings
 from kohort.client.members.classic_assigning import PROTOCOLS
 from kohort.client.settings import (
+    SecurityOptions,
     checked_field,
     choice,
     flag,
     is_given,
-    plain_text,
     short_repr,
     text,
     whole,
@@ -48,8 +48,8 @@ OF_THE_OTHER = {
 }
 
 
-class ConsumerOptions(FetchOptions, total=False):
-    """What `ConsumerSettings` is made of, for type checkers."""
+class ConsumerOptions(FetchOptions, SecurityOptions, total=False):
+    """What `ConsumerSettings` and the security are made of, for type checkers."""
 
     client_id: str
     group_id: str | None
@@ -70,7 +70,6 @@ class ConsumerOptions(FetchOptions, total=False):
     close_timeout_ms: int
     metadata_max_age_ms: int
     socket_connection_setup_timeout_ms: int
-    security_protocol: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +107,6 @@ class ConsumerSettings(FetchSettings):
     close_timeout_ms: int = whole(30_000)
     metadata_max_age_ms: int = whole(300_000, 1)
     socket_connection_setup_timeout_ms: int = whole(10_000, 1)
-    security_protocol: str = plain_text()
 
     def check(self) -> None:
         """Raises ValueError for settings that contradict each other."""

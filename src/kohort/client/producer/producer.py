@@ -14,7 +14,6 @@ from kohort.client.accumulator.transactions import UNFINISHED
 from kohort.client.admin.views import CommittedOffset
 from kohort.client.consumer import GroupMetadata
 from kohort.client.lifetime import Client
-from kohort.client.network.cluster import Cluster
 from kohort.client.network.environment import environment
 from kohort.client.network.metadata import CachedTopic, Metadata
 from kohort.client.producer.identity import ask_for_identity
@@ -52,7 +51,8 @@ class Producer(Client):
 
     Args:
         bootstrap_servers: as for AdminClient; a dict of settings under upstream's names will do.
-        settings: those of `ProducerSettings`: upstream's names, with underscores for the dots.
+        settings: those of `ProducerSettings`: upstream's names, with underscores for the dots, and
+            those of TLS and SASL as for AdminClient.
 
     Raises:
         ValueError: a setting is unknown or out of bounds, or settings contradict each other.
@@ -64,15 +64,11 @@ class Producer(Client):
         bootstrap_servers: str | Iterable[str] | Mapping[str, Any] = DEFAULT_SERVER,
         **settings: Unpack[ProducerOptions],
     ) -> None:
-        self.settings, self._addresses = client_settings(
-            ProducerSettings, bootstrap_servers, settings
-        )
+        self.settings, common = client_settings(ProducerSettings, bootstrap_servers, settings)
+        self._addresses = common.addresses
         self.settings.check()
-        self._cluster = Cluster(
-            self._addresses,
-            client_id=self.settings.client_id,
-            setup_s=self.settings.socket_connection_setup_timeout_ms / 1000,
-        )
+        setup_ms = self.settings.socket_connection_setup_timeout_ms
+        self._cluster = common.cluster(self.settings.client_id, setup_ms)
         self._metadata = Metadata(self._cluster, max_age_s=self.settings.metadata_max_age_ms / 1000)
         self._queue = RecordAccumulator(
             Limits(

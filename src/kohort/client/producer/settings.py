@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 from kohort.client.settings import (
+    SecurityOptions,
     checked_field,
     choice,
     flag,
     function,
-    plain_text,
     short_repr,
     text,
     whole,
@@ -35,8 +35,8 @@ def _idempotence(name: str, value: Any) -> bool | None:
     return found
 
 
-class ProducerOptions(TypedDict, total=False):
-    """What `ProducerSettings` is made of, for type checkers."""
+class ProducerOptions(SecurityOptions, total=False):
+    """What `ProducerSettings` and the security are made of, for type checkers."""
 
     client_id: str
     acks: Literal["all", "-1", "0", "1", -1, 0, 1]
@@ -59,7 +59,6 @@ class ProducerOptions(TypedDict, total=False):
     transaction_timeout_ms: int
     key_serializer: Callable[[Any], bytes] | None
     value_serializer: Callable[[Any], bytes] | None
-    security_protocol: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +92,6 @@ class ProducerSettings:
     transaction_timeout_ms: int = whole(60_000, 1)
     key_serializer: Callable[[Any], bytes] | None = function()  # noqa: RUF009  (a field)
     value_serializer: Callable[[Any], bytes] | None = function()  # noqa: RUF009  (a field)
-    security_protocol: str = plain_text()
 
     @property
     def is_idempotent(self) -> bool:
