@@ -28,7 +28,14 @@ from kohort.client.members.events import (
 )
 from kohort.client.members.request_state import ELSEWHERE
 from kohort.client.network.cluster import Cluster, Node
-from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, WireError
+from kohort.errors import (
+    ApiError,
+    AuthenticationError,
+    ErrorCode,
+    KohortError,
+    UnsupportedVersionError,
+    WireError,
+)
 from kohort.terms import MemberId, Millis, TopicId, TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -232,6 +239,8 @@ class Member:
             refusal = ApiError(ErrorCode.UNSUPPORTED_VERSION, str(error))
             refusal.__cause__ = error  # the broker was not asked: it does not offer the request
             self._take(machine.refuse(refusal))
+        except AuthenticationError as error:
+            self._take(machine.refuse(error))
         except (ApiError, WireError) as error:
             logger.info("group %s: %s", self._group_id, error)
             self._is_away(str(node), error)
@@ -279,7 +288,8 @@ class Member:
                 self.protocol.machine.coordinator_found()
                 self._news.set()
                 return
-            if isinstance(found, ApiError) and found.code in _FOR_GOOD:
+            for_good = isinstance(found, ApiError) and found.code in _FOR_GOOD
+            if isinstance(found, AuthenticationError) or for_good:
                 self._take(self.protocol.machine.refuse(found))
                 return
             if tried == 1:  # a cluster that has just begun needs a moment to make one

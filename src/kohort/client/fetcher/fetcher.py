@@ -24,7 +24,7 @@ from kohort.client.fetcher.settings import FetchSettings
 from kohort.client.log_deduplication import LogDeduplicator
 from kohort.client.network.cluster import Cluster, Node
 from kohort.client.network.metadata import CachedTopic, Metadata
-from kohort.errors import ApiError, ErrorCode, KohortError, api_error
+from kohort.errors import ApiError, AuthenticationError, ErrorCode, KohortError, api_error
 from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition
 from kohort.wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
 
@@ -269,6 +269,8 @@ class Fetcher:
             try:
                 await self._finding.leaders([state for state in due if state.leader is None])
                 self._repeats.end()
+            except AuthenticationError as error:
+                _refuse(due, error)
             except KohortError as error:
                 if self._repeats.is_due(str(error)):
                     logger.info("leaders are not known yet: %s", error)
@@ -385,6 +387,11 @@ class Fetcher:
         """Whether the broker has answered."""
         try:
             await self._ask(node, dict(wanted), session)
+        except AuthenticationError as error:
+            asked = [self._states[partition] for partition in wanted if partition in self._states]
+            _refuse(asked, error)
+            self._found(asked)
+            return False
         except KohortError as error:
             logger.info("fetch from %s: %s", node, error)
             self._look_up(wanted)
@@ -562,3 +569,8 @@ def _misses(state: TopicPartitionState) -> bool:
     if state.error is not None or state.is_sought:
         return False
     return state.leader is None or state.reset is not None or state.has_to_be_checked
+
+
+def _refuse(states: Iterable[TopicPartitionState], error: ApiError) -> None:
+    for state in states:
+        state.error = error

@@ -12,7 +12,14 @@ from kohort.client.fetcher.settings import DURATION, FetchSettings, duration_of
 from kohort.client.network.cluster import Node
 from kohort.client.network.environment import environment
 from kohort.client.network.metadata import Metadata
-from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, api_error
+from kohort.errors import (
+    ApiError,
+    AuthenticationError,
+    ErrorCode,
+    KohortError,
+    UnsupportedVersionError,
+    api_error,
+)
 from kohort.terms import NO_TOPIC_ID, PartitionIndex, TopicId, TopicPartition, uuid_text
 from kohort.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -110,6 +117,9 @@ class PartitionLookup:
         try:
             await self._resets(leader, [state for state in every if state.reset is not None])
             await self._checks(leader, [state for state in every if state.has_to_be_checked])
+        except AuthenticationError as error:
+            for state in every:
+                state.error = error
         except KohortError as error:
             logger.info("%s: %s", leader, error)
             later = _later()

@@ -535,7 +535,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         alert = alert_of(exc)
-        if alert:
+        if alert and not self.offered:
             self.end(refusing_alert(alert, self.address, self._security))
         self._closed(reason_of(exc) if isinstance(exc, OSError) else "")
         if not self._gone.done():

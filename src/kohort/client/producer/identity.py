@@ -10,7 +10,14 @@ from kohort.client.log_deduplication import LogDeduplicator
 from kohort.client.network.cluster import Cluster
 from kohort.client.network.connection import Connection
 from kohort.client.settings import INT32_MAX
-from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError, api_error
+from kohort.errors import (
+    ApiError,
+    AuthenticationError,
+    ErrorCode,
+    KohortError,
+    UnsupportedVersionError,
+    api_error,
+)
 from kohort.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 logger = logging.getLogger(__name__)
@@ -39,6 +46,9 @@ async def ask_for_identity(
         except UnsupportedVersionError as error:
             text = f"{error}: set enable_idempotence to false"
             on_fatal_error(ApiError(ErrorCode.UNSUPPORTED_VERSION, text))
+            return
+        except AuthenticationError as error:
+            on_fatal_error(error)
             return
         except KohortError as error:
             _say(repeats, error)

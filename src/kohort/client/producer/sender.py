@@ -19,7 +19,13 @@ from kohort.client.network.metadata import CachedTopic, Metadata
 from kohort.client.producer.buffer_memory import BufferMemory
 from kohort.client.producer.settings import ProducerSettings
 from kohort.client.producer.stall_warnings import StallWarnings
-from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError
+from kohort.errors import (
+    ApiError,
+    AuthenticationError,
+    ErrorCode,
+    KohortError,
+    UnsupportedVersionError,
+)
 from kohort.figures import counted
 from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition, uuid_text
 from kohort.wire.compression import Compression
@@ -282,6 +288,9 @@ class Sender:
                     self._patience.failed(f"topic {topic}", why)
                 else:
                     self._patience.passed(f"topic {topic}")
+        except AuthenticationError as error:
+            for topic in topics:
+                self.tell(self.queue.drop(error, topic=topic))
         except KohortError as error:
             self._why = str(error)
             self._patience.failed("the cluster", error)
@@ -371,6 +380,8 @@ class Sender:
         except (ConnectionFailedError, RequestTimeoutError) as error:
             self._patience.failed(f"node {node_id}", error)
             self._failed(batches, error, sent=error.sent)
+        except AuthenticationError as error:  # to wait for another one helps nobody
+            self._failed(batches, error, sent=True)
         except UnsupportedVersionError as error:
             self._failed(batches, ApiError(ErrorCode.UNSUPPORTED_VERSION, str(error)), sent=True)
         except KohortError as error:
