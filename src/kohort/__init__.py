@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kohort.client.admin import (
+        AclBinding,
+        AclFilter,
+        AclOperation,
+        AclPermission,
         AdminClient,
         Assignment,
         Attachment,
@@ -30,6 +34,11 @@ if TYPE_CHECKING:
         Nodes,
         Outcomes,
         PartitionDescription,
+        PatternType,
+        ResourceType,
+        ScramCredential,
+        ScramDeletion,
+        ScramUpsertion,
         TopicDescription,
         TopicListing,
         TopicPartition,
@@ -59,6 +68,10 @@ if TYPE_CHECKING:
     from kohort.terms import GroupState, GroupType
 
 __all__ = [
+    "AclBinding",
+    "AclFilter",
+    "AclOperation",
+    "AclPermission",
     "AdminClient",
     "ApiError",
     "Assignment",
@@ -95,9 +108,14 @@ __all__ = [
     "Nodes",
     "Outcomes",
     "PartitionDescription",
+    "PatternType",
     "Producer",
     "RebalanceListener",
     "RecordError",
+    "ResourceType",
+    "ScramCredential",
+    "ScramDeletion",
+    "ScramUpsertion",
     "Security",
     "Share",
     "Store",

@@ -1,6 +1,17 @@
 """The admin client, and the views that it returns."""
 
 from kohort.client.admin.client import AdminClient
+from kohort.client.admin.security_views import (
+    AclBinding,
+    AclFilter,
+    AclOperation,
+    AclPermission,
+    PatternType,
+    ResourceType,
+    ScramCredential,
+    ScramDeletion,
+    ScramUpsertion,
+)
 from kohort.client.admin.views import (
     Assignment,
     Attachment,
@@ -26,6 +37,10 @@ from kohort.client.admin.views import (
 from kohort.terms import TopicPartition
 
 __all__ = [
+    "AclBinding",
+    "AclFilter",
+    "AclOperation",
+    "AclPermission",
     "AdminClient",
     "Assignment",
     "Attachment",
@@ -45,6 +60,11 @@ __all__ = [
     "Nodes",
     "Outcomes",
     "PartitionDescription",
+    "PatternType",
+    "ResourceType",
+    "ScramCredential",
+    "ScramDeletion",
+    "ScramUpsertion",
     "TopicDescription",
     "TopicListing",
     "TopicPartition",

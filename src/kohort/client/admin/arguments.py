@@ -4,13 +4,26 @@ A name where a list is expected would otherwise be taken for a list of letters.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from dataclasses import fields
+from typing import Any, TypeVar, cast
 
+from kohort.client.admin.security_views import (
+    SCRAM_MECHANISMS,
+    AclBinding,
+    AclFilter,
+    ScramDeletion,
+    ScramUpsertion,
+)
 from kohort.client.admin.views import NewTopic
 from kohort.terms import TopicPartition
 
 INT16_MAX = NAME_BYTES = 2**15 - 1
 INT32_MAX = 2**31 - 1
+ITERATIONS_MOST = (
+    1_000_000  # as many as clients take, so that this client does not compute for ever
+)
+
+Rule = TypeVar("Rule", AclBinding, AclFilter)
 
 
 def names(what: str, given: object) -> list[str]:
@@ -101,6 +114,74 @@ def partitions(what: str, given: object) -> list[TopicPartition]:
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise TypeError(f"{what} is {given!r}, expected a list of (topic, index)")
     return [_partition(what, partition) for partition in given]
+
+
+def bindings(what: str, given: object) -> list[AclBinding]:
+    """Rules to be made. Raises TypeError, and ValueError for texts that cannot be sent."""
+    return [_rule(what, one, AclBinding) for one in _many(what, given, AclBinding)]
+
+
+def filters(what: str, given: object) -> list[AclFilter]:
+    """Raises TypeError, and ValueError for texts that cannot be sent."""
+    return [_rule(what, one, AclFilter) for one in _many(what, given, AclFilter)]
+
+
+def _many(what: str, given: object, kind: type[object]) -> list[Any]:
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise TypeError(f"{what} is {given!r}, expected a list of {kind.__name__}")
+    return list(given)
+
+
+def _rule(what: str, given: Any, kind: type[Rule]) -> Rule:
+    if not isinstance(given, kind):
+        raise TypeError(f"{what} has {given!r}, expected {kind.__name__}")
+    for field in fields(given):
+        value, expected = getattr(given, field.name), cast("type", field.type)
+        if not isinstance(value, expected):
+            shown = getattr(expected, "__name__", expected)
+            raise TypeError(f"{field.name} in {what} is {value!r}, expected {shown}")
+        if isinstance(value, str):
+            _sendable(f"{field.name} in {what}", value)
+    return given
+
+
+def credential_changes(given: object) -> dict[str, list[ScramUpsertion | ScramDeletion]]:
+    """Changes by user. Raises TypeError, and ValueError for what cannot be sent; neither shows a
+    password.
+    """
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise TypeError("changes is no list, expected a list of ScramUpsertion or ScramDeletion")
+    by_user: dict[str, list[ScramUpsertion | ScramDeletion]] = {}
+    for change in given:
+        if not isinstance(change, ScramUpsertion | ScramDeletion):
+            raise TypeError(
+                f"changes has a {type(change).__name__}, expected ScramUpsertion or ScramDeletion"
+            )
+        names("changes", change.user)
+        if change.mechanism not in SCRAM_MECHANISMS:
+            expected = " or ".join(SCRAM_MECHANISMS)
+            raise ValueError(f"mechanism is {change.mechanism!r}, expected {expected}")
+        if isinstance(change, ScramUpsertion):
+            _check_upsertion(change)
+        by_user.setdefault(change.user, []).append(change)
+    return by_user
+
+
+def _check_upsertion(change: ScramUpsertion) -> None:
+    what = f"the password of user {change.user}"
+    if not isinstance(change.password, str):
+        raise TypeError(f"{what} is a {type(change.password).__name__}, expected a text")
+    if not change.password:
+        raise ValueError(f"{what} is empty, expected a text")
+    try:
+        change.password.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{what} is no text in UTF-8") from None
+    _whole(f"iterations of user {change.user}", change.iterations, INT32_MAX)
+    if not 0 < change.iterations <= ITERATIONS_MOST:
+        raise ValueError(
+            f"iterations of user {change.user} is {change.iterations}, expected 4096 to 16384"
+        )
 
 
 def _partition(what: str, given: object) -> TopicPartition:

@@ -6,7 +6,19 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from kohort.client.admin import arguments, configs, groups, listings, offsets, topics
+from kohort.client.admin import (
+    acls,
+    arguments,
+    configs,
+    groups,
+    listings,
+    offsets,
+    topics,
+)
+from kohort.client.admin.security_views import (
+    AclBinding,
+    AclFilter,
+)
 from kohort.client.admin.settings import AdminSettings
 from kohort.client.admin.views import (
     CreatedTopic,
@@ -300,6 +312,30 @@ class AdminClient(Client):
         """The offset that the next record of each partition will get."""
         places = arguments.partitions("partitions", partitions)
         return await self.list_offsets(dict.fromkeys(places, "latest"))
+
+    async def describe_acls(self, wanted: AclFilter | None = None) -> tuple[AclBinding, ...]:
+        """The rules that a filter finds, sorted; without one all of them (KIP-140).
+
+        Raises:
+            ApiError: SECURITY_DISABLED where the cluster has no authorizer,
+                CLUSTER_AUTHORIZATION_FAILED without DESCRIBE on the cluster.
+        """
+        (found,) = arguments.filters("wanted", [AclFilter() if wanted is None else wanted])
+        return await acls.describe_acls(self._cluster, found, deadline=self._deadline())
+
+    async def create_acls(self, new_acls: Iterable[AclBinding]) -> Outcomes[AclBinding, None]:
+        """Add rules (KIP-140, KIP-290). One that is there already is a success."""
+        return await acls.create_acls(
+            self._cluster, arguments.bindings("new_acls", new_acls), deadline=self._deadline()
+        )
+
+    async def delete_acls(
+        self, filters: Iterable[AclFilter]
+    ) -> Outcomes[AclFilter, tuple[AclBinding, ...]]:
+        """Take away the rules that filters find; returns them, sorted, for each filter."""
+        return await acls.delete_acls(
+            self._cluster, arguments.filters("filters", filters), deadline=self._deadline()
+        )
 
     def _details(self) -> Mapping[str, object]:
         return {"client_id": self._cluster.client_id}

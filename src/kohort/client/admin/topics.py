@@ -94,7 +94,7 @@ async def create_topics(
 
     return Outcomes(
         await settle(
-            cluster, by_name, _controller(cluster), ask, deadline=deadline, repeatable=False
+            cluster, by_name, controller(cluster), ask, deadline=deadline, repeatable=False
         )
     )
 
@@ -151,9 +151,7 @@ async def create_partitions(
         }
 
     return Outcomes(
-        await settle(
-            cluster, counts, _controller(cluster), ask, deadline=deadline, repeatable=False
-        )
+        await settle(cluster, counts, controller(cluster), ask, deadline=deadline, repeatable=False)
     )
 
 
@@ -175,7 +173,7 @@ async def delete_topics(
         return {response.name or "": _deleted(response) for response in answer.responses}
 
     return Outcomes(
-        await settle(cluster, names, _controller(cluster), ask, deadline=deadline, repeatable=False)
+        await settle(cluster, names, controller(cluster), ask, deadline=deadline, repeatable=False)
     )
 
 
@@ -189,7 +187,9 @@ def _unknown(name: str | None) -> ApiError:
     return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} does not exist")
 
 
-def _controller(cluster: Cluster) -> Any:
+def controller(cluster: Cluster) -> Any:
+    """How `settle` finds the broker that all changes of the cluster go to."""
+
     async def locate(names: Sequence[str], deadline: float) -> dict[str, Node | ApiError]:
         return dict.fromkeys(names, await cluster.controller(deadline))
 

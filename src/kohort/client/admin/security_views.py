@@ -1,0 +1,142 @@
+"""Rules of access and SCRAM credentials as the admin client takes and returns them.
+
+Numbers and names are upstream's (KIP-140, KIP-290, KIP-554). A number that is newer than this
+client is UNKNOWN.
+"""
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Self
+
+
+class _Known(IntEnum):
+    @classmethod
+    def _missing_(cls, _value: object) -> Self:
+        return cls(0)
+
+
+class ResourceType(_Known):
+    """What a rule is about."""
+
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class PatternType(_Known):
+    """How a rule names it. ANY and MATCH are for filters: MATCH finds each rule that counts for a
+    name, be it by a prefix or for all.
+    """
+
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+class AclOperation(_Known):
+    """What a rule allows or denies."""
+
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+class AclPermission(_Known):
+    """A denial counts before anything that is allowed."""
+
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+
+CLUSTER_NAME = "kafka-cluster"
+"""The only name that a rule about the cluster can have."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class AclBinding:
+    """A rule: this principal, from this host, may do this or not.
+
+    `principal` is `User:NAME`, and `User:*` is everybody. The name `*` of a literal pattern is
+    every resource. `host` is an address as text, `*` any.
+    """
+
+    resource_type: ResourceType
+    resource_name: str
+    principal: str
+    operation: AclOperation
+    permission: AclPermission = AclPermission.ALLOW
+    pattern: PatternType = PatternType.LITERAL
+    host: str = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class AclFilter:
+    """Which rules are meant. Without arguments it means all of them.
+
+    None and ANY match everything. `User:*` matches only rules for `User:*`.
+    """
+
+    resource_type: ResourceType = ResourceType.ANY
+    resource_name: str | None = None
+    principal: str | None = None
+    operation: AclOperation = AclOperation.ANY
+    permission: AclPermission = AclPermission.ANY
+    pattern: PatternType = PatternType.ANY
+    host: str | None = None
+
+
+SCRAM_MECHANISMS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
+SCRAM_ITERATIONS = 8192
+"""Of a new credential. Kafka takes 4096 to 16,384; each login of a client takes that many."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScramCredential:
+    """What a user can log in with. `mechanism` is a text as `SCRAM-SHA-512`."""
+
+    mechanism: str
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScramUpsertion:
+    """A user to be made, or another password for one. The password is never shown.
+
+    `salt` is drawn where it is None. Brokers take 4096 to 16,384 iterations.
+    """
+
+    user: str
+    password: str = field(repr=False)
+    mechanism: str = "SCRAM-SHA-512"
+    iterations: int = SCRAM_ITERATIONS
+    salt: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ScramDeletion:
+    """A credential to be taken away from a user."""
+
+    user: str
+    mechanism: str = "SCRAM-SHA-512"
