@@ -13,11 +13,15 @@ from kohort.client.admin import (
     groups,
     listings,
     offsets,
+    scram_credentials,
     topics,
 )
 from kohort.client.admin.security_views import (
     AclBinding,
     AclFilter,
+    ScramCredential,
+    ScramDeletion,
+    ScramUpsertion,
 )
 from kohort.client.admin.settings import AdminSettings
 from kohort.client.admin.views import (
@@ -335,6 +339,32 @@ class AdminClient(Client):
         """Take away the rules that filters find; returns them, sorted, for each filter."""
         return await acls.delete_acls(
             self._cluster, arguments.filters("filters", filters), deadline=self._deadline()
+        )
+
+    async def describe_user_scram_credentials(
+        self, users: str | Iterable[str] | None = None
+    ) -> Outcomes[str, tuple[ScramCredential, ...]]:
+        """By which mechanisms of SCRAM users can log in (KIP-554); None asks for all users.
+
+        A user without a credential is RESOURCE_NOT_FOUND.
+        """
+        return await scram_credentials.describe_credentials(
+            self._cluster,
+            None if users is None else arguments.names("users", users),
+            deadline=self._deadline(),
+        )
+
+    async def alter_user_scram_credentials(
+        self, changes: Iterable[ScramUpsertion | ScramDeletion]
+    ) -> Outcomes[str, None]:
+        """Give users credentials for SCRAM, or take them away (KIP-554): per user all or nothing.
+
+        No request is sent twice. A password is salted here, and is not sent.
+        """
+        return await scram_credentials.alter_credentials(
+            self._cluster,
+            arguments.credential_changes(changes),
+            deadline=self._deadline(),
         )
 
     def _details(self) -> Mapping[str, object]:
