@@ -197,6 +197,7 @@ def test_rules_are_of_the_right_kind(given, kind, told):
         ([ScramUpsertion("a", "")], ValueError, "the password of user a is empty"),
         ([ScramUpsertion("a", "hunter2", "PLAIN")], ValueError, "mechanism is 'PLAIN'"),
         ([ScramUpsertion("a", "hunter2", iterations=10**9)], ValueError, "expected 4096 to 16384"),
+        ([ScramDeletion("a"), ScramDeletion("a")], ValueError, "user a twice, expected each once"),
         ([ScramDeletion(5)], TypeError, "changes is 5, expected a text"),
     ],
 )

@@ -145,13 +145,13 @@ def _rule(what: str, given: Any, kind: type[Rule]) -> Rule:
     return given
 
 
-def credential_changes(given: object) -> dict[str, list[ScramUpsertion | ScramDeletion]]:
-    """Changes by user. Raises TypeError, and ValueError for what cannot be sent; neither shows a
-    password.
+def credential_changes(given: object) -> dict[str, ScramUpsertion | ScramDeletion]:
+    """Changes by user. Raises TypeError, and ValueError for what cannot be sent or a user given
+    twice, as brokers refuse that; neither shows a password.
     """
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise TypeError("changes is no list, expected a list of ScramUpsertion or ScramDeletion")
-    by_user: dict[str, list[ScramUpsertion | ScramDeletion]] = {}
+    by_user: dict[str, ScramUpsertion | ScramDeletion] = {}
     for change in given:
         if not isinstance(change, ScramUpsertion | ScramDeletion):
             raise TypeError(
@@ -163,7 +163,9 @@ def credential_changes(given: object) -> dict[str, list[ScramUpsertion | ScramDe
             raise ValueError(f"mechanism is {change.mechanism!r}, expected {expected}")
         if isinstance(change, ScramUpsertion):
             _check_upsertion(change)
-        by_user.setdefault(change.user, []).append(change)
+        if change.user in by_user:
+            raise ValueError(f"changes has user {change.user} twice, expected each once")
+        by_user[change.user] = change
     return by_user
 
 

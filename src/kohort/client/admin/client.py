@@ -357,7 +357,7 @@ class AdminClient(Client):
     async def alter_user_scram_credentials(
         self, changes: Iterable[ScramUpsertion | ScramDeletion]
     ) -> Outcomes[str, None]:
-        """Give users credentials for SCRAM, or take them away (KIP-554): per user all or nothing.
+        """Give users credentials for SCRAM, or take them away (KIP-554): one change for a user.
 
         No request is sent twice. A password is salted here, and is not sent.
         """

@@ -87,17 +87,17 @@ async def _described(
 
 
 async def alter_credentials(
-    cluster: Cluster, changes: Mapping[str, Sequence[Change]], *, deadline: float
+    cluster: Cluster, changes: Mapping[str, Change], *, deadline: float
 ) -> Outcomes[str, None]:
     """See `AdminClient.alter_user_scram_credentials`."""
     upsertions = {
         change: await asyncio.to_thread(_upsertion, change)
-        for change in (change for of_user in changes.values() for change in of_user)
+        for change in changes.values()
         if isinstance(change, ScramUpsertion)
     }
 
     async def ask(node: Node, users: Sequence[str], deadline: float) -> dict[str, ApiError | None]:
-        wanted = [change for user in users for change in changes[user]]
+        wanted = [changes[user] for user in users]
         request = AlterUserScramCredentialsRequest(
             deletions=[
                 ScramCredentialDeletion(

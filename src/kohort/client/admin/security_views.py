@@ -70,16 +70,12 @@ class AclPermission(_Known):
     ALLOW = 3
 
 
-CLUSTER_NAME = "kafka-cluster"
-"""The only name that a rule about the cluster can have."""
-
-
 @dataclass(frozen=True, slots=True, order=True)
 class AclBinding:
     """A rule: this principal, from this host, may do this or not.
 
     `principal` is `User:NAME`, and `User:*` is everybody. The name `*` of a literal pattern is
-    every resource. `host` is an address as text, `*` any.
+    every resource; that of a cluster is `kafka-cluster`. `host` is an address as text, `*` any.
     """
 
     resource_type: ResourceType
