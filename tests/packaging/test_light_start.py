@@ -41,7 +41,7 @@ def test_help_loads_what_is_on_the_list(argv):
     ours = {one for one in loaded if one.partition(".")[0] == "kohort"}
     assert {one for one in ours - OURS if not one.startswith("kohort.cli.")} == set()
     if argv in ([], ["--help"]):
-        modules = ("main", "cluster_commands", "command", "render")
+        modules = ("main", "connection", "command", "render")
         for_commands = {"kohort.figures", "kohort.terms"}
         assert ours == OURS - for_commands | {f"kohort.cli.{one}" for one in modules}
     others = {one.partition(".")[0] for one in loaded - ours}

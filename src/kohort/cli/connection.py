@@ -9,7 +9,6 @@ import os
 import re
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -46,14 +45,14 @@ class Connection(NamedTuple):
     security: "Security"
 
 
-@dataclass(slots=True)
 class _Layer:
     """What one place says. `origin` names it in errors, where names of settings do not."""
 
-    origin: str
-    settings: dict[str, str] = field(default_factory=dict)
-    server: Server | None = None
-    warnings: list[str] = field(default_factory=list)
+    def __init__(self, origin: str) -> None:
+        self.origin = origin
+        self.settings: dict[str, str] = {}
+        self.server: Server | None = None
+        self.warnings: list[str] = []
 
 
 def add_connection(parser: ArgumentParser, *, in_front: bool = False) -> None:
@@ -228,7 +227,7 @@ def _take(layer: _Layer, name: str, text: str, path: str | None = None) -> bool:
         layer.server = Server(server, f"{layer.origin}{name}") if server.strip() else None
     elif is_about_security(name):
         layer.settings[name] = _resolved(layer, name, text)
-        if path is not None and _is_bare_secret(name, text) and _others_read(path):
+        if path is not None and _is_bare_secret(name, text) and others_read(path):
             readable = f"all users of this machine can read {path}, and it has "
             if not any(warning.startswith(readable) for warning in layer.warnings):
                 layer.warnings.append(f"{readable}{name}: chmod 600")
@@ -249,7 +248,7 @@ def _resolved(layer: _Layer, name: str, text: str) -> str:
     def found(reference: re.Match[str]) -> str:
         kind, place = reference.groups()
         if kind == "file":
-            if _others_read(place):
+            if others_read(place):
                 layer.warnings.append(f"all users of this machine can read {place}: chmod 600")
             return _text_of(f"{layer.origin}{name}", place).rstrip("\r\n")
         if place not in os.environ:
@@ -268,7 +267,8 @@ def _text_of(what: str, path: str) -> str:
         raise ValueError(f"{what}: cannot read {path}: byte {error.start} is not UTF-8") from None
 
 
-def _others_read(path: str) -> bool:
+def others_read(path: str) -> bool:
+    """Whether all users of this machine can read a file."""
     try:
         return bool(Path(path).expanduser().stat().st_mode & _OTHERS_READ)
     except OSError:
@@ -278,5 +278,5 @@ def _others_read(path: str) -> bool:
 def _open_keys(security: "Security") -> Iterator[str]:
     """A warning where others can read a key that no password guards."""
     store = security.key or security.identity
-    if store is not None and store.path and not store.password and _others_read(store.path):
+    if store is not None and store.path and not store.password and others_read(store.path):
         yield f"all users of this machine can read the key in {store.path}: chmod 600"
