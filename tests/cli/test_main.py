@@ -31,7 +31,9 @@ WITHOUT_JSON = {  # they make something, and say in a line what
     ("pipeline", "snapshot"),
     ("pipeline", "warm"),
 }
-CLIENTS = {one for one in COMMANDS if one[0] in ("groups", "topics", "produce", "consume")}
+CLIENTS = {
+    one for one in COMMANDS if one[0] in ("acls", "groups", "topics", "produce", "consume")
+}
 HEAVY = (
     *("asyncio", "msgspec", "pyarrow", "pyspark", "rich"),
     *("kohort.wire", "kohort.client", "kohort.server"),

@@ -22,6 +22,7 @@ WORDS = {
     "consume": ("print the records of a topic as they come, until interrupted", False),
     "groups": ("list, describe, configure and delete consumer groups", True),
     "topics": ("create, list, describe and delete topics", True),
+    "acls": ("list, add and remove rules of access", True),
     "pipeline": ("what happened to every consumer group, from the group log", True),
     "inspect": ("see what Kohort makes of things", True),
 }
@@ -38,6 +39,7 @@ ELSEWHERE = {
         "reset": _RESET,
         "report": "kohort pipeline report",
         "sql": "kohort pipeline sql",
+        "acl": "kohort acls",
         "simulate": "python -m kohort.sim",
     },
     "kohort groups": {
@@ -56,6 +58,11 @@ ELSEWHERE = {
         "config": "settings of a topic cannot be changed yet",
         "remove": "kohort topics delete",
         "show": "kohort topics describe",
+    },
+    "kohort acls": {
+        "create": "kohort acls add",
+        "delete": "kohort acls remove",
+        "show": "kohort acls list",
     },
     "kohort pipeline": {
         "lag": "kohort pipeline show lag",

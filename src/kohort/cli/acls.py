@@ -1,0 +1,396 @@
+"""`kohort acls`: list, add and remove rules of access, with the arguments of kafka-acls.sh."""
+
+import re
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from kohort.cli.cluster_commands import AdminCommand, add_yes
+from kohort.cli.command import (
+    FAILED,
+    OK,
+    Command,
+    complain,
+    error_fields,
+    name,
+    reason,
+    with_doubt,
+    words,
+)
+from kohort.cli.render import Output
+from kohort.errors import ApiError
+
+if TYPE_CHECKING:
+    from kohort.client.admin import AclBinding, AclFilter, AdminClient
+
+RESOURCES = {  # the option of each kind of resource, and upstream's name of the kind
+    "topic": "TOPIC",
+    "group": "GROUP",
+    "transactional_id": "TRANSACTIONAL_ID",
+    "delegation_token": "DELEGATION_TOKEN",
+    "user_principal": "USER",
+}
+CLUSTER_NAME = "kafka-cluster"  # the only one that there is
+OPERATIONS = (
+    *("All", "Read", "Write", "Create", "Delete", "Alter", "Describe", "ClusterAction"),
+    *("DescribeConfigs", "AlterConfigs", "IdempotentWrite", "CreateTokens", "DescribeTokens"),
+    "TwoPhaseCommit",
+)
+CONSUMER = {"topic": ("Read", "Describe"), "group": ("Read",)}
+PRODUCER = {"topic": ("Write", "Describe", "Create"), "transactional_id": ("Write", "Describe")}
+_HEADERS = ("RESOURCE", "NAME", "PATTERN", "PRINCIPAL", "HOST", "PERMISSION", "OPERATION")
+_SPARE = ("HOST", "PATTERN")
+_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
+
+
+class ListAcls(AdminCommand):
+    """`kohort acls list`."""
+
+    help: ClassVar[str] = "list rules of access"
+    examples: ClassVar[tuple[str, ...]] = (
+        "kohort acls list",
+        "kohort acls list --principal User:alice",
+        "kohort acls list --topic orders --resource-pattern-type match",
+    )
+
+    def arguments(self, parser: ArgumentParser) -> None:
+        _add_resources(
+            parser,
+            "any",
+            ("any", "match", "literal", "prefixed"),
+            "match: all that count for these names; any (default): rules with exactly these names",
+        )
+        parser.add_argument(
+            "--principal",
+            action="append",
+            type=_principal,
+            default=[],
+            metavar="User:NAME",
+            help="only rules for this principal; may be repeated",
+        )
+
+    async def ask(
+        self, admin: "AdminClient", args: Namespace, output: Output
+    ) -> "tuple[AclBinding, ...]":
+        from kohort.client.admin import AclFilter
+
+        output.doing = "looking for rules"
+        places: Any = list(_resources(args)) or [{}]
+        found: set[AclBinding] = set()
+        for place, principal in product(places, args.principal or [None]):
+            found.update(await admin.describe_acls(AclFilter(**place, principal=principal)))
+        return tuple(sorted(found))
+
+    def show(self, answer: "tuple[AclBinding, ...]", _args: Namespace, output: Output) -> int:
+        if output.as_json:
+            output.json({"acls": [_fields(acl) for acl in answer]})
+        elif answer:
+            output.table(_HEADERS, map(_row, answer), spare=_SPARE)
+        else:
+            output.line("no rules")
+        return OK
+
+
+class _Change(AdminCommand):
+    """Rules by the arguments of kafka-acls.sh: every principal may do everything with each."""
+
+    word: ClassVar[str]
+
+    def arguments(self, parser: ArgumentParser) -> None:
+        _add_resources(
+            parser,
+            "literal",
+            ("literal", "prefixed"),
+            "prefixed: all names that begin so; literal (default): these names, * is every one",
+        )
+        for permission, what in (("allow", "may"), ("deny", "may not")):
+            parser.add_argument(
+                f"--{permission}-principal",
+                action="append",
+                type=_principal,
+                default=[],
+                metavar="User:NAME",
+                help=f"who {what}; User:* is everybody; may be repeated",
+            )
+            parser.add_argument(
+                f"--{permission}-host",
+                action="append",
+                type=name,
+                default=[],
+                metavar="ADDRESS",
+                help="from where (default: any); may be repeated",
+            )
+        parser.add_argument(
+            "--operation",
+            action="extend",
+            type=words("operation", OPERATIONS),
+            default=[],
+            metavar="OPERATION",
+            help=f"what (default: All): {', '.join(OPERATIONS)}; may be repeated",
+        )
+        parser.add_argument(
+            "--consumer",
+            action="store_true",
+            help="what a consumer needs: Read and Describe of --topic, Read of --group",
+        )
+        parser.add_argument(
+            "--producer",
+            action="store_true",
+            help="what a producer needs: Write, Describe and Create of --topic, Write and Describe "
+            "of --transactional-id",
+        )
+
+    def mistake(self, args: Namespace) -> str | None:
+        command = f"acls {self.word}"
+        if not any(_resources_named(args)):
+            options = ", ".join(f"--{option.replace('_', '-')}" for option in RESOURCES)
+            return f"{command}: no resource is given, expected {options} or --cluster"
+        for permission in ("allow", "deny"):
+            if getattr(args, f"{permission}_host") and not getattr(args, f"{permission}_principal"):
+                return f"{command}: --{permission}-host needs --{permission}-principal"
+        if args.consumer or args.producer:
+            return self._mistake_of_role(command, args)
+        return None
+
+    def _mistake_of_role(self, command: str, args: Namespace) -> str | None:
+        if args.operation:
+            return f"{command}: --operation is not for --consumer and --producer"
+        if not args.topic:
+            return f"{command}: --consumer and --producer need --topic"
+        if args.consumer and not args.group:
+            return f"{command}: --consumer needs --group"
+        if not (args.allow_principal or args.deny_principal):
+            return f"{command}: --consumer and --producer need --allow-principal"
+        return None
+
+
+class AddAcls(_Change):
+    """`kohort acls add`."""
+
+    word: ClassVar[str] = "add"
+    help: ClassVar[str] = "add rules: who may do what, and who may not"
+    examples: ClassVar[tuple[str, ...]] = (
+        "kohort acls add --allow-principal User:alice --operation Read --group billing",
+        "kohort acls add --allow-principal User:alice --consumer --topic orders --group billing",
+        "kohort acls add --deny-principal User:bob --topic ord --resource-pattern-type prefixed",
+    )
+
+    def mistake(self, args: Namespace) -> str | None:
+        wrong = super().mistake(args)
+        if wrong is None and not (args.allow_principal or args.deny_principal):
+            return "acls add: nobody is given, expected --allow-principal or --deny-principal"
+        return wrong
+
+    async def ask(
+        self, admin: "AdminClient", args: Namespace, output: Output
+    ) -> "Mapping[AclBinding, ApiError | None]":
+        rules = list(dict.fromkeys(_rules(args)))
+        with output.changing(f"adding {len(rules)} rules"):
+            return dict((await admin.create_acls(rules)).items())
+
+    def show(
+        self, answer: "Mapping[AclBinding, ApiError | None]", _args: Namespace, output: Output
+    ) -> int:
+        failed = {
+            acl: with_doubt(error, "added") for acl, error in answer.items() if error is not None
+        }
+        if output.as_json:
+            output.json(
+                {
+                    "acls": [
+                        {**_fields(acl), **(error_fields(failed[acl]) if acl in failed else {})}
+                        for acl in answer
+                    ]
+                }
+            )
+        elif added := [acl for acl in answer if acl not in failed]:
+            output.table(_HEADERS, map(_row, added), spare=_SPARE)
+        for acl, error in failed.items():
+            complain(f"rule {' '.join(_row(acl))}: {reason(error)}")
+        return FAILED if failed else OK
+
+
+class RemoveAcls(_Change):
+    """`kohort acls remove`."""
+
+    word: ClassVar[str] = "remove"
+    help: ClassVar[str] = "take rules away: those that `acls add` makes with the same arguments"
+    notes: ClassVar[str] = "Without a principal all rules of these resources are removed."
+    examples: ClassVar[tuple[str, ...]] = (
+        "kohort acls remove --allow-principal User:alice --operation Read --group billing",
+        "kohort acls remove --topic orders --yes",
+    )
+
+    def arguments(self, parser: ArgumentParser) -> None:
+        super().arguments(parser)
+        add_yes(parser)
+
+    def mistake(self, args: Namespace) -> str | None:
+        wrong = super().mistake(args)
+        if wrong is None and args.operation and not (args.allow_principal or args.deny_principal):
+            return "acls remove: --operation needs --allow-principal or --deny-principal"
+        return wrong
+
+    def question(self, args: Namespace) -> str | None:
+        return None if args.yes else "Remove these rules"
+
+    async def consequences(self, admin: "AdminClient", args: Namespace) -> Sequence[str]:
+        found: set[AclBinding] = set()
+        for wanted in _filters(args):
+            found.update(await admin.describe_acls(wanted))
+        return ["  ".join(_row(acl)) for acl in sorted(found)]
+
+    async def ask(
+        self, admin: "AdminClient", args: Namespace, output: Output
+    ) -> "tuple[tuple[AclBinding, ...], list[ApiError]]":
+        wanted = list(dict.fromkeys(_filters(args)))
+        with output.changing("removing rules"):
+            gone = await admin.delete_acls(wanted)
+        found = {acl for acls in gone.succeeded.values() for acl in acls}
+        return tuple(sorted(found)), list(gone.failed.values())
+
+    def show(
+        self,
+        answer: "tuple[tuple[AclBinding, ...], list[ApiError]]",
+        _args: Namespace,
+        output: Output,
+    ) -> int:
+        gone, failed = answer
+        if output.as_json:
+            output.json(
+                {
+                    "acls": [_fields(acl) for acl in gone],
+                    "errors": [error_fields(with_doubt(error, "removed")) for error in failed],
+                }
+            )
+        elif gone:
+            output.table(_HEADERS, map(_row, gone), spare=_SPARE)
+        elif not failed:
+            output.line("no such rules")
+        for text in dict.fromkeys(reason(with_doubt(error, "removed")) for error in failed):
+            complain(f"rules are not removed: {text}")
+        return FAILED if failed else OK
+
+
+def _add_resources(parser: ArgumentParser, usual: str, patterns: Sequence[str], text: str) -> None:
+    for option in RESOURCES:
+        parser.add_argument(
+            f"--{option.replace('_', '-')}",
+            dest=option,
+            action="append",
+            type=name,
+            default=[],
+            metavar="NAME",
+            help=f"about this {option.replace('_', ' ')}; may be repeated",
+        )
+    parser.add_argument("--cluster", action="store_true", help="about the cluster as a whole")
+    parser.add_argument("--resource-pattern-type", choices=patterns, default=usual, help=text)
+
+
+def _resources_named(args: Namespace) -> Iterator[tuple[str, str]]:
+    """The option and the name of each resource."""
+    for option in RESOURCES:
+        for resource in getattr(args, option):
+            yield option, resource
+    if args.cluster:
+        yield "cluster", CLUSTER_NAME
+
+
+def _resources(args: Namespace) -> Iterator[dict[str, Any]]:
+    """The same, as fields of a rule and of a filter."""
+    for option, resource in _resources_named(args):
+        yield _resource(args, option, resource)
+
+
+def _resource(args: Namespace, option: str, resource: str) -> dict[str, Any]:
+    from kohort.client.admin import PatternType, ResourceType
+
+    pattern = PatternType[args.resource_pattern_type.upper()]
+    is_cluster = option == "cluster" and pattern is PatternType.PREFIXED  # it has one name
+    return {
+        "resource_type": ResourceType[RESOURCES.get(option, "CLUSTER")],
+        "resource_name": resource,
+        "pattern": PatternType.LITERAL if is_cluster else pattern,
+    }
+
+
+def _rules(args: Namespace) -> "Iterator[AclBinding]":
+    from kohort.client.admin import AclBinding, AclOperation, AclPermission
+
+    for option, resource in _resources_named(args):
+        for permission in ("allow", "deny"):
+            principals = getattr(args, f"{permission}_principal")
+            hosts = getattr(args, f"{permission}_host") or ["*"]
+            for principal, host, operation in product(principals, hosts, _operations(args, option)):
+                yield AclBinding(
+                    principal=principal,
+                    host=host,
+                    operation=AclOperation[_CAPITAL.sub("_", operation).upper()],
+                    permission=AclPermission[permission.upper()],
+                    **_resource(args, option, resource),
+                )
+
+
+def _operations(args: Namespace, option: str) -> Sequence[str]:
+    """What is about this kind of resource."""
+    if not (args.consumer or args.producer):
+        return args.operation or ["All"]
+    of_consumer = CONSUMER.get(option, ()) if args.consumer else ()
+    return (*of_consumer, *(PRODUCER.get(option, ()) if args.producer else ()))
+
+
+def _filters(args: Namespace) -> "Iterator[AclFilter]":
+    from kohort.client.admin import AclFilter
+
+    if not (args.allow_principal or args.deny_principal):
+        for place in _resources(args):
+            yield AclFilter(**place)
+    for rule in _rules(args):
+        yield AclFilter(
+            rule.resource_type,
+            rule.resource_name,
+            rule.principal,
+            rule.operation,
+            rule.permission,
+            rule.pattern,
+            rule.host,
+        )
+
+
+def _principal(text: str) -> str:
+    kind, found, user = text.partition(":")
+    if not found or not kind or not user:
+        raise ArgumentTypeError(f"{text!r} is not a principal, expected User:NAME")
+    return name(text)
+
+
+def _row(acl: "AclBinding") -> tuple[str, ...]:
+    return (
+        acl.resource_type.name,
+        acl.resource_name,
+        acl.pattern.name,
+        acl.principal,
+        acl.host,
+        acl.permission.name,
+        acl.operation.name,
+    )
+
+
+def _fields(acl: "AclBinding") -> dict[str, str]:
+    return {
+        "resource_type": acl.resource_type.name,
+        "resource_name": acl.resource_name,
+        "pattern": acl.pattern.name,
+        "principal": acl.principal,
+        "host": acl.host,
+        "permission": acl.permission.name,
+        "operation": acl.operation.name,
+    }
+
+
+COMMANDS: dict[str, Command] = {
+    "list": ListAcls(),
+    "add": AddAcls(),
+    "remove": RemoveAcls(),
+}
