@@ -32,7 +32,7 @@ WITHOUT_JSON = {  # they make something, and say in a line what
     ("pipeline", "warm"),
 }
 CLIENTS = {
-    one for one in COMMANDS if one[0] in ("acls", "groups", "topics", "produce", "consume")
+    one for one in COMMANDS if one[0] in ("acls", "groups", "topics", "users", "produce", "consume")
 }
 HEAVY = (
     *("asyncio", "msgspec", "pyarrow", "pyspark", "rich"),

@@ -23,6 +23,7 @@ WORDS = {
     "groups": ("list, describe, configure and delete consumer groups", True),
     "topics": ("create, list, describe and delete topics", True),
     "acls": ("list, add and remove rules of access", True),
+    "users": ("list, create and delete users of SCRAM", True),
     "pipeline": ("what happened to every consumer group, from the group log", True),
     "inspect": ("see what Kohort makes of things", True),
 }
@@ -40,6 +41,7 @@ ELSEWHERE = {
         "report": "kohort pipeline report",
         "sql": "kohort pipeline sql",
         "acl": "kohort acls",
+        "user": "kohort users",
         "simulate": "python -m kohort.sim",
     },
     "kohort groups": {
@@ -63,6 +65,12 @@ ELSEWHERE = {
         "create": "kohort acls add",
         "delete": "kohort acls remove",
         "show": "kohort acls list",
+    },
+    "kohort users": {
+        "add": "kohort users create",
+        "alter": "kohort users create gives a user another password",
+        "describe": "kohort users list",
+        "remove": "kohort users delete",
     },
     "kohort pipeline": {
         "lag": "kohort pipeline show lag",

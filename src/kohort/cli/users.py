@@ -1,0 +1,286 @@
+"""`kohort users`: the users who log in by SCRAM. The cluster keeps what is made of passwords."""
+
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from kohort.cli.cluster_commands import AdminCommand, add_yes
+from kohort.cli.command import USAGE, Command, complain, complain_of, error_fields, name, with_doubt
+from kohort.cli.connection import others_read
+from kohort.cli.render import Output
+from kohort.errors import ApiError
+
+if TYPE_CHECKING:
+    from kohort.client.admin import (
+        AdminClient,
+        Outcomes,
+        ScramCredential,
+        ScramDeletion,
+        ScramUpsertion,
+    )
+
+MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+USUAL_MECHANISM = "SCRAM-SHA-512"
+USUAL_ITERATIONS = 8192
+LEAST_ITERATIONS, MOST_ITERATIONS = 4096, 16_384
+
+
+class ListUsers(AdminCommand):
+    """`kohort users list`."""
+
+    help: ClassVar[str] = "list users with credentials for SCRAM"
+    notes: ClassVar[str] = (
+        "Users of PLAIN are in the broker's sasl.jaas.config, those of OAUTHBEARER with the issuer "
+        "of tokens, those of certificates with their authority: no cluster lists them."
+    )
+    examples: ClassVar[tuple[str, ...]] = ("kohort users list",)
+
+    def arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "users", nargs="*", metavar="USER", type=name, help="only these (default: all)"
+        )
+
+    async def ask(
+        self, admin: "AdminClient", args: Namespace, output: Output
+    ) -> "Outcomes[str, tuple[ScramCredential, ...]]":
+        output.doing = "looking for users"
+        return await admin.describe_user_scram_credentials(args.users or None)
+
+    def show(
+        self,
+        answer: "Outcomes[str, tuple[ScramCredential, ...]]",
+        _args: Namespace,
+        output: Output,
+    ) -> int:
+        if output.as_json:
+            output.json(
+                {
+                    "users": [
+                        {"user": user, **error_fields(found)}
+                        if isinstance(found, ApiError)
+                        else {
+                            "user": user,
+                            "credentials": [
+                                {"mechanism": one.mechanism, "iterations": one.iterations}
+                                for one in found
+                            ],
+                        }
+                        for user, found in answer.items()
+                    ]
+                }
+            )
+        elif answer.succeeded:
+            output.table(
+                ("USER", "MECHANISM", "ITERATIONS"),
+                (
+                    (user, one.mechanism, one.iterations)
+                    for user, found in answer.succeeded.items()
+                    for one in found
+                ),
+            )
+        elif not answer.failed:
+            output.line("no users")
+        return complain_of("user", answer)
+
+
+class CreateUser(AdminCommand):
+    """`kohort users create`."""
+
+    help: ClassVar[str] = "make a user of SCRAM, or give one another password"
+    notes: ClassVar[str] = (
+        "The password is read from the terminal, from a line of stdin, or from --password-file. It "
+        "is salted here and not sent. Where the connection is plain text, what is sent instead is "
+        "as good as the password to whoever sees it."
+    )
+    examples: ClassVar[tuple[str, ...]] = (
+        "kohort users create alice",
+        "kohort users create alice --password-file /run/secrets/alice --mechanism SCRAM-SHA-256",
+    )
+
+    def arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("user", metavar="USER", type=name, help="the name to log in with")
+        parser.add_argument(
+            "--password-file", metavar="FILE", help="a file whose first line is the password"
+        )
+        _add_mechanism(parser, f"may be repeated (default: {USUAL_MECHANISM})")
+        parser.add_argument(
+            "--iterations",
+            type=_iterations,
+            default=USUAL_ITERATIONS,
+            metavar="N",
+            help=f"how often a login hashes: {LEAST_ITERATIONS} to {MOST_ITERATIONS} "
+            f"(default {USUAL_ITERATIONS})",
+        )
+
+    def main(self, args: Namespace) -> int:
+        try:
+            args.password = _password(args)
+        except ValueError as error:
+            complain(f"users create: {error}")
+            return USAGE
+        return super().main(args)
+
+    async def ask(
+        self, admin: "AdminClient", args: Namespace, output: Output
+    ) -> "Outcomes[str, None]":
+        from kohort.client.admin import ScramUpsertion
+
+        mechanisms = dict.fromkeys(args.mechanism or [USUAL_MECHANISM])
+        with output.changing(f"making user {args.user}"):
+            return await _changed(
+                admin,
+                [
+                    [ScramUpsertion(args.user, args.password, mechanism, args.iterations)]
+                    for mechanism in mechanisms
+                ],
+            )
+
+    def show(self, answer: "Outcomes[str, None]", _args: Namespace, output: Output) -> int:
+        return _show_changed(answer, "created", output)
+
+
+class DeleteUsers(AdminCommand):
+    """`kohort users delete`."""
+
+    help: ClassVar[str] = "take the credentials of users away"
+    notes: ClassVar[str] = (
+        "Connections of such a user stay until they have to authenticate again "
+        "(connections.max.reauth.ms), and rules for the user stay, too: see kohort acls list."
+    )
+    examples: ClassVar[tuple[str, ...]] = ("kohort users delete alice --yes",)
+
+    def arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("users", nargs="+", metavar="USER", type=name, help="a user")
+        _add_mechanism(parser, "may be repeated (default: all that the user has)")
+        add_yes(parser)
+
+    def question(self, args: Namespace) -> str | None:
+        return None if args.yes else "Delete these credentials"
+
+    async def consequences(self, admin: "AdminClient", args: Namespace) -> Sequence[str]:
+        found = (await admin.describe_user_scram_credentials(args.users)).succeeded
+        return [
+            f"user {user}: {one.mechanism}"
+            for user, credentials in found.items()
+            for one in credentials
+            if one.mechanism in (args.mechanism or MECHANISMS)
+        ]
+
+    async def ask(
+        self, admin: "AdminClient", args: Namespace, output: Output
+    ) -> "Outcomes[str, None]":
+        from kohort.client.admin import Outcomes, ScramDeletion
+
+        output.doing = "looking for users"
+        found = await admin.describe_user_scram_credentials(args.users)
+        deletions = [
+            [
+                ScramDeletion(user, mechanism)
+                for user, credentials in found.succeeded.items()
+                if mechanism in (args.mechanism or [one.mechanism for one in credentials])
+            ]
+            for mechanism in MECHANISMS
+        ]
+        with output.changing(f"deleting {len(found)} users"):
+            deleted = await _changed(admin, deletions)
+        return Outcomes({**dict(deleted.items()), **found.failed})
+
+    def show(self, answer: "Outcomes[str, None]", _args: Namespace, output: Output) -> int:
+        return _show_changed(answer, "deleted", output)
+
+
+async def _changed(
+    admin: "AdminClient", rounds: "Sequence[Sequence[ScramUpsertion | ScramDeletion]]"
+) -> "Outcomes[str, None]":
+    """The first failure of each user: a request takes one change for a user."""
+    from kohort.client.admin import Outcomes
+
+    results: dict[str, ApiError | None] = {}
+    for changes in rounds:
+        for user, error in (await admin.alter_user_scram_credentials(changes)).items():
+            results[user] = results.get(user) or error
+    return Outcomes(results)
+
+
+def _show_changed(answer: "Outcomes[str, None]", done: str, output: Output) -> int:
+    from kohort.client.admin import Outcomes
+
+    results = Outcomes(
+        {
+            user: with_doubt(error, done) if error is not None else None
+            for user, error in answer.items()
+        }
+    )
+    if output.as_json:
+        output.json(
+            {
+                "users": [
+                    {"user": user, "result": done}
+                    if error is None
+                    else {"user": user, "result": "failed", **error_fields(error)}
+                    for user, error in results.items()
+                ]
+            }
+        )
+    else:
+        output.table(
+            ("USER", "RESULT"),
+            ((user, done if error is None else "failed") for user, error in results.items()),
+        )
+    return complain_of("user", results)
+
+
+def _add_mechanism(parser: ArgumentParser, text: str) -> None:
+    parser.add_argument(
+        "--mechanism", action="append", choices=MECHANISMS, help=f"for this mechanism; {text}"
+    )
+
+
+def _password(args: Namespace) -> str:
+    """The password of a new user. Raises ValueError, which does not show it."""
+    if args.password_file is not None:
+        path = args.password_file
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except OSError as error:
+            raise ValueError(f"cannot read --password-file {path}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise ValueError(f"--password-file {path} is not text in UTF-8") from None
+        if others_read(path):
+            complain(f"all users of this machine can read {path}: chmod 600")
+    elif sys.stdin.isatty():
+        text = _asked(args.user)
+    else:
+        text = sys.stdin.readline()
+    lines = text.splitlines()
+    if not lines or not lines[0]:
+        raise ValueError("the password is empty, expected one of at least a letter")
+    return lines[0]
+
+
+def _asked(user: str) -> str:
+    """What a person types twice."""
+    from getpass import getpass
+
+    password = getpass(f"Password for {user}: ")
+    if getpass("Again: ") != password:
+        raise ValueError("the two passwords differ")
+    return password
+
+
+def _iterations(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and LEAST_ITERATIONS <= int(text) <= MOST_ITERATIONS):
+        raise ArgumentTypeError(
+            f"{text!r} is not a number of iterations, expected {LEAST_ITERATIONS} to "
+            f"{MOST_ITERATIONS}"
+        )
+    return int(text)
+
+
+COMMANDS: dict[str, Command] = {
+    "list": ListUsers(),
+    "create": CreateUser(),
+    "delete": DeleteUsers(),
+}

@@ -1,0 +1,102 @@
+"""`kohort users` against a broker of ours."""
+
+import io
+import sys
+
+import pytest
+
+from kohort.cli import users as command
+from kohort.client.admin import security_views
+from kohort.security import scram
+from kohort.testing import Broker
+
+SECRET = "hunter2"
+
+
+@pytest.fixture
+def users(kohort, monkeypatch):
+    with Broker(in_memory=True) as broker:
+
+        def run(*argv, stdin=f"{SECRET}\n", kind=io.StringIO):
+            monkeypatch.setattr(sys, "stdin", kind(stdin))
+            ran = kohort("users", *argv, "--bootstrap-server", broker.bootstrap)
+            assert SECRET not in ran.out + ran.err
+            return ran
+
+        yield run
+
+
+def test_users_are_created_listed_and_deleted(users, tmp_path):
+    assert users("list").out == "no users\n"
+    assert users("create", "alice").rows == [["USER", "RESULT"], ["alice", "created"]]
+    path = tmp_path / "password"
+    path.write_text(f"{SECRET}\n")
+    path.chmod(0o600)
+    both = ("--mechanism", "SCRAM-SHA-256", "--mechanism", "SCRAM-SHA-512")
+    made = users("create", "bob", "--password-file", str(path), *both, "--iterations", "4096")
+    assert (made.code, made.err) == (0, "")
+
+    assert users("list").rows[1:] == [
+        ["alice", "SCRAM-SHA-512", "8192"],
+        ["bob", "SCRAM-SHA-256", "4096"],
+        ["bob", "SCRAM-SHA-512", "4096"],
+    ]
+    (alice,) = users("list", "alice", "--format", "json").json["users"]
+    assert alice["credentials"] == [{"mechanism": "SCRAM-SHA-512", "iterations": 8192}]
+
+    gone = users("delete", "bob", "--mechanism", "SCRAM-SHA-256")
+    assert gone.rows[1:] == [["bob", "deleted"]]
+    ran = users("delete", "bob", "zed", "alice", "--format", "json")
+    assert ran.code == 1
+    results = {one["user"]: one["result"] for one in ran.json["users"]}
+    assert results == {"bob": "deleted", "zed": "failed", "alice": "deleted"}
+    assert ran.json["users"][-1]["error"] == "RESOURCE_NOT_FOUND"
+    assert users("list").out == "no users\n"
+
+
+def test_a_file_that_others_can_read_warns(users, tmp_path):
+    path = tmp_path / "password"
+    path.write_text(SECRET)
+    path.chmod(0o644)
+    ran = users("create", "alice", "--password-file", str(path))
+    assert ran.code == 0
+    assert ran.complaints == [f"kohort: all users of this machine can read {path}: chmod 600"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(("again", "code"), [(SECRET, 0), ("other", 2)])
+def test_a_person_types_the_password_twice(users, monkeypatch, again, code):
+    typed = iter([SECRET, again])
+    monkeypatch.setattr("getpass.getpass", lambda _prompt: next(typed))
+    ran = users("create", "alice", kind=Terminal)
+    assert ran.code == code
+    if code:
+        assert ran.complaints == ["kohort: users create: the two passwords differ"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "stdin", "told"),
+    [
+        (("create", "a"), "", "users create: the password is empty"),
+        (("create", "a"), "\nx", "users create: the password is empty"),
+        (("create", "a", "--password-file", "/no"), "", "cannot read --password-file /no: No such"),
+        (("create", "a", "--iterations", "1"), "x", "expected 4096 to 16384"),
+        (("create", "a", "--mechanism", "PLAIN"), "x", "invalid choice: 'PLAIN'"),
+        (("add", "a"), "x", "kohort users create"),
+    ],
+)
+def test_a_wrong_call_is_a_line(users, argv, stdin, told):
+    ran = users(*argv, stdin=stdin)
+    (line,) = ran.complaints
+    assert (ran.code, ran.out) == (2, "")
+    assert told in line
+
+
+def test_the_words_are_those_of_the_admin_client():
+    assert tuple(security_views.SCRAM_MECHANISMS) == command.MECHANISMS
+    assert security_views.SCRAM_ITERATIONS == command.USUAL_ITERATIONS
+    assert scram.ITERATIONS_LEAST == command.LEAST_ITERATIONS
