@@ -5,7 +5,6 @@ secret: over plain text it can be seen.
 """
 
 import asyncio
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 
 from kohort.client.admin.request_rounds import settle
@@ -18,6 +17,7 @@ from kohort.client.admin.security_views import (
 from kohort.client.admin.topics import controller
 from kohort.client.admin.views import Outcomes
 from kohort.client.network.cluster import Cluster, Node
+from kohort.client.network.environment import environment
 from kohort.errors import ApiError, api_error
 from kohort.security.scram import HASHES, salted
 from kohort.wire.messages.alter_user_scram_credentials import (
@@ -32,7 +32,7 @@ from kohort.wire.messages.describe_user_scram_credentials import (
     UserName,
 )
 
-SALT_BYTES = 24
+SALT_BYTES = 24  # of digits that nobody can guess: 96 bits
 _ALL = ""  # in place of a user, where all are asked for: no user is called so
 _NAMES = {number: name for name, number in SCRAM_MECHANISMS.items()}
 
@@ -129,7 +129,9 @@ async def alter_credentials(
 
 def _upsertion(change: ScramUpsertion) -> ScramCredentialUpsertion:
     """What a broker is sent. This takes milliseconds: it belongs into a thread."""
-    salt = secrets.token_bytes(SALT_BYTES) if change.salt is None else change.salt
+    salt = change.salt
+    if salt is None:
+        salt = environment().new_nonce()[:SALT_BYTES].encode()
     name = HASHES[change.mechanism]
     return ScramCredentialUpsertion(
         name=change.user,
