@@ -10,6 +10,7 @@ from tests.observer import RecordingObserver
 
 from kohort.config import BrokerConfig
 from kohort.coordinator.shard import Shard
+from kohort.coordinator.topic_rights import TopicRights
 from kohort.machines.effects import Call, Client, Effects, Producer
 from kohort.machines.topics import Topic, Topics
 from kohort.records.codec import Record, Unknown, encode
@@ -83,10 +84,17 @@ class Recorded(Shard):
 class Desk:
     """`ask` sends a request, `wait` lets time pass; `log` holds every record written."""
 
-    def __init__(self, *, known: Topics | None = None, **settings: object) -> None:
+    def __init__(
+        self,
+        *,
+        known: Topics | None = None,
+        rights: TopicRights | None = None,
+        **settings: object,
+    ) -> None:
         names = {name.replace("_", "."): str(value) for name, value in settings.items()}
         self.config = BrokerConfig.of(names)
         self.known = known or topics(orders=4, payments=2)
+        self.rights = rights
         self.log: list[Record] = []
         self.now = START
         self.answered = 0
@@ -97,7 +105,12 @@ class Desk:
         self.restart()
 
     def _new_shard(self) -> Recorded:
-        shard = Recorded(self.config, lambda: next(self._uuids).to_bytes(16), self.known)
+        shard = Recorded(
+            self.config,
+            lambda: next(self._uuids).to_bytes(16),
+            self.known,
+            rights=self.rights,
+        )
         shard.log = self.log
         return shard
 

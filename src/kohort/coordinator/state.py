@@ -21,8 +21,8 @@ from kohort.coordinator.settings import (
     ExpirySettings,
     MigrationSettings,
 )
+from kohort.coordinator.topic_rights import TopicRights
 from kohort.machines.deadlines import Deadlines
-from kohort.machines.effects import Client
 from kohort.machines.topics import Topics
 from kohort.terms import GroupId
 
@@ -44,14 +44,16 @@ class State:
         plugin_assignors: Mapping[str, Assign] | None = None,
         *,
         record_limit: Callable[[], int] = lambda: 1 << 20,
-        sees: Callable[[Client, str], bool] = lambda _client, _topic: True,
+        rights: TopicRights | None = None,
         counters: GroupCounters | None = None,
     ) -> None:
-        """`record_limit` returns how many bytes a record may have at the moment; `sees` says
-        whether a client may know of a topic. The assignors in `plugin_assignors` were written by
-        others: they never run here. `counters` is that of the broker.
+        """`record_limit` returns how many bytes a record may have at the moment; `rights` says
+        whether a client may know of a topic, None that everybody may. The assignors in
+        `plugin_assignors` were written by others: they never run here. `counters` is that of the
+        broker.
         """
-        self.sees = sees
+        self.rights = rights
+        self.rights_number = 0 if rights is None else rights.number  # that groups know of
         self.record_limit = record_limit
         self.broker = config
         self.new_uuid = new_uuid

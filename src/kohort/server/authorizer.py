@@ -23,6 +23,7 @@ from kohort.server.access import (
     DESCRIBE,
     DESCRIBE_CONFIGS,
     READ,
+    TOPIC,
     WRITE,
     Kind,
     Operation,
@@ -155,12 +156,14 @@ class Authorizer:
 
     def __init__(self, super_users: Iterable[str] = (), *, allow_unruled: bool = False) -> None:
         """`allow_unruled` allows everybody everything with a thing that no rule covers."""
+        self.number = 0  # of changes of the rules
         self._super_users = frozenset(super_users)
         self._allow_unruled = allow_unruled
         self.adopt(())
 
     def adopt(self, acls: Sequence[Acl]) -> None:
         """From now on exactly these rules count."""
+        self.number += 1
         self._acls = acls
         self._by_subject: dict[_Subject, list[Acl]] = {}
         for acl in acls:
@@ -185,6 +188,10 @@ class Authorizer:
         """Clients for which this is the same may do the same, until the rules change."""
         view = self._views.get((client.principal, client.host)) or self._new_view(client)
         return None if view is None else view.subjects
+
+    def sees(self, client: Client, topic: str) -> bool:
+        """Whether a client may know of a topic."""
+        return self(client, DESCRIBE, TOPIC, topic)
 
     def _forget(self) -> None:
         self._views: dict[_Subject, _View] = {}

@@ -302,7 +302,7 @@ class Cluster:
                     self.new_producer_id,
                     self.topics,
                     limit_bytes,
-                    self.may,
+                    self._authorizer,
                     self.plugin_assignors,
                     self.meters.counters,
                     marker_sender,

@@ -10,7 +10,6 @@ from kohort import expressions as language
 from kohort.coordinator.consumer import expressions
 from kohort.coordinator.consumer.expressions import finished
 from kohort.errors import ErrorCode
-from kohort.machines.effects import Client
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 
 MANY = topics(orders=2, order_items=1, payments=2)
@@ -330,15 +329,6 @@ def test_everything_is_looked_at_again_now_and_then(desk: Desk) -> None:
         desk.wait(40_000)
         a.beat()
     assert len(desk.driver.tasks) == 1
-
-
-def test_topics_that_the_one_who_asks_may_not_see_are_left_out(desk: Desk) -> None:
-    def sees(client: Client, topic: str) -> bool:
-        return (client.id, topic) != ("app", "orders")
-
-    desk.shard.sees = sees
-    beat(desk, "a", 0, **by("order.*"))
-    assert group_of(desk).resolved == {"order.*": ("order_items",)}
 
 
 def test_a_failure_is_told_and_the_group_goes_on(desk: Desk) -> None:

@@ -79,7 +79,7 @@ def kept(shard: Recorded) -> Any:
         for group in shard.groups.all_classic()
     }
     consumer = {
-        group.id: (group.number, dict(group.members), group.metadata_stale, group.asked_by)
+        group.id: (group.number, dict(group.members), group.metadata_stale, group.has_asked)
         for group in shard.groups.all_consumer()
     }
     return classic, consumer, dict(shard.computations)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 
 from kohort import expressions
-from kohort.coordinator.consumer import metadata, planning
-from kohort.coordinator.consumer.group import ConsumerGroup
+from kohort.coordinator.consumer import metadata, planning, rights
+from kohort.coordinator.consumer.group import ConsumerGroup, View
 from kohort.coordinator.consumer.member import Member
 from kohort.coordinator.consumer.records import epoch_record, regex_record
 from kohort.coordinator.consumer.target import NOTHING
@@ -22,7 +22,7 @@ from kohort.errors import ApiError, ErrorCode
 from kohort.machines.effects import BackgroundTask, Call, Client, Effects, GroupEvent
 from kohort.machines.topics import Topics
 from kohort.records.causes import Cause
-from kohort.terms import GroupId, Millis
+from kohort.terms import GroupId, MemberId, Millis
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 REFRESH = "consumer expressions"
@@ -38,11 +38,13 @@ Resolved = dict[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What a background task is about: it looks at `topics`, for what `client` may see of them."""
+    """What a background task is about: it looks at `topics`. `asker` is the member whose heartbeat
+    has asked for it, with its client; the group may have been made since.
+    """
 
     group_id: GroupId
     topics: Topics
-    client: Client
+    asker: tuple[MemberId, Client] | None
 
 
 class ExpressionRefusedError(ApiError):
@@ -99,19 +101,23 @@ def asked(
     gives up the old topics before it hears of new ones.
     """
     expression = member.subscribed_regex
-    new = bool(expression) and expression not in group.resolved
+    known = expression in group.resolved and rights.is_known(state, group, member)
+    new = bool(expression) and not known
     if new and expression != before.subscribed_regex and before.subscribed_regex in group.resolved:
         return []
     if not new and not group.expressions_stale:
         return []
-    group.asked_by = client
-    return _tasks(state, group, (expression,) if new else ())
+    group.has_asked = True
+    return _tasks(state, group, (expression,) if new else (), asker=(member.id, client))
 
 
 def topics_changed(state: State, before: Topics, changed: Iterable[str]) -> Iterator[Effects]:
-    """New topics: every group with an expression looks at them."""
+    """New topics, or other rights: every group with an expression looks at them."""
     after = state.topics.by_name
-    if not any(name in after and name not in before.by_name for name in changed):
+    number = 0 if state.rights is None else state.rights.number
+    others_may = number != state.rights_number
+    state.rights_number = number
+    if not (others_may or any(name in after and name not in before.by_name for name in changed)):
         return
     tasks: list[BackgroundTask] = []
     for group in state.groups.all_consumer():
@@ -150,12 +156,15 @@ def finished(
     if group is None or not group.expressions:
         return Effects()
     group.expressions_stale = False
-    group.asked_by = about.client  # the group may have been made since
+    group.has_asked = True
+    if about.asker is not None:
+        rights.hear_of_new(state, group, *about.asker)
     interval_ms = group.settings.regex_refresh_interval_ms
     if isinstance(outcome, Exception):  # its members may have no topics yet
         interval_ms = min(interval_ms, AGAIN_MS)
     state.deadlines.set((REFRESH, group.id), Millis(now + interval_ms))
     if isinstance(outcome, Exception):
+        rights.give_up(state, group)
         text = f"its regular expressions cannot be resolved: {outcome}"
         return Effects(warnings=[f"group {group.id}: {text}"])
     group.looked_at = about.topics
@@ -165,23 +174,25 @@ def finished(
     group.expressions_stale = unseen or any(
         expression not in outcome for expression in group.expressions
     )
-    effects, resolved = _written(state, group, outcome, about.client, now)
+    effects, resolved = _written(state, group, outcome, now)
     if group.expressions_stale:  # the records are not true yet, and `looked_at` counts on them
         effects.tasks = _tasks(state, group, known=resolved)
     return effects
 
 
 def _written(
-    state: State, group: ConsumerGroup, found: Resolved, client: Client, now: Millis
+    state: State, group: ConsumerGroup, found: Resolved, now: Millis
 ) -> tuple[Effects, Resolved]:
     """What is written, and what the expressions name once that is true."""
     effects = Effects()
     resolved = dict(group.resolved)
     changed = names_others = False
-    for expression, matching in found.items():
+    views: dict[MemberId, View] = {}
+    if state.rights is not None:
+        found, views = rights.resolve(state.rights, state, group, found)
+    for expression, topics in found.items():
         if not group.subscribers_of(expression):
             continue
-        topics = tuple(name for name in matching if state.sees(client, name))
         known = resolved.get(expression)
         if known is not None and set(known) == set(topics):
             continue
@@ -198,6 +209,8 @@ def _written(
         changed = changed or bool(known) or bool(topics) or _has_dropped(state, group, expression)
         names_others = names_others or known is not None
         resolved[expression] = topics
+    adopted = rights.adopt(group, views)
+    changed, names_others = changed or adopted.changed, names_others or adopted.had_views
     metadata_hash = metadata.hash_of(group.topic_names((), (), resolved), state.topics)
     if changed or (effects.records and metadata_hash != group.metadata_hash):
         effects.records.append(epoch_record(group.id, group.group_epoch + 1, metadata_hash))
@@ -236,17 +249,19 @@ def _tasks(
     group: ConsumerGroup,
     more: Iterable[str] = (),
     known: Resolved | None = None,
+    asker: tuple[MemberId, Client] | None = None,
 ) -> list[BackgroundTask]:
     """One that resolves every expression of a group. None where nobody has asked since the log was
-    read, as it is the one who asks whose rights count, and none where RE2 is missing.
+    read, and none where RE2 is missing. Where there are rules of access, what an expression is
+    known to name is not all that it matches.
     """
-    client = group.asked_by
-    if client is None or expressions.unavailable_or_none() is not None:
+    if not group.has_asked or expressions.unavailable_or_none() is not None:
         return []
     wanted = tuple(dict.fromkeys((*group.expressions, *more)))
     before = dict(group.resolved) if known is None else known
-    work = _resolving(wanted, before, state.topics, group.looked_at)
-    return [BackgroundTask((REFRESH, group.id), work, Resolution(group.id, state.topics, client))]
+    looked_at = group.looked_at if state.rights is None else None
+    work = _resolving(wanted, before, state.topics, looked_at)
+    return [BackgroundTask((REFRESH, group.id), work, Resolution(group.id, state.topics, asker))]
 
 
 def _resolving(

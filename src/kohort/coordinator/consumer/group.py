@@ -39,6 +39,17 @@ class FailedPlan(NamedTuple):
     why: Exception
 
 
+class View(NamedTuple):
+    """What an expression names for one member, by its rights. `is_kept` is said of what it had
+    before a restart. One that is not `is_current` is to be found out again.
+    """
+
+    expression: str
+    topics: frozenset[str]
+    is_kept: bool = False
+    is_current: bool = True
+
+
 class ConsumerGroup(Group):
     """A group of the KIP-848 protocol.
 
@@ -48,9 +59,11 @@ class ConsumerGroup(Group):
     there are `offering`. `metadata_stale` says that the group's topics may have changed since
     `metadata_hash`.
 
-    `resolved` holds the topics of regular expressions, found among those of `looked_at`, by the
-    rights of `asked_by`; both are None after a restart. `expressions_stale` says that there may be
-    more to find.
+    `resolved` holds the topics of regular expressions, found among those of `looked_at` since
+    `has_asked`, when a member has asked for it; both begin anew after a restart.
+    `expressions_stale` says that there may be more to find. With rules of access, `heard` holds who
+    has sent the heartbeats of members with expressions, and `views` what these members may know of;
+    `planned_blindly` says that a target was made while nobody had been heard of for one of them.
 
     `number` is another one for a group that is made anew under the same id; 0 until it is made.
     """
@@ -61,11 +74,12 @@ class ConsumerGroup(Group):
         "_names",
         "_protocols",
         "_votes",
-        "asked_by",
         "classic_members",
         "expressions_stale",
         "failed_plan",
         "group_epoch",
+        "has_asked",
+        "heard",
         "held",
         "id",
         "instances",
@@ -76,11 +90,13 @@ class ConsumerGroup(Group):
         "metadata_stale",
         "number",
         "offering",
+        "planned_blindly",
         "resolved",
         "settings",
         "target_epoch",
         "target_time",
         "targets",
+        "views",
     )
 
     type = GroupType.CONSUMER
@@ -101,7 +117,10 @@ class ConsumerGroup(Group):
         self.instances: dict[str, MemberId] = {}
         self.resolved: dict[str, tuple[str, ...]] = {}
         self.looked_at: Topics | None = None
-        self.asked_by: Client | None = None
+        self.has_asked = False
+        self.heard: dict[MemberId, Client] = {}
+        self.views: dict[MemberId, View] = {}
+        self.planned_blindly = False
         self.expressions_stale = False
         self.failed_plan: FailedPlan | None = None
         self.held: dict[TopicId, dict[int, MemberId]] = {}  # assigned or being revoked
@@ -213,12 +232,6 @@ class ConsumerGroup(Group):
         for expression in expressions:
             names.update(dict.fromkeys(resolved.get(expression, ()), 1))
         return names.keys()
-
-    def names_of(self, member: Member) -> tuple[str, ...]:
-        """The topics that one member reads, by name or by an expression that is resolved."""
-        if not member.subscribed_regex:
-            return member.subscribed_names
-        return (*member.subscribed_names, *self.resolved.get(member.subscribed_regex, ()))
 
     @property
     def expressions(self) -> Collection[str]:
@@ -384,6 +397,8 @@ class ConsumerGroup(Group):
 
     def drop(self, member_id: MemberId) -> None:
         """Forget a member."""
+        self.heard.pop(member_id, None)
+        self.views.pop(member_id, None)
         member = self.members.pop(member_id, None)
         if member is not None:
             self._forget(member, None)

@@ -33,7 +33,7 @@ def heartbeat(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: Mill
     request = call.request
     group = state.groups.get(GroupId(request.group_id))
     if type(group) is ConsumerGroup:
-        member = member_of_no_op(group, request, call.client)
+        member = member_of_no_op(state, group, request, call.client)
         if member is not None:
             timers.renew(state, group, member, now)
             return Effects([], [Reply(call.token, no_op_response(group, member))])
@@ -68,6 +68,7 @@ def _join_or_stay(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: 
         client=call.client,
         now=now,
         joins=request.member_epoch == JOINING,
+        resubscribes=request.subscribed_topic_regex is not None,
     )
     effects.extend(step)
     answer = _answer(group, request, before, moved)

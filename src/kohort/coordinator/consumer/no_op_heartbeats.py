@@ -10,6 +10,7 @@ from kohort.coordinator.consumer import timers
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import Member
 from kohort.coordinator.consumer.requests import changes_nothing
+from kohort.coordinator.consumer.rights import is_known
 from kohort.coordinator.state import State
 from kohort.machines.effects import Client
 from kohort.terms import GroupId, MemberId, Millis
@@ -20,7 +21,7 @@ from kohort.wire.messages.consumer_group_heartbeat import (
 
 
 def member_of_no_op(
-    group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, client: Client
+    state: State, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, client: Client
 ) -> Member | None:
     """The member whose heartbeat this is, when it changes nothing."""
     member = group.members.get(MemberId(request.member_id))
@@ -30,6 +31,7 @@ def member_of_no_op(
         and request.instance_id in (None, member.instance_id)
         and changes_nothing(request, member, client)
         and group.at_rest(member)
+        and (not member.subscribed_regex or is_known(state, group, member))
     ):
         return member
     return None
@@ -81,7 +83,7 @@ def no_op_heartbeat_or_none(
 ) -> NoOpHeartbeat | None:
     """What to remember of a heartbeat, when it is one that changes nothing."""
     group = state.groups.consumer(GroupId(request.group_id))
-    member = None if group is None else member_of_no_op(group, request, client)
+    member = None if group is None else member_of_no_op(state, group, request, client)
     if group is None or member is None:
         return None
     return NoOpHeartbeat(state, group, member)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from kohort.assignors import Assign, Assignment, AssignorError, Plan, Subscription, assign_by
+from kohort.coordinator.consumer import rights
 from kohort.coordinator.consumer.client_side.selection import Choice
 from kohort.coordinator.consumer.group import ConsumerGroup, FailedPlan
 from kohort.coordinator.consumer.member import Member
@@ -273,7 +274,9 @@ def assignor_input(state: State, group: ConsumerGroup, member: Member) -> Assign
     in_order = [*timeline_order(group.members, text_hash), member.id]
     for member_id in hash_order(dict.fromkeys(in_order), text_hash):
         known = members[member_id]
-        names = group.names_of(known)
+        names = rights.names_of(state, group, known)
+        if state.rights is not None and known.subscribed_regex and known.id not in group.heard:
+            group.planned_blindly = True
         topics = topics_of.get(names)
         if topics is None:  # members that read the same share one tuple
             topics = topics_of[names] = topic_ids(names, state.topics)

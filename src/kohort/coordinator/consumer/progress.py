@@ -7,7 +7,7 @@ Then compute it. How far may this member go towards it? Each question yields rec
 from typing import NamedTuple
 
 from kohort.coordinator.classic.records import size_of
-from kohort.coordinator.consumer import expressions, metadata, planning, reconcile, timers
+from kohort.coordinator.consumer import expressions, metadata, planning, reconcile, rights, timers
 from kohort.coordinator.consumer.client_side import choosing
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import Member
@@ -47,9 +47,10 @@ def step(
     client: Client,
     now: Millis,
     joins: bool,
+    resubscribes: bool = False,
 ) -> Step:
     """One step of a member that was as `before` and describes itself as `member`. One that `joins`
-    may be new to the group.
+    may be new to the group; one that `resubscribes` has named its expression.
 
     `owned` is what the member says it has, None when it says nothing. Raises ApiError.
     """
@@ -58,6 +59,7 @@ def step(
     records = effects.records
     if known is None or member != before:
         records.append(checked_member_record(state, group, member))
+    rights.hear(state, group, member, client, says=joins or resubscribes)
     records += _dropped_expression(group, before, member)
     epoch, metadata_hash = _epoch(state, group, known, before, member)
     if epoch > group.group_epoch:
@@ -76,7 +78,7 @@ def step(
         target_epoch, target = planned.epoch, planned.of_member
         records += planned.records
 
-    subscribed = frozenset(planning.topic_ids(group.names_of(member), state.topics))
+    subscribed = frozenset(planning.topic_ids(rights.names_of(state, group, member), state.topics))
     goal = reconcile.Goal(target_epoch, target.partitions, subscribed, target.attachment)
     resubscribed = _subscription(before) != _subscription(member)
     moved = reconcile.step(member, goal, owned=owned, held=group.held, resubscribed=resubscribed)

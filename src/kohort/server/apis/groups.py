@@ -74,25 +74,15 @@ def heartbeat(node: Node, call: Call[HeartbeatRequest]) -> None:
         node.cluster.submit(driver, call)
 
 
-def driver_of_heartbeat(
-    node: Node, client: Client, request: ConsumerGroupHeartbeatRequest
-) -> Driver:
-    """The shard of a heartbeat's group. Raises ApiError where the client may not ask for it; the
-    topics are those that it names now, as upstream's.
-    """
-    driver = node.driver_for(client, READ, GroupId(request.group_id))
-    may = node.cluster.may
-    if may is not everyone_may:
-        for name in request.subscribed_topic_names or ():
-            check(may, client, DESCRIBE, TOPIC, name, with_text=False)
-    return driver
-
-
 def consumer_heartbeat(node: Node, call: Call[ConsumerGroupHeartbeatRequest]) -> None:
     request = call.request
     if "consumer" not in node.cluster.config.group_coordinator_rebalance_protocols:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
-    driver = driver_of_heartbeat(node, call.client, request)
+    driver = node.driver_for(call.client, READ, GroupId(request.group_id))
+    may = node.cluster.may
+    if may is not everyone_may:
+        for name in request.subscribed_topic_names or ():
+            check(may, call.client, DESCRIBE, TOPIC, name, with_text=False)
     node.cluster.submit(driver, call)
 
 

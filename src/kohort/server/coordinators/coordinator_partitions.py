@@ -12,12 +12,11 @@ from kohort.assignors import Assign
 from kohort.config import BrokerConfig
 from kohort.coordinator.counters import GroupCounters
 from kohort.coordinator.shard import Shard
+from kohort.coordinator.topic_rights import TopicRights
 from kohort.errors import Broken
-from kohort.machines.effects import Client
 from kohort.machines.topics import Topics
 from kohort.runtime.clocks import perf_counter_ns
 from kohort.runtime.driver import PartitionDriver
-from kohort.server.access import DESCRIBE, TOPIC, May
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kohort.server.metrics.meters import Meters
 from kohort.server.partitions.partition import Partition
@@ -34,8 +33,8 @@ AnyDriver = PartitionDriver[Any]
 class MachineContext(NamedTuple):
     """What a new machine is given: the settings, a source of ids, one of producer ids (None while
     more are being reserved), the topics of now, what says how large a record may be at the time,
-    who may do what, the assignors of others, where it counts, the token of those who carry its
-    messages out, and who is told of producer ids that are in use.
+    who may know of which topics (None: everybody of all), the assignors of others, where it counts,
+    the token of those who carry its messages out, and who is told of producer ids that are in use.
     """
 
     config: BrokerConfig
@@ -43,7 +42,7 @@ class MachineContext(NamedTuple):
     new_producer_id: Callable[[], int | None]
     topics: Topics
     limit_bytes: Callable[[], int]
-    may: May
+    rights: TopicRights | None
     plugin_assignors: Mapping[str, Assign]
     counters: GroupCounters
     marker_sender: ReplyToken
@@ -55,16 +54,13 @@ NewMachine = Callable[[MachineContext], Any]
 
 
 def _new_shard(context: MachineContext) -> Shard:
-    def sees(client: Client, topic: str) -> bool:
-        return context.may(client, DESCRIBE, TOPIC, topic)
-
     return Shard(
         context.config,
         context.new_uuid,
         context.topics,
         context.plugin_assignors,
         record_limit=context.limit_bytes,
-        sees=sees,
+        rights=context.rights,
         counters=context.counters,
     )
 

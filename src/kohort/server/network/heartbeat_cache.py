@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from kohort.coordinator.consumer.no_op_heartbeats import NoOpHeartbeat, no_op_heartbeat_or_none
 from kohort.errors import ApiError
-from kohort.server.apis.groups import driver_of_heartbeat
+from kohort.server.access import READ
 from kohort.server.coordinators.coordinator_partitions import Driver
 from kohort.server.metrics.meters import RequestMeter
 from kohort.server.network.connection import Connection
 from kohort.server.node import Node
-from kohort.terms import Millis
+from kohort.terms import GroupId, Millis
 from kohort.wire.codec import encode
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
@@ -91,7 +91,7 @@ class HeartbeatCache:
         if len(frame) > LONGEST_REMEMBERED:
             return
         try:
-            driver = driver_of_heartbeat(self._node, connection.client, request)
+            driver = self._node.driver_for(connection.client, READ, GroupId(request.group_id))
         except ApiError:
             return
         no_op = (
