@@ -108,6 +108,7 @@ def test_a_good_token_may_come_instead_of_the_goodbye() -> None:
         ("n,,\x01auth=Bearer good\x01", "none of OAUTHBEARER"),
         ("n,,\x01auth=Bearer good\x01trace_id9=1\x01\x01", "none of OAUTHBEARER"),
         ("n,,\x01\x01", "has no token"),
+        ("n,,\x01auth=Bearer " + "g" * (1 << 17), "a message of 131088 bytes, expected at most"),
         ("n,,\x01auth=Bearer !!!\x01\x01", "has no token"),
         ("n,a=bob,\x01auth=Bearer good\x01\x01", r"\(bob\) that is different from the token's"),
     ],

@@ -94,6 +94,7 @@ def test_nobody_logs_in_with_the_keys_that_are_made_up() -> None:
         ("p=tls-unique,,n=alice,r=C", "first message"),
         ("n,,n=gr\xf6\xdfe,r=C", "first message"),
         ("n,,n=al=ice,r=C", "first message"),
+        ("n,,n=" + "a" * (1 << 16), "a message of 65541 bytes, expected at most 65536"),
         ("n,,n=alice,r=a b", "first message"),
         ("n,,n=alice,r=C,tokenauth=true", "delegation token"),
         ("n,a=bob,n=alice,r=C", "authorization id that is different from username"),
@@ -114,6 +115,8 @@ def test_an_authorization_id_is_compared_as_the_name_is_written() -> None:
     [
         ("garbage", "last message is none"),
         ("c=biws,r=CN", "last message is none"),
+        ("c=biws,r=CN,p=AAAAA", "no base64"),
+        ("c=biw,r=CN,p=" + "A" * 43 + "=", "channel binding"),
         ("c=eSws,r=CN,p=" + "A" * 43 + "=", "channel binding"),
         ("c=biws,r=CX,p=" + "A" * 43 + "=", "another nonce"),
     ],

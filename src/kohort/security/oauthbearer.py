@@ -10,15 +10,18 @@ from kohort.security.sasl import OAUTHBEARER, Identity, SaslError, SaslRefusalEr
 from kohort.terms import Millis
 
 END = "\x01"
+LONGEST_BYTES = 1 << 17
+"""Of a client's message; longer ones are refused unread."""
+
 GOODBYE = b"\x01"
 """What a client sends when its token was refused, so that the server can refuse it for good."""
 
-KEY, VALUE = "[A-Za-z]+", r"[\x21-\x7e \t\r\n]+"
-TOKEN = "[-_~+/.a-zA-Z0-9]+=*"  # noqa: S105  (an expression)
+KEY, VALUE = "[A-Za-z]++", r"[\x21-\x7e \t\r\n]++"
+TOKEN = "[-_~+/.a-zA-Z0-9]++=*"  # noqa: S105  (an expression)
 AUTH = "auth"
-_NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
+_NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]++|=2C|=3D)++"
 _FIRST = re.compile(rf"n,(?:a=(?P<wanted>{_NAME}))?,\x01(?P<pairs>(?:{KEY}={VALUE}\x01)*)\x01")
-_SHOWN = re.compile(rf"(?P<scheme>\w+) +(?P<token>{TOKEN})", re.ASCII)
+_SHOWN = re.compile(rf"(?P<scheme>\w++) ++(?P<token>{TOKEN})", re.ASCII)
 
 
 class OAuthBearerClient:
@@ -83,6 +86,8 @@ class OAuthBearerServer:
         refused, self._refused = self._refused, ""
         if refused and token == GOODBYE:
             raise SaslRefusalError(refused)
+        if len(token) > LONGEST_BYTES:
+            raise SaslError(f"a message of {len(token)} bytes, expected at most {LONGEST_BYTES}")
         match = _FIRST.fullmatch(token.decode(errors="replace"))
         if match is None:
             raise SaslError("the client's message is none of OAUTHBEARER")

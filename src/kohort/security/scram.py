@@ -6,6 +6,7 @@ are the keys that are made of a password, and the client. The server is in `scra
 
 import re
 from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
 from hashlib import new, pbkdf2_hmac
 from hmac import compare_digest, digest
 from typing import NamedTuple
@@ -17,8 +18,9 @@ ITERATIONS_LEAST = 4096
 ITERATIONS_TAKEN = 1_000_000
 """By a client, from a server: about half a second of one core. Upstream stores up to 16,384."""
 
-BASE64 = "(?:[a-zA-Z0-9/+]{4})*(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?"
-PRINTABLE = r"[\x21-\x2b\x2d-\x7e]+"  # a nonce: no comma
+# What is matched is given back to nobody (`++`): a long text that matches nothing is left at once.
+BASE64 = "[a-zA-Z0-9/+]*+={0,2}+"
+PRINTABLE = r"[\x21-\x2b\x2d-\x7e]++"  # a nonce: no comma
 _SERVER_FIRST = re.compile(
     rf"r=(?P<nonce>{PRINTABLE}),s=(?P<salt>{BASE64}),i=(?P<iterations>[0-9]{{1,10}})(?:,.*)?",
     re.DOTALL,
@@ -49,6 +51,14 @@ def server_keys(hash_name: str, salted_password: bytes) -> Keys:
 def auth_message(first_bare: str, server_first: str, final_bare: str) -> bytes:
     """What both sides sign: all that was said."""
     return f"{first_bare},{server_first},{final_bare}".encode()
+
+
+def from_base64(text: str) -> bytes | None:
+    """None where it is none."""
+    try:
+        return b64decode(text, validate=True)
+    except NotBase64:
+        return None
 
 
 def xor(left: bytes, right: bytes) -> bytes:
@@ -90,7 +100,7 @@ class ScramClient:
         match = _SERVER_FINAL.fullmatch(text)
         if match is None:
             raise self._error("the server's last message has no signature, expected v=<signature>")
-        if not compare_digest(b64decode(match["signature"]), self._signature):
+        if not compare_digest(from_base64(match["signature"]) or b"", self._signature):
             raise self._error(
                 "the signature of the server is wrong: it does not know this user's password"
             )
@@ -100,7 +110,8 @@ class ScramClient:
         if server_first.startswith("m="):
             raise self._error("the server demands an extension (m=), expected none")
         match = _SERVER_FIRST.fullmatch(server_first)
-        if match is None:
+        salt = None if match is None else from_base64(match["salt"])
+        if match is None or salt is None:
             raise self._error("the server's first message is not r=<nonce>,s=<salt>,i=<iterations>")
         nonce = match["nonce"]
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
@@ -113,7 +124,7 @@ class ScramClient:
                 f"the server asks for {iterations} iterations, expected {ITERATIONS_LEAST} to"
                 f" {ITERATIONS_TAKEN}"
             )
-        key = salted(self._hash, self._password, b64decode(match["salt"]), iterations)
+        key = salted(self._hash, self._password, salt, iterations)
         keys = server_keys(self._hash, key)
         final_bare = f"c=biws,r={nonce}"
         message = auth_message(self._first_bare, server_first, final_bare)

@@ -6,7 +6,7 @@ with a salt that is made up, so that nobody can probe for users.
 """
 
 import re
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Callable
 from hashlib import new
 from hmac import compare_digest, digest
@@ -20,16 +20,20 @@ from kohort.security.scram import (
     ITERATIONS_LEAST,
     PRINTABLE,
     auth_message,
+    from_base64,
     xor,
 )
 from kohort.terms import Millis
 
 SALT_BYTES = 24
-"""Of a salt that is made up; a salt that is stored should be as long."""
+"""Of a salt that is made up: hexadecimal digits, as those that `kohort users` draws."""
 
-_VALUE = r"[\x01-\x2b\x2d-\x7f]+"  # no comma
-_NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
-_EXTENSIONS = f"(?:,[A-Za-z]+={_VALUE})*"
+LONGEST_BYTES = 1 << 16
+"""Of a message; longer ones are refused unread. Names have a thousand bytes at most."""
+
+_VALUE = r"[\x01-\x2b\x2d-\x7f]++"  # no comma
+_NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]++|=2C|=3D)++"
+_EXTENSIONS = f"(?:,[A-Za-z]++={_VALUE})*"
 _FIRST = re.compile(
     rf"(?P<header>n,(?:a=(?P<wanted>{_NAME}))?,)"
     rf"(?P<bare>(?:m={_VALUE},)?n=(?P<name>{_NAME}),r=(?P<nonce>{PRINTABLE})"
@@ -77,6 +81,8 @@ class ScramServer:
 
     def answer(self, token: bytes, _now: Millis) -> bytes:
         """The salt for the first message, the signature for the last."""
+        if len(token) > LONGEST_BYTES:
+            raise SaslError(f"a message of {len(token)} bytes, expected at most {LONGEST_BYTES}")
         text = token.decode("ascii", errors="replace")
         return self._final(text) if self._server_first else self._first(text)
 
@@ -92,8 +98,9 @@ class ScramServer:
             raise other_authorization_id()
         credential = self._look_up(self._user)
         made_up = digest(self._decoy, self._user.encode(), self._hash)
+        made_up_salt = made_up.hex()[:SALT_BYTES].encode()
         if credential is None:
-            salt, iterations = made_up[:SALT_BYTES], ITERATIONS_LEAST
+            salt, iterations = made_up_salt, ITERATIONS_LEAST
             self._stored_key = self._server_key = made_up
         else:
             salt, iterations = credential.salt, credential.iterations
@@ -111,9 +118,11 @@ class ScramServer:
             raise SaslError("the client's last message is none of SCRAM")
         if match["nonce"] != self._nonce:
             raise SaslError("the client's last message has another nonce: it may be a replay")
-        if b64decode(match["channel"]) != self._header:
+        if from_base64(match["channel"]) != self._header:
             raise SaslError("the client's last message has another channel binding")
-        proof = b64decode(match["proof"])
+        proof = from_base64(match["proof"])
+        if proof is None:
+            raise SaslError("the client's proof is no base64")
         if len(proof) != len(self._stored_key):
             raise WireError(f"{self.name}: a proof of {len(proof)} bytes")
         message = auth_message(self._first_bare, self._server_first, match["bare"])
