@@ -6,9 +6,7 @@ from kohort.config import BROKER_SETTINGS, BrokerConfig
 from kohort.config.ignored import IGNORED_NAMES, is_ignored
 
 
-@pytest.mark.parametrize(
-    "name", ["num.io.threads", "process.roles", "listener.name.external.ssl.key.password"]
-)
+@pytest.mark.parametrize("name", ["num.io.threads", "process.roles", "ssl.trustmanager.algorithm"])
 def test_known_and_useless(name):
     assert is_ignored(name)
 

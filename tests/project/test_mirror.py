@@ -25,7 +25,6 @@ ELSEWHERE = {  # a module without one of its own, and the one that tests it; thi
     "cli/show.py": "cli/test_pipeline.py",
     "client/admin/client.py": "client/test_public_names.py",
     "client/admin/request_rounds.py": "client/admin/test_offsets.py",
-    "config/listeners.py": "cli/test_serve.py",
     "coordinator/classic/rebalance.py": "coordinator/classic/test_join.py",
     "coordinator/classic/records.py": "coordinator/classic/test_replay.py",
     "coordinator/classic/timers.py": "coordinator/classic/test_heartbeat.py",

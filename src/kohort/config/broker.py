@@ -4,13 +4,14 @@ The attribute is upstream's name with underscores for dots, so a search for one 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any
 
 from kohort.config.authorizer import STANDARD_AUTHORIZER, check_authorizer, super_users_of
 from kohort.config.ignored import is_ignored
-from kohort.config.listeners import PLAINTEXT, check_listeners
+from kohort.config.listeners import PREFIX, PROTOCOLS, check_listeners, client_listeners
+from kohort.config.security import SecuritySettings
 from kohort.config.settings import (
     INT_MAX,
     LONG_MAX,
@@ -49,7 +50,7 @@ def setting_name(given: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerConfig:
+class BrokerConfig(SecuritySettings):
     """The settings of one broker. `BrokerConfig()` is the defaults; `of` checks texts."""
 
     node_id: int = integer(
@@ -341,6 +342,8 @@ class BrokerConfig:
 
     given: frozenset[str] = frozenset()  # upstream's names of those that were set
     ignored: tuple[str, ...] = ()  # upstream's names that have no effect here
+    # Texts of settings of one listener, by their whole names: there are secrets among them.
+    prefixed: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, texts: Mapping[str, str | float]) -> "BrokerConfig":
@@ -361,20 +364,25 @@ class BrokerConfig:
     @classmethod
     def _of(cls, texts: Mapping[str, str]) -> "BrokerConfig":
         values: dict[str, Value] = {}
+        prefixed = {}
         ignored = []
         for name, text in texts.items():
             setting = BROKER_SETTINGS.get(name)
             if setting is not None:
                 values[name.replace(".", "_")] = _special(name, setting, text)
-            elif is_ignored(name):
+            elif is_ignored(own_name(name) if name.startswith(PREFIX) else name):
                 _check_ignored(name, text)
                 ignored.append(name)
+            elif name.startswith(PREFIX):
+                check_prefixed(name, text)
+                prefixed[name] = text.strip()
             else:
                 raise unknown_setting(name, BROKER_SETTINGS)
-        given = frozenset(texts).difference(ignored)
-        config = cls(given=given, ignored=tuple(ignored), **values)  # type: ignore[arg-type]
+        given = frozenset(texts).difference(ignored, prefixed)
+        config = cls(given=given, prefixed=prefixed, **values)  # type: ignore[arg-type]
         check_consistent(config)
-        return config
+        ignored += _of_no_listener(config)
+        return replace(config, ignored=tuple(ignored))
 
     @classmethod
     def mistakes(cls, texts: Mapping[str, str]) -> dict[str, ConfigError]:
@@ -386,8 +394,10 @@ class BrokerConfig:
             try:
                 if setting is not None:
                     _special(name, setting, text)
-                elif is_ignored(name):
+                elif is_ignored(own_name(name) if name.startswith(PREFIX) else name):
                     _check_ignored(name, text)
+                elif name.startswith(PREFIX):
+                    check_prefixed(name, text)
                 else:
                     raise unknown_setting(name, BROKER_SETTINGS)
             except ConfigError as error:
@@ -429,9 +439,34 @@ def unknown_setting(name: str, known: Iterable[str]) -> ConfigError:
 
 
 def _check_ignored(name: str, text: str) -> None:
-    """Raises ConfigError for a text that asks for what nobody would get."""
-    if name == "security.inter.broker.protocol" and text.strip().upper() != PLAINTEXT:
-        raise ConfigError(f"{name} is {text!r}, expected {PLAINTEXT}: there are no other listeners")
+    """Raises ConfigError for a text that means nothing anywhere."""
+    if name == "security.inter.broker.protocol" and text.strip().upper() not in PROTOCOLS:
+        raise ConfigError(f"{name} is {text!r}, expected one of {', '.join(PROTOCOLS)}")
+
+
+def own_name(name: str) -> str:
+    """A setting of a listener without the prefix, or without that and the name of a mechanism."""
+    rest = name.removeprefix(PREFIX).partition(".")[2]
+    of_mechanism = rest.partition(".")[2]
+    return of_mechanism if of_mechanism in BROKER_SETTINGS or is_ignored(of_mechanism) else rest
+
+
+def check_prefixed(name: str, text: str) -> None:
+    """Raises ConfigError for a setting of a listener that is none, or that has a wrong text."""
+    own = own_name(name)
+    setting = BROKER_SETTINGS.get(own)
+    if setting is None:
+        prefix = name.removesuffix(own)
+        raise unknown_setting(name, [f"{prefix}{one}" for one in BROKER_SETTINGS])
+    try:
+        setting.parse(text)
+    except ConfigError as error:
+        raise ConfigError(str(error).replace(own, name, 1)) from None
+
+
+def _of_no_listener(config: BrokerConfig) -> list[str]:
+    prefixes = tuple(listener.prefix for listener in client_listeners(config))
+    return [name for name in config.prefixed if not name.startswith(prefixes)]
 
 
 def _special(name: str, setting: Setting, text: str) -> Value:

@@ -33,6 +33,8 @@ principal.builder.class process.roles producer.id.expiration.check.interval.ms
 producer.purgatory.purge.interval.requests queued.max.requests
 quota.window.num quota.window.size.seconds request.timeout.ms reserved.broker.max.id
 security.inter.broker.protocol security.providers server.max.startup.time.ms
+ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.keymanager.algorithm
+ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
 socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms socket.listen.backlog.size
 socket.receive.buffer.bytes socket.send.buffer.bytes telemetry.max.bytes
 unstable.api.versions.enable unstable.feature.versions.enable
@@ -46,14 +48,12 @@ _FAMILIES = (
     "controller.quorum.",
     "group.share.",
     "group.streams.",
-    "listener.name.",
     "metadata.",
     "quota.",
     "remote.log.",
     "replica.",
     "sasl.",
     "share.coordinator.",
-    "ssl.",
     "transaction.abort.timed.out.",
     "transaction.partition.verification.",
     "transaction.remove.expired.",

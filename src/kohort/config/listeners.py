@@ -1,14 +1,41 @@
-"""Addresses in settings: which listener is for clients, and where it is."""
+"""Addresses in settings: which listeners there are for clients, where they are, and which settings
+each of them has.
+"""
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Protocol
 
-from kohort.config.settings import ConfigError
+from kohort.config.settings import ConfigError, Value, text_of
 
 PORT_MAX = 65_535
-PLAINTEXT = "PLAINTEXT"
-PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL = "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"
+PROTOCOLS = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104  (what upstream means by no host; `serve` warns)
+NO_ROUTES = (ANY_ADDRESS, "::")
+PREFIX = "listener.name."
+_OF_LISTENERS = ("ssl.", "sasl.", "connections.max.reauth.ms", "principal.builder.class")
+
+
+class Listener(NamedTuple):
+    """A listener for clients: its name in capital letters, its security protocol, its address."""
+
+    name: str
+    protocol: str
+    host: str
+    port: int
+
+    @property
+    def uses_tls(self) -> bool:
+        return self.protocol in (SSL, SASL_SSL)
+
+    @property
+    def uses_sasl(self) -> bool:
+        return self.protocol in (SASL_PLAINTEXT, SASL_SSL)
+
+    @property
+    def prefix(self) -> str:
+        """What stands before the name of a setting that is for this listener alone."""
+        return f"{PREFIX}{self.name.lower()}."
 
 
 class Listeners(Protocol):
@@ -24,6 +51,16 @@ class Listeners(Protocol):
     def controller_listener_names(self) -> tuple[str, ...]: ...
 
 
+class ListenerConfig(Listeners, Protocol):
+    """The same, with the settings that listeners have."""
+
+    @property
+    def given(self) -> frozenset[str]: ...
+    @property
+    def prefixed(self) -> Mapping[str, str]: ...
+    def value(self, name: str) -> Value: ...
+
+
 def host_and_port(text: str) -> tuple[str, int]:
     """`HOST:PORT`, an IPv6 host in brackets. Raises ConfigError."""
     host, found, port = text.rpartition(":")
@@ -36,30 +73,88 @@ def host_and_port(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def listener_text(host: str, port: int) -> str:
+def listener_text(host: str, port: int, name: str = PLAINTEXT) -> str:
     """A listener as `listeners` names it."""
-    return f"PLAINTEXT://[{host}]:{port}" if ":" in host else f"PLAINTEXT://{host}:{port}"
+    return f"{name}://[{host}]:{port}" if ":" in host else f"{name}://{host}:{port}"
 
 
 def check_listeners(config: Listeners) -> None:
-    """Raises ConfigError for a listener, or for an address to tell clients, that asks for more than
-    plain text. It would not be opened, and another one be open to everybody.
+    """Raises ConfigError for settings of listeners that contradict one another."""
+    client_listeners(config)
+    advertised_addresses(config)
+
+
+def client_listeners(config: Listeners) -> tuple[Listener, ...]:
+    """Those of `listeners` that are not a controller's. Raises ConfigError where there is none, or
+    one that cannot be opened beside the others.
     """
     protocols = _protocols(config)
-    for setting, entries in (
-        ("listeners", config.listeners),
-        ("advertised.listeners", config.advertised_listeners),
-    ):
-        for entry in entries:
-            name = entry.partition("://")[0].upper()
-            protocol = protocols.get(name, name)
-            if not _is_controllers(name, config) and protocol != PLAINTEXT:
-                by = " by listener.security.protocol.map" if name in protocols else ""
-                what = f"which is {protocol}{by}: Kohort has plain text only, "
+    found: dict[str, Listener] = {}
+    for entry in _of_clients(config.listeners, config):
+        name, host, port = _parts("listeners", entry, no_host=ANY_ADDRESS)
+        protocol = protocols.get(name)
+        if protocol is None:
+            raise ConfigError(
+                f"listeners has {entry!r}, whose protocol is not known, expected {name}:PROTOCOL in"
+                f" listener.security.protocol.map or one of the names {', '.join(PROTOCOLS)}"
+            )
+        listener = Listener(name, protocol, host, port)
+        if name in found:
+            raise ConfigError(f"listeners has the name {name} twice, expected each name once")
+        for other in found.values():
+            if port and port == other.port and (":" in host) == (":" in other.host):
                 raise ConfigError(
-                    f"{setting} has {entry!r}, {what if '://' in entry else ''}"
-                    "expected PLAINTEXT://HOST:PORT"
+                    f"listeners has port {port} for {other.name} and for {name}, expected a port"
+                    " for each"
                 )
+        found[name] = listener
+    if not found:
+        raise ConfigError(f"listeners is {','.join(config.listeners)!r}, expected one for clients")
+    return tuple(found.values())
+
+
+def advertised_addresses(config: Listeners) -> dict[str, tuple[str, int]]:
+    """The addresses to tell clients, by the name of the listener that is asked. A listener that is
+    not there tells where it is. Raises ConfigError.
+    """
+    names = [listener.name for listener in client_listeners(config)]
+    found: dict[str, tuple[str, int]] = {}
+    for entry in _of_clients(config.advertised_listeners, config):
+        name, host, port = _parts("advertised.listeners", entry)
+        if name not in names:
+            raise ConfigError(
+                f"advertised.listeners has {entry!r}, which is none of listeners, expected one of"
+                f" {', '.join(names)}"
+            )
+        if name in found:
+            raise ConfigError(f"advertised.listeners has {name} twice, expected each name once")
+        if host in NO_ROUTES:
+            raise ConfigError(
+                f"advertised.listeners has {entry!r}, which no client can reach, expected the"
+                " address of this machine"
+            )
+        found[name] = host, port
+    return found
+
+
+def listener_settings(config: ListenerConfig, listener: Listener) -> dict[str, str]:
+    """The settings of a listener as texts, as far as they were given: its own, without its prefix,
+    and those for all listeners under them.
+
+    A mechanism's own keep that prefix, as `plain.sasl.jaas.config`. A listener of SASL_SSL asks for
+    certificates only where its own setting says so.
+    """
+    found = {
+        name: text
+        for name in sorted(config.given)
+        if name.startswith(_OF_LISTENERS)
+        and not (name == "ssl.client.auth" and listener.protocol == SASL_SSL)
+        and (text := text_of(config.value(name))) is not None
+    }
+    for name, text in config.prefixed.items():
+        if name.startswith(listener.prefix):
+            found[name.removeprefix(listener.prefix)] = text
+    return found
 
 
 def _protocols(config: Listeners) -> dict[str, str]:
@@ -73,51 +168,20 @@ def _protocols(config: Listeners) -> dict[str, str]:
                 f"of {', '.join(PROTOCOLS)}"
             )
         found[name] = protocol
-    return found
+    return dict(zip(PROTOCOLS, PROTOCOLS, strict=True)) | found
 
 
-def _is_controllers(name: str, config: Listeners) -> bool:
-    return name.upper() in (other.upper() for other in config.controller_listener_names)
+def _of_clients(entries: Iterable[str], config: Listeners) -> list[str]:
+    controllers = [name.upper() for name in config.controller_listener_names]
+    return [one for one in entries if one.partition("://")[0].upper() not in controllers]
 
 
-def listening_address(config: Listeners) -> tuple[str, int]:
-    """The one of `listeners` that is not a controller's. Raises ConfigError when there is none or a
-    second one, which nobody would serve, or when it is none of plain text.
-    """
-    check_listeners(config)
-    listener = _only_one("listeners", config.listeners, config)
-    if listener is None:
-        raise ConfigError(f"listeners is {','.join(config.listeners)!r}, expected one for clients")
-    return _address_in("listeners", listener, no_host=ANY_ADDRESS)
-
-
-def advertised_address(config: Listeners) -> tuple[str, int] | None:
-    """The address to tell clients: the one of `advertised.listeners` that is not a controller's.
-    None: where the broker listens. Raises ConfigError, as for a second one.
-    """
-    check_listeners(config)
-    listener = _only_one("advertised.listeners", config.advertised_listeners, config)
-    return None if listener is None else _address_in("advertised.listeners", listener)
-
-
-def _only_one(setting: str, entries: Iterable[str], config: Listeners) -> str | None:
-    """The entry for clients. Raises ConfigError for a second one: it must not be dropped in
-    silence.
-    """
-    ours = [entry for entry in entries if not _is_controllers(entry.partition("://")[0], config)]
-    if len(ours) > 1:
-        raise ConfigError(
-            f"{setting} has {ours[1]!r} beside {ours[0]!r}: Kohort has one listener for clients,"
-            " expected one"
-        )
-    return ours[0] if ours else None
-
-
-def _address_in(setting: str, listener: str, no_host: str = "") -> tuple[str, int]:
-    _, found, address = listener.partition("://")
-    if not found:
-        raise ConfigError(f"{setting} has {listener!r}, expected PLAINTEXT://HOST:PORT")
+def _parts(setting: str, entry: str, no_host: str = "") -> tuple[str, str, int]:
+    name, found, address = entry.partition("://")
+    if not found or not name:
+        raise ConfigError(f"{setting} has {entry!r}, expected NAME://HOST:PORT")
     try:
-        return host_and_port(f"{no_host}{address}" if address[:1] == ":" else address)
+        host, port = host_and_port(f"{no_host}{address}" if address[:1] == ":" else address)
     except ConfigError as error:
-        raise ConfigError(f"{setting} has {listener!r}: {error}") from None
+        raise ConfigError(f"{setting} has {entry!r}: {error}") from None
+    return name.upper(), host, port

@@ -31,6 +31,7 @@ class Kind(IntEnum):
     LONG = 5
     DOUBLE = 6
     LIST = 7
+    PASSWORD = 9
 
 
 _WIDTHS = {Kind.INT: 2**31, Kind.SHORT: 2**15, Kind.LONG: 2**63}
@@ -52,7 +53,7 @@ class Setting:
         """The value that the text stands for, checked. Raises ConfigError."""
         text = text.strip()
         match self.kind:
-            case Kind.STRING:
+            case Kind.STRING | Kind.PASSWORD:
                 return self._chosen(text)
             case Kind.LIST:
                 entries = dict.fromkeys(entry.strip() for entry in text.split(",") if entry.strip())
@@ -82,7 +83,7 @@ class Setting:
         match self.kind:
             case Kind.BOOLEAN:
                 return "true or false"
-            case Kind.STRING:
+            case Kind.STRING | Kind.PASSWORD:
                 return "a text"
             case Kind.LIST:
                 return "a list of names with commas between them"
@@ -138,7 +139,8 @@ def text_of(value: Value) -> str | None:
 
 def declared(kind: Kind, default: Value, doc: str, **bounds: Any) -> Any:
     """A field of a settings class: what `Setting` needs beside the field's own name."""
-    return field(default=default, metadata={"kind": kind, "doc": doc, **bounds})
+    shown = kind is not Kind.PASSWORD
+    return field(default=default, repr=shown, metadata={"kind": kind, "doc": doc, **bounds})
 
 
 def boolean(default: bool, doc: str) -> Any:  # noqa: FBT001  (reads as `boolean(True, …)` in a table)
@@ -147,6 +149,11 @@ def boolean(default: bool, doc: str) -> Any:  # noqa: FBT001  (reads as `boolean
 
 def string(default: str | None, doc: str, *, choices: tuple[str, ...] = ()) -> Any:
     return declared(Kind.STRING, default, doc, choices=choices)
+
+
+def password(doc: str) -> Any:
+    """A secret: it is in no answer, no `repr` and no error."""
+    return declared(Kind.PASSWORD, None, doc)
 
 
 def integer(
