@@ -1,0 +1,116 @@
+"""The certificates of a listener of TLS: what it shows, and who its clients are by theirs.
+
+They are read anew while the broker runs: connections that are there keep what they have begun with.
+"""
+
+import ssl
+from collections.abc import Sequence
+
+from kohort.config import BrokerConfig, ConfigError
+from kohort.config.listeners import Listener, listener_settings
+from kohort.errors import KohortError
+from kohort.runtime.observers import Observer
+from kohort.security.certificates import Certificate, CertificateError, read_certificate
+from kohort.security.listener import TlsConfig, tls_config
+from kohort.security.stores import StoreError, certificates, expired_text, server_context
+
+
+class TlsListener:
+    """`context` is for the next connection."""
+
+    def __init__(self, config: TlsConfig, observe: Observer) -> None:
+        """Raises ConfigError for a store that cannot be used."""
+        self.name = config.listener.name
+        self._observe = observe
+        self._use(config, *_load(config))
+
+    def reload(self, config: TlsConfig) -> None:
+        """Show from now on what these settings say. Raises ConfigError, and changes nothing, for
+        what cannot be used or is of another subject.
+        """
+        context, certificate = _load(config)
+        _check_change(config, self._certificate, certificate)
+        self._use(config, context, certificate)
+        self._observe.info(
+            f"listener {self.name} shows the certificate of {certificate.subject}, valid until"
+            f" {certificate.not_after:%Y-%m-%d %H:%M:%S} UTC, from now on"
+        )
+
+    def check(self, config: TlsConfig) -> None:
+        """Raises ConfigError as `reload` would."""
+        _, certificate = _load(config)
+        _check_change(config, self._certificate, certificate)
+
+    def _use(self, config: TlsConfig, context: ssl.SSLContext, certificate: Certificate) -> None:
+        self.context = context
+        self._certificate = certificate
+        self._mapping = config.mapping
+        self._is_by_certificate = not config.listener.uses_sasl and config.client_auth != "none"
+        expired = expired_text(config.identity)
+        if expired is not None:
+            self._observe.warning(f"listener {self.name}: {expired}")
+
+    def principal(self, certificate: bytes | None) -> str | None:
+        """Whom a client's certificate proves; None where nobody has to be. Raises KohortError for
+        one that proves nobody.
+        """
+        if certificate is None or not self._is_by_certificate:
+            return None
+        subject = read_certificate(certificate).subject
+        if not subject:
+            raise KohortError("the client's certificate has no subject, expected one")
+        return f"User:{self._mapping.principal(subject)}"
+
+
+def tls_listeners(
+    config: BrokerConfig, listeners: Sequence[Listener], observe: Observer
+) -> dict[int, TlsListener]:
+    """The certificates of the listeners that have some, by the numbers of these. Raises ConfigError
+    for what cannot be used.
+    """
+    return {
+        number: TlsListener(tls_config(listener, listener_settings(config, listener)), observe)
+        for number, listener in enumerate(listeners)
+        if listener.uses_tls
+    }
+
+
+def check_certificates(config: BrokerConfig, listeners: Sequence[Listener]) -> None:
+    """Raises ConfigError as `tls_listeners` would."""
+    for listener in listeners:
+        if listener.uses_tls:
+            _load(tls_config(listener, listener_settings(config, listener)))
+
+
+def _load(config: TlsConfig) -> tuple[ssl.SSLContext, Certificate]:
+    try:
+        context = server_context(
+            config.identity,
+            key=config.key,
+            trust=config.trust,
+            client_auth=config.client_auth,
+            protocols=config.protocols,
+            cipher_suites=config.cipher_suites,
+        )
+        return context, read_certificate(certificates(config.identity)[0])
+    except (StoreError, CertificateError) as error:
+        raise ConfigError(f"listener {config.listener.name}: {error}") from None
+
+
+def _check_change(config: TlsConfig, old: Certificate, new: Certificate) -> None:
+    """Raises ConfigError for a certificate that clients would not know for that of this listener
+    (upstream's SslFactory).
+    """
+    prefix = config.listener.prefix
+    if not config.allow_dn_changes and new.subject != old.subject:
+        raise ConfigError(
+            f"{prefix}ssl.keystore has a certificate of {new.subject!r}, expected {old.subject!r},"
+            " as before, or ssl.allow.dn.changes=true"
+        )
+    missing = old.alternative_names - new.alternative_names
+    if not config.allow_san_changes and missing:
+        raise ConfigError(
+            f"{prefix}ssl.keystore has a certificate that lacks {len(missing)} of the"
+            f" {len(old.alternative_names)} alternative names that the old one has, expected all of"
+            " them, or ssl.allow.san.changes=true"
+        )
