@@ -16,9 +16,10 @@ from kohort.errors import KohortError, how_to_install
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from kohort.config import BrokerConfig
+    from kohort.config.listeners import Listener
     from kohort.server.broker import Broker
     from kohort.server.metrics.endpoint import MetricsEndpoint
 
@@ -104,9 +105,8 @@ class Serve(Command):
         _log_to_stderr(args.log_level)
         try:
             config = _config(args)
-            listen = args.listen or _listener(config)
+            _check_listeners(config, args)
             data_dir = _data_dir(args, config)
-            _check_advertised(config)
             _check_racks(config, args.nodes)
             _check_versions(config)
             _check_assignors(config)
@@ -119,7 +119,7 @@ class Serve(Command):
         except (KohortError, ValueError, OSError) as error:
             complain(f"serve: {error}")
             return USAGE
-        return _run(config, listen, data_dir, args.nodes, args.metrics)
+        return _run(config, args.listen, data_dir, args.nodes, args.metrics)
 
 
 def _log_to_stderr(level: str) -> None:
@@ -133,6 +133,8 @@ def _log_to_stderr(level: str) -> None:
 
 
 def _config(args: Namespace) -> "BrokerConfig":
+    from dataclasses import replace
+
     from kohort.config import BrokerConfig, read_numbered, setting_name
 
     given: dict[str, tuple[str, int]] = {}
@@ -153,19 +155,21 @@ def _config(args: Namespace) -> "BrokerConfig":
         places = {name: f"{args.config}, line {line}: " for name, (_, line) in given.items()}
         places |= dict.fromkeys(dict(args.settings), "")
         raise _WrongSettings([f"{places[name]}{error}" for name, error in wrong.items()])
-    return BrokerConfig.of(texts)
+    config = BrokerConfig.of(texts)
+    if args.listen is None:  # the default is a fixed port here
+        config = replace(config, given=config.given | {"listeners"})
+    return config
 
 
-def _listener(config: "BrokerConfig") -> tuple[str, int]:
-    from kohort.config.listeners import listening_address
+def _check_listeners(config: "BrokerConfig", args: Namespace) -> None:
+    """Raises KohortError for listeners that cannot be opened, or have no certificate to show."""
+    from kohort.server.broker import listeners_to_open
+    from kohort.server.network.ports import Ports
+    from kohort.server.tls_listener import check_certificates
 
-    return listening_address(config)
-
-
-def _check_advertised(config: "BrokerConfig") -> None:
-    from kohort.config.listeners import advertised_address
-
-    advertised_address(config)
+    listeners = listeners_to_open(config, args.listen)
+    Ports(listeners, args.nodes).check(config)
+    check_certificates(config, listeners)
 
 
 def _check_racks(config: "BrokerConfig", nodes: int) -> None:
@@ -213,7 +217,7 @@ def _check_metrics() -> None:
 
 def _run(
     config: "BrokerConfig",
-    listen: tuple[str, int],
+    listen: tuple[str, int] | None,
     data_dir: Path | None,
     nodes: int,
     metrics: tuple[str, int] | None,
@@ -240,14 +244,12 @@ def _run(
         try:
             await broker.start()
         except OSError as error:
-            host, port = listen
-            tried = host, port + len(broker.addresses) if port else 0
-            complain(f"serve: {_os_reason(error, tried, data_dir)}")
+            complain(f"serve: {_os_reason(error, broker.ports.tried, data_dir)}")
             return FAILED
         except KohortError as error:
             complain(f"serve: {error}")
             return FAILED
-        _warn(config, listen)
+        _warn(config, broker.ports.listeners)
         where = "in memory" if data_dir is None else f"data in {data_dir}"
         ready = f"({where})"
         if endpoint is not None:
@@ -265,8 +267,10 @@ def _run(
         return runner.run(serve())
 
 
-def _warn(config: "BrokerConfig", listen: tuple[str, int]) -> None:
+def _warn(config: "BrokerConfig", listeners: "tuple[Listener, ...]") -> None:
     import logging
+
+    from kohort.config.listeners import listener_settings
 
     log = logging.getLogger("kohort")
     if config.ignored:
@@ -274,15 +278,21 @@ def _warn(config: "BrokerConfig", listen: tuple[str, int]) -> None:
     without_effect = config.without_effect()
     if without_effect:
         log.warning("settings that have no effect yet: %s", ", ".join(sorted(without_effect)))
-    _warn_beyond(listen[0], "listening")
+    for listener in listeners:
+        missing = [] if listener.uses_tls else ["encryption"]
+        asked = listener_settings(config, listener).get("ssl.client.auth")
+        if not listener.uses_sasl and asked != "required":
+            missing.append("authentication")
+        if missing:
+            _warn_beyond(listener.host, "listening", " or ".join(missing))
 
 
-def _warn_beyond(host: str, what: str) -> None:
+def _warn_beyond(host: str, what: str, missing: str = "encryption or authentication") -> None:
     import logging
 
     if not _is_loopback(host):
         logging.getLogger("kohort").warning(
-            "%s on %s, beyond this machine, without encryption or authentication", what, host
+            "%s on %s, beyond this machine, without %s", what, host, missing
         )
 
 
@@ -307,8 +317,14 @@ async def _until_stopped(broker: "Broker", ready: str) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_requested.set)
-    addresses = ",".join(_address_text(*address) for address in broker.addresses)
-    sys.stdout.write(f"kohort ready on {addresses} {ready}\n")
+    first, *further = broker.ports.listeners
+    text = f"{_addresses_text(broker.addresses)} {ready}"
+    if first.protocol != "PLAINTEXT":
+        text += f", {first.name} ({first.protocol})"
+    for listener in further:
+        addresses = _addresses_text(broker.listeners[listener.name])
+        text += f", {listener.name} ({listener.protocol}) on {addresses}"
+    sys.stdout.write(f"kohort ready on {text}\n")
     sys.stdout.flush()
     waiting = [asyncio.create_task(event.wait()) for event in (stop_requested, broker.stopped)]
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -321,6 +337,10 @@ async def _until_stopped(broker: "Broker", ready: str) -> int:
         complain(f"serve: stopped without closing everything in {STOP_SECONDS:g} s")
         return FAILED
     return OK
+
+
+def _addresses_text(addresses: "Sequence[tuple[str, int]]") -> str:
+    return ",".join(_address_text(*address) for address in addresses)
 
 
 def _allow_many_files() -> None:

@@ -9,11 +9,15 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from random import SystemRandom
 from typing import Self
 
-from kohort.config import BrokerConfig
-from kohort.config.listeners import PORT_MAX, advertised_address, listener_text
+from kohort.config import BrokerConfig, ConfigError
+from kohort.config.listeners import (
+    PLAINTEXT,
+    Listener,
+    client_listeners,
+    listener_text,
+)
 from kohort.config.racks import racks_of_nodes
 from kohort.errors import KohortError
 from kohort.runtime import clocks
@@ -24,18 +28,17 @@ from kohort.server.environment import BrokerEnvironment
 from kohort.server.log_lines import BoundedLines
 from kohort.server.metrics.meters import Traffic
 from kohort.server.network.dispatcher import RequestDispatcher
+from kohort.server.network.ports import Ports
 from kohort.server.network.sockets import ClientProtocol, Sockets
+from kohort.server.network.tls_sockets import TlsProtocol
 from kohort.server.node import Node
 from kohort.server.opening import open_cluster
 from kohort.server.placement import Endpoint
+from kohort.server.tls_listener import TlsListener, tls_listeners
 from kohort.terms import Millis
 
 SWEEP_SECONDS = 5.0
-FREE_PORT_TRIES = 20
-NO_CLIENTS_PORTS = (20_000, 32_000)
-CHANCE = SystemRandom()  # nobody has seeded it
-BACKLOG = 1024  # clients that wait in the system until they are accepted
-ACCEPTED_AT_ONCE = 8  # asyncio takes as many descriptors before it refuses the first of them
+ANY_FREE_PORT = "127.0.0.1", 0
 LEAST_SWEEP_SECONDS = 0.25
 STALL_MS = 100  # a timer that is later than this shows that the loop has stood still
 HOLD_MS = 250  # how long after a stall the sockets are read before anybody is late
@@ -46,36 +49,36 @@ class Broker:
 
     Args:
         config: the settings; a mapping is taken as by `BrokerConfig.of`.
-        listen: host and port of the first node; port 0 picks a free one. Further nodes take the
-        ports behind it.
+        listen: host and port of the first node, for one listener of plain text; port 0 picks a
+        free one. Further nodes take the ports behind it. Without it the settings say where to
+        listen, and where these do not either it is a free port of 127.0.0.1.
         data_dir: where logs are kept; None keeps everything in memory.
         nodes: how many nodes. Their ids follow `node.id`.
         environment: the clock, the disk and the threads, where they are not the real ones.
 
     Raises ConfigError for a setting that is wrong, or names more racks than there are nodes.
-    After `start` the addresses are in `addresses`. You must call `stop`; then it may be started
-    again.
+    After `start` the addresses of the first listener are in `addresses`, and those of all by their
+    names in `listeners`. You must call `stop`; then it may be started again.
     """
 
     def __init__(
         self,
         config: BrokerConfig | Mapping[str, str | float] | None = None,
         *,
-        listen: tuple[str, int] = ("127.0.0.1", 0),
+        listen: tuple[str, int] | None = None,
         data_dir: Path | None = None,
         nodes: int = 1,
         environment: BrokerEnvironment | None = None,
     ) -> None:
         self.config = config if isinstance(config, BrokerConfig) else BrokerConfig.of(config or {})
-        self.listen = listen
         self.data_dir = data_dir
         self.node_count = nodes
         self._racks = racks_of_nodes(self.config.broker_rack, nodes)
-        self.addresses: list[tuple[str, int]] = []
+        self.ports = Ports(listeners_to_open(self.config, listen), nodes)
         self.cluster: Cluster | None = None
         self.stopped = asyncio.Event()
-        self._doors: list[RequestDispatcher] = []
-        self._servers: list[asyncio.Server] = []
+        self._dispatchers: list[list[RequestDispatcher]] = []  # by listener, by node
+        self._tls: dict[int, TlsListener] = {}  # by the number of the listener
         around = environment or BrokerEnvironment()
         self._lines = BoundedLines(around.observe, clocks.monotonic)
         self.environment = replace(around, observe=self._lines) if around.bounded else around
@@ -108,12 +111,10 @@ class Broker:
         self._turn_queued = False
         self.ready.clear()
         self.stopped.clear()
-        host, port = self.listen
-        if not port and self.addresses:
-            port = self.addresses[0][1]  # where clients of the last life look for it
-        self.addresses.clear()
+        self.ports.check(self.config)
+        self._tls = tls_listeners(self.config, self.ports.listeners, self.environment.observe)
         try:
-            await self._bind_all(host, port)  # first: a port that is taken leaves no directory
+            await self.ports.bind(self._protocol)  # first: a taken port leaves no directory
             path = None if self.data_dir is None else str(self.data_dir)
             around = self.environment
             self.cluster = open_cluster(
@@ -133,76 +134,62 @@ class Broker:
                 self._turn,
                 on_disk=self.data_dir is not None,
             )
-            brokers = self._advertised()
+            endpoints = self.ports.endpoints(self.config, self.config.node_id, self._racks)
             self.cluster.unsent = self.sockets.memory.answers
-            self.cluster.start(brokers, self._clock())
-            self._doors = [RequestDispatcher(Node(self.cluster, broker.id)) for broker in brokers]
+            self.cluster.start(endpoints[0], self._clock())
+            self._dispatchers = self._all_dispatchers(self.cluster, endpoints)
         except BaseException:
             await self.stop()
             raise
-        for server in self._servers:
-            await _serve(server)
+        await self.ports.serve()
         self._sweeper = self._loop.call_later(self._sweep_pause(), self._sweep)
         self.schedule_turn()
 
-    async def _bind_all(self, host: str, port: int) -> None:
-        """Bind a port and those behind it, so that a restart with the first port finds them all.
+    def _protocol(self, node: int, listener: int) -> ClientProtocol:
+        tls = self._tls.get(listener)
+        if tls is None:
+            return ClientProtocol(self, node, listener)
+        return TlsProtocol(self, node, listener, tls)
 
-        The ports behind a free one may be taken; then another one is tried. Where connections of
-        clients have taken every other port, so is one that no system gives to clients.
-        """
-        told = advertised_address(self.config)
-        for first in (port, told[1] if told is not None else 0):
-            if first + self.node_count > PORT_MAX + 1:
-                raise KohortError(
-                    f"{self.node_count} nodes from port {first} on end beyond port {PORT_MAX}"
+    def _all_dispatchers(
+        self, cluster: Cluster, endpoints: list[list[Endpoint]]
+    ) -> list[list[RequestDispatcher]]:
+        """A way in for each listener of each node: each tells clients its own addresses."""
+        named = [listener.name for listener in self.ports.listeners]
+        advertised = [
+            tuple(
+                listener_text(told[index].host, told[index].port, name)
+                for name, told in zip(named, endpoints, strict=True)
+            )
+            for index in range(self.node_count)
+        ]
+        return [
+            [
+                RequestDispatcher(
+                    Node(cluster, one.id, told, self._texts(index), advertised[index]), listener
                 )
-        for left in reversed(range(FREE_PORT_TRIES)):
-            first = port
-            if not port and left < FREE_PORT_TRIES // 2:
-                first = CHANCE.randrange(*NO_CLIENTS_PORTS)
-            try:
-                await self._bind(0, host, first)
-                for index in range(1, self.node_count):
-                    await self._bind(index, host, self.addresses[0][1] + index)
-            except (OSError, OverflowError):
-                if port or not left:
-                    raise
-                for server in self._servers:
-                    server.close()
-                self._servers.clear()
-                self.addresses.clear()
-            else:
-                return
+                for index, one in enumerate(told)
+            ]
+            for listener, told in zip(self.ports.listeners, endpoints, strict=True)
+        ]
 
-    async def _bind(self, index: int, host: str, port: int) -> None:
-        server = await self._server(index, host, port)
-        self._servers.append(server)
-        name = server.sockets[0].getsockname()
-        self.addresses.append((name[0], name[1]))
-
-    async def _server(self, index: int, host: str, port: int) -> asyncio.Server:
-        assert self._loop is not None
-        return await self._loop.create_server(
-            lambda: ClientProtocol(self, index),
-            host,
-            port,
-            start_serving=False,
-            reuse_address=True,
-            backlog=ACCEPTED_AT_ONCE if isinstance(self._loop, asyncio.BaseEventLoop) else BACKLOG,
+    def _texts(self, node: int) -> tuple[str, ...]:
+        """The listeners of a node as `listeners` names them."""
+        return tuple(
+            listener_text(*addresses[node], name)
+            for name, addresses in self.ports.addresses.items()
         )
 
     def close_node(self, index: int) -> None:
-        """Close the port of a node and cut its connections. Who serves what in its place is the
+        """Close the ports of a node and cut its connections. Who serves what in its place is the
         cluster's matter (`rearrange`).
         """
-        self._servers[index].close()
+        self.ports.close_node(index)
         self.sockets.drop_all(index)
 
     async def open_node(self, index: int) -> None:
-        """Open the port of a node again, where it was. Raises OSError when it is taken."""
-        self._servers[index] = await self._server(index, *self.addresses[index])
-        await _serve(self._servers[index])
+        """Open the ports of a node again, where they were. Raises OSError when one is taken."""
+        await self.ports.open_node(index)
 
     def _in_force(self) -> BrokerConfig:
         """The settings, with those that the command line and the system have overridden."""
@@ -211,22 +198,20 @@ class Broker:
         given = {"listeners"} if self.data_dir is None else {"listeners", "log.dirs"}
         return replace(
             config,
-            listeners=(listener_text(*self.addresses[0]),),
+            listeners=self._texts(0),
             log_dirs=log_dirs,
             given=config.given | given,
         )
 
-    def _advertised(self) -> list[Endpoint]:
-        """The addresses told to clients: `advertised.listeners`, or where the nodes listen."""
-        told = advertised_address(self.config)
-        nodes = []
-        for index, (host, port) in enumerate(self.addresses):
-            shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104
-            if told is not None:
-                shown, number = told
-                port = number + index if number else port  # noqa: PLW2901
-            nodes.append(Endpoint(self.config.node_id + index, shown, port, self._racks[index]))
-        return nodes
+    @property
+    def listeners(self) -> dict[str, list[tuple[str, int]]]:
+        """The addresses of the nodes, by the name of the listener."""
+        return self.ports.addresses
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """The addresses of the nodes, of the first listener."""
+        return self.ports.addresses[self.ports.listeners[0].name]
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -238,7 +223,11 @@ class Broker:
     @property
     def bootstrap(self) -> str:
         """What clients take as `bootstrap.servers`: every node's HOST:PORT, joined by commas."""
-        return ",".join(f"{host}:{port}" for host, port in self.addresses)
+        return self.bootstrap_of(self.ports.listeners[0].name)
+
+    def bootstrap_of(self, listener: str) -> str:
+        """The same, of the listener with this name."""
+        return ",".join(f"{host}:{port}" for host, port in self.listeners[listener])
 
     async def stop(self) -> None:
         """Close the ports and the connections, then make the logs durable and close them."""
@@ -246,12 +235,9 @@ class Broker:
             if handle is not None:
                 handle.cancel()
         self._timer = self._sweeper = None
-        for server in self._servers:
-            server.close()
+        self.ports.close()
         self.sockets.drop_all()
-        for server in self._servers:
-            await server.wait_closed()
-        self._servers.clear()
+        await self.ports.wait_closed()
         cluster, self.cluster = self.cluster, None
         background, self._background = self._background, None
         if background is not None:
@@ -267,9 +253,9 @@ class Broker:
         """What passes through the sockets."""
         return self.sockets.traffic
 
-    def dispatcher(self, node: int) -> RequestDispatcher:
-        """The way in to the node with this number, counted from 0."""
-        return self._doors[node]
+    def dispatcher(self, node: int, listener: int = 0) -> RequestDispatcher:
+        """The way in to the node with this number by one of its listeners, both counted from 0."""
+        return self._dispatchers[listener][node]
 
     @property
     def idle(self) -> bool:
@@ -413,15 +399,20 @@ class Broker:
         return min(SWEEP_SECONDS, max(idle_ms / 4000, LEAST_SWEEP_SECONDS))
 
 
-async def _serve(server: asyncio.Server) -> None:
-    """Accept connections. asyncio takes one number for how many wait and how many it accepts in one
-    go; with a large one a crowd would have every descriptor for a moment.
+def listeners_to_open(config: BrokerConfig, listen: tuple[str, int] | None) -> tuple[Listener, ...]:
+    """Those of the settings, or one of plain text at `listen`. Raises ConfigError where `listen`
+    stands beside listeners that it would leave out, or would open to everybody.
     """
-    await server.start_serving()
-    if isinstance(server, asyncio.Server):
-        for listener in server.sockets:
-            same = listener.dup()
-            try:
-                same.listen(BACKLOG)
-            finally:
-                same.close()
+    listeners = client_listeners(config)
+    if listen is None:
+        if "listeners" in config.given:
+            return listeners
+        listen = ANY_FREE_PORT
+    if len(listeners) > 1 or listeners[0].protocol != PLAINTEXT:
+        texts = ", ".join(f"{one.name} ({one.protocol})" for one in listeners)
+        raise ConfigError(
+            f"an address to listen on is given beside listeners, which has {texts}: it would be one"
+            " of plain text instead, expected one of the two (--listen, listeners)"
+        )
+    host, port = listen
+    return (listeners[0]._replace(host=host, port=port),)

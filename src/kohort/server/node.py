@@ -1,9 +1,12 @@
 """One broker of the cluster, as its clients see it: a node id, and what it serves.
 
 A process may hold several nodes. They share everything except which partitions and which groups
-each of them serves.
+each of them serves. A node is seen through one of its listeners, which has addresses of its own.
 """
 
+from collections.abc import Sequence
+
+from kohort.config.listeners import listener_text
 from kohort.errors import ApiError, ErrorCode
 from kohort.machines.effects import Client
 from kohort.server.access import GROUP, Operation, everyone_may, refusal
@@ -11,6 +14,7 @@ from kohort.server.catalog import TRANSACTIONS_TOPIC
 from kohort.server.cluster import Cluster
 from kohort.server.coordinators.coordinator_partitions import Driver, TransactionDriver
 from kohort.server.internal_topics import create_transactions_topic
+from kohort.server.placement import Endpoint
 from kohort.terms import GroupId, PartitionIndex
 from kohort.wire.messages.consumer_group_install_assignment import (
     ConsumerGroupInstallAssignmentRequest,
@@ -29,9 +33,24 @@ _CLIENT_SIDE = (
 class Node:
     """A broker id, and the part of the cluster that it answers for."""
 
-    def __init__(self, cluster: Cluster, node_id: int) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        node_id: int,
+        endpoints: Sequence[Endpoint] = (),
+        listeners: Sequence[str] = (),
+        advertised: Sequence[str] = (),
+    ) -> None:
+        """`endpoints` are the addresses of all nodes, as those clients are told that ask this one;
+        without them they are the cluster's. `listeners` and `advertised` are texts of all listeners
+        of this node, as in the settings.
+        """
         self.cluster = cluster
         self.id = node_id
+        self.endpoints = {one.id: one for one in endpoints or cluster.placement.brokers}
+        self.listeners = tuple(listeners) or cluster.config.listeners
+        here = self.endpoints[node_id]
+        self.advertised = tuple(advertised) or (listener_text(here.host, here.port),)
         self.served = offered_versions(cluster.config.api_versions_max)
         if not cluster.config.group_consumer_client_assignors_enable:
             for key in _CLIENT_SIDE:

@@ -49,10 +49,6 @@ class Placement:
         """The node that clients send changes of topics to; any other takes them as well."""
         return self.brokers[0].id
 
-    def endpoint(self, node_id: int) -> Endpoint:
-        """Where a node is."""
-        return self._by_id[node_id]
-
     def leader(self, topic: Topic, index: int) -> int:
         """The id of the node that serves a partition, or NOBODY."""
         if self._as_planned:

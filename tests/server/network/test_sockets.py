@@ -57,7 +57,7 @@ class Host:
     def now(self):
         return self.world.now
 
-    def dispatcher(self, node):
+    def dispatcher(self, node, _listener=0):
         return self.world.dispatchers[node]
 
     def schedule_turn(self):

@@ -36,7 +36,10 @@ def describe_cluster(
         controller_id=cluster.placement.controller_id,
         brokers=[
             DescribeClusterBroker(
-                broker_id=broker.id, host=broker.host, port=broker.port, rack=broker.rack
+                broker_id=broker.id,
+                host=(where := node.endpoints[broker.id]).host,
+                port=where.port,
+                rack=broker.rack,
             )
             for broker in cluster.placement.brokers
         ],

@@ -16,7 +16,6 @@ from kohort.config import (
     is_unknown,
     text_of,
 )
-from kohort.config.listeners import listener_text, listening_address
 from kohort.coordinator.group_settings import DescribeGroupSettings, GroupSettings
 from kohort.errors import ApiError, ErrorCode
 from kohort.java import hash_order, text_hash
@@ -264,20 +263,12 @@ def _described(
 def _in_force(node: Node) -> BrokerConfig:
     """The settings of this node. Further nodes listen on the ports after the first one's."""
     config = node.cluster.config
-    given = config.given | {"advertised.listeners"}
-    here = node.cluster.placement.endpoint(node.id)
-    advertised = (listener_text(here.host, here.port),)
-    listeners = config.listeners
-    index = node.cluster.placement.node_ids.index(node.id)
-    if index:
-        host, port = listening_address(config)
-        listeners = (listener_text(host, port + index),)
     return replace(
         config,
-        listeners=listeners,
-        advertised_listeners=advertised,
-        broker_rack=here.rack,
-        given=given,
+        listeners=node.listeners,
+        advertised_listeners=node.advertised,
+        broker_rack=node.endpoints[node.id].rack,
+        given=config.given | {"advertised.listeners"},
     )
 
 
@@ -365,13 +356,17 @@ def _broker_source(node: Node, name: str, broker: BrokerConfig) -> Source:
 def _broker_config(
     node: Node, setting: Setting, broker: BrokerConfig, request: DescribeConfigsRequest
 ) -> DescribeConfigsResourceResult:
+    is_secret = setting.kind is Kind.PASSWORD
+    synonyms = _broker_synonyms(node, setting.name, broker) if request.include_synonyms else []
+    for synonym in synonyms if is_secret else ():
+        synonym.value = None
     return DescribeConfigsResourceResult(
         name=setting.name,
-        value=text_of(broker.value(setting.name)),
+        value=None if is_secret else text_of(broker.value(setting.name)),
         read_only=setting.name not in DYNAMIC_NAMES,
         config_source=_broker_source(node, setting.name, broker),
-        is_sensitive=False,
-        synonyms=_broker_synonyms(node, setting.name, broker) if request.include_synonyms else [],
+        is_sensitive=is_secret,
+        synonyms=synonyms,
         config_type=setting.kind,
         documentation=setting.doc if request.include_documentation else None,
     )

@@ -118,4 +118,4 @@ def _leader(node: Node, topic: Topic, index: int) -> Endpoint:
         raise ApiError(
             ErrorCode.COORDINATOR_NOT_AVAILABLE, f"nobody leads partition {index} of {topic.name}"
         )
-    return node.cluster.placement.endpoint(leader)
+    return node.endpoints[leader]

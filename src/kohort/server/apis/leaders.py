@@ -127,5 +127,5 @@ def whereabouts(node: Node, topic: Topic, index: int) -> tuple[Endpoint | None, 
     """The node that leads a partition, if one does, and its leader epoch (KIP-951)."""
     placement = node.cluster.placement
     leader = placement.leader(topic, index)
-    where = None if leader == NOBODY else placement.endpoint(leader)
+    where = None if leader == NOBODY else node.endpoints[leader]
     return where, leader_epoch(node, topic.name, index)

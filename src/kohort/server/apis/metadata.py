@@ -66,10 +66,14 @@ def metadata(node: Node, call: Call[MetadataRequest], _now: Millis) -> Steps[Any
                 look_up = partial(_by_name, node, client, name, create=create)
             described = yield from _named(node, look_up, step_budget)
             _add(answer, call, may, described)
+    endpoints = node.endpoints
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(
-                node_id=broker.id, host=broker.host, port=broker.port, rack=broker.rack
+                node_id=broker.id,
+                host=(where := endpoints[broker.id]).host,
+                port=where.port,
+                rack=broker.rack,
             )
             for broker in cluster.placement.brokers
         ],

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from kohort.config.listeners import Listener
 from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.machines.effects import Call, Client
 from kohort.server.metrics.meters import UNSUPPORTED, Meters, RequestMeter, metered
@@ -93,8 +94,11 @@ def _entry(
 class RequestDispatcher:
     """Takes the frames of every connection of a node."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, listener: Listener | None = None) -> None:
+        """Without a `listener` it is one of plain text."""
         self.node = node
+        self.listener = listener
+        self.authenticates = listener is not None and listener.uses_sasl
         self.gate: Gate | None = None
         self._entries: dict[tuple[int, int], _Entry | None] = {}
         self._heartbeat_cache = HeartbeatCache(node)

@@ -34,7 +34,7 @@ class Host(Protocol):
 
     @property
     def cluster(self) -> Cluster | None: ...
-    def dispatcher(self, node: int) -> RequestDispatcher: ...
+    def dispatcher(self, node: int, listener: int) -> RequestDispatcher: ...
     def schedule_turn(self) -> Millis: ...
 
 
@@ -139,12 +139,13 @@ class ClientProtocol(asyncio.Protocol):
 
     line = CLIENTS
 
-    def __init__(self, host: Host, node: int) -> None:
+    def __init__(self, host: Host, node: int, listener: int = 0) -> None:
         self.had_ns = NEW
         self._host = host
         self._scheduler: Scheduler | None = None
         self._traffic = host.sockets.traffic
         self.node = node
+        self._listener = listener
         self._transport: asyncio.Transport | None = None
         self._connection: Connection | None = None
         self._loop = asyncio.get_running_loop()
@@ -165,13 +166,15 @@ class ClientProtocol(asyncio.Protocol):
             return
         self.heard = self._loop.time()
         self._scheduler = cluster.scheduler
+        dispatcher = self._host.dispatcher(self.node, self._listener)
         self._connection = Connection(
-            self._host.dispatcher(self.node),
+            dispatcher,
             host,
             cluster.config.socket_request_max_bytes,
             partial(self._host.ready.append, self),
             self._host.sockets.memory,
         )
+        self._connection.authenticated = not dispatcher.authenticates
 
     def data_received(self, data: bytes) -> None:
         connection, scheduler = self._connection, self._scheduler
@@ -352,11 +355,18 @@ class ClientProtocol(asyncio.Protocol):
             connection.close()
             transport.close()
 
+    def _where(self) -> str:
+        """Which listener it is of, where a broker has several that can be mistaken."""
+        cluster, number = self._host.cluster, self._listener
+        dispatcher = None if cluster is None else self._host.dispatcher(self.node, number)
+        listener = None if dispatcher is None else dispatcher.listener
+        return "" if listener is None else f" on listener {listener.name}"
+
     def _tell_end(self, host: str, error: Exception | None) -> None:
         """Bytes that are no request are the client's; any other exception is a fault of ours."""
         observe = self._host.sockets.observe
         if error is None or isinstance(error, KohortError | OSError):
-            observe.info(f"connection from {host} closed: {error}")
+            observe.info(f"connection from {host}{self._where()} closed: {error}")
         else:
             told = "".join(format_exception(error))
             observe.error(f"{INTERNAL}a request of {host} has failed, it is closed:\n{told}")

@@ -1,0 +1,145 @@
+"""A socket that speaks TLS. What is inside of it is handled as on any other (`sockets.py`)."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import cast
+
+from kohort.errors import KohortError
+from kohort.machines.effects import Client
+from kohort.server.network.sockets import ClientProtocol, Host
+from kohort.server.network.tls import HANDSHAKE, PLAIN_TEXT_ALERT, TlsError, TlsSession
+from kohort.server.scheduler import Over
+from kohort.server.tls_listener import TlsListener
+
+
+class TlsTransport:
+    """Encrypts on the way out. `session` is there once its client has sent something."""
+
+    def __init__(self, below: asyncio.Transport) -> None:
+        self.below = below
+        self.session: TlsSession | None = None
+        self.get_extra_info = below.get_extra_info
+        self.get_write_buffer_size = below.get_write_buffer_size
+        self.pause_reading = below.pause_reading
+        self.resume_reading = below.resume_reading
+        self.is_closing = below.is_closing
+        self.abort = below.abort
+
+    def write(self, data: bytes) -> None:
+        assert self.session is not None
+        parts = self.session.send(data)
+        if len(parts) == 1:
+            self.below.write(parts[0])
+        else:
+            self.below.writelines(parts)
+
+    def writelines(self, list_of_data: Iterable[bytes]) -> None:
+        for data in list_of_data:
+            self.write(data)
+
+    def close(self) -> None:
+        if self.session is not None and self.session.established and not self.is_closing():
+            self.below.write(self.session.close())
+        self.below.close()
+
+
+class TlsProtocol(ClientProtocol):
+    """One socket of a listener of TLS. Handshakes wait in the line of clients for their slices, so
+    that many of them hold nobody else up.
+    """
+
+    def __init__(self, host: Host, node: int, listener: int, tls: TlsListener) -> None:
+        super().__init__(host, node, listener)
+        self._tls = tls
+        self._below: TlsTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._below = TlsTransport(cast("asyncio.Transport", transport))
+        super().connection_made(cast("asyncio.BaseTransport", self._below))
+
+    def data_received(self, data: bytes) -> None:
+        below = self._below
+        if below is None or self._scheduler is None or self._connection is None:
+            return
+        session = below.session
+        if session is None or not session.established:
+            self._greet(below, session, data)
+            return
+        self.heard = self._loop.time()
+        self._receive(below, session, data)
+
+    def _receive(self, below: TlsTransport, session: TlsSession, data: bytes = b"") -> None:
+        try:
+            plain = session.receive(data)
+        except TlsError as error:
+            self._refuse(below, session.output(), str(error))
+            return
+        if plain:
+            super().data_received(plain)
+        if session.ended and not below.is_closing():
+            below.close()
+
+    def _greet(self, below: TlsTransport, session: TlsSession | None, data: bytes) -> None:
+        """Take bytes of the handshake. Nothing more is read before they had their slice."""
+        assert self._scheduler is not None
+        self.heard = self._loop.time()
+        self._traffic.received_bytes += len(data)
+        if session is None:
+            if data[0] != HANDSHAKE:
+                what = (
+                    f"its first bytes are no TLS ({data[:8]!r}), expected a client that speaks it"
+                )
+                self._refuse(below, PLAIN_TEXT_ALERT, what)
+                return
+            session = below.session = TlsSession(self._tls.context)
+        session.feed(data)
+        below.pause_reading()
+        self._scheduler.enter(self)
+        self._host.schedule_turn()
+
+    def run(self, over: Over) -> bool:
+        below = self._below
+        session = None if below is None else below.session
+        if below is None or session is None or session.established:
+            return super().run(over)
+        if self._connection is not None and not below.is_closing():
+            self._step(below, session)
+        return False
+
+    def _step(self, below: TlsTransport, session: TlsSession) -> None:
+        try:
+            session.step()
+            principal = self._tls.principal(session.certificate) if session.established else None
+        except (TlsError, KohortError) as error:
+            self._refuse(below, session.output(), str(error))
+            return
+        below.below.write(session.output())
+        below.resume_reading()
+        if not session.established:
+            return
+        connection = self._connection
+        if principal is not None and connection is not None:
+            connection.client = Client("", connection.host, principal)
+        self._receive(below, session)  # what has come with the end of the handshake
+
+    def _refuse(self, below: TlsTransport, alert: bytes, why: str) -> None:
+        """Send an alert and close the connection. What waits in it is not handled."""
+        connection = self._connection
+        if connection is not None and not connection.closed:
+            self._host.sockets.observe.info(
+                f"connection from {connection.host} on listener {self._tls.name}, which speaks TLS,"
+                f" closed: {why}"
+            )
+            connection.close()
+        below.below.write(alert)
+        below.below.close()
+
+    def close_if_silent_since(self, limit: float) -> None:
+        session = None if self._below is None else self._below.session
+        connection = self._connection
+        if connection is not None and self.heard < limit and not (session and session.established):
+            self._host.sockets.observe.info(
+                f"connection from {connection.host} on listener {self._tls.name}, which speaks TLS,"
+                f" closed: it has {'begun no' if session is None else 'not ended its'} handshake"
+            )
+        super().close_if_silent_since(limit)
