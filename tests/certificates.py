@@ -92,12 +92,13 @@ class Authority:
         names: Sequence[str] = LOCALHOST,
         usage: Sequence[x509.ObjectIdentifier] = (CLIENTS, SERVERS),
         valid: timedelta = timedelta(days=365),
+        begins: timedelta | None = None,
         key: Key | None = None,
     ) -> Identity:
         """A certificate. One that is `valid` for a negative time has expired."""
         key = key or ec.generate_private_key(ec.SECP256R1())
         subject = name(subject) if isinstance(subject, str) else subject
-        builder = _builder(subject, self.name, key, valid)
+        builder = _builder(subject, self.name, key, valid, begins)
         builder = builder.add_extension(
             x509.BasicConstraints(ca=False, path_length=None), critical=True
         )
@@ -118,15 +119,20 @@ def _general_name(text: str) -> x509.GeneralName:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: Key, valid: timedelta
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: Key,
+    valid: timedelta,
+    begins: timedelta | None = None,
 ) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
+    begin = min(now, now + valid) - timedelta(hours=1) if begins is None else now + begins
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(min(now, now + valid) - timedelta(hours=1))
+        .not_valid_before(begin)
         .not_valid_after(now + valid)
     )
