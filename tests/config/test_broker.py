@@ -65,6 +65,7 @@ READERS = "".join(  # clients have settings of the same names
     and path.relative_to(SOURCE).parts[0] != "client"
 )
 
+SASL_READER = (SOURCE / "server" / "sasl" / "settings.py").read_text(encoding="utf-8")
 
 RENAMED = {  # what TopicConfig calls some settings of a topic
     "cleanup.policy": "compacted",
@@ -94,6 +95,7 @@ def test_a_setting_that_nobody_reads_says_so(name):
     attribute = name.replace(".", "_")
     read = any(f".{one}" in READERS for one in [attribute, *followers(name)])
     read = read or f'value("{name}")' in READERS or f'{" " * 12}"{name}",\n' in READERS
+    read = read or f'"{name}"' in SASL_READER
     bound = attribute.startswith(("group_consumer_min_", "group_consumer_max_")) and not (
         attribute.endswith("max_size")
     )

@@ -8,10 +8,10 @@ from dataclasses import Field, dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any
 
+from kohort.config.authentication import AuthenticationSettings
 from kohort.config.authorizer import STANDARD_AUTHORIZER, check_authorizer, super_users_of
 from kohort.config.ignored import is_ignored
 from kohort.config.listeners import PREFIX, PROTOCOLS, check_listeners, client_listeners
-from kohort.config.security import SecuritySettings
 from kohort.config.settings import (
     INT_MAX,
     LONG_MAX,
@@ -50,7 +50,7 @@ def setting_name(given: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerConfig(SecuritySettings):
+class BrokerConfig(AuthenticationSettings):
     """The settings of one broker. `BrokerConfig()` is the defaults; `of` checks texts."""
 
     node_id: int = integer(

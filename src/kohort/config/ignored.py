@@ -9,7 +9,7 @@ alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
 alter.log.dirs.replication.quota.window.size.seconds auto.include.jmx.reporter
 auto.leader.rebalance.enable background.threads broker.heartbeat.interval.ms
 broker.id.generation.enable broker.session.timeout.ms client.quota.callback.class
-config.providers connection.failed.authentication.delay.ms connections.max.reauth.ms
+config.providers
 controlled.shutdown.enable controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
 controller.performance.always.log.threshold.ms controller.performance.sample.period.ms
 controller.socket.timeout.ms create.topic.policy.class.name
@@ -34,6 +34,7 @@ producer.purgatory.purge.interval.requests queued.max.requests
 quota.window.num quota.window.size.seconds request.timeout.ms reserved.broker.max.id
 security.inter.broker.protocol security.providers server.max.startup.time.ms
 ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.keymanager.algorithm
+sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url
 ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
 socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms socket.listen.backlog.size
 socket.receive.buffer.bytes socket.send.buffer.bytes telemetry.max.bytes
@@ -52,7 +53,13 @@ _FAMILIES = (
     "quota.",
     "remote.log.",
     "replica.",
-    "sasl.",
+    "sasl.client.",
+    "sasl.kerberos.",
+    "sasl.login.",
+    "sasl.mechanism.",
+    "sasl.oauthbearer.assertion.",
+    "sasl.oauthbearer.client.",
+    "sasl.oauthbearer.jwt.",
     "share.coordinator.",
     "transaction.abort.timed.out.",
     "transaction.partition.verification.",

@@ -13,7 +13,10 @@ PROTOCOLS = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104  (what upstream means by no host; `serve` warns)
 NO_ROUTES = (ANY_ADDRESS, "::")
 PREFIX = "listener.name."
-_OF_LISTENERS = ("ssl.", "sasl.", "connections.max.reauth.ms", "principal.builder.class")
+_OF_LISTENERS = (
+    *("ssl.", "sasl.", "connections.max.reauth.ms", "connection.failed.authentication.delay.ms"),
+    "principal.builder.class",
+)
 
 
 class Listener(NamedTuple):

@@ -11,6 +11,7 @@ from kohort.security.scram import HASHES, ITERATIONS_LEAST, server_keys
 
 SHA_256, SHA_512 = 1, 2
 MECHANISMS = {SHA_256: SCRAM_SHA_256, SHA_512: SCRAM_SHA_512}
+NUMBERS = {name: number for number, name in MECHANISMS.items()}
 ITERATIONS_MOST = 16_384
 LONGEST_NAME = 1024  # bytes; upstream has no limit, and all of them are written with every change
 LONGEST_SALT = 1024

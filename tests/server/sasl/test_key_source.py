@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -17,8 +16,6 @@ from tests.waiting import SOON_S
 from kohort.config.settings import ConfigError
 from kohort.server.sasl import key_source
 from kohort.server.sasl.key_source import KeySource
-
-THREADS = ThreadPoolExecutor(1)
 
 
 def source(url: str, refresh_ms: int = 3_600_000) -> KeySource:
@@ -41,7 +38,7 @@ async def test_keys_of_a_file_are_read_again(tmp_path: Path) -> None:
     file, told = tmp_path / "keys of x.json", RecordingObserver()
     file.write_bytes(KEY_SET)
     keys = source(file.as_uri(), refresh_ms=20)
-    await keys.start(THREADS, told)
+    await keys.start(told)
     await until(lambda: ids(keys) == ["k1", "k2"])
     file.write_text("{")
     await until(lambda: told.warnings)
@@ -61,7 +58,7 @@ async def test_a_key_that_is_not_known_is_looked_for(
     file.write_text(json.dumps({"keys": [RSA]}))
     keys = source(file.as_uri())
     keys.want()  # nothing has begun yet
-    await keys.start(THREADS, RecordingObserver())
+    await keys.start(RecordingObserver())
     file.write_bytes(KEY_SET)
     keys.want()
     await until(lambda: ids(keys) == ["k1", "k2"])
@@ -74,14 +71,14 @@ async def test_what_cannot_be_read_is_refused_at_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(ConfigError, match=r"keys at file:.* cannot be read: .*No such file"):
-        await source((tmp_path / "none.json").as_uri()).start(THREADS, RecordingObserver())
+        await source((tmp_path / "none.json").as_uri()).start(RecordingObserver())
     file = tmp_path / "keys.json"
     file.write_bytes(b"[]")
     with pytest.raises(ConfigError, match="no JSON Web Key Set"):
-        await source(file.as_uri()).start(THREADS, RecordingObserver())
+        await source(file.as_uri()).start(RecordingObserver())
     monkeypatch.setattr(key_source, "LONGEST_BYTES", 1)
     with pytest.raises(ConfigError, match="more than 1 bytes"):
-        await source(file.as_uri()).start(THREADS, RecordingObserver())
+        await source(file.as_uri()).start(RecordingObserver())
 
 
 @pytest.fixture
@@ -107,8 +104,8 @@ def server() -> Iterator[str]:
 @pytest.mark.asyncio
 async def test_keys_of_a_server_are_read(server: str) -> None:
     keys = source(f"{server}/keys")
-    await keys.start(THREADS, RecordingObserver())
+    await keys.start(RecordingObserver())
     assert [key.id for key in keys.keys] == ["k1", "k2"]
     keys.stop()
     with pytest.raises(ConfigError, match="HTTP Error 404"):
-        await source(f"{server}/other").start(THREADS, RecordingObserver())
+        await source(f"{server}/other").start(RecordingObserver())

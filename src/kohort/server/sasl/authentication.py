@@ -36,7 +36,7 @@ class AuthenticationError(WireError):
     """A client has not proved who it is. The text is the line of the log, without secrets."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class SaslListener:
     """How clients of one listener authenticate.
 

@@ -6,7 +6,6 @@ have come.
 
 import asyncio
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from pathlib import Path
 from urllib.error import URLError
 from urllib.parse import unquote, urlsplit
@@ -41,15 +40,14 @@ class KeySource:
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: Executor | None = None
         self._observe: Observer | None = None
 
-    async def start(self, thread: Executor, observe: Observer) -> None:
+    async def start(self, observe: Observer) -> None:
         """Read the keys, now and again and again. Raises ConfigError where there are none."""
         self._loop = asyncio.get_running_loop()
-        self._thread, self._observe = thread, observe
+        self._observe = observe
         try:
-            self.keys = await self._loop.run_in_executor(thread, self._read)
+            self.keys = await self._loop.run_in_executor(None, self._read)
         except SaslError as error:
             raise ConfigError(str(error)) from None
         self._arm(self._refresh_seconds)
@@ -83,7 +81,7 @@ class KeySource:
         assert loop is not None
         assert observe is not None
         try:
-            self.keys = await loop.run_in_executor(self._thread, self._read)
+            self.keys = await loop.run_in_executor(None, self._read)
             self._failures = 0
             pause = self._refresh_seconds
         except SaslError as error:

@@ -7,8 +7,9 @@ without it.
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
-from kohort.config.settings import ConfigError
+from kohort.config import BROKER_SETTINGS, ConfigError
 from kohort.security.jaas import JaasError, LoginModule, read_jaas
 from kohort.security.oauthbearer import CheckToken, OAuthBearerServer
 from kohort.security.plain import PlainServer
@@ -48,25 +49,25 @@ class SaslSettings:
         self._look_up = look_up
         self._new_id = new_id
         self._decoy = new_id() + new_id()
-        names = [name.strip() for name in settings.get(ENABLED, "GSSAPI").split(",")]
-        for name in names:
+        names = self._value("", ENABLED)
+        for name in names or ("",):
             if name not in MECHANISMS:
                 raise ConfigError(
                     f"{ENABLED} has {name!r}, expected some of {', '.join(MECHANISMS)}"
                 )
         self.listener = SaslListener(
             {name: self._maker(name) for name in names},
-            {name: self._number(name, "connections.max.reauth.ms", 0, 0) for name in names},
-            self._number("", "sasl.server.max.receive.size", 524_288, 1),
-            self._number("", "connection.failed.authentication.delay.ms", 100, 0),
+            {name: self._value(name, "connections.max.reauth.ms") for name in names},
+            self._value("", "sasl.server.max.receive.size"),
+            self._value("", "connection.failed.authentication.delay.ms"),
         )
 
     def _maker(self, name: str) -> Callable[[], ServerMechanism]:
         module = self._login_module(name)
         if name == OAUTHBEARER:
             return partial(OAuthBearerServer, self._token_check(module))
-        handler = self._text(name, HANDLER)
-        if handler is not None:
+        handler = self._settings.get(f"{name.lower()}.{HANDLER}")
+        if handler:
             raise ConfigError(f"{HANDLER} of {name} is {handler!r}, and Kohort runs no Java class")
         if name == PLAIN:
             users = {} if module is None else module.options
@@ -127,24 +128,21 @@ class SaslSettings:
         )
 
     def _signed(self, url: str) -> SignedTokens:
-        name, prefix = OAUTHBEARER, "sasl.oauthbearer."
+        name = OAUTHBEARER
         source = self.key_source = KeySource(
             url,
-            refresh_ms=self._number(name, prefix + "jwks.endpoint.refresh.ms", 3_600_000, 1),
-            backoff_ms=self._number(name, prefix + "jwks.endpoint.retry.backoff.ms", 100, 1),
-            backoff_max_ms=self._number(
-                name, prefix + "jwks.endpoint.retry.backoff.max.ms", 10_000, 1
-            ),
+            refresh_ms=self._value(name, "sasl.oauthbearer.jwks.endpoint.refresh.ms"),
+            backoff_ms=self._value(name, "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms"),
+            backoff_max_ms=self._value(name, "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms"),
         )
-        audience = self._text(name, prefix + "expected.audience") or ""
         return SignedTokens(
             lambda: source.keys,
             source.want,
-            self._text(name, prefix + "expected.issuer"),
-            [one.strip() for one in audience.split(",") if one.strip()],
-            1000 * self._number(name, prefix + "clock.skew.seconds", 30, 0),
-            self._text(name, prefix + "scope.claim.name") or "scope",
-            self._text(name, prefix + "sub.claim.name") or "sub",
+            self._value(name, "sasl.oauthbearer.expected.issuer"),
+            self._value(name, "sasl.oauthbearer.expected.audience"),
+            1000 * self._value(name, "sasl.oauthbearer.clock.skew.seconds"),
+            self._value(name, "sasl.oauthbearer.scope.claim.name"),
+            self._value(name, "sasl.oauthbearer.sub.claim.name"),
         )
 
     def _login_module(self, name: str) -> LoginModule | None:
@@ -168,14 +166,8 @@ class SaslSettings:
         text = self._settings.get(f"{mechanism.lower()}.{name}", self._settings.get(name))
         return text or None
 
-    def _number(self, mechanism: str, name: str, default: int, least: int) -> int:
+    def _value(self, mechanism: str, name: str) -> Any:
+        """A setting, as it is where it is not given. Raises ConfigError."""
+        setting = BROKER_SETTINGS[name]
         text = self._text(mechanism, name)
-        if text is None:
-            return default
-        try:
-            number = int(text)
-        except ValueError:
-            number = least - 1
-        if not least <= number < 1 << 63:
-            raise ConfigError(f"{name} is {text!r}, expected a number of at least {least}")
-        return number
+        return setting.default if text is None else setting.parse(text)

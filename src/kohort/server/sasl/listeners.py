@@ -1,0 +1,31 @@
+"""Which listeners of a broker have SASL, and how."""
+
+from collections.abc import Callable, Sequence
+
+from kohort.config import BrokerConfig, ConfigError
+from kohort.config.listeners import Listener, listener_settings
+from kohort.server.sasl.settings import LookUp, SaslSettings
+
+
+def sasl_listeners(
+    config: BrokerConfig,
+    listeners: Sequence[Listener],
+    look_up: LookUp,
+    new_id: Callable[[], bytes],
+) -> dict[int, SaslSettings]:
+    """How the clients of the listeners with SASL authenticate, by the numbers of these. Raises
+    ConfigError for what is wrong.
+    """
+    found = {}
+    for number, listener in enumerate(listeners):
+        if listener.uses_sasl:
+            try:
+                found[number] = SaslSettings(listener_settings(config, listener), look_up, new_id)
+            except ConfigError as error:
+                raise ConfigError(f"listener {listener.name}: {error}") from None
+    return found
+
+
+def check_sasl(config: BrokerConfig, listeners: Sequence[Listener]) -> None:
+    """Raises ConfigError as `sasl_listeners` would."""
+    sasl_listeners(config, listeners, lambda _user, _mechanism: None, lambda: bytes(16))
