@@ -8,11 +8,13 @@ import asyncio
 import functools
 import inspect
 from collections.abc import Callable
+from ssl import SSLContext
 from typing import Any, NamedTuple, Self
 
 from kohort.client.admin import AdminClient
 from kohort.client.network.address import Address
 from kohort.client.network.cluster import Backoff, Cluster
+from kohort.security.settings import NO_SECURITY, Security
 from kohort.wire.apis import APIS
 from kohort.wire.codec import decode, encode
 from kohort.wire.frames import FrameReader, decode_request_header, encode_response, peek
@@ -76,7 +78,13 @@ class ScriptedCluster:
     leaders by name.
     """
 
-    def __init__(self, nodes: int = 1, answers: dict[type, Answer] | None = None) -> None:
+    def __init__(
+        self,
+        nodes: int = 1,
+        answers: dict[type, Answer] | None = None,
+        tls: SSLContext | None = None,
+    ) -> None:
+        self.tls = tls
         self.nodes = [Node(index) for index in range(nodes)]
         self.answers = {
             ApiVersionsRequest: self._api_versions,
@@ -108,7 +116,7 @@ class ScriptedCluster:
     async def __aenter__(self) -> Self:
         for node in self.nodes:
             serve = functools.partial(self._serve, node)
-            node.server = await asyncio.start_server(serve, "127.0.0.1", 0)
+            node.server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=self.tls)
             node.port = node.server.sockets[0].getsockname()[1]
         return self
 
@@ -138,10 +146,14 @@ class ScriptedCluster:
         admin._cluster._backoff = Backoff(0.001, 0.002)
         return admin
 
-    def cluster(self) -> Cluster:
+    def cluster(self, security: Security = NO_SECURITY) -> Cluster:
         bootstrap = [Address("127.0.0.1", node.port) for node in self.nodes]
         return Cluster(
-            bootstrap, client_id="test", backoff=Backoff(0.001, 0.002), chance=lambda: 0.5
+            bootstrap,
+            client_id="test",
+            backoff=Backoff(0.001, 0.002),
+            chance=lambda: 0.5,
+            security=security,
         )
 
     async def _serve(

@@ -200,12 +200,7 @@ class Connection(asyncio.Protocol):
             return
         self._credentials.warn_of_readable(self._peer)
         self._session = Session(self, self._credentials)
-        try:
-            async with asyncio.timeout_at(deadline):
-                await self._session.begin(deadline)
-        except TimeoutError:
-            text = f"cannot log in to {self.address}: no token, or no answer, in time"
-            raise RequestTimeoutError(text, sent=False) from None
+        await self._session.begin(deadline)
 
     async def refusal(self) -> AuthenticationError | None:
         """Why the broker has closed the connection, where it can be learned by asking again."""

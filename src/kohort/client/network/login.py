@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from kohort.client.network.address import Address
-from kohort.client.network.connection_errors import ConnectionFailedError
+from kohort.client.network.connection_errors import ConnectionFailedError, RequestTimeoutError
 from kohort.client.network.credentials import Credentials, Login
 from kohort.client.network.environment import environment, in_thread
 from kohort.client.network.refusals import other_mechanism, wants_no_sasl
@@ -72,8 +72,16 @@ class Session:
         self._chance = environment().chance.random
 
     async def begin(self, deadline: float) -> None:
-        """Log in. Raises AuthenticationError, and what the channel raises."""
-        await self._log_in(await self._credentials.login(), deadline)
+        """Log in. Raises AuthenticationError, RequestTimeoutError where a token takes too long, and
+        what the channel raises.
+        """
+        try:
+            async with asyncio.timeout_at(deadline):
+                login = await self._credentials.login()
+        except TimeoutError:
+            text = f"cannot log in to {self._channel.address}: there was no token in time"
+            raise RequestTimeoutError(text, sent=False) from None
+        await self._log_in(login, deadline)
 
     async def renewed(self, deadline: float) -> None:
         """Wait for a renewal that is under way. Raises TimeoutError at the deadline."""
