@@ -31,9 +31,8 @@ WITHOUT_JSON = {  # they make something, and say in a line what
     ("pipeline", "snapshot"),
     ("pipeline", "warm"),
 }
-CLIENTS = {
-    one for one in COMMANDS if one[0] in ("acls", "groups", "topics", "users", "produce", "consume")
-}
+_ASKING = ("acls", "groups", "topics", "users", "produce", "consume", "doctor")
+CLIENTS = {one for one in COMMANDS if one[0] in _ASKING}
 HEAVY = (
     *("asyncio", "msgspec", "pyarrow", "pyspark", "rich"),
     *("kohort.wire", "kohort.client", "kohort.server"),

@@ -24,6 +24,7 @@ WORDS = {
     "topics": ("create, list, describe and delete topics", True),
     "acls": ("list, add and remove rules of access", True),
     "users": ("list, create and delete users of SCRAM", True),
+    "doctor": ("look for what is wrong between this machine and a cluster", False),
     "pipeline": ("what happened to every consumer group, from the group log", True),
     "inspect": ("see what Kohort makes of things", True),
 }
@@ -42,6 +43,8 @@ ELSEWHERE = {
         "sql": "kohort pipeline sql",
         "acl": "kohort acls",
         "user": "kohort users",
+        "ping": "kohort doctor",
+        "check": "kohort doctor",
         "simulate": "python -m kohort.sim",
     },
     "kohort groups": {
