@@ -25,6 +25,11 @@ from kohort.wire.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from kohort.wire.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
 from kohort.wire.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -109,6 +114,22 @@ async def test_rights_are_told_for_groups_of_each_kind():
         cluster.offer("DescribeGroups", "0-2")
         (group,) = of(await examined(cluster, groups=("classic",)), "group")
         assert group == ("ok", "classic: the broker is too old to tell rights (KIP-430)")
+
+
+@asynchronous
+async def test_a_coordinator_that_is_still_made_is_waited_for():
+    async with ScriptedCluster(1, answers()) as cluster:
+        usual = cluster.answers[FindCoordinatorRequest]
+        made = [Coordinator(key="new", error_code=15)]
+
+        def later(asked):
+            if made:
+                return FindCoordinatorResponse(coordinators=[made.pop()])
+            return usual(asked)
+
+        cluster.answers[FindCoordinatorRequest] = later
+        found = await examined(cluster, groups=("new",))
+        assert of(found, "group") == [("ok", "new: may Read, Describe")]
 
 
 @asynchronous

@@ -48,6 +48,11 @@ _RELEASES = (
     (42, 0, "1.1"),
     (36, 0, "1.0"),
 )
+_PASSING = (
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_COORDINATOR,
+)
 _ERRORS = (ApiError, UnsupportedVersionError, WireError)
 
 
@@ -287,8 +292,16 @@ class _Diagnosis:
 
     async def _ask_group(self, cluster: Cluster, group_id: str) -> None:
         shown = f"{visible(group_id)}:"
+        deadline, attempt = self._deadline(), 0
         try:
-            text = await self._group(cluster, group_id)
+            while True:
+                try:
+                    text = await self._group(cluster, group_id)
+                    break
+                except ApiError as error:  # a cluster that is new makes its coordinators now
+                    if error.code not in _PASSING or not await cluster.pause(attempt, deadline):
+                        raise
+                attempt += 1
         except ApiError as error:
             if error.code is ErrorCode.GROUP_AUTHORIZATION_FAILED:
                 self._add("group", FAILED, f"{shown} no right to Describe it")
