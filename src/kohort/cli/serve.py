@@ -165,11 +165,13 @@ def _check_listeners(config: "BrokerConfig", args: Namespace) -> None:
     """Raises KohortError for listeners that cannot be opened, or have no certificate to show."""
     from kohort.server.broker import listeners_to_open
     from kohort.server.network.ports import Ports
+    from kohort.server.sasl.listeners import check_sasl
     from kohort.server.tls_listener import check_certificates
 
     listeners = listeners_to_open(config, args.listen)
     Ports(listeners, args.nodes).check(config)
     check_certificates(config, listeners)
+    check_sasl(config, listeners)
 
 
 def _check_racks(config: "BrokerConfig", nodes: int) -> None:

@@ -34,6 +34,10 @@ from kohort.server.network.tls_sockets import TlsProtocol
 from kohort.server.node import Node
 from kohort.server.opening import open_cluster
 from kohort.server.placement import Endpoint
+from kohort.server.sasl.authentication import SaslListener
+from kohort.server.sasl.listeners import sasl_listeners
+from kohort.server.sasl.settings import SaslSettings
+from kohort.server.scram import NUMBERS, ScramCredential
 from kohort.server.tls_listener import TlsListener, tls_listeners
 from kohort.terms import Millis
 
@@ -79,6 +83,7 @@ class Broker:
         self.stopped = asyncio.Event()
         self._dispatchers: list[list[RequestDispatcher]] = []  # by listener, by node
         self._tls: dict[int, TlsListener] = {}  # by the number of the listener
+        self._sasl: dict[int, SaslSettings] = {}
         around = environment or BrokerEnvironment()
         self._lines = BoundedLines(around.observe, clocks.monotonic)
         self.environment = replace(around, observe=self._lines) if around.bounded else around
@@ -113,6 +118,7 @@ class Broker:
         self.stopped.clear()
         self.ports.check(self.config)
         self._tls = tls_listeners(self.config, self.ports.listeners, self.environment.observe)
+        self._sasl = self._sasl_listeners()
         try:
             await self.ports.bind(self._protocol)  # first: a taken port leaves no directory
             path = None if self.data_dir is None else str(self.data_dir)
@@ -138,6 +144,9 @@ class Broker:
             self.cluster.unsent = self.sockets.memory.answers
             self.cluster.start(endpoints[0], self._clock())
             self._dispatchers = self._all_dispatchers(self.cluster, endpoints)
+            for settings in self._sasl.values():
+                if settings.key_source is not None:
+                    await settings.key_source.start(around.observe)
         except BaseException:
             await self.stop()
             raise
@@ -150,6 +159,26 @@ class Broker:
         if tls is None:
             return ClientProtocol(self, node, listener)
         return TlsProtocol(self, node, listener, tls)
+
+    def _sasl_listeners(self) -> dict[int, SaslSettings]:
+        listeners = self.ports.listeners
+        found = sasl_listeners(self.config, listeners, self._credential, self.environment.new_id)
+        for number, settings in found.items():
+            settings.listener.counters = self.traffic.authentications
+            for warning in settings.warnings:
+                self.environment.observe.warning(f"listener {listeners[number].name}: {warning}")
+        return found
+
+    def _credential(self, user: str, mechanism: str) -> ScramCredential | None:
+        """What is kept of the password of a user of SCRAM."""
+        cluster = self.cluster
+        assert cluster is not None
+        return cluster.catalog.credentials.get((user, NUMBERS[mechanism]))
+
+    def sasl(self, listener: int) -> SaslListener | None:
+        """How clients of a listener authenticate; None where they do not."""
+        settings = self._sasl.get(listener)
+        return None if settings is None else settings.listener
 
     def _all_dispatchers(
         self, cluster: Cluster, endpoints: list[list[Endpoint]]
@@ -235,6 +264,9 @@ class Broker:
             if handle is not None:
                 handle.cancel()
         self._timer = self._sweeper = None
+        for settings in self._sasl.values():
+            if settings.key_source is not None:
+                settings.key_source.stop()
         self.ports.close()
         self.sockets.drop_all()
         await self.ports.wait_closed()

@@ -60,6 +60,9 @@ class Host:
     def dispatcher(self, node, _listener=0):
         return self.world.dispatchers[node]
 
+    def sasl(self, _listener):
+        return None
+
     def schedule_turn(self):
         pass
 

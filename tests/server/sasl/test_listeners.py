@@ -43,5 +43,7 @@ def test_a_listener_that_is_wrong_is_named_without_a_secret() -> None:
 
 
 def test_a_setting_that_is_none_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"did you mean listener\.name\.inside\.connections\.max\.reauth\.ms"):
+    with pytest.raises(
+        ConfigError, match=r"did you mean listener\.name\.inside\.connections\.max\.reauth\.ms"
+    ):
         BrokerConfig.of(BASE | {"listener.name.inside.connections.max.reauth": "1"})

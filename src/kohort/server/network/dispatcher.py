@@ -98,7 +98,6 @@ class RequestDispatcher:
         """Without a `listener` it is one of plain text."""
         self.node = node
         self.listener = listener
-        self.authenticates = listener is not None and listener.uses_sasl
         self.gate: Gate | None = None
         self._entries: dict[tuple[int, int], _Entry | None] = {}
         self._heartbeat_cache = HeartbeatCache(node)

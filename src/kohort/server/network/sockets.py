@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from traceback import format_exception
 from typing import Protocol, cast
@@ -19,6 +20,11 @@ from kohort.server.network.dispatcher import RequestDispatcher
 from kohort.server.network.lost_connections import LostConnections, close
 from kohort.server.network.request_buffer import RequestBuffer
 from kohort.server.requests.memory_pool import MemoryPools
+from kohort.server.sasl.authentication import (
+    Authentication,
+    AuthenticationError,
+    SaslListener,
+)
 from kohort.server.scheduler import CLIENTS, NEW, Over, Scheduler
 from kohort.terms import Millis
 
@@ -35,6 +41,7 @@ class Host(Protocol):
     @property
     def cluster(self) -> Cluster | None: ...
     def dispatcher(self, node: int, listener: int) -> RequestDispatcher: ...
+    def sasl(self, listener: int) -> SaslListener | None: ...
     def schedule_turn(self) -> Millis: ...
 
 
@@ -166,15 +173,23 @@ class ClientProtocol(asyncio.Protocol):
             return
         self.heard = self._loop.time()
         self._scheduler = cluster.scheduler
-        dispatcher = self._host.dispatcher(self.node, self._listener)
         self._connection = Connection(
-            dispatcher,
+            self._host.dispatcher(self.node, self._listener),
             host,
             cluster.config.socket_request_max_bytes,
             partial(self._host.ready.append, self),
             self._host.sockets.memory,
         )
-        self._connection.authenticated = not dispatcher.authenticates
+        sasl = self._host.sasl(self._listener)
+        if sasl is not None:
+            Authentication(sasl, self._connection, self._later)
+
+    def _later(self, delay_ms: int, action: Callable[[], None]) -> None:
+        def act() -> None:
+            action()
+            self._host.schedule_turn()
+
+        self._loop.call_later(delay_ms / 1000, act)
 
     def data_received(self, data: bytes) -> None:
         connection, scheduler = self._connection, self._scheduler
@@ -365,7 +380,9 @@ class ClientProtocol(asyncio.Protocol):
     def _tell_end(self, host: str, error: Exception | None) -> None:
         """Bytes that are no request are the client's; any other exception is a fault of ours."""
         observe = self._host.sockets.observe
-        if error is None or isinstance(error, KohortError | OSError):
+        if isinstance(error, AuthenticationError):
+            observe.info(f"{error}{self._where()}")
+        elif error is None or isinstance(error, KohortError | OSError):
             observe.info(f"connection from {host}{self._where()} closed: {error}")
         else:
             told = "".join(format_exception(error))
