@@ -9,6 +9,7 @@ from kohort.config import (
     ConfigError,
     IneffectiveSetting,
     checked_dynamic_config,
+    is_secret,
     is_unknown,
     is_unused,
     with_dynamic,
@@ -115,6 +116,9 @@ def test_texts_are_checked(text):
         ("ssl.protocol", True, False),
         ("listener.name.external.ssl.protocol", True, False),
         ("ssl.key.password", False, False),
+        ("ssl.client.auth", False, False),
+        ("listener.name.external.ssl.client.auth", False, False),
+        ("listener.name.external.ssl.allow.dn.changes", False, False),
         ("my.Secret", False, True),
         ("message.max.bytes", False, False),
         ("broker.rack", False, False),
@@ -133,3 +137,29 @@ def test_what_may_be_a_secret_is_not_told():
         "x.y, set for all brokers, is kept and not in force: x.y is not a setting",
         "ssl.a=b, set for all brokers, is kept and not in force: nothing here reads it",
     ]
+
+
+def test_what_is_changed_of_a_listener_stands_above_the_file():
+    """SEC-23."""
+    name = "listener.name.plaintext.ssl.client.auth"
+    file = BrokerConfig.of({name: "required", "listener.name.plaintext.ssl.key.password": "a"})
+    found = with_dynamic(file, {"0": {name: "none"}, "": {name: "requested"}})
+    assert found.config.prefixed == file.prefixed | {name: "none"}
+    assert checked_dynamic_config(name, " none ") == "none"
+    with pytest.raises(ConfigError, match=r"listener\.name\.plaintext\.ssl\.client\.auth is 'x'"):
+        checked_dynamic_config(name, "x")
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [
+        ("listener.name.a.ssl.keystore.password", True),
+        ("ssl.keystore.key", True),
+        ("listener.name.a.ssl.keystore.location", False),
+        ("sasl.jaas.config", True),
+        ("message.max.bytes", False),
+        ("whatever.this.is", True),
+    ],
+)
+def test_what_must_not_be_shown(name, secret):
+    assert is_secret(name) is secret

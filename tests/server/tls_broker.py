@@ -5,6 +5,7 @@ import socket
 import ssl
 import struct
 from collections.abc import Mapping
+from pathlib import Path
 from threading import Event, Thread
 from typing import Self
 
@@ -20,11 +21,14 @@ SOON_S = 20
 class TlsBroker:
     """`with` it. `lines` is its log; `port` and `principals` are of a listener and of all."""
 
-    def __init__(self, settings: Mapping[str, str], nodes: int = 1) -> None:
+    def __init__(
+        self, settings: Mapping[str, str], nodes: int = 1, data_dir: Path | None = None
+    ) -> None:
         self.observer = RecordingObserver()
         self.broker = Broker(
             settings,
             nodes=nodes,
+            data_dir=data_dir,
             environment=BrokerEnvironment(observe=self.observer, bounded=False),
         )
         self._started, self._failure = Event(), []

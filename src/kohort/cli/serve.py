@@ -319,6 +319,8 @@ async def _until_stopped(broker: "Broker", ready: str) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_requested.set)
+    if any(listener.uses_tls for listener in broker.ports.listeners):
+        loop.add_signal_handler(signal.SIGHUP, broker.reload_certificates)
     first, *further = broker.ports.listeners
     text = f"{_addresses_text(broker.addresses)} {ready}"
     if first.protocol != "PLAINTEXT":

@@ -12,10 +12,14 @@ from kohort.config.broker import (
     BROKER_SETTINGS,
     BrokerConfig,
     check_consistent,
+    check_prefixed,
+    own_name,
     unknown_setting,
 )
 from kohort.config.ignored import is_ignored
-from kohort.config.settings import ConfigError, text_of
+from kohort.config.listeners import PREFIX
+from kohort.config.security import ssl_names
+from kohort.config.settings import ConfigError, Kind, text_of
 from kohort.config.topic import TOPIC_SETTINGS
 
 _NAMES = """
@@ -31,6 +35,13 @@ log.roll.jitter.ms log.roll.ms log.segment.bytes log.segment.delete.delay.ms
 message.max.bytes min.insync.replicas unclean.leader.election.enable
 """
 DYNAMIC_NAMES = frozenset(_NAMES.split())
+
+# Of a listener, with its prefix: a new certificate is for connections to come.
+LISTENER_NAMES = ssl_names() - {
+    "ssl.principal.mapping.rules",
+    "ssl.allow.dn.changes",
+    "ssl.allow.san.changes",
+}
 
 _UNREAD = """
 background.threads follower.replication.throttled.rate leader.replication.throttled.rate
@@ -48,10 +59,25 @@ UNREAD_AT_MOST = 32767
 """Bytes of names and texts that are kept for a broker, or for all of them, and read by nothing."""
 
 
+def is_of_listener(name: str) -> bool:
+    """Whether a setting is one of a listener that can be changed while it is open."""
+    return name.startswith(PREFIX) and own_name(name) in LISTENER_NAMES
+
+
+def is_secret(name: str) -> bool:
+    """Whether the text of a setting must not be shown."""
+    setting = BROKER_SETTINGS.get(own_name(name) if name.startswith(PREFIX) else name)
+    if setting is not None:
+        return setting.kind is Kind.PASSWORD
+    return is_unknown(name) or any(secret in name.lower() for secret in _SECRETS)
+
+
 def is_unused(name: str) -> bool:
     """Whether upstream takes a setting while it runs, and nothing here reads it. Secrets are none
-    of these: they would be kept in the open.
+    of these: they would be kept for nothing.
     """
+    if (own_name(name) if name.startswith(PREFIX) else name) in BROKER_SETTINGS:
+        return False
     if any(secret in name.lower() for secret in _SECRETS):
         return False
     return name in _UNREAD_NAMES or name.startswith(_UNREAD_FAMILIES) or is_unknown(name)
@@ -69,6 +95,9 @@ def checked_dynamic_config(name: str, text: str) -> str:
     """The text of one of these settings, as kept and shown. Raises ConfigError."""
     if is_unused(name):
         return text
+    if is_of_listener(name):
+        check_prefixed(name, text)
+        return text.strip()
     value = BROKER_SETTINGS[name].parse(text)
     if name == "log.retention.ms" and value == 0:
         raise ConfigError(f"{name} is {text!r}, expected an integer of at least 1, or -1 for ever")
@@ -85,7 +114,7 @@ class IneffectiveSetting(NamedTuple):
 
     def __str__(self) -> str:
         """A line for the log of the broker, without a text that may be a secret."""
-        setting = self.name if is_unknown(self.name) else f"{self.name}={self.text}"
+        setting = self.name if is_secret(self.name) else f"{self.name}={self.text}"
         whose = f"broker {self.broker}" if self.broker else "all brokers"
         return f"{setting}, set for {whose}, is kept and not in force: {self.why}"
 
@@ -114,11 +143,11 @@ def with_dynamic(file: BrokerConfig, configured: Mapping[str, Mapping[str, str]]
     in_force: dict[str, dict[str, str]] = {}
     ineffective, unread = [], []
     for broker, texts in configured.items():
-        in_force[broker] = {name: text for name, text in texts.items() if not is_unused(name)}
+        in_force[broker] = {name: text for name, text in texts.items() if _is_read(name)}
         unread += [
             IneffectiveSetting(broker, name, text, _why_unread(name))
             for name, text in texts.items()
-            if is_unused(name)
+            if not _is_read(name)
         ]
     later = []
     for name in sorted(DYNAMIC_NAMES):
@@ -138,7 +167,16 @@ def with_dynamic(file: BrokerConfig, configured: Mapping[str, Mapping[str, str]]
             except ConfigError as error:
                 ineffective.append(IneffectiveSetting(broker, name, text, str(error)))
                 del in_force[broker][name]
+    of_listeners = {
+        name: text for name, text in in_force.get(whose[0], {}).items() if is_of_listener(name)
+    }
+    if of_listeners:
+        config = replace(config, prefixed={**config.prefixed, **of_listeners})
     return DynamicConfig(config, in_force, tuple(ineffective), tuple(unread))
+
+
+def _is_read(name: str) -> bool:
+    return name in DYNAMIC_NAMES or is_of_listener(name)
 
 
 def _why_unread(name: str) -> str:

@@ -38,7 +38,7 @@ from kohort.server.sasl.authentication import SaslListener
 from kohort.server.sasl.listeners import sasl_listeners
 from kohort.server.sasl.settings import SaslSettings
 from kohort.server.scram import NUMBERS, ScramCredential
-from kohort.server.tls_listener import TlsListener, tls_listeners
+from kohort.server.tls_listener import Certificates
 from kohort.terms import Millis
 
 SWEEP_SECONDS = 5.0
@@ -82,7 +82,7 @@ class Broker:
         self.cluster: Cluster | None = None
         self.stopped = asyncio.Event()
         self._dispatchers: list[list[RequestDispatcher]] = []  # by listener, by node
-        self._tls: dict[int, TlsListener] = {}  # by the number of the listener
+        self._certificates: Certificates
         self._sasl: dict[int, SaslSettings] = {}
         around = environment or BrokerEnvironment()
         self._lines = BoundedLines(around.observe, clocks.monotonic)
@@ -117,7 +117,7 @@ class Broker:
         self.ready.clear()
         self.stopped.clear()
         self.ports.check(self.config)
-        self._tls = tls_listeners(self.config, self.ports.listeners, self.environment.observe)
+        self._certificates = self._read_certificates(self.config)
         self._sasl = self._sasl_listeners()
         try:
             await self.ports.bind(self._protocol)  # first: a taken port leaves no directory
@@ -141,6 +141,7 @@ class Broker:
                 on_disk=self.data_dir is not None,
             )
             endpoints = self.ports.endpoints(self.config, self.config.node_id, self._racks)
+            self._adopt_certificates(self.cluster)
             self.cluster.unsent = self.sockets.memory.answers
             self.cluster.start(endpoints[0], self._clock())
             self._dispatchers = self._all_dispatchers(self.cluster, endpoints)
@@ -154,8 +155,25 @@ class Broker:
         self._sweeper = self._loop.call_later(self._sweep_pause(), self._sweep)
         self.schedule_turn()
 
+    def _read_certificates(self, config: BrokerConfig) -> Certificates:
+        return Certificates(config, self.ports.listeners, self.environment.observe)
+
+    def _adopt_certificates(self, cluster: Cluster) -> None:
+        """Those that were changed in an earlier life stand above those of the file."""
+        if cluster.config.prefixed != self.config.prefixed:
+            try:
+                self._certificates = self._read_certificates(cluster.config)
+            except ConfigError as error:
+                self.environment.observe.warning(f"{error}; that of the file is shown instead")
+        cluster.certificates = self._certificates
+
+    def reload_certificates(self) -> None:
+        """Read the certificates of all listeners anew, for connections to come."""
+        if self.cluster is not None:
+            self._certificates.reload(self.cluster.config)
+
     def _protocol(self, node: int, listener: int) -> ClientProtocol:
-        tls = self._tls.get(listener)
+        tls = self._certificates.of.get(listener)
         if tls is None:
             return ClientProtocol(self, node, listener)
         return TlsProtocol(self, node, listener, tls)

@@ -51,6 +51,7 @@ from kohort.server.requests.fetch_sessions import FetchSession, FetchSessions
 from kohort.server.requests.memory_pool import MemoryPool
 from kohort.server.requests.reply_tokens import ReplyToken
 from kohort.server.scheduler import Over, Scheduler
+from kohort.server.tls_listener import Certificates
 from kohort.server.topic_creation_failures import TopicCreationFailures
 from kohort.terms import Millis, Offset, PartitionIndex
 from kohort.wire.messages.fetch import FetchResponse
@@ -81,6 +82,7 @@ class Cluster:
         self.may = may or self._authorizer or everyone_may
         self._acls: Sequence[Acl] = ()  # that the authorizer knows
         self._rules_listeners: list[Callable[[], None]] = []
+        self.certificates = Certificates(config, (), observe)  # of the listeners, once there are
         self.plugin_assignors = plugin_assignors or {}  # assignors of others
         self.catalog = catalog
         self.logs = logs

@@ -4,7 +4,7 @@ They are read anew while the broker runs: connections that are there keep what t
 """
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from kohort.config import BrokerConfig, ConfigError
 from kohort.config.listeners import Listener, listener_settings
@@ -62,24 +62,58 @@ class TlsListener:
         return f"User:{self._mapping.principal(subject)}"
 
 
-def tls_listeners(
-    config: BrokerConfig, listeners: Sequence[Listener], observe: Observer
-) -> dict[int, TlsListener]:
-    """The certificates of the listeners that have some, by the numbers of these. Raises ConfigError
-    for what cannot be used.
-    """
-    return {
-        number: TlsListener(tls_config(listener, listener_settings(config, listener)), observe)
-        for number, listener in enumerate(listeners)
-        if listener.uses_tls
-    }
+class Certificates:
+    """The certificates of all listeners that have some, by the numbers of these in `listeners`."""
+
+    def __init__(
+        self, config: BrokerConfig, listeners: Sequence[Listener], observe: Observer
+    ) -> None:
+        """Raises ConfigError for what cannot be used."""
+        self._observe = observe
+        self._listeners = [
+            (number, listener) for number, listener in enumerate(listeners) if listener.uses_tls
+        ]
+        self.of = {
+            number: TlsListener(_config_of(config, listener), observe)
+            for number, listener in self._listeners
+        }
+
+    def check(self, config: BrokerConfig, names: Iterable[str]) -> None:
+        """Raises ConfigError where these settings, some of which are new, cannot be used."""
+        left = set(names)
+        for number, listener in self._listeners:
+            own = {name for name in left if name.startswith(listener.prefix)}
+            left -= own
+            if own:
+                self.of[number].check(_config_of(config, listener))
+        if left:
+            raise ConfigError(
+                f"{', '.join(sorted(left))}: no listener that speaks TLS has this name, expected"
+                f" one of {', '.join(listener.name for _, listener in self._listeners) or '(none)'}"
+            )
+
+    def reload(self, config: BrokerConfig, names: Iterable[str] | None = None) -> None:
+        """Read those anew that these settings are of, or all. One that cannot be used is told, and
+        the old one stays.
+        """
+        wanted = None if names is None else list(names)
+        for number, listener in self._listeners:
+            if wanted is None or any(name.startswith(listener.prefix) for name in wanted):
+                try:
+                    self.of[number].reload(_config_of(config, listener))
+                except ConfigError as error:
+                    self._observe.warning(f"{error}; the old certificate stays")
+
+
+def _config_of(config: BrokerConfig, listener: Listener) -> TlsConfig:
+    return tls_config(listener, listener_settings(config, listener))
 
 
 def check_certificates(config: BrokerConfig, listeners: Sequence[Listener]) -> None:
-    """Raises ConfigError as `tls_listeners` would."""
+    """Raises ConfigError where `Certificates` would."""
     for listener in listeners:
         if listener.uses_tls:
-            _load(tls_config(listener, listener_settings(config, listener)))
+            _load(_config_of(config, listener))
 
 
 def _load(config: TlsConfig) -> tuple[ssl.SSLContext, Certificate]:

@@ -20,7 +20,8 @@ from kohort.config import (
     check_topic_together,
     checked_dynamic_config,
     checked_topic_config,
-    is_unknown,
+    is_of_listener,
+    is_secret,
     is_unused,
     text_of,
     with_dynamic,
@@ -232,12 +233,21 @@ def _change_catalog(node: Node, call: Call[Any], changes: dict[ResourceKey, _Cha
 
     def answer(judged: dict[ResourceKey, Outcome]) -> None:
         for named, text in texts.items():
-            if text and judged[named] is None and not validate_only:
-                node.cluster.observe.info(text)
+            if judged[named] is None and not validate_only:
+                if text:
+                    node.cluster.observe.info(text)
+                _read_certificates(node, changes[named])
         call.token.answer(judged)
 
     asked = [*changes.items()]
     change_in_parts(node, call, asked, judge, answer, validate_only=validate_only)
+
+
+def _read_certificates(node: Node, change: _Change) -> None:
+    """A setting that is set to the text that it has counts as a change: its file may be another."""
+    names = [config.name for config in change.configs if is_of_listener(config.name)]
+    if change.kind == Resource.BROKER and names:
+        node.cluster.certificates.reload(node.cluster.config, names)
 
 
 def _check_size(change: _Change) -> None:
@@ -284,7 +294,17 @@ def _alter_broker(node: Node, draft: Draft, change: _Change) -> str:
             ErrorCode.INVALID_REQUEST,
             f"broker is {change.name!r}, expected {first}, or an empty name for all",
         )
-    fixed = [name for name in names if name not in DYNAMIC_NAMES and not is_unused(name)]
+    of_listeners = [name for name in names if is_of_listener(name)]
+    if of_listeners and not change.name:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"Cannot update these configs at default cluster level: {', '.join(of_listeners)}",
+        )
+    fixed = [
+        name
+        for name in names
+        if name not in (*DYNAMIC_NAMES, *of_listeners) and not is_unused(name)
+    ]
     if fixed:
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
@@ -307,15 +327,31 @@ def _alter_broker(node: Node, draft: Draft, change: _Change) -> str:
     except ConfigError as error:
         raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
     _check_in_force(node, draft, change, after)
+    _check_certificates(node, draft, change.name, after, of_listeners)
     _check_unread(before, after)
     if after != before:
         draft.configure_broker(change.name, after)
     whose = f"broker {change.name}" if change.name else "all brokers"
-    return _describe_changes(whose, before, after, is_unknown)
+    return _describe_changes(whose, before, after, is_secret)
 
 
 def _of_file(node: Node, name: str) -> str | None:
-    return None if is_unused(name) else text_of(node.cluster.base_config.value(name))
+    if is_unused(name) or is_of_listener(name):
+        return None
+    return text_of(node.cluster.base_config.value(name))
+
+
+def _check_certificates(
+    node: Node, draft: Draft, broker: str, after: dict[str, str], names: Sequence[str]
+) -> None:
+    """Raises ApiError where a listener could not be opened with its new settings."""
+    if names:
+        configured = {**draft.broker_configs, broker: after}
+        try:
+            config = with_dynamic(node.cluster.base_config, configured).config
+            node.cluster.certificates.check(config, names)
+        except ConfigError as error:
+            raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from error
 
 
 def _check_in_force(node: Node, draft: Draft, change: _Change, after: dict[str, str]) -> None:

@@ -8,12 +8,15 @@ from typing import Any, NamedTuple
 from kohort.config import (
     BROKER_SETTINGS,
     DYNAMIC_NAMES,
+    LISTENER_NAMES,
     TOPIC_SETTINGS,
     BrokerConfig,
     Kind,
     Setting,
     TopicSetting,
+    is_of_listener,
     is_unknown,
+    own_name,
     text_of,
 )
 from kohort.coordinator.group_settings import DescribeGroupSettings, GroupSettings
@@ -255,7 +258,10 @@ def _described(
                 _broker_config(node, BROKER_SETTINGS[key], config, request)
                 for key in _BROKER_NAMES
                 if asked.wants(key)
-            ] + _unread_configs(node, (name, ""), asked, request)
+            ] + [
+                *_listener_configs(node, asked, request),
+                *_unread_configs(node, (name, ""), asked, request),
+            ]
         case _:
             raise refused_resource(resource.resource_type)
 
@@ -363,13 +369,40 @@ def _broker_config(
     return DescribeConfigsResourceResult(
         name=setting.name,
         value=None if is_secret else text_of(broker.value(setting.name)),
-        read_only=setting.name not in DYNAMIC_NAMES,
+        read_only=setting.name not in DYNAMIC_NAMES and setting.name not in LISTENER_NAMES,
         config_source=_broker_source(node, setting.name, broker),
         is_sensitive=is_secret,
         synonyms=synonyms,
         config_type=setting.kind,
         documentation=setting.doc if request.include_documentation else None,
     )
+
+
+def _listener_configs(
+    node: Node, asked: _ConfigQuery, request: DescribeConfigsRequest
+) -> list[DescribeConfigsResourceResult]:
+    """What was changed of listeners, under the names that were used."""
+    changed = node.cluster.dynamic.in_force.get(str(node.cluster.base_config.node_id), {})
+    found = []
+    for name, text in changed.items():
+        if is_of_listener(name) and asked.wants(name):
+            setting = BROKER_SETTINGS[own_name(name)]
+            is_secret = setting.kind is Kind.PASSWORD
+            value = None if is_secret else text
+            synonym = DescribeConfigsSynonym(name=name, value=value, source=Source.BROKER)
+            found.append(
+                DescribeConfigsResourceResult(
+                    name=name,
+                    value=value,
+                    read_only=False,
+                    config_source=Source.BROKER,
+                    is_sensitive=is_secret,
+                    synonyms=[synonym] if request.include_synonyms else [],
+                    config_type=setting.kind,
+                    documentation=setting.doc if request.include_documentation else None,
+                )
+            )
+    return found
 
 
 def _unread_configs(
