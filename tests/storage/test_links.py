@@ -3,6 +3,7 @@
 And nobody but the owner reads the file with the credentials.
 """
 
+import os
 import stat
 from pathlib import Path
 
@@ -166,6 +167,30 @@ def test_nobody_but_the_owner_reads_the_credentials(data):
     for name in (CATALOG_FILE, CATALOG_COPY):
         assert mode(data / name) == 0o600, name
     assert mode(data / "orders-0" / SEGMENT) & 0o600 == 0o600
+
+
+def test_a_new_data_directory_is_its_owners_alone(data):
+    """Whatever the umask says."""
+    before = os.umask(0)
+    try:
+        stopped(data / "deep")
+    finally:
+        os.umask(before)
+    assert [mode(path) for path in (data, data / "deep")] == [0o700, 0o700]
+
+
+def test_a_directory_that_others_can_read_is_warned_of_and_left_as_it_is(data):
+    stopped(data)
+    desk = opened(data)
+    assert desk.told.warnings == []
+    desk.cluster.close()
+    data.chmod(0o755)
+    desk = opened(data)
+    (warning,) = desk.told.warnings
+    assert f"{data} can be read by other users of this machine" in warning
+    assert f"`chmod 700 {data}`" in warning
+    assert mode(data) == 0o755
+    desk.cluster.close()
 
 
 def test_a_catalog_that_others_could_read_is_closed_to_them_at_the_start(data):

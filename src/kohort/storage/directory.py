@@ -88,6 +88,11 @@ class LogDirectory:
         except OSError as error:
             raise StorageError(_unusable(self.path, error)) from error
         try:
+            if files.is_open_to_others(self.path):
+                self.notices.append(
+                    f"{self.path} can be read by other users of this machine, expected rights of"
+                    f" its owner alone: `chmod 700 {self.path}`"
+                )
             self._read_meta(node_id)
             self._tidy()
             self._starts, self._unread_starts = self._read_checkpoint(checkpoints.start_offsets)

@@ -18,6 +18,8 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
 _TO_REWRITE = os.O_RDWR | _NO_LINK
 _TO_WRITE = _TO_REWRITE | os.O_CREAT
 _PRIVATE = 0o600
+_PRIVATE_FOLDER = 0o700
+_OF_OTHERS = 0o077
 system: Any = SimpleNamespace(**vars(os))
 """The calls of the system, as they were when this module was loaded: a test in whose process a
 broker runs may patch those of `os`, or stand another file system in their place.
@@ -63,6 +65,9 @@ class Files(Protocol):
     def make_private(self, path: str) -> None:
         """Let nobody but the owner read a file, where that can be: it may be another user's."""
 
+    def is_open_to_others(self, path: str) -> bool:
+        """Whether others than its owner may look into a directory, or change it."""
+
     def is_link(self, path: str) -> bool:
         """Whether a name stands for something elsewhere."""
 
@@ -70,7 +75,9 @@ class Files(Protocol):
         """Sorted; empty when there is no such directory."""
 
     def make_directory(self, path: str) -> list[str]:
-        """With its parents; fine when it is there. Those that were made, the outermost first."""
+        """With its parents; fine when it is there. Those that were made, the outermost first: they
+        are their owner's alone.
+        """
 
     def remove_directory(self, path: str) -> None:
         """Of an empty one. FileNotFoundError: there is none."""
@@ -236,6 +243,10 @@ class DiskFiles:
             finally:
                 system.close(descriptor)
 
+    def is_open_to_others(self, path: str) -> bool:
+        there = status_or_none(path)
+        return there is not None and bool(there.st_mode & _OF_OTHERS)
+
     def is_link(self, path: str) -> bool:
         with suppress(FileNotFoundError, NotADirectoryError):
             return stat.S_ISLNK(system.lstat(path).st_mode)
@@ -263,7 +274,7 @@ class DiskFiles:
     def make_folder(self, path: str) -> None:
         """One folder; fine where somebody else has made it meanwhile."""
         with suppress(FileExistsError):
-            system.mkdir(path)
+            system.mkdir(path, _PRIVATE_FOLDER)  # the records of topics are nobody else's
 
     def remove_directory(self, path: str) -> None:
         system.rmdir(path)

@@ -112,6 +112,9 @@ class MemoryFiles:
     def make_private(self, path: str) -> None:
         """Nobody else looks at it."""
 
+    def is_open_to_others(self, _path: str) -> bool:
+        return False
+
     def is_link(self, path: str) -> bool:
         """There are none."""
         del path

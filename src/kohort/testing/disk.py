@@ -71,7 +71,7 @@ class RealDisk(DiskFiles):
     def make_folder(self, path: str) -> None:
         super().make_folder(path)
         if system.stat(path).st_mode & 0o700 != 0o700:  # the test has set an umask
-            system.chmod(path, 0o755)
+            system.chmod(path, 0o700)
 
     def lock(self, path: str) -> File:
         self._check_room_for(path)
