@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -16,7 +15,6 @@ from tests.client.joining import (
 )
 from tests.client.scripted import asynchronous
 from tests.peers.kafka import Kafka, unavailable
-from tests.ports import free_ports
 
 from kohort.client.accumulator.partitioning import partition_of
 from kohort.client.admin import AdminClient, NewTopic, TopicPartition
@@ -24,7 +22,7 @@ from kohort.client.network.address import Address
 from kohort.client.network.cluster import Cluster
 from kohort.client.topic_reader import TopicReader
 from kohort.client.topic_writer import TopicWriter
-from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError
+from kohort.errors import ErrorCode, UnsupportedVersionError
 from kohort.terms import uuid_text
 from kohort.testing.broker import Broker
 
@@ -259,51 +257,3 @@ async def test_the_mock_of_librdkafka():
             UnsupportedVersionError, match=f":{first.port} does not offer ListGroup"
         ):
             await admin.list_groups()
-
-
-def keystore(directory):
-    """A certificate that nobody trusts: a broker's port for TLS needs one to open."""
-    store = directory / "store.p12"
-    subprocess.run(
-        [
-            *("keytool", "-genkeypair", "-alias", "a", "-keyalg", "RSA", "-dname", "CN=localhost"),
-            *("-storetype", "PKCS12", "-keystore", str(store), "-storepass", "secret"),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    return store
-
-
-@pytest.mark.java
-@pytest.mark.timeout(600)
-@asynchronous
-async def test_a_port_that_wants_sasl_or_tls_says_so(tmp_path):
-    """Whoever first tries a company's cluster meets one of these."""
-    if reason := unavailable():
-        pytest.skip(reason)
-    sasl, tls = free_ports(2)
-    store = keystore(tmp_path)
-    broker = Kafka(heap="512M")
-    plain = broker.properties()["listeners"]
-    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
-    broker.settings = {
-        "listeners": f"{plain},SASL_PLAINTEXT://127.0.0.1:{sasl},SSL://127.0.0.1:{tls}",
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,"
-        "SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL",
-        "sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{module} required user_a="b";',
-        "ssl.keystore.location": store,
-        "ssl.keystore.password": "secret",
-        "ssl.keystore.type": "PKCS12",
-    }
-    with broker:
-        told = {}
-        for port in (sasl, tls):
-            async with AdminClient(f"127.0.0.1:{port}", timeout=120) as admin:
-                with pytest.raises(ApiError) as caught:
-                    await admin.list_groups()
-            told[port] = caught.value.message
-    assert told[sasl].startswith(f"127.0.0.1:{sasl} closed the connection at the first request")
-    assert "it may want SASL, which Kohort does not speak yet" in told[sasl]
-    assert "TLS" in told[tls] or "does not speak the Kafka protocol in plain text" in told[tls]

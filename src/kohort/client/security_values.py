@@ -7,12 +7,12 @@ where that is no secret.
 
 import base64
 import json
-import time
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from ssl import SSLContext
 from typing import Any
 
+from kohort.client.network.environment import environment
 from kohort.escaping import visible
 from kohort.security.jaas import JaasError, LoginModule, read_jaas
 from kohort.security.settings import PROTOCOLS, TokenProvider
@@ -282,7 +282,7 @@ def unsecured_tokens(claims: Mapping[str, Any], lifetime_s: int) -> TokenProvide
     """Tokens that nobody has signed, for tests: JWS with `alg` none (RFC 7515, A.5)."""
 
     def token() -> str:
-        now_s = int(time.time())
+        now_s = int(environment().clock.time())
         payload = {**claims, "iat": now_s, "exp": now_s + lifetime_s}
         return f"{_part({'alg': 'none'})}.{_part(payload)}."
 

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from kohort.client.network.cluster import Cluster, Node, unanswered
 from kohort.client.network.connection_errors import ConnectionFailedError, RequestTimeoutError
+from kohort.client.network.denials import explained
 from kohort.errors import (
     ApiError,
     AuthenticationError,
@@ -130,7 +131,12 @@ class _RequestRounds(Generic[Key, Value]):
             silence = next(iter(self._outcomes.values()))
             assert isinstance(silence, ApiError)
             raise silence
-        return self._outcomes
+        return {
+            key: explained(outcome, self._cluster.principal, key)
+            if isinstance(outcome, ApiError)
+            else outcome
+            for key, outcome in self._outcomes.items()
+        }
 
     async def _look_up(self, keys: Sequence[Key], attempt: int) -> list["Step"]:
         """Find the brokers that are not known, and go on with the share of each by itself."""

@@ -21,6 +21,7 @@ from kohort.client.admin.views import (
 from kohort.client.network.cluster import Cluster, Node, nodes_of
 from kohort.client.network.connection import Need
 from kohort.client.topic_partitions import ByPartition, by_topic_partition
+from kohort.client.network.denials import explained
 from kohort.errors import ApiError, ErrorCode, api_error
 from kohort.terms import NO_TOPIC_ID, TopicPartition, millis_of
 from kohort.wire.messages.create_partitions import (
@@ -253,14 +254,17 @@ async def describe_topics(
         return Outcomes({})
     metadata = await cluster.metadata(wanted, deadline)
     found = {topic.name: topic for topic in metadata.topics}
-    return Outcomes({name: _described(name, found.get(name)) for name in wanted})
+    principal = cluster.principal
+    return Outcomes({name: _described(name, found.get(name), principal) for name in wanted})
 
 
-def _described(name: str, topic: MetadataResponseTopic | None) -> TopicDescription | ApiError:
+def _described(
+    name: str, topic: MetadataResponseTopic | None, principal: str
+) -> TopicDescription | ApiError:
     if topic is None or topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return _unknown(name)
     if topic.error_code:
-        return api_error(topic.error_code)
+        return explained(api_error(topic.error_code), principal, name)
     partitions = sorted(topic.partitions, key=lambda partition: partition.partition_index)
     return TopicDescription(
         name,

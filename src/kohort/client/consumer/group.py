@@ -18,6 +18,7 @@ from kohort.client.consumer.protocols import (
 from kohort.client.consumer.settings import ConsumerSettings
 from kohort.client.members.retry_backoff import RetryBackoff
 from kohort.client.network.cluster import Cluster
+from kohort.client.network.denials import explained
 from kohort.client.network.environment import environment
 from kohort.client.network.metadata import Metadata
 from kohort.errors import ApiError, ErrorCode, KohortError, UnsupportedVersionError
@@ -217,7 +218,15 @@ class Group:
             refusal = ApiError(ErrorCode.UNSUPPORTED_VERSION, text)
             self._ownership.refused(refusal, for_good=True)
         else:
+            if isinstance(error, ApiError):
+                error = explained(error, self._metadata.cluster.principal, self._named(error))
             self._ownership.refused(error, for_good=for_good)
+
+    def _named(self, error: ApiError) -> str:
+        """What a refusal is about: of several topics the coordinator names none."""
+        if error.code is not ErrorCode.TOPIC_AUTHORIZATION_FAILED or self.wanted is None:
+            return self._settings.group_id or ""
+        return ", ".join(sorted(self.wanted.names)) or "of the pattern"
 
     async def _change(self) -> None:
         former, self._member = self._member, None

@@ -12,6 +12,7 @@ from kohort.client.admin.views import CommittedOffset
 from kohort.client.consumer.coordinator import Coordinator
 from kohort.client.network.cluster import Cluster, Node, unanswered
 from kohort.client.network.connection import Need
+from kohort.client.network.denials import explained
 from kohort.errors import ApiError, ErrorCode, api_error
 from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition, by_topic
 from kohort.wire.messages.offset_commit import (
@@ -255,7 +256,7 @@ class GroupOffsets:
                 raise unanswered("group", self._group_id)
             code, told = group_told.error_code, [*group_told.topics]
         if code:
-            raise self._refused(who, api_error(code), partitions)
+            raise self._refused(who, self._explained(code, self._group_id), partitions)
         found: dict[TopicPartition, CommittedOffset | None] = {}
         for topic in told:
             name = topic.name
@@ -264,7 +265,8 @@ class GroupOffsets:
             for partition in topic.partitions:
                 place = TopicPartition(name, partition.partition_index)
                 if partition.error_code:
-                    raise self._refused(who, _at(place, api_error(partition.error_code)), [place])
+                    error = _at(place, self._explained(partition.error_code, place))
+                    raise self._refused(who, error, [place])
                 found[place] = None
                 if partition.committed_offset >= 0:
                     epoch = partition.committed_leader_epoch
@@ -344,7 +346,10 @@ class GroupOffsets:
             name = topic.name or names.get(TopicId(topic.topic_id), "")
             for partition in topic.partitions:
                 place = TopicPartition(name, partition.partition_index)
-                outcomes[place] = api_error(partition.error_code) if partition.error_code else None
+                code = partition.error_code
+                of_group = code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+                what = self._group_id if of_group else place
+                outcomes[place] = self._explained(code, what) if code else None
         for code in dict.fromkeys(error.code for error in outcomes.values() if error):
             of = [place for place, error in outcomes.items() if error and error.code is code]
             self._refused(who, ApiError(code, "a commit was refused"), of)
@@ -357,6 +362,9 @@ class GroupOffsets:
         elif error.code in _GONE:
             self._on_unknown(of)
         return error
+
+    def _explained(self, code: int, name: object) -> ApiError:
+        return explained(api_error(code), self._cluster.principal, name)
 
     def _who(self) -> Identity:
         who = self._identity()

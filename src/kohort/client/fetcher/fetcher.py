@@ -23,6 +23,7 @@ from kohort.client.fetcher.session import BROKEN, PartitionFetch, Session, every
 from kohort.client.fetcher.settings import FetchSettings
 from kohort.client.log_deduplication import LogDeduplicator
 from kohort.client.network.cluster import Cluster, Node
+from kohort.client.network.denials import explained
 from kohort.client.network.metadata import CachedTopic, Metadata
 from kohort.errors import ApiError, AuthenticationError, ErrorCode, KohortError, api_error
 from kohort.terms import NO_TOPIC_ID, TopicId, TopicPartition
@@ -502,7 +503,8 @@ class Fetcher:
         if state.buffer.fetch_from.offset != wanted.offset or state.topic_id != wanted.topic_id:
             return  # somebody has sought meanwhile, or the topic was made anew
         if data.error_code:
-            self._refused(node, state, state.buffer, api_error(data.error_code), data)
+            error = explained(api_error(data.error_code), self._cluster.principal, partition)
+            self._refused(node, state, state.buffer, error, data)
             return
         state.log_start = data.log_start_offset
         state.high_watermark = data.high_watermark

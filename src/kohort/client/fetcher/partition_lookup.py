@@ -10,6 +10,7 @@ from kohort.client.fetcher.partition_state import EARLIEST, LATEST, NONE, TopicP
 from kohort.client.fetcher.record import OffsetAndEpoch
 from kohort.client.fetcher.settings import DURATION, FetchSettings, duration_of
 from kohort.client.network.cluster import Node
+from kohort.client.network.denials import explained
 from kohort.client.network.environment import environment
 from kohort.client.network.metadata import Metadata
 from kohort.errors import (
@@ -174,6 +175,7 @@ class PartitionLookup:
     ) -> None:
         if found is None or found.error_code:
             error = _without_answer(leader) if found is None else api_error(found.error_code)
+            error = explained(error, self._metadata.cluster.principal, state.partition)
             logger.info("%s: no offset yet: %s", state.partition, error)
             state.refused(error, _later())
         elif found.offset >= 0:

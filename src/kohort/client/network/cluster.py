@@ -121,6 +121,11 @@ class Cluster:
         self._closed = False
         self._silent: set[Address] = set()  # said nothing when last asked: others come first
 
+    @property
+    def principal(self) -> str:
+        """Who asks, for errors that say who has no right."""
+        return self._credentials.principal
+
     def another(self) -> "Cluster":
         """The same cluster with connections of its own. Both know which servers were silent."""
         other = Cluster(

@@ -6,7 +6,7 @@ from ssl import SSLContext
 from typing import NamedTuple
 
 from kohort.client.network.environment import environment, in_thread
-from kohort.client.network.tokens import SharedWork, Tokens, describe_token
+from kohort.client.network.tokens import SharedWork, Tokens, describe_token, subject_of
 from kohort.errors import AuthenticationError, ErrorCode
 from kohort.escaping import visible
 from kohort.security.mechanisms import client_mechanism
@@ -38,6 +38,18 @@ class Credentials:
         self._tokens = Tokens(security)
         self._clock = environment().clock
         self._has_warned = False
+        self._subject: str | None = None  # of the last token
+
+    @property
+    def principal(self) -> str:
+        """Who the client is for the rules of brokers, as far as it can know that itself."""
+        if self.security.uses_sasl:
+            name = self.security.username or self._subject
+            return f"User:{name}" if name else "the principal of the token"
+        shows_one = self.security.context is not None or self.security.identity is not None
+        if self.security.uses_tls and shows_one:
+            return "the principal of the client's certificate"
+        return "User:ANONYMOUS"
 
     async def context(self) -> SSLContext:
         """What TLS begins with. Raises AuthenticationError for a store that cannot be used."""
@@ -57,6 +69,7 @@ class Credentials:
             raise AuthenticationError(ErrorCode.SASL_AUTHENTICATION_FAILED, str(error)) from None
         if token is None:
             return Login(mechanism, f"user {visible(security.username or '')} ({mechanism.name})")
+        self._subject = subject_of(token)
         described = describe_token(token, self._clock.time())
         return Login(mechanism, f"the token ({described or 'no JWT'}; {mechanism.name})")
 

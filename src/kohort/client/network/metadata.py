@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from kohort.client.network.cluster import Cluster, Node, nodes_of
+from kohort.client.network.denials import explained
 from kohort.errors import ApiError, ErrorCode, api_error
 from kohort.terms import NO_TOPIC_ID, PartitionIndex, TopicId, TopicPartition, uuid_text
 from kohort.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
@@ -148,7 +149,8 @@ class Metadata:
         for topic in answer.topics:
             name = topic.name or ""
             if topic.error_code:
-                outcomes[name] = api_error(topic.error_code, _refusal(name, topic.error_code))
+                error = api_error(topic.error_code, _refusal(name, topic.error_code))
+                outcomes[name] = explained(error, self.cluster.principal, name)
                 continue
             self._keep(name, topic)
             outcomes[name] = None

@@ -112,6 +112,12 @@ def describe_token(token: str, now_s: float) -> str:
     return ", ".join(shown)
 
 
+def subject_of(token: str) -> str | None:
+    """Whom a token is for, by what it says itself."""
+    subject = _claims(token).get("sub")
+    return str(subject) if subject else None
+
+
 def _claims(token: str) -> dict[str, Any]:
     parts = token.split(".")
     if len(parts) != 3:

@@ -9,6 +9,7 @@ from kohort.client.accumulator.batch import ProducerId
 from kohort.client.log_deduplication import LogDeduplicator
 from kohort.client.network.cluster import Cluster
 from kohort.client.network.connection import Connection
+from kohort.client.network.denials import explained
 from kohort.client.settings import INT32_MAX
 from kohort.errors import (
     ApiError,
@@ -56,7 +57,7 @@ async def ask_for_identity(
             if not answer.error_code:
                 queue.producer = ProducerId(answer.producer_id, answer.producer_epoch)
                 return
-            refusal = api_error(answer.error_code, "no producer id")
+            refusal = explained(api_error(answer.error_code), cluster.principal, "")
             if not refusal.code.retriable:
                 on_fatal_error(refusal)
                 return

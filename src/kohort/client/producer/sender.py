@@ -14,6 +14,7 @@ from kohort.client.log_deduplication import LogDeduplicator
 from kohort.client.network.cluster import Backoff, Cluster, Node
 from kohort.client.network.connection import Need
 from kohort.client.network.connection_errors import ConnectionFailedError, RequestTimeoutError
+from kohort.client.network.denials import explained
 from kohort.client.network.environment import environment
 from kohort.client.network.metadata import CachedTopic, Metadata
 from kohort.client.producer.buffer_memory import BufferMemory
@@ -464,7 +465,7 @@ class Sender:
                 text = "the broker's answer lacks it"
                 self._refused(batch, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text))
             elif result.error_code:
-                error = produce_error(result)
+                error = explained(produce_error(result), self._cluster.principal, batch.place)
                 self._patience.failed(str(batch.place), error)
                 self._refused(batch, error, result.base_offset)
             else:

@@ -17,6 +17,7 @@ from kohort.client.admin.views import CommittedOffset
 from kohort.client.consumer import GroupMetadata
 from kohort.client.network.cluster import OF_GROUP, OF_TRANSACTION, Cluster, Node, unanswered
 from kohort.client.network.connection_errors import ConnectionFailedError, RequestTimeoutError
+from kohort.client.network.denials import explained
 from kohort.client.producer.sender import NEWEST, Sender
 from kohort.client.producer.settings import ProducerSettings
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
@@ -365,6 +366,8 @@ class TransactionClient:
                 failure = ApiError(ErrorCode.NETWORK_EXCEPTION, str(error))
             except ApiError as error:
                 failure = error
+                if error.code is not ErrorCode.TOPIC_AUTHORIZATION_FAILED:  # of topics, not of this
+                    failure = explained(error, self._cluster.principal, key.name)
             reply = coordinator_error_action(failure.code)
             if reply is CoordinatorErrorAction.ELSEWHERE:
                 self._nodes.pop(key, None)
