@@ -20,8 +20,8 @@ from kohort.client.admin.views import (
 )
 from kohort.client.network.cluster import Cluster, Node, nodes_of
 from kohort.client.network.connection import Need
-from kohort.client.topic_partitions import ByPartition, by_topic_partition
 from kohort.client.network.denials import explained
+from kohort.client.topic_partitions import ByPartition, by_topic_partition
 from kohort.errors import ApiError, ErrorCode, api_error
 from kohort.terms import NO_TOPIC_ID, TopicPartition, millis_of
 from kohort.wire.messages.create_partitions import (
