@@ -1,13 +1,15 @@
 """Real clients authenticate by SASL, on the listeners with it (SEC-44a, SEC-49)."""
 
 import asyncio
+import json
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from ssl import create_default_context
 from time import monotonic, sleep, time
 from typing import Any, NamedTuple
 
+import jwt
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.abc import AbstractTokenProvider as AiokafkaTokens
@@ -18,6 +20,7 @@ from confluent_kafka.admin import (
     ScramMechanism,
     UserScramCredentialUpsertion,
 )
+from cryptography.hazmat.primitives.asymmetric import ec
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.net.sasl.oauth import AbstractTokenProvider
 from tests.certificates import Authority
@@ -25,24 +28,29 @@ from tests.peers.kafka import run_tool, unavailable
 from tests.server.tls_broker import TlsBroker
 from tests.waiting import SOON_S, eventually
 
+import kohort
+from kohort.errors import KohortError
 from kohort.server.broker import Broker
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(300)]
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+KEY = ec.generate_private_key(ec.SECP256R1())
+SIGNER: Any = jwt.get_algorithm_by_name("ES256")
 on_every_listener = pytest.mark.parametrize(
     ("listener", "mechanism"),
     [*(("SASL_PLAINTEXT", name) for name in MECHANISMS), ("SASL_SSL", "SCRAM-SHA-512")],
 )
 MODULES = "org.apache.kafka.common.security"
+NAMES = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL", "SHORT", "SIGNED")
 SETTINGS = {
-    "listeners": ",".join(
-        f"{name}://127.0.0.1:0" for name in ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL", "SHORT")
-    ),
-    "listener.security.protocol.map": "SHORT:SASL_PLAINTEXT",
+    "listeners": ",".join(f"{name}://127.0.0.1:0" for name in NAMES),
+    "listener.security.protocol.map": "SHORT:SASL_PLAINTEXT,SIGNED:SASL_PLAINTEXT",
     "sasl.enabled.mechanisms": ",".join(MECHANISMS),
     "sasl.jaas.config": f'{MODULES}.plain.PlainLoginModule required user_alice="alice-secret";',
     "group.initial.rebalance.delay.ms": "0",
+    "listener.name.signed.sasl.enabled.mechanisms": "OAUTHBEARER",
+    "listener.name.signed.sasl.oauthbearer.expected.audience": "kohort",
     "listener.name.short.connections.max.reauth.ms": "1500",
     **{
         f"listener.name.{name}.oauthbearer.sasl.server.callback.handler.class": (
@@ -68,7 +76,13 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder, authority = tmp_path_factory.mktemp("sasl"), Authority()
     authority.write(folder / "ca.pem")
     keystore = authority.sign("localhost").write_pem(folder / "server.pem")
-    own = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(keystore)}
+    keys = folder / "keys.json"
+    keys.write_text(json.dumps({"keys": [{**SIGNER.to_jwk(KEY.public_key(), True), "kid": "k"}]}))
+    own = {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(keystore),
+        "listener.name.signed.sasl.oauthbearer.jwks.endpoint.url": keys.as_uri(),
+    }
     with TlsBroker(SETTINGS | own) as here:
         admin = AdminClient({"bootstrap.servers": here.broker.bootstrap_of("PLAINTEXT")})
         for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
@@ -167,6 +181,56 @@ def test_aiokafka(running: Running, listener: str, mechanism: str) -> None:
             return value
 
     assert asyncio.run(go()) == b"value"
+
+
+@on_every_listener
+def test_kohort(running: Running, listener: str, mechanism: str) -> None:
+    topic = f"kohort-{listener}-{mechanism}"
+    options: Any = of_python(running, mechanism, listener)
+    if mechanism == "OAUTHBEARER":
+        del options["sasl_plain_username"], options["sasl_plain_password"]
+    if listener == "SASL_SSL":
+        options["ssl_cafile"] = str(running.authority)
+
+    async def go() -> bytes | None:
+        async with kohort.Producer(**options) as producer:
+            await producer.send_and_wait(topic, b"value")
+        async with kohort.Consumer(
+            topic,
+            group_id=topic,
+            auto_offset_reset="earliest",
+            **options,
+        ) as consumer:
+            async for record in consumer:
+                return record.value
+        return None
+
+    assert asyncio.run(go()) == b"value"
+
+
+def signed(audience: str) -> str:
+    claims = {"sub": "alice", "aud": audience, "iat": time(), "exp": time() + 60}
+    return jwt.encode(claims, KEY, "ES256", headers={"kid": "k"})
+
+
+@pytest.mark.parametrize("shown", [lambda: signed("other"), token, lambda: "a.b.c"])
+def test_signed_tokens_of_this_audience_alone_are_taken(
+    running: Running, shown: Callable[[], str]
+) -> None:
+    bootstrap = running.bootstrap("SIGNED")
+
+    async def topics(give: Callable[[], str]) -> Any:
+        async with kohort.AdminClient(
+            bootstrap,
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="OAUTHBEARER",
+            sasl_oauth_token_provider=give,
+        ) as admin:
+            return await admin.list_topics()
+
+    assert asyncio.run(topics(lambda: signed("kohort"))) is not None
+    with pytest.raises(KohortError, match="invalid_token"):
+        asyncio.run(topics(shown))
 
 
 def test_a_wrong_password_is_told_in_the_words_of_upstream(running: Running) -> None:

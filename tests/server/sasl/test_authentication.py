@@ -5,6 +5,7 @@ the log and the counters tell (SEC-30 to SEC-48).
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -222,6 +223,20 @@ def test_a_client_authenticates_again_but_not_more_often_than_once_a_second(here
     assert client.closed
     assert sasl.counters.reauthentication_failed == 1
     assert str(client.connection.error).startswith("Failed re-authentication with /127.0.0.1")
+
+
+def test_a_credential_that_was_taken_away_stops_the_next_authentication(here: World) -> None:
+    known = Credentials()
+    known.add("alice", "alice-secret")
+    sasl = listener({**ALL, "connections.max.reauth.ms": "4000"}, known)
+    client = SaslClient(here, sasl)
+    scram = partial(ScramClient, "SCRAM-SHA-256", "alice", "alice-secret")
+    assert login(client, scram("C")).error_code == 0
+    known.remove("alice")
+    assert len(client.say(METADATA)) == 1  # the session goes on until it ends
+    assert login(client, scram("D")).error_code == 58
+    assert client.closed
+    assert login(SaslClient(here, sasl), scram("E")).error_code == 58
 
 
 def test_another_mechanism_has_no_lifetime_of_this_one(here: World) -> None:
