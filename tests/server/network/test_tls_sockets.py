@@ -10,16 +10,20 @@ import struct
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 from tests.certificates import SERVERS, Authority, Identity
-from tests.server.tls_broker import API_VERSIONS, TlsBroker, exchange
+from tests.server.tls_broker import API_VERSIONS, TlsBroker, exchange, receive
+
+from kohort.server.network.dispatcher import RequestDispatcher
+from kohort.server.network.tls import TlsSession
 
 DATA = Path(__file__).parents[2] / "data/security"
 RECORDED: dict[str, dict[str, Any]] = {
@@ -375,3 +379,52 @@ def test_each_listener_tells_its_own_addresses(world: World) -> None:
                 assert told in answer
                 other = "ANON" if listener == "TLS0" else "TLS0"
                 assert struct.pack(">i", broker.port(other, node)) not in answer
+
+
+def test_many_handshakes_do_not_hold_a_served_client(
+    broker: TlsBroker, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All have come before anything is handled. The request is handled before the handshakes are:
+    they wait for their slices.
+    """
+    many = 100
+    happened: list[str] = []
+    step, take = TlsSession.step, RequestDispatcher.take
+
+    def stepped(self: TlsSession) -> None:
+        happened.append("step")
+        step(self)
+
+    def taken(self: RequestDispatcher, *arguments: Any) -> bool:
+        happened.append("request")
+        return take(self, *arguments)
+
+    hellos = [_hello(world) for _ in range(many)]
+    with ExitStack() as stack:
+        plain = stack.enter_context(broker.connect("ANON"))
+        assert exchange(plain, API_VERSIONS)
+        crowd = [stack.enter_context(broker.connect("TLS0")) for _ in range(many)]
+        until(lambda: len(broker.principals()) == many + 1)
+        monkeypatch.setattr(TlsSession, "step", stepped)
+        monkeypatch.setattr(RequestDispatcher, "take", taken)
+        held, released = Event(), Event()
+        broker.loop.call_soon_threadsafe(lambda: (held.set(), released.wait(20)))
+        assert held.wait(20)
+        for sock, hello in zip(crowd, hellos, strict=True):
+            sock.sendall(hello)
+        plain.sendall(struct.pack(">i", len(API_VERSIONS)) + API_VERSIONS)
+        released.set()
+        assert receive(plain)
+        until(lambda: happened.count("step") == many)
+    assert happened.index("request") < many / 2
+    until(lambda: not broker.principals())
+
+
+def _hello(world: World) -> bytes:
+    to_server = ssl.MemoryBIO()
+    client = world.context("protocol/tls13").wrap_bio(
+        ssl.MemoryBIO(), to_server, server_hostname="localhost"
+    )
+    with suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    return to_server.read()
