@@ -60,10 +60,11 @@ class TlsSession:
         return plain[0] if len(plain) == 1 else b"".join(plain)
 
     def _read(self, plain: list[bytes]) -> None:
-        read = self._object.read
+        """Read whole records. To ask for more than there is would be an exception each time."""
+        bio, tls = self._in, self._object
         try:
-            while not self.ended:
-                part = read(FED_AT_ONCE)
+            while (bio.pending or tls.pending()) and not self.ended:
+                part = tls.read(FED_AT_ONCE)
                 if part:
                     plain.append(part)
                 else:
