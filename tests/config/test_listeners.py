@@ -2,12 +2,11 @@
 
 import pytest
 
-from kohort.config import BrokerConfig, ConfigError
+from kohort.config import BrokerConfig, ConfigError, listener_settings
 from kohort.config.listeners import (
     advertised_addresses,
     client_listeners,
     host_and_port,
-    listener_settings,
     listener_text,
 )
 

@@ -272,7 +272,7 @@ def _run(
 def _warn(config: "BrokerConfig", listeners: "tuple[Listener, ...]") -> None:
     import logging
 
-    from kohort.config.listeners import listener_settings
+    from kohort.config import listener_settings
 
     log = logging.getLogger("kohort")
     if config.ignored:

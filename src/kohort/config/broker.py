@@ -11,7 +11,14 @@ from typing import Any
 from kohort.config.authentication import AuthenticationSettings
 from kohort.config.authorizer import STANDARD_AUTHORIZER, check_authorizer, super_users_of
 from kohort.config.ignored import is_ignored
-from kohort.config.listeners import PREFIX, PROTOCOLS, check_listeners, client_listeners
+from kohort.config.listeners import (
+    PREFIX,
+    PROTOCOLS,
+    SASL_SSL,
+    Listener,
+    check_listeners,
+    client_listeners,
+)
 from kohort.config.settings import (
     INT_MAX,
     LONG_MAX,
@@ -26,6 +33,7 @@ from kohort.config.settings import (
     plain,
     short,
     string,
+    text_of,
 )
 
 ASSIGNOR_NAMES = ("uniform", "range")
@@ -41,6 +49,10 @@ _ASSIGNOR_CLASSES = {
 }
 _ALIASES = {"broker.id": "node.id", "log.dir": "log.dirs"}  # older names
 _HOUR_MS = 3_600_000
+_OF_LISTENERS = (
+    *("ssl.", "sasl.", "connections.max.reauth.ms", "connection.failed.authentication.delay.ms"),
+    "principal.builder.class",
+)
 LEAST_SEGMENT_BYTES = 1_048_576
 
 
@@ -462,6 +474,26 @@ def check_prefixed(name: str, text: str) -> None:
         setting.parse(text)
     except ConfigError as error:
         raise ConfigError(str(error).replace(own, name, 1)) from None
+
+
+def listener_settings(config: BrokerConfig, listener: Listener) -> dict[str, str]:
+    """The settings of a listener as texts, as far as they were given: its own, without its prefix,
+    and those for all listeners under them.
+
+    Those of a mechanism have its name before them still. A listener of SASL_SSL asks for
+    certificates only where its own setting says so.
+    """
+    found = {
+        name: text
+        for name in sorted(config.given)
+        if name.startswith(_OF_LISTENERS)
+        and not (name == "ssl.client.auth" and listener.protocol == SASL_SSL)
+        and (text := text_of(config.value(name))) is not None
+    }
+    for name, text in config.prefixed.items():
+        if name.startswith(listener.prefix):
+            found[name.removeprefix(listener.prefix)] = text
+    return found
 
 
 def _of_no_listener(config: BrokerConfig) -> list[str]:

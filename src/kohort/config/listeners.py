@@ -1,11 +1,9 @@
-"""Addresses in settings: which listeners there are for clients, where they are, and which settings
-each of them has.
-"""
+"""Addresses in settings: which listeners there are for clients, and where they are."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-from kohort.config.settings import ConfigError, Value, text_of
+from kohort.config.settings import ConfigError
 
 PORT_MAX = 65_535
 PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL = "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"
@@ -13,10 +11,6 @@ PROTOCOLS = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104  (what upstream means by no host; `serve` warns)
 NO_ROUTES = (ANY_ADDRESS, "::")
 PREFIX = "listener.name."
-_OF_LISTENERS = (
-    *("ssl.", "sasl.", "connections.max.reauth.ms", "connection.failed.authentication.delay.ms"),
-    "principal.builder.class",
-)
 
 
 class Listener(NamedTuple):
@@ -52,16 +46,6 @@ class Listeners(Protocol):
     def listener_security_protocol_map(self) -> tuple[str, ...]: ...
     @property
     def controller_listener_names(self) -> tuple[str, ...]: ...
-
-
-class ListenerConfig(Listeners, Protocol):
-    """The same, with the settings that listeners have."""
-
-    @property
-    def given(self) -> frozenset[str]: ...
-    @property
-    def prefixed(self) -> Mapping[str, str]: ...
-    def value(self, name: str) -> Value: ...
 
 
 def host_and_port(text: str) -> tuple[str, int]:
@@ -137,26 +121,6 @@ def advertised_addresses(config: Listeners) -> dict[str, tuple[str, int]]:
                 " address of this machine"
             )
         found[name] = host, port
-    return found
-
-
-def listener_settings(config: ListenerConfig, listener: Listener) -> dict[str, str]:
-    """The settings of a listener as texts, as far as they were given: its own, without its prefix,
-    and those for all listeners under them.
-
-    A mechanism's own keep that prefix, as `plain.sasl.jaas.config`. A listener of SASL_SSL asks for
-    certificates only where its own setting says so.
-    """
-    found = {
-        name: text
-        for name in sorted(config.given)
-        if name.startswith(_OF_LISTENERS)
-        and not (name == "ssl.client.auth" and listener.protocol == SASL_SSL)
-        and (text := text_of(config.value(name))) is not None
-    }
-    for name, text in config.prefixed.items():
-        if name.startswith(listener.prefix):
-            found[name.removeprefix(listener.prefix)] = text
     return found
 
 

@@ -6,8 +6,8 @@ They are read anew while the broker runs: connections that are there keep what t
 import ssl
 from collections.abc import Iterable, Sequence
 
-from kohort.config import BrokerConfig, ConfigError
-from kohort.config.listeners import Listener, listener_settings
+from kohort.config import BrokerConfig, ConfigError, listener_settings
+from kohort.config.listeners import Listener
 from kohort.errors import KohortError
 from kohort.runtime.observers import Observer
 from kohort.security.certificates import Certificate, CertificateError, read_certificate

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from kohort.config import BrokerConfig, ConfigError
-from kohort.config.listeners import Listener, listener_settings
+from kohort.config import BrokerConfig, ConfigError, listener_settings
+from kohort.config.listeners import Listener
 from kohort.server.sasl.settings import LookUp, SaslSettings
 
 
