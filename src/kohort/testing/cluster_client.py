@@ -26,6 +26,7 @@ from kohort.errors import (
     api_error,
 )
 from kohort.records import codec
+from kohort.security.settings import NO_SECURITY, Security
 from kohort.server.placement import coordinator_partition
 from kohort.terms import GroupType, TopicId, TopicPartition
 from kohort.testing.fault_injector import OWN_CLIENT_ID
@@ -68,10 +69,12 @@ software_version()  # is known from here on: a test may patch what it asks
 class ClusterClient:
     """Asks one cluster. Every method raises ApiError for a refusal."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, security: Security = NO_SECURITY) -> None:
         # Chance of its own: a test that has seeded `random` gets the numbers that it expects.
         chance = Random().random  # noqa: S311  (jitter)
-        self._cluster = Cluster(addresses_of(bootstrap), client_id=OWN_CLIENT_ID, chance=chance)
+        self._cluster = Cluster(
+            addresses_of(bootstrap), client_id=OWN_CLIENT_ID, chance=chance, security=security
+        )
 
     async def close(self) -> None:
         await self._cluster.close()
