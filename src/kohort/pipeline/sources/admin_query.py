@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from kohort.client.admin import AdminClient
 from kohort.errors import ApiError, UnsupportedVersionError, WireError
+from kohort.pipeline.sources.cluster_place import cluster_place
 from kohort.pipeline.sources.log_position import SourceError
 
 Answer = TypeVar("Answer")
@@ -18,9 +19,12 @@ TIMEOUT_S = 60.0
 
 def ask(bootstrap: str, question: Callable[[AdminClient], Awaitable[Answer]]) -> Answer:
     """What the cluster answers to a question that an admin client can ask. Raises SourceError."""
+    place = cluster_place(bootstrap)
 
     async def asked() -> Answer:
-        async with AdminClient(bootstrap, client_id=CLIENT_ID, timeout=TIMEOUT_S) as admin:
+        async with AdminClient(
+            place.servers, client_id=CLIENT_ID, timeout=TIMEOUT_S, security=place.security
+        ) as admin:
             return await question(admin)
 
     return run_query(bootstrap, asked)

@@ -10,11 +10,17 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
-from kohort.client.network.address import Address
-from kohort.client.network.cluster import Cluster, Node, nodes_of
-from kohort.client.settings import addresses_of
-from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
+from kohort.client.network.cluster import Node, nodes_of
+from kohort.errors import (
+    ApiError,
+    AuthenticationError,
+    ErrorCode,
+    UnsupportedVersionError,
+    WireError,
+    api_error,
+)
 from kohort.pipeline.sources.admin_query import CLIENT_ID, run_query
+from kohort.pipeline.sources.cluster_place import cluster_place
 from kohort.pipeline.sources.log_position import Identity, SourceError
 from kohort.pipeline.sources.options import GROUP_LOG
 from kohort.terms import NO_TOPIC_ID, uuid_text
@@ -76,7 +82,7 @@ class TopicClient:
         self.identity = Identity()
         self.leaders: dict[int, Leader] = {}
         self.partitions: tuple[int, ...] = ()
-        self._cluster = Cluster(addresses(bootstrap), client_id=CLIENT_ID)
+        self._cluster = cluster_place(bootstrap).cluster(CLIENT_ID)
         self._is_known = is_known
 
     async def __aenter__(self) -> Self:
@@ -95,10 +101,13 @@ class TopicClient:
             return await self._cluster.metadata([self.topic], deadline=_now() + _REQUEST_S)
         except UnsupportedVersionError as error:
             raise SourceError(f"the cluster at {self.bootstrap} is too old: {error}") from error
+        except AuthenticationError as error:
+            text = f"the cluster at {self.bootstrap} cannot be asked: {_text(error)}"
+            raise SourceError(text) from error
         except (ApiError, WireError) as error:
             raise _PassingError(
                 f"the cluster at {self.bootstrap} cannot be asked: {_text(error)}; is it up, and "
-                "does it listen there in plain text?"
+                "does it listen there?"
             ) from error
 
     async def look_up(self) -> None:
@@ -302,17 +311,6 @@ class TopicClient:
             )
         kind = _PassingError if error.code.retriable else SourceError
         return kind(f"topic {self.topic} at {self.bootstrap} cannot be read: {_text(error)}")
-
-
-def addresses(bootstrap: str) -> list[Address]:
-    """`host:port`, several with commas between them. Raises SourceError."""
-    try:
-        found = addresses_of(bootstrap)
-    except ValueError as error:
-        raise SourceError(str(error)) from None
-    if not found:
-        raise SourceError(f"{bootstrap!r} names no broker, expected host:port")
-    return found
 
 
 def _now() -> float:

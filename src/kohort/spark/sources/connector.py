@@ -14,6 +14,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from kohort.pipeline.schemas import DECODED
+from kohort.pipeline.sources.cluster_place import cluster_place
 from kohort.pipeline.sources.log_position import Plan, SourceError
 from kohort.pipeline.sources.options import GROUP_LOG
 from kohort.spark.engine.frames import empty, struct_of
@@ -55,8 +56,10 @@ class ConnectorSource(TopicSource):
         return _loaded(lambda: spark.readStream.format("kafka").options(**options).load())
 
     def _kafka(self, starts: Mapping[int, int]) -> dict[str, str]:
+        place = cluster_place(self._bootstrap)
         return {
-            "kafka.bootstrap.servers": self._bootstrap,
+            **{f"kafka.{name}": value for name, value in place.settings.items()},
+            "kafka.bootstrap.servers": place.servers,
             "kafka.fetch.max.wait.ms": _WAIT_MS,
             "assign": json.dumps({GROUP_LOG: sorted(starts)}),
             "startingOffsets": _offsets(starts),

@@ -17,10 +17,10 @@ from pyspark.sql.types import StructType
 
 from kohort.client.admin import GroupListing, TopicPartition, listings
 from kohort.client.network.cluster import Cluster
-from kohort.client.settings import addresses_of
 from kohort.errors import ApiError
 from kohort.pipeline.schemas import Table
 from kohort.pipeline.sources.admin_query import CLIENT_ID, TIMEOUT_S, run_query
+from kohort.pipeline.sources.cluster_place import cluster_place
 from kohort.pipeline.sources.log_position import SourceError
 from kohort.pipeline.sources.options import required
 from kohort.spark.engine.frames import struct_of
@@ -88,7 +88,7 @@ def shares(wanted: SnapshotOptions) -> list[SnapshotPartition]:
 
 
 async def _shares(wanted: SnapshotOptions) -> list[SnapshotPartition]:
-    cluster = Cluster(addresses_of(wanted.bootstrap), client_id=CLIENT_ID)
+    cluster = cluster_place(wanted.bootstrap).cluster(CLIENT_ID)
     deadline = asyncio.get_running_loop().time() + TIMEOUT_S
     try:
         listed, errors = await _listed(cluster, wanted, deadline)

@@ -9,6 +9,7 @@ from kohort.errors import ErrorCode
 from kohort.pipeline.columns.record_positions import Rows
 from kohort.pipeline.columns.segments import parse
 from kohort.pipeline.sources.admin_query import PausingLoop, run_query
+from kohort.pipeline.sources.cluster_place import cluster_place
 from kohort.pipeline.sources.files import Head, head_at, skim
 from kohort.pipeline.sources.log_position import Identity, Mark, Note, SourceError
 from kohort.pipeline.sources.topic_client import (
@@ -16,7 +17,6 @@ from kohort.pipeline.sources.topic_client import (
     LATEST,
     PATIENCE_S,
     TopicClient,
-    addresses,
 )
 from kohort.spark.sources import record_estimate
 from kohort.spark.sources.feed import Bounds, Span, WeightedSpan
@@ -40,7 +40,7 @@ class TopicFeed:
     """Keeps the contract of `Feed` for a topic of a live cluster."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
-        addresses(bootstrap)  # a wrong one is told before anything is asked
+        cluster_place(bootstrap)  # a wrong one is told before anything is asked
         self._bootstrap = bootstrap
         self._topic = topic
         self._identity: Identity | None = None
