@@ -19,6 +19,7 @@ pytest.importorskip("pyspark")
 from tests import golden_logs
 from tests.tables.published import publish
 
+from kohort import Security, Store
 from kohort.cli import pipeline, show
 from kohort.cli.render import Output
 from kohort.pipeline import report
@@ -198,7 +199,7 @@ def test_what_cannot_be_done_is_one_line(kohort, out, argv, code, words):
 )
 def test_a_place_that_is_no_directory(kohort, tmp_path, monkeypatch, command, place):
     monkeypatch.chdir(golden_logs.unpack("1-written", tmp_path))
-    monkeypatch.setattr(sampler, "cluster_id", lambda _: "c-1")
+    monkeypatch.setattr(sampler, "cluster_id", lambda *_: "c-1")
 
     ran = kohort("pipeline", *command, "--out", place)
 
@@ -306,6 +307,26 @@ def test_a_directory_of_tables_is_no_file(kohort, tmp_path, command):
 def summary(out):
     notes = (Note(3, 7, "offsets 7 to 9 of partition 3 were removed before they were read"),)
     return Summary(Path(out), {"tombstone": 1200, "quarantine": 0}, {"lag": 3}, notes, AT, 2.5)
+
+
+@pytest.mark.parametrize(("source", "is_asked"), [("cluster:h:1", True), ("log:/d", False)])
+def test_run_has_the_security_of_a_cluster(kohort, out, monkeypatch, tmp_path, source, is_asked):
+    asked = {}
+
+    def run(_source, _directory, **options):
+        asked.update(options)
+        return summary(out)
+
+    monkeypatch.setattr(jobs, "run", run)
+    monkeypatch.setattr(report, "write", lambda _, path, groups, **__: path)
+    config = tmp_path / "client.properties"
+    config.write_text("security.protocol=SSL\nssl.ca.location=ca.pem\n")
+    argv = ("pipeline", "run", "--source", source, "--out", out)
+    assert kohort(*argv, "--command-config", str(config)).code == 0
+    expected = Security(protocol="SSL", trust=Store(path="ca.pem"))
+    assert asked.get("security") == (expected if is_asked else None)
+    config.write_text("security.protocol=TLS\n")
+    assert kohort(*argv, "--command-config", str(config)).code == (2 if is_asked else 0)
 
 
 def test_run_hands_its_options_on_and_tells_what_it_did(kohort, out, monkeypatch):
@@ -470,8 +491,8 @@ def test_a_stream_writes_its_report_as_it_goes(out, monkeypatch, capsys):
 def test_snapshot_counts_the_partitions(kohort, tmp_path, monkeypatch):
     row = {"sampled_at": AT, "topic": "t", "topic_partition": 0, "origin": "cluster"}
     sampled = pa.Table.from_pylist([{**row, "end_offset": 1}], schema=END_OFFSETS.arrow)
-    monkeypatch.setattr(sampler, "cluster_id", lambda _: "c-1")
-    monkeypatch.setattr(sampler, "sample_cluster", lambda _: sampled)
+    monkeypatch.setattr(sampler, "cluster_id", lambda *_: "c-1")
+    monkeypatch.setattr(sampler, "sample_cluster", lambda *_: sampled)
 
     ran = kohort(
         *("pipeline", "snapshot", "--bootstrap-server", "h:1", "--out", str(tmp_path)),

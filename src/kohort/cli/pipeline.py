@@ -26,7 +26,7 @@ from kohort.cli.arguments import (
 from kohort.cli.check import Check
 from kohort.cli.cluster_commands import connection_or_none
 from kohort.cli.command import INTERRUPTED, OK, USAGE, Command, complain, print_result
-from kohort.cli.connection import Connection, add_connection
+from kohort.cli.connection import Connection, add_connection, add_security
 from kohort.cli.export import Export
 from kohort.cli.pipeline_progress import ProgressPrinter
 from kohort.cli.rebuild import Rebuild, Verify
@@ -76,6 +76,7 @@ class Run(Command):
             help="with --stream: go on until interrupted, with a micro-batch at this interval",
         )
         _add_cluster(parser)
+        add_security(parser)
         _add_server_logs(parser)
         _add_spark(parser)
         parser.add_argument(
@@ -105,7 +106,12 @@ class Run(Command):
                 f"{_text(args.to_time)}, so no record is between them"
             )
             return USAGE
-        return print_result(lambda output: _run(args, output), as_json=False)
+        connection = None
+        if args.source.startswith(("cluster:", "connector:")):
+            connection = connection_or_none(args)
+            if connection is None:
+                return USAGE
+        return print_result(lambda output: _run(args, connection, output), as_json=False)
 
 
 def _add_cluster(parser: ArgumentParser) -> None:
@@ -162,7 +168,7 @@ def _add_server_logs(parser: ArgumentParser) -> None:
     )
 
 
-def _run(args: Namespace, output: Output) -> int:
+def _run(args: Namespace, connection: Connection | None, output: Output) -> int:
     require("spark")
     told: dict[str, Any] = {
         "from_time": args.from_time,
@@ -175,7 +181,7 @@ def _run(args: Namespace, output: Output) -> int:
     try:
         summary = None if args.stream or args.server_logs else _unchanged(args, told)
         if summary is None:
-            summary = _with_spark(args, told, output)
+            summary = _with_spark(args, told, connection, output)
     except KeyboardInterrupt:
         complain(f"interrupted; {_left_in(args.out)}")
         return INTERRUPTED
@@ -213,10 +219,14 @@ def _left_in(out: Path) -> str:
     return f"{whole}, of {_text(datetime.fromtimestamp(found.as_of_ms / 1000, UTC))} UTC"
 
 
-def _with_spark(args: Namespace, told: dict[str, Any], output: Output) -> "Summary":
+def _with_spark(
+    args: Namespace, told: dict[str, Any], connection: Connection | None, output: Output
+) -> "Summary":
     from kohort.spark import jobs
 
     told = {**told, "server_logs": args.server_logs}
+    if connection is not None:
+        told["security"] = connection.security
     common = {
         **told,
         "master": args.master,
@@ -437,6 +447,7 @@ def _snapshot(connection: Connection, args: Namespace, output: Output) -> int:
     snapshot(
         connection.server.text,
         args.out,
+        security=connection.security,
         every_s=every_s,
         count=args.count,
         told=lambda partitions: output.line(f"{_now()} ends of {partitions:,} partitions"),

@@ -40,6 +40,7 @@ from kohort.pipeline.format.writer import Writer, claim
 from kohort.pipeline.sources.log_position import WHOLE_LOG, Plan, Position, Settings
 from kohort.pipeline.sources.sampler import snapshot
 from kohort.pipeline.stores.places import Folder, place_of
+from kohort.security.settings import NO_SECURITY, Security
 from kohort.spark.engine import class_archive, shipping, small_runs
 from kohort.spark.engine.disk_full import disk_full_or_none
 from kohort.spark.engine.interrupts import asked_to_end, is_interrupt
@@ -87,6 +88,7 @@ def run(
     session_timeout_ms: int | None = None,
     keep_days: float | None = None,
     cluster: str | None = None,
+    security: Security = NO_SECURITY,
     server_logs: Sequence[str | Path] = (),
     progress: ProgressCallback | None = None,
     alone: bool = False,
@@ -100,8 +102,8 @@ def run(
     planned. `keep_days` drops older history, but not what tells the state of groups. `server_logs`
     are log files of brokers, or patterns: what they say of members that are gone decides why.
     `retention_ms` and `session_timeout_ms` are the cluster's, where the source cannot ask,
-    `cluster` is its name. `alone`: the JVM ends with this run. `spark_only`: the driver takes no
-    rows. Raises KohortError: the source cannot be read, the tables are not its own, or are written.
+    `cluster` is its name, `security` how to ask it. `alone`: the JVM ends too. `spark_only`: the
+    driver takes no rows. Raises KohortError: the source or tables cannot be read or written.
     """
     began = time.monotonic()
     arguments = up_to_date.asked(
@@ -116,7 +118,7 @@ def run(
     )
     if not server_logs and (same := up_to_date.summary_or_none(out, arguments)) is not None:
         return same
-    with _opened(source, out, cluster, spark_only) as (log, writer):
+    with _opened(source, out, cluster, spark_only, security) as (log, writer):
         seen = up_to_date.seen(arguments)
         logged = store_server_logs(writer, server_logs)
         plan = log.plan(writer.manifest.positions, from_time=from_time, to_time=to_time)
@@ -223,6 +225,7 @@ def stream(
     session_timeout_ms: int | None = None,
     keep_days: float | None = None,
     cluster: str | None = None,
+    security: Security = NO_SECURITY,
     server_logs: Sequence[str | Path] = (),
     progress: ProgressCallback | None = None,
     after_each: Callable[[Summary], None] | None = None,
@@ -237,7 +240,7 @@ def stream(
     """
     began = time.monotonic()
     options = Options(as_of, Settings(retention_ms, session_timeout_ms), keep_days)
-    with _opened(source, out, cluster, spark_only) as (log, writer):
+    with _opened(source, out, cluster, spark_only, security) as (log, writer):
         before = writer.manifest
         plan = log.plan(before.positions, from_time=from_time)
         with _session(SparkConfig(spark, master, conf), writer, progress) as active:
@@ -440,9 +443,10 @@ def _opened(
     out: str | Folder,
     cluster: str | None,
     spark_only: bool,  # noqa: FBT001  (named by its callers)
+    security: Security,
 ) -> Iterator[tuple[Source, Writer]]:
     """A log and the writer of its tables, if they are of this log."""
-    log = source_of(source) if isinstance(source, str) else source
+    log = source_of(source, security) if isinstance(source, str) else source
     identity = log.identity()
     with small_runs.spark_only(spark_only), Writer(out) as writer:
         claim(writer, out, identity)

@@ -29,20 +29,20 @@ def test_a_cluster_that_does_not_answer_is_asked_again_and_another_one_is_refuse
     answers = iter([sampled, SourceError("it is down"), sampled])
     failed = []
 
-    def sample(_):
+    def sample(*_):
         answer = next(answers)
         if isinstance(answer, SourceError):
             raise answer
         return answer
 
-    monkeypatch.setattr(sampler, "cluster_id", lambda _: "c-1")
+    monkeypatch.setattr(sampler, "cluster_id", lambda *_: "c-1")
     monkeypatch.setattr(sampler, "sample_cluster", sample)
     taken = sampler.snapshot("h:1", tmp_path, every_s=0.001, count=2, failed=failed.append)
 
     assert (taken, [str(one) for one in failed]) == (2, ["it is down"])
     assert sum(one.rows for one in load(tmp_path).end_offsets) == 2
-    monkeypatch.setattr(sampler, "cluster_id", lambda _: "c-2")
-    monkeypatch.setattr(sampler, "sample_cluster", lambda _: sampled)
+    monkeypatch.setattr(sampler, "cluster_id", lambda *_: "c-2")
+    monkeypatch.setattr(sampler, "sample_cluster", lambda *_: sampled)
     with pytest.raises(TablesError, match="cluster c-1, and this log is of cluster c-2"):
         sampler.snapshot("h:2", tmp_path)
 
@@ -50,8 +50,8 @@ def test_a_cluster_that_does_not_answer_is_asked_again_and_another_one_is_refuse
 def test_a_snapshot_adds_samples_and_waits_for_other_writers(tmp_path, monkeypatch):
     row = {"topic": "t", "topic_partition": 0, "end_offset": 1, "origin": "cluster"}
     sampled = pa.Table.from_pylist([{**row, "sampled_at": AS_OF}], schema=END_OFFSETS.arrow)
-    monkeypatch.setattr(sampler, "cluster_id", lambda _: "c-1")
-    monkeypatch.setattr(sampler, "sample_cluster", lambda _: sampled)
+    monkeypatch.setattr(sampler, "cluster_id", lambda *_: "c-1")
+    monkeypatch.setattr(sampler, "sample_cluster", lambda *_: sampled)
     told, failed = [], []
 
     def release(number):
@@ -77,7 +77,7 @@ def test_samples_that_wait_stay_few(tmp_path, monkeypatch):
     """Beside a stream nobody else writes for days. Every second time is given up."""
     times = iter(range(1, 12))
 
-    def sample(_):
+    def sample(*_):
         row = {"topic": "t", "topic_partition": 0, "end_offset": next(times), "origin": "cluster"}
         return pa.Table.from_pylist([{**row, "sampled_at": AS_OF}], schema=END_OFFSETS.arrow)
 
@@ -86,7 +86,7 @@ def test_samples_that_wait_stay_few(tmp_path, monkeypatch):
             other.close()
 
     left = iter(range(10, -1, -1))
-    monkeypatch.setattr(sampler, "cluster_id", lambda _: "c-1")
+    monkeypatch.setattr(sampler, "cluster_id", lambda *_: "c-1")
     monkeypatch.setattr(sampler, "sample_cluster", sample)
     monkeypatch.setattr(sampler, "MOST_ROWS", 4)
     other = Writer(tmp_path)
@@ -112,8 +112,8 @@ def test_tables_that_cannot_be_written_for_a_while(tmp_path, monkeypatch):
 
     append_samples = sampler.append_samples
     monkeypatch.setattr(sampler, "append_samples", append)
-    monkeypatch.setattr(sampler, "cluster_id", lambda _: "c-1")
-    monkeypatch.setattr(sampler, "sample_cluster", lambda _: sampled)
+    monkeypatch.setattr(sampler, "cluster_id", lambda *_: "c-1")
+    monkeypatch.setattr(sampler, "sample_cluster", lambda *_: sampled)
 
     sampler.snapshot("h:1", tmp_path, every_s=0.001, count=4, failed=failed.append)
 
@@ -137,8 +137,8 @@ def test_samples_whose_logs_of_delta_lag_behind_are_there_once(tmp_path, monkeyp
         follow(self, manifest)
 
     monkeypatch.setattr(DeltaLogs, "follow", follow_or_fail)
-    monkeypatch.setattr(sampler, "cluster_id", lambda _: "c-1")
-    monkeypatch.setattr(sampler, "sample_cluster", lambda _: sampled)
+    monkeypatch.setattr(sampler, "cluster_id", lambda *_: "c-1")
+    monkeypatch.setattr(sampler, "sample_cluster", lambda *_: sampled)
 
     sampler.snapshot("h:1", tmp_path, every_s=0.001, count=3, failed=failed.append)
 

@@ -2,11 +2,13 @@
 
 import asyncio
 import os
+import pickle
 
 import pytest
 from tests.spark.sources.commits import commit, create, produce
 from tests.spark.sources.logs import log_source, read, rows_of
 
+from kohort import Security
 from kohort.client.network.cluster import Node
 from kohort.pipeline.columns.record_positions import raw
 from kohort.pipeline.sources import topic_client
@@ -205,6 +207,8 @@ def test_what_is_missing_is_said(broker):
     ]:
         with pytest.raises(SourceError, match=words):
             source(text).plan({})
+    with pytest.raises(SourceError, match=r"speaks plain text, and security.protocol is SSL[^;]*$"):
+        source(f"cluster:{broker.bootstrap}", Security(protocol="SSL")).plan({})
     with pytest.raises(SourceError, match=r"has no topic nothing$"):
         cluster(broker, "nothing").plan({})
 
@@ -249,3 +253,15 @@ def cut(broker, folder, batches):
     heads = list(walk.heads(0, walk.size()))
     os.truncate(path, heads[-batches].position)
     broker.start()
+
+
+def test_security_is_for_clusters_and_in_no_option():
+    user = Security(
+        protocol="SASL_PLAINTEXT", mechanism="PLAIN", username="alice", password="hunter2"
+    )
+    found = source("cluster:h:1", user)
+    assert "hunter2" not in str(found._options)
+    assert found._form.name() == "kohort.topic"
+    assert pickle.loads(pickle.dumps(found._feed))._security == user
+    with pytest.raises(SourceError, match=r"expected connector:h:1\?config=FILE"):
+        source("connector:h:1", user)

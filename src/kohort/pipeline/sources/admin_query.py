@@ -10,6 +10,7 @@ from kohort.client.admin import AdminClient
 from kohort.errors import ApiError, UnsupportedVersionError, WireError
 from kohort.pipeline.sources.cluster_place import cluster_place
 from kohort.pipeline.sources.log_position import SourceError
+from kohort.security.settings import NO_SECURITY, Security
 
 Answer = TypeVar("Answer")
 
@@ -17,9 +18,13 @@ CLIENT_ID = "kohort-spark"
 TIMEOUT_S = 60.0
 
 
-def ask(bootstrap: str, question: Callable[[AdminClient], Awaitable[Answer]]) -> Answer:
+def ask(
+    bootstrap: str,
+    question: Callable[[AdminClient], Awaitable[Answer]],
+    security: Security = NO_SECURITY,
+) -> Answer:
     """What the cluster answers to a question that an admin client can ask. Raises SourceError."""
-    place = cluster_place(bootstrap)
+    place = cluster_place(bootstrap, security)
 
     async def asked() -> Answer:
         async with AdminClient(

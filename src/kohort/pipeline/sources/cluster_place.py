@@ -15,9 +15,9 @@ from kohort.client.security_settings import is_about_security, security_of
 from kohort.client.settings import addresses_of
 from kohort.config import read_properties
 from kohort.pipeline.sources.log_position import SourceError
-from kohort.security.settings import Security
+from kohort.security.settings import NO_SECURITY, Security
 
-_CONFIG = "?config="
+CONFIG = "?config="
 
 
 class ClusterPlace(NamedTuple):
@@ -40,9 +40,9 @@ class ClusterPlace(NamedTuple):
         return f"ClusterPlace({self.servers!r}, {self.security!r})"
 
 
-def cluster_place(text: str) -> ClusterPlace:
-    """The cluster that this text names. Raises SourceError."""
-    servers, _, file = text.partition(_CONFIG)
+def cluster_place(text: str, security: Security = NO_SECURITY) -> ClusterPlace:
+    """The cluster that this text names; its file counts before `security`. Raises SourceError."""
+    servers, _, file = text.partition(CONFIG)
     try:
         addresses = addresses_of(servers)
     except ValueError as error:
@@ -50,7 +50,7 @@ def cluster_place(text: str) -> ClusterPlace:
     if not addresses:
         raise SourceError(f"{text!r} names no broker, expected host:port")
     if not file:
-        return ClusterPlace(addresses, {}, Security())
+        return ClusterPlace(addresses, {}, security)
     try:
         found = read_properties(Path(file).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -14,6 +14,7 @@ from kohort.pipeline.sources.sampling import sample_cluster
 from kohort.pipeline.sources.topic_client import cluster_id
 from kohort.pipeline.stores.failures import StoreError
 from kohort.pipeline.stores.places import Folder, place_of
+from kohort.security.settings import NO_SECURITY, Security
 
 PATIENCE_S = 60.0
 MOST_ROWS = 1_000_000
@@ -24,6 +25,7 @@ def snapshot(
     bootstrap: str,
     out: str | Folder,
     *,
+    security: Security = NO_SECURITY,
     every_s: float | None = None,
     count: int | None = None,
     told: Callable[[int], None] | None = None,
@@ -42,11 +44,11 @@ def snapshot(
     directory, taken = place_of(out), 0
     waiting: list[pa.Table] = []
     is_known = is_busy = False
-    identity = Identity(cluster_id(bootstrap), None)
+    identity = Identity(cluster_id(bootstrap, security), None)
     due = time.monotonic()
     while True:
         try:
-            samples = sample_cluster(bootstrap)
+            samples = sample_cluster(bootstrap, security)
         except SourceError as error:
             if every_s is None or not taken:
                 raise

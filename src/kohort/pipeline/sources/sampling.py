@@ -31,6 +31,7 @@ from kohort.pipeline.sources.user_topics import (
     log_start,
     segments_of,
 )
+from kohort.security.settings import NO_SECURITY, Security
 from kohort.storage import checkpoints
 from kohort.terms import uuid_text
 
@@ -251,14 +252,14 @@ def _topic_id(path: str) -> str | None:
     return None
 
 
-def sample_cluster(bootstrap: str) -> pa.Table:
+def sample_cluster(bootstrap: str, security: Security = NO_SECURITY) -> pa.Table:
     """Where the partitions of all user topics end now: two questions to each broker.
 
     `sampled_at` is the middle between question and answer, so it is wrong by half of that time at
     most, by the clock of this machine. A partition that has no leader gives no sample, which is a
     warning. Raises SourceError when nobody can be asked.
     """
-    return ask(bootstrap, _sample)
+    return ask(bootstrap, _sample, security)
 
 
 async def _sample(admin: AdminClient) -> pa.Table:

@@ -23,6 +23,7 @@ from kohort.pipeline.sources.admin_query import CLIENT_ID, run_query
 from kohort.pipeline.sources.cluster_place import cluster_place
 from kohort.pipeline.sources.log_position import Identity, SourceError
 from kohort.pipeline.sources.options import GROUP_LOG
+from kohort.security.settings import NO_SECURITY, Security
 from kohort.terms import NO_TOPIC_ID, uuid_text
 from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from kohort.wire.messages.list_offsets import (
@@ -61,11 +62,11 @@ class Leader(NamedTuple):
     epoch: int
 
 
-def cluster_id(bootstrap: str) -> str | None:
+def cluster_id(bootstrap: str, security: Security = NO_SECURITY) -> str | None:
     """Which cluster answers there. Raises SourceError."""
 
     async def ask() -> str | None:
-        async with TopicClient(bootstrap, GROUP_LOG) as client:
+        async with TopicClient(bootstrap, GROUP_LOG, security) as client:
             return (await client.metadata()).cluster_id
 
     return run_query(bootstrap, ask)
@@ -76,13 +77,20 @@ class TopicClient:
     `is_known` has answered before: any failure of it may pass.
     """
 
-    def __init__(self, bootstrap: str, topic: str, *, is_known: bool = False) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        security: Security = NO_SECURITY,
+        *,
+        is_known: bool = False,
+    ) -> None:
         self.bootstrap = bootstrap
         self.topic = topic
         self.identity = Identity()
         self.leaders: dict[int, Leader] = {}
         self.partitions: tuple[int, ...] = ()
-        self._cluster = cluster_place(bootstrap).cluster(CLIENT_ID)
+        self._cluster = cluster_place(bootstrap, security).cluster(CLIENT_ID)
         self._is_known = is_known
 
     async def __aenter__(self) -> Self:

@@ -11,6 +11,7 @@ from kohort.pipeline.schemas import END_OFFSETS
 from kohort.pipeline.sources.samples import NOTHING, Since
 from kohort.pipeline.sources.sampling import is_short, sample, sample_cluster, sample_folders
 from kohort.pipeline.sources.user_topics import folders
+from kohort.security.settings import NO_SECURITY, Security
 from kohort.spark.engine import small_runs
 from kohort.spark.engine.frames import struct_of
 from kohort.spark.sources.source import Ends
@@ -43,11 +44,11 @@ def from_folders(
     return numbers.mapInArrow(walk, struct_of(END_OFFSETS))
 
 
-def from_cluster(bootstrap: str) -> Ends:
+def from_cluster(bootstrap: str, security: Security = NO_SECURITY) -> Ends:
     """END_OFFSETS rows of now: the driver asks before this returns. See `sample_cluster`.
 
     The result names the very moment of the samples, so they count at that moment.
     """
-    samples = sample_cluster(bootstrap)
+    samples = sample_cluster(bootstrap, security)
     at = pc.max(samples.column("sampled_at")).as_py() or datetime.now(UTC)
     return Ends(at, lambda _: samples)

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
 
+from kohort.pipeline.sources.cluster_place import CONFIG
 from kohort.pipeline.sources.log_position import SourceError
+from kohort.security.settings import NO_SECURITY, Security
 from kohort.spark.sources.connector import ConnectorSource
 from kohort.spark.sources.groups import KohortGroups
 from kohort.spark.sources.log import KohortLog, LogSource
@@ -25,12 +27,20 @@ SOURCES: dict[str, tuple[Callable[[str], Source], str]] = {
 FORMATS: tuple[type[DataSource], ...] = (KohortLog, KohortTopic, KohortGroups, KohortOffsets)
 
 
-def source(text: str) -> Source:
-    """The source that a text such as `log:DIR` or `cluster:HOST:PORT` names. Raises SourceError."""
+def source(text: str, security: Security = NO_SECURITY) -> Source:
+    """The source that a text such as `log:DIR` or `cluster:HOST:PORT` names; `security` is for a
+    cluster. Raises SourceError.
+    """
     word, _, place = text.partition(":")
     if word not in SOURCES or not place.strip():
         forms = ", ".join(form for _, form in SOURCES.values())
         raise SourceError(f"{text!r} is not a source, expected one of {forms}")
+    if word == "cluster":
+        return TopicSource(place.strip(), security=security)
+    if word == "connector" and security != NO_SECURITY and CONFIG not in place:
+        raise SourceError(
+            f"{text} needs its settings of TLS and SASL in a file, expected {text}{CONFIG}FILE"
+        )
     return SOURCES[word][0](place.strip())
 
 

@@ -3,12 +3,15 @@
 No group is joined, so that reading the group log writes nothing into it, and no jar is needed.
 """
 
+from typing import ClassVar, cast
+
 from kohort.errors import ApiError, UnsupportedVersionError, WireError
 from kohort.pipeline.sources.admin_query import run_query
 from kohort.pipeline.sources.log_position import Identity, Settings
 from kohort.pipeline.sources.options import GROUP_LOG
 from kohort.pipeline.sources.samples import NOTHING, Since
 from kohort.pipeline.sources.topic_client import TopicClient
+from kohort.security.settings import NO_SECURITY, Security
 from kohort.spark.engine import small_runs
 from kohort.spark.sources import end_offsets
 from kohort.spark.sources.feed import Feed
@@ -32,6 +35,7 @@ class KohortTopic(FeedFormat):
     place = "bootstrap.servers"
     example = "127.0.0.1:9092"
     least = 2 * SPAN_RECORDS
+    security: ClassVar[Security] = NO_SECURITY
 
     @classmethod
     def name(cls) -> str:
@@ -39,7 +43,7 @@ class KohortTopic(FeedFormat):
 
     @classmethod
     def feed(cls, place: str, topic: str) -> Feed:
-        return TopicFeed(place, topic)
+        return TopicFeed(place, topic, cls.security)
 
     @classmethod
     def driver_limit(cls) -> int:
@@ -49,10 +53,17 @@ class KohortTopic(FeedFormat):
 class TopicSource(FeedSource):
     """Keeps the contract of `Source` for a live cluster."""
 
-    def __init__(self, bootstrap: str, topic: str = GROUP_LOG) -> None:
+    def __init__(
+        self, bootstrap: str, topic: str = GROUP_LOG, security: Security = NO_SECURITY
+    ) -> None:
         self._bootstrap = bootstrap
-        self._topic_feed = TopicFeed(bootstrap, topic)
-        super().__init__(KohortTopic, bootstrap, topic, self._topic_feed)
+        self._security = security
+        self._topic_feed = TopicFeed(bootstrap, topic, security)
+        form = KohortTopic
+        if security != NO_SECURITY:
+            # It goes to the workers with its class: options are shown in plans and in Spark's UI.
+            form = cast("type[KohortTopic]", type("SecureTopic", (form,), {"security": security}))
+        super().__init__(form, bootstrap, topic, self._topic_feed)
 
     def identity(self) -> Identity:
         """As the cluster's metadata tells."""
@@ -61,7 +72,7 @@ class TopicSource(FeedSource):
     def ends(self, since: Since = NOTHING) -> Ends:
         """Of all user topics, asked now."""
         del since
-        return end_offsets.from_cluster(self._bootstrap)
+        return end_offsets.from_cluster(self._bootstrap, self._security)
 
     def settings(self) -> Settings:
         """As a broker's configuration says; unknown where we may not ask."""

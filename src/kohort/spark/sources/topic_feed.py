@@ -18,6 +18,7 @@ from kohort.pipeline.sources.topic_client import (
     PATIENCE_S,
     TopicClient,
 )
+from kohort.security.settings import NO_SECURITY, Security
 from kohort.spark.sources import record_estimate
 from kohort.spark.sources.feed import Bounds, Span, WeightedSpan
 from kohort.spark.sources.planning import gap
@@ -39,16 +40,17 @@ Piece = tuple[Span, int, bytes]
 class TopicFeed:
     """Keeps the contract of `Feed` for a topic of a live cluster."""
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
+    def __init__(self, bootstrap: str, topic: str, security: Security = NO_SECURITY) -> None:
         cluster_place(bootstrap)  # a wrong one is told before anything is asked
         self._bootstrap = bootstrap
         self._topic = topic
+        self._security = security
         self._identity: Identity | None = None
         self._leaders: dict[int, int] = {}
         self._notes: list[Note] = []
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._bootstrap, self._topic)
+        return type(self), (self._bootstrap, self._topic, self._security)
 
     def identity(self) -> Identity:
         """Whose log it is."""
@@ -182,11 +184,11 @@ class TopicFeed:
     def client(self) -> TopicClient:
         """A client of the topic, to be used as a context."""
         is_known = self._identity is not None
-        return TopicClient(self._bootstrap, self._topic, is_known=is_known)
+        return TopicClient(self._bootstrap, self._topic, self._security, is_known=is_known)
 
     def known(self) -> TopicClient:
         """The same for ranges of a plan: whoever made it had an answer."""
-        return TopicClient(self._bootstrap, self._topic, is_known=True)
+        return TopicClient(self._bootstrap, self._topic, self._security, is_known=True)
 
     # In the driver
 
