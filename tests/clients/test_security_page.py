@@ -16,12 +16,7 @@ GUIDE = PAGE.read_text(encoding="utf-8").split("\n## In five minutes\n")[1].spli
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", GUIDE, re.DOTALL)
 MAKES = ("confluent-kafka", "kafka-python", "aiokafka", "Kohort")
 
-pytestmark = [
-    pytest.mark.clients,
-    pytest.mark.java,
-    pytest.mark.timeout(600),
-    pytest.mark.skipif(unavailable() is not None, reason=str(unavailable())),
-]
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
 
 def blocks(kind):
@@ -75,10 +70,22 @@ def settings_of(guide):
     return {**found, "ssl.keystore.location": str(guide.folder / found["ssl.keystore.location"])}
 
 
-@pytest.fixture(scope="module")
-def guide(tmp_path_factory):
+@pytest.fixture(
+    scope="module",
+    params=[
+        "kohort",
+        pytest.param(
+            "kafka",
+            marks=[
+                pytest.mark.java,
+                pytest.mark.skipif(unavailable() is not None, reason=str(unavailable())),
+            ],
+        ),
+    ],
+)
+def guide(request, tmp_path_factory):
     made = Guide(tmp_path_factory.mktemp("guide"))
-    with kafka(made):
+    with kafka(made) if request.param == "kafka" else kohort(made):
         made.done = made.shell(made.use)
         yield made
 
@@ -97,6 +104,32 @@ def kafka(guide):
         }
     )
     return broker
+
+
+class kohort:  # noqa: N801  (beside `kafka`)
+    """`kohort serve` as the page has it."""
+
+    def __init__(self, guide):
+        self.guide = guide
+
+    def __enter__(self):
+        command = next(text for text in blocks("console") if "kohort serve" in text)
+        words = command.removeprefix("$ kohort ").split()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "kohort", *words],
+            cwd=self.guide.folder,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        ready = self.process.stdout.readline()
+        if not ready.startswith("kohort ready"):
+            self.__exit__()
+            pytest.fail("the broker of the page did not start")
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(SOON_S)
+        self.process.stdout.close()
 
 
 def test_the_commands_of_the_page_work(guide):
