@@ -7,11 +7,13 @@ import re
 import select
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.certificates import Authority
 from tests.waiting import SOON_S
 
 from kohort.cli import serve
@@ -322,3 +324,37 @@ def test_a_port_for_root_is_refused_in_a_plain_sentence():
     told = "cannot listen on 127.0.0.1:80: permission denied, since ports below 1024 are for root"
     for data_dir in (None, Path("data")):
         assert serve._os_reason(error, ("127.0.0.1", 80), data_dir) == told
+
+
+def test_a_hangup_reads_the_certificates_anew(tmp_path):
+    """SEC-23. The ready line names each listener."""
+    authority = Authority()
+    keystore = authority.sign("localhost").write_pem(tmp_path / "server.pem")
+    settings = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(keystore),
+    }
+    flags = [part for name, text in settings.items() for part in ("-X", f"{name}={text}")]
+    process, ready = start("--in-memory", *flags)
+    with process:
+        found = re.fullmatch(
+            r"kohort ready on 127\.0\.0\.1:\d+ \(in memory\), SSL \(SSL\) on 127\.0\.0\.1:(\d+)\n",
+            ready,
+        )
+        assert found
+        authority.sign("localhost").write_pem(keystore)
+        process.send_signal(signal.SIGHUP)
+        told = ""
+        while "listener SSL shows the certificate of CN=localhost" not in told:
+            told = process.stderr.readline()
+            assert told
+        context = ssl.create_default_context(cadata=authority.pem)
+        with (
+            socket.create_connection(("127.0.0.1", int(found[1])), timeout=SOON_S) as below,
+            context.wrap_socket(below, server_hostname="localhost") as sock,
+        ):
+            shown = sock.getpeercert(binary_form=True)
+        process.terminate()
+        assert process.wait(SOON_S) == 0
+    assert ssl.DER_cert_to_PEM_cert(shown) in keystore.read_text()
