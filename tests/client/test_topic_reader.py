@@ -201,7 +201,7 @@ async def test_a_place_in_a_topic_that_was_made_anew_moves_to_the_beginning():
 @pytest.mark.parametrize(
     ("part", "error", "words"),
     [
-        (29, ApiError, "TOPIC_AUTHORIZATION_FAILED: orders:1: it cannot be read"),
+        (29, ApiError, "orders:1: User:ANONYMOUS is not authorized for topic orders"),
         (damaged(3), WireError, "orders:1 from offset 0 on: batch at 0"),
         (batch(0, b"x" * 100)[:70], WireError, "of which 70 were sent"),
         (b"\0" * 16 + b"\x01" + b"\0" * 60, WireError, "has magic 1, expected 2"),
