@@ -9,12 +9,13 @@ import os
 import re
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kohort.cli.command import complain, pair
 
-if TYPE_CHECKING:  # the client is imported when a command runs: `--help` must not wait for it
+if TYPE_CHECKING:  # they are imported when a command runs: `--help` must not wait for them
+    from pathlib import Path
+
     from kohort.security.settings import Security
 
 DEFAULT_SERVER = "127.0.0.1:9092"
@@ -189,7 +190,7 @@ def _environment() -> _Layer:
 def _profile(name: str) -> _Layer:
     import tomllib
 
-    path = os.environ.get(PROFILES_VARIABLE) or str(Path(PROFILES).expanduser())
+    path = os.environ.get(PROFILES_VARIABLE) or str(_path(PROFILES))
     origin = f"{PROFILE} {name}"
     try:
         profiles = tomllib.loads(_text_of(origin, path))
@@ -260,7 +261,7 @@ def _resolved(layer: _Layer, name: str, text: str) -> str:
 
 def _text_of(what: str, path: str) -> str:
     try:
-        return Path(path).expanduser().read_text(encoding="utf-8")
+        return _path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise ValueError(f"{what}: cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
@@ -270,7 +271,7 @@ def _text_of(what: str, path: str) -> str:
 def others_read(path: str) -> bool:
     """Whether all users of this machine can read a file."""
     try:
-        return bool(Path(path).expanduser().stat().st_mode & _OTHERS_READ)
+        return bool(_path(path).stat().st_mode & _OTHERS_READ)
     except OSError:
         return False
 
@@ -280,3 +281,9 @@ def _open_keys(security: "Security") -> Iterator[str]:
     store = security.key or security.identity
     if store is not None and store.path and not store.password and others_read(store.path):
         yield f"all users of this machine can read the key in {store.path}: chmod 600"
+
+
+def _path(text: str) -> "Path":
+    from pathlib import Path
+
+    return Path(text).expanduser()
