@@ -2,10 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Callable
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -14,7 +12,7 @@ from tests.security.authority import EC, KEY_SET, RSA
 from tests.waiting import SOON_S
 
 from kohort.config.settings import ConfigError
-from kohort.server.sasl import key_source
+from kohort.server.sasl import key_server, key_source
 from kohort.server.sasl.key_source import KeySource
 
 
@@ -81,31 +79,10 @@ async def test_what_cannot_be_read_is_refused_at_the_start(
         await source(file.as_uri()).start(RecordingObserver())
 
 
-@pytest.fixture
-def server() -> Iterator[str]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200 if self.path == "/keys" else 404)
-            self.end_headers()
-            self.wfile.write(KEY_SET)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    http = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield f"http://127.0.0.1:{http.server_address[1]}"
-    http.shutdown()
-    thread.join()
-    http.server_close()
-
-
 @pytest.mark.asyncio
-async def test_keys_of_a_server_are_read(server: str) -> None:
-    keys = source(f"{server}/keys")
+async def test_keys_of_a_server_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_server, "read_url", lambda _url, _limit: KEY_SET)
+    keys = source("https://keys.example/keys")
     await keys.start(RecordingObserver())
     assert [key.id for key in keys.keys] == ["k1", "k2"]
     keys.stop()
-    with pytest.raises(ConfigError, match="HTTP Error 404"):
-        await source(f"{server}/other").start(RecordingObserver())

@@ -5,18 +5,16 @@ have come.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
-from urllib.error import URLError
 from urllib.parse import unquote, urlsplit
-from urllib.request import urlopen
 
 from kohort.config.settings import ConfigError
 from kohort.runtime.observers import Observer
 from kohort.security.sasl import SaslError
 from kohort.security.signed_tokens import VerifyingKey, read_key_set
 
-TIMEOUT_SECONDS = 10
 LONGEST_BYTES = 1 << 20
 LEAST_WANTED_SECONDS = 10.0
 """Between two readings for a key that is not known: clients choose what keys their tokens name."""
@@ -33,6 +31,9 @@ class KeySource:
         self.keys: Sequence[VerifyingKey] = ()
         self._url = url
         self._file = Path(unquote(parts.path)) if parts.scheme == "file" else None
+        self._read_url: Callable[[str, int], bytes] | None = None
+        if self._file is None:  # it imports two dozen modules, which nobody else needs
+            self._read_url = import_module("kohort.server.sasl.key_server").read_url
         self._refresh_seconds = refresh_ms / 1000
         self._backoff_seconds = (backoff_ms / 1000, backoff_max_ms / 1000)
         self._failures = 0
@@ -94,18 +95,21 @@ class KeySource:
 
     def _read(self) -> Sequence[VerifyingKey]:
         """On a thread. Raises SaslError."""
-        try:
-            if self._file is not None:
-                with self._file.open("rb") as file:
-                    text = file.read(LONGEST_BYTES + 1)
-            else:
-                with urlopen(self._url, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310  (checked)
-                    text = answer.read(LONGEST_BYTES + 1)
-        except (OSError, URLError, ValueError) as error:
-            raise SaslError(f"the keys at {self._url} cannot be read: {error}") from None
+        if self._read_url is not None:
+            text = self._read_url(self._url, LONGEST_BYTES)
+        else:
+            text = self._read_file()
         if len(text) > LONGEST_BYTES:
             raise SaslError(f"the keys at {self._url} have more than {LONGEST_BYTES} bytes")
         try:
             return read_key_set(text)
         except SaslError as error:
             raise SaslError(f"the keys at {self._url}: {error}") from None
+
+    def _read_file(self) -> bytes:
+        assert self._file is not None
+        try:
+            with self._file.open("rb") as file:
+                return file.read(LONGEST_BYTES + 1)
+        except (OSError, ValueError) as error:
+            raise SaslError(f"the keys at {self._url} cannot be read: {error}") from None
