@@ -10,7 +10,7 @@ from tests.observer import RecordingObserver
 
 from kohort.config import BrokerConfig
 from kohort.coordinator.shard import Shard
-from kohort.coordinator.topic_rights import TopicRights
+from kohort.coordinator.state import TopicRights
 from kohort.machines.effects import Call, Client, Effects, Producer
 from kohort.machines.topics import Topic, Topics
 from kohort.records.codec import Record, Unknown, encode

@@ -53,11 +53,21 @@ MEMBERS = {"ka": ["a1", "b1"], "kb": ["b1"], "kc": ["a1"]}
 NO_ID = "A" * 22
 HIDDEN = "*"
 MASKED = {
-    *("producerid", "producerepoch", "memberid", "clientid", "throttletimems", "clusterid"),
+    *(
+        "producerid",
+        "producerepoch",
+        "memberid",
+        "clientid",
+        "sessionid",
+        "leader",
+        "throttletimems",
+        "clusterid",
+    ),
     *("baseoffset", "logstartoffset", "highwatermark", "laststableoffset", "offset", "endoffset"),
     *("lowwatermark", "committedoffset", "lasttimestamp", "lastsequence", "coordinatorepoch"),
     *("transactionstarttimems", "transactionstartoffset", "timestamp", "logappendtimems"),
-    *("partitionsize", "offsetlag", "totalbytes", "usablebytes", "logdir", "currenttxnstartoffset"),
+    *("partitionsize", "offsetlag", "totalbytes", "usablebytes", "logdir", "throttletimems"),
+    *("currenttxnstartoffset",),
     *("records", "port", "startoffset", "leaderepoch", "partitionleaderepoch"),
 }
 """What differs from run to run, and has nothing to do with rights."""
@@ -107,7 +117,7 @@ class AccessWorld:
 
     def set_rules(self, rules: Iterable[dict[str, Any]]) -> None:
         """From now on exactly these, in the form of the corpus."""
-        self.desk.ask(DeleteAclsRequest(filters=[_of_principal(None)]), 3)
+        self.desk.ask(DeleteAclsRequest(filters=[of_principal(None)]), 3)
         creations = [build(AclCreation, lowered(rule)) for rule in rules]
         for result in self.desk.ask(CreateAclsRequest(creations=creations), 3).results:
             assert result.error_code == 0, result
@@ -167,7 +177,7 @@ class AccessWorld:
             case "ConsumerGroupHeartbeat":
                 self._leave("gn")
             case "CreateAcls" | "DeleteAcls":
-                self.desk.ask(DeleteAclsRequest(filters=[_of_principal("User:zed")]), 3)
+                self.desk.ask(DeleteAclsRequest(filters=[of_principal("User:zed")]), 3)
         if api in (
             "InitProducerId",
             "AddPartitionsToTxn",
@@ -236,7 +246,8 @@ class AccessWorld:
         self.desk.ask(request, 3)
 
 
-def _of_principal(principal: str | None) -> DeleteAclsFilter:
+def of_principal(principal: str | None) -> DeleteAclsFilter:
+    """A filter that finds all rules about a principal, or about anybody."""
     return DeleteAclsFilter(
         resource_type_filter=1,
         resource_name_filter=None,

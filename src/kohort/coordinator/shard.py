@@ -105,7 +105,7 @@ class Shard(DeadlineMixin, State):
     def _after_change(
         self, changed: list[str], deleted: list[str], before: Topics, now: Millis
     ) -> Iterator[Effects]:
-        yield from expressions.topics_changed(self, before, changed)
+        yield from expressions.topics_changed(self, before, changed, now)
         ids = {name: before.by_name[name].id for name in deleted}
         yield from cleanup.of_deleted_topics(self, ids, now)
         yield from cleanup.of_former_topics(self, changed)

@@ -4,8 +4,8 @@ Only replay changes what a log can bring back. Handlers themselves change what n
 deadlines, and the rebalance of a classic group that is under way. A reload forgets these.
 """
 
-from collections.abc import Callable, Container, Mapping
-from typing import Any
+from collections.abc import Callable, Container, Hashable, Mapping
+from typing import Any, Protocol
 
 from kohort.assignors import ASSIGNORS, Assign
 from kohort.config import BrokerConfig
@@ -21,12 +21,26 @@ from kohort.coordinator.settings import (
     ExpirySettings,
     MigrationSettings,
 )
-from kohort.coordinator.topic_rights import TopicRights
 from kohort.machines.deadlines import Deadlines
+from kohort.machines.effects import Client
 from kohort.machines.topics import Topics
 from kohort.terms import GroupId
 
 NO_TOPICS = Topics()
+
+
+class TopicRights(Protocol):
+    """Who may know of which topics, where there are rules of access."""
+
+    @property
+    def number(self) -> int:
+        """Another one whenever the rules have changed."""
+
+    def alike(self, client: Client) -> Hashable:
+        """The same for clients that may know of the same topics, while `number` stays."""
+
+    def sees(self, client: Client, topic: str) -> bool:
+        """Whether a client may know of a topic."""
 
 
 class State:

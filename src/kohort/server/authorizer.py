@@ -3,18 +3,19 @@
 
 A super user may do everything. For others the rules count that cover a thing and are about the
 client: a DENY of the operation wins over every ALLOW, and without an ALLOW the answer is no. Where
-no rule covers the thing at all, whoever it is about, `allow.everyone.if.no.acl.found` decides.
+no rule covers the thing at all, whoever it is about, a setting decides.
 
 Rules are kept by whom they are about, so what an answer costs does not grow with the rules about
 others. Answers are remembered until the rules change.
 """
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from kohort.config import BrokerConfig, super_users_of
 from kohort.machines.effects import Client
+from kohort.runtime.observers import Observer
 from kohort.server.access import (
     ALTER,
     ALTER_CONFIGS,
@@ -50,6 +51,19 @@ def authorizer_or_none(config: BrokerConfig) -> "Authorizer | None":
     return Authorizer(
         super_users_of(config.super_users), allow_unruled=config.allow_everyone_if_no_acl_found
     )
+
+
+def report_access(config: BrokerConfig, acls: Sequence[Acl], observe: Observer) -> None:
+    """Say at the start who may do what. A broker on which nobody can make a rule needs other
+    settings.
+    """
+    if not config.authorizer_class_name:
+        observe.info("authorizer.class.name is not set: every client may do everything")
+    elif not (acls or config.super_users or config.allow_everyone_if_no_acl_found):
+        observe.warning(
+            "authorizer.class.name is set, there are no rules, and super.users names nobody: "
+            "no client may do anything, nor make the first rule"
+        )
 
 
 class _Bits:
@@ -159,10 +173,23 @@ class Authorizer:
         self.number = 0  # of changes of the rules
         self._super_users = frozenset(super_users)
         self._allow_unruled = allow_unruled
-        self.adopt(())
+        self._listeners: list[Callable[[], None]] = []
+        self._adopt(())
+
+    def when_changed(self, forget: Callable[[], None]) -> None:
+        """Have somebody called at each change of the rules, who has to forget what was decided by
+        the former ones.
+        """
+        self._listeners.append(forget)
 
     def adopt(self, acls: Sequence[Acl]) -> None:
-        """From now on exactly these rules count."""
+        """From now on exactly these rules count. A sequence that is known already is no change."""
+        if acls is not self._acls:
+            self._adopt(acls)
+            for forget in self._listeners:
+                forget()
+
+    def _adopt(self, acls: Sequence[Acl]) -> None:
         self.number += 1
         self._acls = acls
         self._by_subject: dict[_Subject, list[Acl]] = {}

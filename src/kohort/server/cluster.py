@@ -21,9 +21,9 @@ from kohort.runtime.clocks import perf_counter_ns
 from kohort.runtime.driver import Condition, PartitionDriver
 from kohort.runtime.observers import Observer
 from kohort.server.access import May, everyone_may
-from kohort.server.authorizer import authorizer_or_none
+from kohort.server.authorizer import authorizer_or_none, report_access
 from kohort.server.background.background_tasks import TaskRun
-from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Acl, Catalog, Draft, Topic
+from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Catalog, Draft, Topic
 from kohort.server.coordinators.coordinator_partitions import (
     MACHINE_FACTORIES,
     AnyDriver,
@@ -78,10 +78,8 @@ class Cluster:
         self._configured = catalog.broker_configs
         self.dynamic = with_dynamic(config, catalog.broker_configs)
         self.config = config = self.dynamic.config
-        self._authorizer = authorizer_or_none(config) if may is None else None
-        self.may = may or self._authorizer or everyone_may
-        self._acls: Sequence[Acl] = ()  # that the authorizer knows
-        self._rules_listeners: list[Callable[[], None]] = []
+        self.authorizer = authorizer_or_none(config) if may is None else None
+        self.may = may or self.authorizer or everyone_may
         self.certificates = Certificates(config, (), observe)  # of the listeners, once there are
         self.plugin_assignors = plugin_assignors or {}  # assignors of others
         self.catalog = catalog
@@ -129,7 +127,7 @@ class Cluster:
         self.placement = Placement(self.catalog, brokers)
         self.now = now
         self._adopt_rules()
-        self._report_access()
+        report_access(self.config, self.catalog.acls, self.observe)
         if self.catalog.credentials:
             self.observe.warning(
                 f"credentials of users are kept ({len(self.catalog.credentials)}), and nobody is "
@@ -241,30 +239,9 @@ class Cluster:
             driver.topics_changed(self.topics, now)
             self._turn_next(driver)
 
-    def when_rules_change(self, forget: Callable[[], None]) -> None:
-        """Have somebody called at each change of the rules, before it is answered: whatever was
-        decided by the former ones is to be forgotten.
-        """
-        self._rules_listeners.append(forget)
-
     def _adopt_rules(self) -> None:
-        if self._authorizer is None or self._acls is self.catalog.acls:
-            return
-        self._acls = self.catalog.acls
-        self._authorizer.adopt(self._acls)
-        for forget in self._rules_listeners:
-            forget()
-
-    def _report_access(self) -> None:
-        """Say who may do what. A broker that nobody can make a rule on needs another start."""
-        config = self.config
-        if not config.authorizer_class_name:
-            self.observe.info("authorizer.class.name is not set: every client may do everything")
-        elif not (config.super_users or config.allow_everyone_if_no_acl_found or self._acls):
-            self.observe.warning(
-                "authorizer.class.name is set, there are no rules, and super.users names nobody: "
-                "no client may do anything, nor make the first rule"
-            )
+        if self.authorizer is not None:
+            self.authorizer.adopt(self.catalog.acls)
 
     def shares_with(self, more: int) -> Shares:
         """The shares of descriptors if coordinators had so many more logs."""
@@ -304,7 +281,7 @@ class Cluster:
                     self.new_producer_id,
                     self.topics,
                     limit_bytes,
-                    self._authorizer,
+                    self.authorizer,
                     self.plugin_assignors,
                     self.meters.counters,
                     marker_sender,

@@ -27,6 +27,7 @@ from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeat
 
 REFRESH = "consumer expressions"
 GROUPS_AT_ONCE = 100  # that ask for a background task in one step
+SETTLING_MS = 1000  # from a change of the rules to the resolution that obeys them
 AGAIN_MS = 30_000  # from a resolution that has failed to the next one, at most
 REFUSED_MOST = 1000  # refused expressions that are remembered, so that each is told once
 _SHOWN = 100  # characters of an expression, in a line of the log
@@ -111,13 +112,17 @@ def asked(
     return _tasks(state, group, (expression,) if new else (), asker=(member.id, client))
 
 
-def topics_changed(state: State, before: Topics, changed: Iterable[str]) -> Iterator[Effects]:
-    """New topics, or other rights: every group with an expression looks at them."""
+def topics_changed(
+    state: State, before: Topics, changed: Iterable[str], now: Millis
+) -> Iterator[Effects]:
+    """New topics: every group with an expression looks at them. Other rights: it does so a little
+    later, for rules are often changed by one request after the other.
+    """
+    if state.rights is not None and state.rights.number != state.rights_number:
+        state.rights_number = state.rights.number
+        _look_soon(state, Millis(now + SETTLING_MS))
     after = state.topics.by_name
-    number = 0 if state.rights is None else state.rights.number
-    others_may = number != state.rights_number
-    state.rights_number = number
-    if not (others_may or any(name in after and name not in before.by_name for name in changed)):
+    if not any(name in after and name not in before.by_name for name in changed):
         return
     tasks: list[BackgroundTask] = []
     for group in state.groups.all_consumer():
@@ -129,6 +134,14 @@ def topics_changed(state: State, before: Topics, changed: Iterable[str]) -> Iter
                 tasks = []
     if tasks:
         yield Effects(tasks=tasks)
+
+
+def _look_soon(state: State, at: Millis) -> None:
+    for group in state.groups.all_consumer():
+        if group.expressions:
+            due = state.deadlines.at((REFRESH, group.id))
+            if due is None or due > at:
+                state.deadlines.set((REFRESH, group.id), at)
 
 
 def refresh(state: State, _now: Millis, group_id: GroupId) -> Effects:

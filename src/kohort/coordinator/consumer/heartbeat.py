@@ -7,7 +7,7 @@ Which group, and which of its members, as it describes itself now? What follows 
 from dataclasses import replace
 
 from kohort.coordinator.classic.group import ClassicGroup
-from kohort.coordinator.consumer import expressions, fencing, progress, static, timers
+from kohort.coordinator.consumer import expressions, fencing, progress, rights, static, timers
 from kohort.coordinator.consumer.client_side import offers, selection
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.consumer.member import AWAY, JOINING, Member, in_order
@@ -59,6 +59,8 @@ def _join_or_stay(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: 
     expressions.check(group, request.subscribed_topic_regex)
     if member.client_assignors != before.client_assignors:
         _check_offers(state, group, member, member.id)
+    says = request.member_epoch == JOINING or request.subscribed_topic_regex is not None
+    rights.hear(state, group, member, call.client, says=says)
     step, moved, computes = progress.step(
         state,
         group,
@@ -68,7 +70,6 @@ def _join_or_stay(state: State, call: Call[ConsumerGroupHeartbeatRequest], now: 
         client=call.client,
         now=now,
         joins=request.member_epoch == JOINING,
-        resubscribes=request.subscribed_topic_regex is not None,
     )
     effects.extend(step)
     answer = _answer(group, request, before, moved)

@@ -47,10 +47,9 @@ def step(
     client: Client,
     now: Millis,
     joins: bool,
-    resubscribes: bool = False,
 ) -> Step:
     """One step of a member that was as `before` and describes itself as `member`. One that `joins`
-    may be new to the group; one that `resubscribes` has named its expression.
+    may be new to the group.
 
     `owned` is what the member says it has, None when it says nothing. Raises ApiError.
     """
@@ -59,7 +58,6 @@ def step(
     records = effects.records
     if known is None or member != before:
         records.append(checked_member_record(state, group, member))
-    rights.hear(state, group, member, client, says=joins or resubscribes)
     records += _dropped_expression(group, before, member)
     epoch, metadata_hash = _epoch(state, group, known, before, member)
     if epoch > group.group_epoch:

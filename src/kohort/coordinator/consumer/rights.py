@@ -14,8 +14,7 @@ from typing import NamedTuple
 from kohort.coordinator.consumer.group import ConsumerGroup, View
 from kohort.coordinator.consumer.member import Member
 from kohort.coordinator.consumer.target import NOTHING
-from kohort.coordinator.state import State
-from kohort.coordinator.topic_rights import TopicRights
+from kohort.coordinator.state import State, TopicRights
 from kohort.machines.effects import Client
 from kohort.terms import MemberId
 
@@ -125,14 +124,14 @@ def resolve(
     return topics, views
 
 
-class Adopted(NamedTuple):
+class ViewChange(NamedTuple):
     """Whether members read other topics by new views, and whether one of them has had a view."""
 
     changed: bool
     had_views: bool
 
 
-def adopt(group: ConsumerGroup, views: Mapping[MemberId, View]) -> Adopted:
+def adopt(group: ConsumerGroup, views: Mapping[MemberId, View]) -> ViewChange:
     """Take these views. A member that is heard of for the first time since a restart reads other
     topics where it has what it may not have, or where a target was made before its rights were
     known.
@@ -152,7 +151,7 @@ def adopt(group: ConsumerGroup, views: Mapping[MemberId, View]) -> Adopted:
     ):
         group.planned_blindly = False
         changed = True
-    return Adopted(changed, had_views)
+    return ViewChange(changed, had_views)
 
 
 def give_up(state: State, group: ConsumerGroup) -> None:

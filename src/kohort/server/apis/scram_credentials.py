@@ -77,7 +77,7 @@ def _described(
             error_code=ErrorCode.RESOURCE_NOT_FOUND,
             error_message=f"Attempt to describe a user credential that does not exist: {user}",
         )
-    return DescribeUserScramCredentialsResult(user=user, error_message=None, credential_infos=infos)
+    return DescribeUserScramCredentialsResult(user=user, credential_infos=infos)
 
 
 def alter_scram_credentials(

@@ -18,7 +18,9 @@ from kohort.server.access import (
     TOPIC,
     TRANSACTIONAL_ID,
     WRITE,
+    May,
     check,
+    everyone_may,
     refusal,
 )
 from kohort.server.apis.every_shard import ask_every_shard
@@ -158,15 +160,11 @@ def _add(
             {place: absent if place in enrolled.missing else code for place in places}
         )
 
-    is_broker = version >= _BATCHED_SINCE  # which has asked what its client may
+    # A broker has asked what its own client may do.
+    may = node.cluster.may if version < _BATCHED_SINCE else everyone_may
     try:
-        if not is_broker:
-            check(node.cluster.may, client, WRITE, TRANSACTIONAL_ID, transaction.transactional_id)
-        refused = {
-            place: code
-            for place in places
-            if (code := _why_not(node, client, place, is_broker=is_broker))
-        }
+        check(may, client, WRITE, TRANSACTIONAL_ID, transaction.transactional_id)
+        refused = {place: code for place in places if (code := _why_not(node, may, client, place))}
         if refused:
             rest = dict.fromkeys(places, ErrorCode.OPERATION_NOT_ATTEMPTED)
             token.answer(add_result({**rest, **refused}))
@@ -184,16 +182,14 @@ def _add(
     node.cluster.submit(driver, Call(MappingToken(token, answer), enrol, version, client))
 
 
-def _why_not(
-    node: Node, client: Client, place: TopicPartition, *, is_broker: bool
-) -> ErrorCode | None:
+def _why_not(node: Node, may: May, client: Client, place: TopicPartition) -> ErrorCode | None:
     """The error of a partition that no transaction of this client can write to. Nobody may write
     to a topic of the coordinators: its markers are theirs alone.
     """
     known = node.cluster.catalog.by_name.get(place.topic)
     if known is not None and known.is_internal:
         return refusal(TOPIC).code
-    if not is_broker and not node.cluster.may(client, WRITE, TOPIC, place.topic):
+    if not may(client, WRITE, TOPIC, place.topic):
         return refusal(TOPIC).code
     if known is None or not 0 <= place.partition < known.partitions:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

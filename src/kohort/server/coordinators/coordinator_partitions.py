@@ -12,7 +12,7 @@ from kohort.assignors import Assign
 from kohort.config import BrokerConfig
 from kohort.coordinator.counters import GroupCounters
 from kohort.coordinator.shard import Shard
-from kohort.coordinator.topic_rights import TopicRights
+from kohort.coordinator.state import TopicRights
 from kohort.errors import Broken
 from kohort.machines.topics import Topics
 from kohort.runtime.clocks import perf_counter_ns

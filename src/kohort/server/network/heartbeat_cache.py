@@ -47,7 +47,8 @@ class HeartbeatCache:
         self._known: dict[bytes, _CachedHeartbeat] = {}
         self._bytes = 0  # of the requests that are known
         self._sweep_at = LEAST_SWEPT
-        node.cluster.when_rules_change(self.forget)
+        if node.cluster.authorizer is not None:
+            node.cluster.authorizer.when_changed(self.forget)
 
     def forget(self) -> None:
         """Take every heartbeat the normal path again."""

@@ -25,7 +25,7 @@ class CreateAclsRequest:
     creations: list[AclCreation]
 
     def refused(self, error: ApiError) -> "CreateAclsResponse":
-        result = AclCreationResult(error_code=error.code, error_message=error.message)
+        result = AclCreationResult(error_code=error.code, error_message=error.message or None)
         return CreateAclsResponse(results=[result for _ in self.creations])
 
 
