@@ -211,7 +211,7 @@ def _profile(name: str) -> _Layer:
 
 
 def _flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """TOML reads `sasl.username` as a table in a table."""
+    """A dot in a name of TOML makes a table in a table."""
     for name, value in table.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{before}{name}.")

@@ -93,7 +93,7 @@ _TOKENS = ("token", "token_endpoint", "client_id", "client_secret", "scope", "ex
 _SASL = ("mechanism", "login_module", *_PASSWORDS, *_TOKENS, "unsecured", "unsecured_config")
 
 
-class _Meant(NamedTuple):
+class _Meaning(NamedTuple):
     value: Any
     name: str
     """The setting that says so, as it was written."""
@@ -128,7 +128,7 @@ def security_of(*layers: Mapping[str, Any]) -> Security:
         ValueError: for a name that is unknown, a value that makes no sense, settings that
             contradict each other, and settings that are missing. It names the setting.
     """
-    meant: dict[str, _Meant] = {}
+    meant: dict[str, _Meaning] = {}
     for number, layer in enumerate(layers):
         for meaning, found in _meanings(layer, number).items():
             meant.setdefault(meaning, found)
@@ -158,21 +158,21 @@ def _plain(name: str) -> str:
     return name.replace(".", "_")
 
 
-def _meanings(layer: Mapping[str, Any], number: int) -> dict[str, _Meant]:
+def _meanings(layer: Mapping[str, Any], number: int) -> dict[str, _Meaning]:
     """What one layer says. Raises ValueError where it says two things."""
-    meant: dict[str, _Meant] = {}
+    meant: dict[str, _Meaning] = {}
     for name, given in layer.items():
         reader = _reader(name)
         if given is None or (given == "" and reader is not read.host_check):
             continue
         for meaning, value in reader(name, given).items():
-            before = meant.setdefault(meaning, _Meant(value, name, number))
+            before = meant.setdefault(meaning, _Meaning(value, name, number))
             if before.value != value:
                 raise ValueError(f"{before.name} and {name} contradict each other: give one")
     for store in ("trust", "identity"):
         if store in meant and f"{store}_type" not in meant:
             (_, path), name, _ = meant[store]
-            meant[f"{store}_type"] = _Meant(read.type_of_file(name, path), name, number)
+            meant[f"{store}_type"] = _Meaning(read.type_of_file(name, path), name, number)
     return meant
 
 
@@ -189,15 +189,15 @@ def _reader(name: str) -> Reader:
     raise ValueError(f"unknown setting {name!r}{hint}")
 
 
-def _first(meant: Mapping[str, _Meant], meanings: Iterable[str]) -> str | None:
+def _first(meant: Mapping[str, _Meaning], meanings: Iterable[str]) -> str | None:
     """The name of a setting that has one of these meanings."""
     return next((meant[one].name for one in meanings if one in meant), None)
 
 
-def _drop_overruled(meant: dict[str, _Meant]) -> None:
+def _drop_overruled(meant: dict[str, _Meaning]) -> None:
     """A later layer does not contradict the protocol and the mechanism of an earlier one."""
     protocol, mechanism = meant.get("protocol"), meant.get("mechanism")
-    dropped: list[tuple[_Meant, Iterable[str]]] = []
+    dropped: list[tuple[_Meaning, Iterable[str]]] = []
     if protocol is not None:
         dropped += [(protocol, _TLS)] if "SSL" not in protocol.value else []
         dropped += [(protocol, _SASL)] if "SASL" not in protocol.value else []
@@ -213,7 +213,7 @@ def _drop_overruled(meant: dict[str, _Meant]) -> None:
                 del meant[meaning]
 
 
-def _check_protocol(meant: dict[str, _Meant]) -> None:
+def _check_protocol(meant: dict[str, _Meaning]) -> None:
     protocol = meant["protocol"].value if "protocol" in meant else PLAINTEXT
     given = "" if "protocol" in meant else ", its default"
     for meanings, wanted in ((_TLS, "SSL"), (_SASL, "SASL_")):
@@ -225,7 +225,7 @@ def _check_protocol(meant: dict[str, _Meant]) -> None:
             )
 
 
-def _check_stores(meant: dict[str, _Meant]) -> None:
+def _check_stores(meant: dict[str, _Meaning]) -> None:
     own = ("trust", "identity", "key")
     if "context" in meant and (name := _first(meant, own)):
         raise ValueError(f"{meant['context'].name} and {name} are given: the context has it all")
@@ -250,7 +250,7 @@ def _check_stores(meant: dict[str, _Meant]) -> None:
             )
 
 
-def _use_unsecured(meant: dict[str, _Meant]) -> None:
+def _use_unsecured(meant: dict[str, _Meaning]) -> None:
     """Tokens for tests need two settings of librdkafka."""
     asked, config = meant.get("unsecured"), meant.get("unsecured_config")
     if asked is not None and asked.value:
@@ -261,7 +261,7 @@ def _use_unsecured(meant: dict[str, _Meant]) -> None:
         raise ValueError(f"{config.name} needs enable.sasl.oauthbearer.unsecure.jwt=true")
 
 
-def _check_mechanism(meant: dict[str, _Meant]) -> None:
+def _check_mechanism(meant: dict[str, _Meaning]) -> None:
     """Raises ValueError for a mechanism without what it needs, or with what is for another one."""
     if "protocol" not in meant or "SASL" not in meant["protocol"].value:
         return

@@ -9,13 +9,13 @@ from enum import IntEnum
 from typing import Self
 
 
-class _Known(IntEnum):
+class _ProtocolNumber(IntEnum):
     @classmethod
     def _missing_(cls, _value: object) -> Self:
         return cls(0)
 
 
-class ResourceType(_Known):
+class ResourceType(_ProtocolNumber):
     """What a rule is about."""
 
     UNKNOWN = 0
@@ -28,7 +28,7 @@ class ResourceType(_Known):
     USER = 7
 
 
-class PatternType(_Known):
+class PatternType(_ProtocolNumber):
     """How a rule names it. ANY and MATCH are for filters: MATCH finds each rule that counts for a
     name, be it by a prefix or for all.
     """
@@ -40,7 +40,7 @@ class PatternType(_Known):
     PREFIXED = 4
 
 
-class AclOperation(_Known):
+class AclOperation(_ProtocolNumber):
     """What a rule allows or denies."""
 
     UNKNOWN = 0
@@ -61,7 +61,7 @@ class AclOperation(_Known):
     TWO_PHASE_COMMIT = 15
 
 
-class AclPermission(_Known):
+class AclPermission(_ProtocolNumber):
     """A denial counts before anything that is allowed."""
 
     UNKNOWN = 0
