@@ -163,15 +163,16 @@ def _config(args: Namespace) -> "BrokerConfig":
 
 def _check_listeners(config: "BrokerConfig", args: Namespace) -> None:
     """Raises KohortError for listeners that cannot be opened, or have no certificate to show."""
+    from kohort.config.listeners import PLAINTEXT
     from kohort.server.broker import listeners_to_open
     from kohort.server.network.ports import Ports
-    from kohort.server.sasl.listeners import check_sasl
-    from kohort.server.tls_listener import check_certificates
 
     listeners = listeners_to_open(config, args.listen)
     Ports(listeners, args.nodes).check(config)
-    check_certificates(config, listeners)
-    check_sasl(config, listeners)
+    if any(listener.protocol != PLAINTEXT for listener in listeners):
+        from kohort.server.secure_listeners import check_security
+
+        check_security(config, listeners)
 
 
 def _check_racks(config: "BrokerConfig", nodes: int) -> None:

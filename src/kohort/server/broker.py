@@ -8,8 +8,9 @@ and every connection gets its answers in one write. No request has a task, futur
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from kohort.config import BrokerConfig, ConfigError
 from kohort.config.listeners import (
@@ -29,17 +30,15 @@ from kohort.server.log_lines import BoundedLines
 from kohort.server.metrics.meters import Traffic
 from kohort.server.network.dispatcher import RequestDispatcher
 from kohort.server.network.ports import Ports
-from kohort.server.network.sockets import ClientProtocol, Sockets
-from kohort.server.network.tls_sockets import TlsProtocol
+from kohort.server.network.sockets import Authenticate, ClientProtocol, Sockets
 from kohort.server.node import Node
 from kohort.server.opening import open_cluster
 from kohort.server.placement import Endpoint
-from kohort.server.sasl.authentication import SaslListener
-from kohort.server.sasl.listeners import sasl_listeners
-from kohort.server.sasl.settings import SaslSettings
 from kohort.server.scram import NUMBERS, ScramCredential
-from kohort.server.tls_listener import Certificates
 from kohort.terms import Millis
+
+if TYPE_CHECKING:  # a broker of plain text does without
+    from kohort.server.secure_listeners import SecureListeners
 
 SWEEP_SECONDS = 5.0
 ANY_FREE_PORT = "127.0.0.1", 0
@@ -82,8 +81,7 @@ class Broker:
         self.cluster: Cluster | None = None
         self.stopped = asyncio.Event()
         self._dispatchers: list[list[RequestDispatcher]] = []  # by listener, by node
-        self._certificates: Certificates
-        self._sasl: dict[int, SaslSettings] = {}
+        self._secure: SecureListeners | None = None
         around = environment or BrokerEnvironment()
         self._lines = BoundedLines(around.observe, clocks.monotonic)
         self.environment = replace(around, observe=self._lines) if around.bounded else around
@@ -117,8 +115,7 @@ class Broker:
         self.ready.clear()
         self.stopped.clear()
         self.ports.check(self.config)
-        self._certificates = self._read_certificates(self.config)
-        self._sasl = self._sasl_listeners()
+        self._secure = self._secure_listeners()
         try:
             await self.ports.bind(self._protocol)  # first: a taken port leaves no directory
             path = None if self.data_dir is None else str(self.data_dir)
@@ -141,13 +138,13 @@ class Broker:
                 on_disk=self.data_dir is not None,
             )
             endpoints = self.ports.endpoints(self.config, self.config.node_id, self._racks)
-            self._adopt_certificates(self.cluster)
+            if self._secure is not None:
+                self._secure.adopt(self.cluster)
             self.cluster.unsent = self.sockets.memory.answers
             self.cluster.start(endpoints[0], self._clock())
             self._dispatchers = self._all_dispatchers(self.cluster, endpoints)
-            for settings in self._sasl.values():
-                if settings.key_source is not None:
-                    await settings.key_source.start(around.observe)
+            if self._secure is not None:
+                await self._secure.start()
         except BaseException:
             await self.stop()
             raise
@@ -155,37 +152,31 @@ class Broker:
         self._sweeper = self._loop.call_later(self._sweep_pause(), self._sweep)
         self.schedule_turn()
 
-    def _read_certificates(self, config: BrokerConfig) -> Certificates:
-        return Certificates(config, self.ports.listeners, self.environment.observe)
-
-    def _adopt_certificates(self, cluster: Cluster) -> None:
-        """Those that were changed in an earlier life stand above those of the file."""
-        if cluster.config.prefixed != self.config.prefixed:
-            try:
-                self._certificates = self._read_certificates(cluster.config)
-            except ConfigError as error:
-                self.environment.observe.warning(f"{error}; that of the file is shown instead")
-        cluster.certificates = self._certificates
+    def _secure_listeners(self) -> "SecureListeners | None":
+        """None where all listeners are of plain text: what the others need is not imported then."""
+        listeners = self.ports.listeners
+        if all(listener.protocol == PLAINTEXT for listener in listeners):
+            return None
+        secure: type[SecureListeners]
+        secure = import_module("kohort.server.secure_listeners").SecureListeners
+        return secure(
+            self.config,
+            listeners,
+            self.environment.observe,
+            self._credential,
+            self.environment.new_id,
+            self.traffic.authentications,
+        )
 
     def reload_certificates(self) -> None:
         """Read the certificates of all listeners anew, for connections to come."""
-        if self.cluster is not None:
-            self._certificates.reload(self.cluster.config)
+        if self.cluster is not None and self._secure is not None:
+            self._secure.certificates.reload(self.cluster.config)
 
     def _protocol(self, node: int, listener: int) -> ClientProtocol:
-        tls = self._certificates.of.get(listener)
-        if tls is None:
+        if self._secure is None:
             return ClientProtocol(self, node, listener)
-        return TlsProtocol(self, node, listener, tls)
-
-    def _sasl_listeners(self) -> dict[int, SaslSettings]:
-        listeners = self.ports.listeners
-        found = sasl_listeners(self.config, listeners, self._credential, self.environment.new_id)
-        for number, settings in found.items():
-            settings.listener.counters = self.traffic.authentications
-            for warning in settings.warnings:
-                self.environment.observe.warning(f"listener {listeners[number].name}: {warning}")
-        return found
+        return self._secure.protocol(self, node, listener)
 
     def _credential(self, user: str, mechanism: str) -> ScramCredential | None:
         """What is kept of the password of a user of SCRAM."""
@@ -193,10 +184,9 @@ class Broker:
         assert cluster is not None
         return cluster.catalog.credentials.get((user, NUMBERS[mechanism]))
 
-    def sasl(self, listener: int) -> SaslListener | None:
-        """How clients of a listener authenticate; None where they do not."""
-        settings = self._sasl.get(listener)
-        return None if settings is None else settings.listener
+    def authenticate(self, listener: int) -> Authenticate | None:
+        """What takes over a new connection until its client is known; None without SASL."""
+        return None if self._secure is None else self._secure.authenticate(listener)
 
     def _all_dispatchers(
         self, cluster: Cluster, endpoints: list[list[Endpoint]]
@@ -282,9 +272,8 @@ class Broker:
             if handle is not None:
                 handle.cancel()
         self._timer = self._sweeper = None
-        for settings in self._sasl.values():
-            if settings.key_source is not None:
-                settings.key_source.stop()
+        if self._secure is not None:
+            self._secure.stop()
         self.ports.close()
         self.sockets.drop_all()
         await self.ports.wait_closed()

@@ -10,7 +10,7 @@ tests with a clock of their own drive this class directly.
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kohort.assignors import Assign
 from kohort.config import BrokerConfig, IneffectiveSetting, with_dynamic
@@ -51,10 +51,12 @@ from kohort.server.requests.fetch_sessions import FetchSession, FetchSessions
 from kohort.server.requests.memory_pool import MemoryPool
 from kohort.server.requests.reply_tokens import ReplyToken
 from kohort.server.scheduler import Over, Scheduler
-from kohort.server.tls_listener import Certificates
 from kohort.server.topic_creation_failures import TopicCreationFailures
 from kohort.terms import Millis, Offset, PartitionIndex
 from kohort.wire.messages.fetch import FetchResponse
+
+if TYPE_CHECKING:  # a broker of plain text has none
+    from kohort.server.tls_listener import Certificates
 
 START_LOGS = 1000  # opened before the first request is answered; the rest while others are
 
@@ -80,7 +82,7 @@ class Cluster:
         self.config = config = self.dynamic.config
         self.authorizer = authorizer_or_none(config) if may is None else None
         self.may = may or self.authorizer or everyone_may
-        self.certificates = Certificates(config, (), observe)  # of the listeners, once there are
+        self.certificates: Certificates | None = None  # of the listeners of TLS
         self.plugin_assignors = plugin_assignors or {}  # assignors of others
         self.catalog = catalog
         self.logs = logs

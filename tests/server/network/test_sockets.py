@@ -60,7 +60,7 @@ class Host:
     def dispatcher(self, node, _listener=0):
         return self.world.dispatchers[node]
 
-    def sasl(self, _listener):
+    def authenticate(self, _listener):
         return None
 
     def schedule_turn(self):

@@ -22,7 +22,8 @@ from kohort.security.plain import PlainClient
 from kohort.security.sasl import ClientMechanism, SaslError
 from kohort.security.scram import ScramClient
 from kohort.security.signed_tokens import read_key_set
-from kohort.server.sasl.authentication import AuthenticationError, SaslListener
+from kohort.server.network.connection import AuthenticationFailedError
+from kohort.server.sasl.authentication import SaslListener
 from kohort.server.sasl.settings import SaslSettings
 from kohort.wire import codec
 from kohort.wire.apis import APIS
@@ -163,7 +164,7 @@ def error_of(here: World, sasl: SaslListener, mechanism: str, token: bytes) -> s
     if not client.later:
         client.say(authenticate(b"\x01"))
     client.pass_delay()
-    assert isinstance(client.connection.error, AuthenticationError)
+    assert isinstance(client.connection.error, AuthenticationFailedError)
     return str(client.connection.error)
 
 

@@ -246,8 +246,9 @@ def _change_catalog(node: Node, call: Call[Any], changes: dict[ResourceKey, _Cha
 def _read_certificates(node: Node, change: _Change) -> None:
     """A setting that is set to the text that it has counts as a change: its file may be another."""
     names = [config.name for config in change.configs if is_of_listener(config.name)]
-    if change.kind == Resource.BROKER and names:
-        node.cluster.certificates.reload(node.cluster.config, names)
+    certificates = node.cluster.certificates
+    if change.kind == Resource.BROKER and names and certificates is not None:
+        certificates.reload(node.cluster.config, names)
 
 
 def _check_size(change: _Change) -> None:
@@ -345,13 +346,19 @@ def _check_certificates(
     node: Node, draft: Draft, broker: str, after: dict[str, str], names: Sequence[str]
 ) -> None:
     """Raises ApiError where a listener could not be opened with its new settings."""
-    if names:
-        configured = {**draft.broker_configs, broker: after}
-        try:
-            config = with_dynamic(node.cluster.base_config, configured).config
-            node.cluster.certificates.check(config, names)
-        except ConfigError as error:
-            raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from error
+    if not names:
+        return
+    certificates = node.cluster.certificates
+    if certificates is None:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"{names[0]} is set, expected the name of a listener that speaks TLS: there is none",
+        )
+    configured = {**draft.broker_configs, broker: after}
+    try:
+        certificates.check(with_dynamic(node.cluster.base_config, configured).config, names)
+    except ConfigError as error:
+        raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from error
 
 
 def _check_in_force(node: Node, draft: Draft, change: _Change, after: dict[str, str]) -> None:

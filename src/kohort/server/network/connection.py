@@ -90,6 +90,10 @@ class Slot(Struct, eq=False):
         self.connection.answered(self)
 
 
+class AuthenticationFailedError(WireError):
+    """A client has not proved who it is. The text is the line of the log, without secrets."""
+
+
 class FrameHandler(Protocol):
     """What takes the frames of a connection: a node of the cluster."""
 

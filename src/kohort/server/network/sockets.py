@@ -15,20 +15,24 @@ from kohort.server.cluster import Cluster
 from kohort.server.descriptors import Shares
 from kohort.server.metrics.meters import Traffic
 from kohort.server.network.backpressure import TURN_SECONDS, Backpressure
-from kohort.server.network.connection import LARGE_ANSWER_BYTES, Connection
+from kohort.server.network.connection import (
+    LARGE_ANSWER_BYTES,
+    AuthenticationFailedError,
+    Connection,
+)
 from kohort.server.network.dispatcher import RequestDispatcher
 from kohort.server.network.lost_connections import LostConnections, close
 from kohort.server.network.request_buffer import RequestBuffer
 from kohort.server.requests.memory_pool import MemoryPools
-from kohort.server.sasl.authentication import (
-    Authentication,
-    AuthenticationError,
-    SaslListener,
-)
 from kohort.server.scheduler import CLIENTS, NEW, Over, Scheduler
 from kohort.terms import Millis
 
 DEAF_SECONDS = 30
+
+Later = Callable[[int, Callable[[], None]], None]
+"""Calls a function after so many milliseconds."""
+Authenticate = Callable[[Connection, Later], object]
+"""Takes over a new connection until its client is known."""
 
 
 class Host(Protocol):
@@ -41,7 +45,7 @@ class Host(Protocol):
     @property
     def cluster(self) -> Cluster | None: ...
     def dispatcher(self, node: int, listener: int) -> RequestDispatcher: ...
-    def sasl(self, listener: int) -> SaslListener | None: ...
+    def authenticate(self, listener: int) -> "Authenticate | None": ...
     def schedule_turn(self) -> Millis: ...
 
 
@@ -180,9 +184,9 @@ class ClientProtocol(asyncio.Protocol):
             partial(self._host.ready.append, self),
             self._host.sockets.memory,
         )
-        sasl = self._host.sasl(self._listener)
-        if sasl is not None:
-            Authentication(sasl, self._connection, self._later)
+        authenticate = self._host.authenticate(self._listener)
+        if authenticate is not None:
+            authenticate(self._connection, self._later)
 
     def _later(self, delay_ms: int, action: Callable[[], None]) -> None:
         def act() -> None:
@@ -380,7 +384,7 @@ class ClientProtocol(asyncio.Protocol):
     def _tell_end(self, host: str, error: Exception | None) -> None:
         """Bytes that are no request are the client's; any other exception is a fault of ours."""
         observe = self._host.sockets.observe
-        if isinstance(error, AuthenticationError):
+        if isinstance(error, AuthenticationFailedError):
             observe.info(f"{error}{self._where()}")
         elif error is None or isinstance(error, KohortError | OSError):
             observe.info(f"connection from {host}{self._where()} closed: {error}")

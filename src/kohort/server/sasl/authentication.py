@@ -16,7 +16,7 @@ from kohort.machines.effects import Client
 from kohort.security.oauthbearer import OAuthBearerServer
 from kohort.security.sasl import Identity, SaslError, SaslRefusalError, ServerMechanism
 from kohort.server.metrics.meters import Authentications
-from kohort.server.network.connection import Connection
+from kohort.server.network.connection import AuthenticationFailedError, Connection
 from kohort.terms import Millis
 from kohort.wire.apis import APIS, Api
 from kohort.wire.codec import decode, encode
@@ -30,10 +30,6 @@ _ERROR_CODE = slice(8, 10)  # of an answer to ApiVersions: behind its size and i
 LEAST_REAUTHENTICATION_MS = 1000  # from one to the next, as upstream has it
 ELEMENTS_MAX = 1000  # of a request that is refused all the same
 LONGEST_SHOWN = 200  # characters of what a client has chosen, in a line of the log
-
-
-class AuthenticationError(WireError):
-    """A client has not proved who it is. The text is the line of the log, without secrets."""
 
 
 @dataclass(slots=True)
@@ -265,7 +261,7 @@ class Authentication:
         if not reads_on:
             self._state = _State.FAILED
         shown = visible(text[:LONGEST_SHOWN])
-        connection.error = AuthenticationError(
+        connection.error = AuthenticationFailedError(
             f"Failed {again}authentication with {connection.host} ({shown})"
         )
         connection.delayed = True

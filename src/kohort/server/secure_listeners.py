@@ -1,0 +1,79 @@
+"""TLS and SASL of the listeners that have them. A broker of plain text does not import this."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from kohort.config import BrokerConfig, ConfigError
+from kohort.config.listeners import Listener
+from kohort.runtime.observers import Observer
+from kohort.server.cluster import Cluster
+from kohort.server.metrics.meters import Authentications
+from kohort.server.network.sockets import Authenticate, ClientProtocol, Host
+from kohort.server.network.tls_sockets import TlsProtocol
+from kohort.server.sasl.authentication import Authentication
+from kohort.server.sasl.listeners import check_sasl, sasl_listeners
+from kohort.server.sasl.settings import LookUp
+from kohort.server.tls_listener import Certificates, check_certificates
+
+
+class SecureListeners:
+    """What all listeners of a broker have of it, by the numbers of these."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        listeners: Sequence[Listener],
+        observe: Observer,
+        look_up: LookUp,
+        new_id: Callable[[], bytes],
+        counters: Authentications,
+    ) -> None:
+        """Raises ConfigError for what is wrong, or cannot be read."""
+        self._listeners = listeners
+        self._observe = observe
+        self._given = config.prefixed
+        self.certificates = Certificates(config, listeners, observe)
+        self._sasl = sasl_listeners(config, listeners, look_up, new_id)
+        for number, settings in self._sasl.items():
+            settings.listener.counters = counters
+            for warning in settings.warnings:
+                observe.warning(f"listener {listeners[number].name}: {warning}")
+
+    async def start(self) -> None:
+        """Fetch what is elsewhere. Raises ConfigError where it is not there."""
+        for settings in self._sasl.values():
+            if settings.key_source is not None:
+                await settings.key_source.start(self._observe)
+
+    def stop(self) -> None:
+        """Fetch nothing more."""
+        for settings in self._sasl.values():
+            if settings.key_source is not None:
+                settings.key_source.stop()
+
+    def adopt(self, cluster: Cluster) -> None:
+        """Show what the cluster has learned in an earlier life above what the file says."""
+        if cluster.config.prefixed != self._given:
+            try:
+                self.certificates = Certificates(cluster.config, self._listeners, self._observe)
+            except ConfigError as error:
+                self._observe.warning(f"{error}; that of the file is shown instead")
+        cluster.certificates = self.certificates
+
+    def protocol(self, host: Host, node: int, listener: int) -> ClientProtocol:
+        """A new connection to one of the listeners of a node."""
+        tls = self.certificates.of.get(listener)
+        if tls is None:
+            return ClientProtocol(host, node, listener)
+        return TlsProtocol(host, node, listener, tls)
+
+    def authenticate(self, listener: int) -> Authenticate | None:
+        """What takes over a new connection until its client is known; None without SASL."""
+        settings = self._sasl.get(listener)
+        return None if settings is None else partial(Authentication, settings.listener)
+
+
+def check_security(config: BrokerConfig, listeners: Sequence[Listener]) -> None:
+    """Raises ConfigError where `SecureListeners` would."""
+    check_certificates(config, listeners)
+    check_sasl(config, listeners)
