@@ -331,3 +331,16 @@ def test_each_node_shows_its_own_rack():
     ]
     assert [one.value for result in shown_by for one in result.configs] == ["east", "west"]
     assert shown(Desk(node_id="1"), "broker.rack") == (None, UPSTREAM, [])
+
+
+def test_settings_of_the_authorizer_are_shown_as_kafka_shows_them():
+    """It knows that they are set, and neither what they mean nor whether they are secret."""
+    names = ["super.users", "allow.everyone.if.no.acl.found"]
+    desk = Desk(node_id="1")
+    assert describe(desk, BROKER, "1", names).configs == []
+    desk = Desk(node_id="1", super_users="User:a", allow_everyone_if_no_acl_found="true")
+    for one in describe(desk, BROKER, "1", names, include_synonyms=True).configs:
+        assert (one.value, one.is_sensitive, one.read_only, one.config_source) == (
+            *(None, True, True, 4),
+        )
+        assert [(synonym.name, synonym.value) for synonym in one.synonyms] == [(one.name, None)]

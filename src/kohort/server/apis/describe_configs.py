@@ -48,6 +48,8 @@ from kohort.wire.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 
+# The authorizer reads these itself, so upstream's broker knows only that they are set.
+_OF_AUTHORIZER = frozenset({"super.users", "allow.everyone.if.no.acl.found"})
 # Upstream keeps this one as a default of the whole cluster, because of the eligible leader
 # replicas of KIP-966, and shows it as such.
 _CLUSTER_DEFAULTS = frozenset({"min.insync.replicas"})
@@ -257,7 +259,7 @@ def _described(
             return [
                 _broker_config(node, BROKER_SETTINGS[key], config, request)
                 for key in _BROKER_NAMES
-                if asked.wants(key)
+                if asked.wants(key) and (key not in _OF_AUTHORIZER or key in config.given)
             ] + [
                 *_listener_configs(node, asked, request),
                 *_unread_configs(node, (name, ""), asked, request),
@@ -362,6 +364,9 @@ def _broker_source(node: Node, name: str, broker: BrokerConfig) -> Source:
 def _broker_config(
     node: Node, setting: Setting, broker: BrokerConfig, request: DescribeConfigsRequest
 ) -> DescribeConfigsResourceResult:
+    if setting.name in _OF_AUTHORIZER:
+        given = DescribeConfigsSynonym(name=setting.name, value=None, source=Source.FILE)
+        return _unread_config([given], request)
     is_secret = setting.kind is Kind.PASSWORD
     synonyms = _broker_synonyms(node, setting.name, broker) if request.include_synonyms else []
     for synonym in synonyms if is_secret else ():
@@ -430,7 +435,7 @@ def _unread_config(
 ) -> DescribeConfigsResourceResult:
     """One whose name upstream does not know is shown as upstream shows it."""
     first = synonyms[0]
-    unknown = is_unknown(first.name)
+    unknown = is_unknown(first.name) or first.name in _OF_AUTHORIZER
     told = request.include_documentation and not unknown
     return DescribeConfigsResourceResult(
         name=first.name,
