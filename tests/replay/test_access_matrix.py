@@ -41,7 +41,7 @@ def world():
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_every_request_is_answered_as_upstream_answers_it(world, name):
-    """SEC-61 to SEC-65, and section 5 of what was measured: each right that an API asks for."""
+    """K848-166, SEC-61 to SEC-65: each right that an API asks for."""
     profile = PROFILES[name]
     world.set_rules(profile["rules"])
     world.become(profile["principal"])

@@ -209,8 +209,8 @@ def _split(
     """Ask each group's shard, a slice of the groups at a time, so that others are served in
     between. `array` is the field of an answer with the groups; `shown` changes a shard's answer.
 
-    A group of another node, or one that the client may not ask about, is refused by itself. One
-    that is named again and again is answered once.
+    A group of another node, or one that the client may not ask about, is refused by itself, before
+    the others. One that is named again and again is answered once.
     """
     ids = list(dict.fromkeys(ids))
     cluster, client, version = node.cluster, call.client, call.version
@@ -238,13 +238,13 @@ def _split(
             else:
                 by_driver.setdefault(driver, []).append(group_id)
         gather = GatherToken(token, len(by_driver) + len(refused), add)
-        for index, (driver, own) in enumerate(by_driver.items()):
+        for index, (group_id, reason) in enumerate(refused):
+            gather.part(index).answer(narrowed([group_id]).refused(reason))
+        for index, (driver, own) in enumerate(by_driver.items(), len(refused)):
             part: ReplyToken = gather.part(index)
             if shown is not None:
                 part = MappingToken(part, shown)
             cluster.submit(driver, Call(part, narrowed(own), version, client))
-        for index, (group_id, reason) in enumerate(refused, len(by_driver)):
-            gather.part(index).answer(narrowed([group_id]).refused(reason))
 
     if len(parts) == 1:
         ask(call.token, 0)
