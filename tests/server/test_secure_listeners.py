@@ -4,11 +4,19 @@ import subprocess
 import sys
 
 import pytest
-from tests.server.tls_broker import TlsBroker
+from tests.server.tls_broker import API_VERSIONS, TlsBroker, exchange
+from tests.waiting import eventually
 
 from kohort.config import BrokerConfig, ConfigError
 from kohort.config.listeners import client_listeners
+from kohort.server.requests import memory_pool
 from kohort.server.secure_listeners import check_security
+
+SASL = {
+    "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.jaas.config": 'x.PlainLoginModule required user_alice="alice-secret";',
+}
 
 START = """
 import asyncio, sys
@@ -31,13 +39,7 @@ def test_a_broker_of_plain_text_imports_nothing_of_it() -> None:
 
 
 def test_a_listener_beside_another_has_its_own() -> None:
-    with TlsBroker(
-        {
-            "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
-            "sasl.enabled.mechanisms": "PLAIN",
-            "sasl.jaas.config": 'x.PlainLoginModule required user_alice="alice-secret";',
-        }
-    ) as broker:
+    with TlsBroker(SASL) as broker:
         assert [broker.broker.authenticate(number) is None for number in (0, 1)] == [True, False]
 
 
@@ -49,3 +51,22 @@ def test_what_cannot_be_used_is_refused_before_a_start(listeners: str, wrong: st
     config = BrokerConfig.of({"listeners": listeners})
     with pytest.raises(ConfigError, match=wrong):
         check_security(config, client_listeners(config))
+
+
+def test_half_a_login_takes_no_room_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest of those who hold most makes way for whoever comes."""
+    monkeypatch.setattr(memory_pool, "UNAUTHENTICATED_BYTES", 100_000)
+    half = (500_000).to_bytes(4) + bytes.fromhex("00110001 00000001 ffff") + bytes(60_000)
+    with TlsBroker(SASL) as broker:
+        pools = broker.broker.sockets.memory
+        with broker.connect("SASL_PLAINTEXT") as first:
+            first.sendall(half)
+            eventually(lambda: pools.unauthenticated.used > 60_000, "half a login")
+            with broker.connect("SASL_PLAINTEXT") as second:
+                second.sendall(half)
+                assert first.recv(1) == b""
+                assert pools.requests.used == 0
+                with broker.connect("PLAINTEXT") as served:
+                    assert exchange(served, API_VERSIONS)
+        eventually(lambda: pools.unauthenticated.used == 0, "nobody")
+        assert any("has not authenticated" in line for line in broker.observer.warnings)

@@ -94,7 +94,7 @@ class Backpressure:
         silent = [
             (connection.heard, number, connection)
             for number, connection in enumerate(self._connections)
-            if _holds(connection)
+            if self._holds(connection)
             and connection not in self.starved
             and connection.request_buffer is not memory.passing
             and now > connection.heard
@@ -126,7 +126,7 @@ class Backpressure:
             return False
         self._waited = bool(self.starved)
         self._look_at = now + LOOK_SECONDS
-        holders = [connection for connection in self._connections if _holds(connection)]
+        holders = [connection for connection in self._connections if self._holds(connection)]
         memory = self._memory
         worth = min(LARGE_BYTES, memory.used // max(len(holders), 1))
         late = self._late(holders, self._since, now)
@@ -169,14 +169,18 @@ class Backpressure:
                 late.append((connection.heard, number, connection, why))
         return [(connection, why) for _, _, connection, why in sorted(late)]
 
+    def _holds(self, connection: RequestingConnection) -> bool:
+        """Whether it holds some of this room: who has not authenticated has another one."""
+        request_buffer = connection.request_buffer
+        if (
+            request_buffer is None
+            or not request_buffer.counted_bytes
+            or request_buffer.memory is not self._memory
+        ):
+            connection.slow_since = None
+            return False
+        return True
+
 
 def _size(connection: RequestingConnection) -> int:
     return 0 if connection.request_buffer is None else connection.request_buffer.counted_bytes
-
-
-def _holds(connection: RequestingConnection) -> bool:
-    request_buffer = connection.request_buffer
-    if request_buffer is None or not request_buffer.counted_bytes:
-        connection.slow_since = None
-        return False
-    return True

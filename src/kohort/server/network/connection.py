@@ -131,6 +131,7 @@ class Connection:
         self.request_buffer = RequestBuffer(limit_bytes, memory.requests)
         self.error: Exception | None = None  # why this connection ends
         self.delayed = False  # it must not end before `end` is called
+        self.memory = memory
         self._answers = memory.answers
         self._done: list[bytes] = []
         self._call_ready = ready

@@ -37,7 +37,7 @@ class RequestBuffer:
         self.handled = 0
         self.parked = 0  # the bytes of a request whose answer waits for others
         self._reader = FrameReader(limit_bytes)
-        self._memory = memory
+        self.memory = memory
         self._waiting_bytes = 0
 
     @property
@@ -72,7 +72,7 @@ class RequestBuffer:
 
     def _look(self, new: int) -> None:
         """More is there than small requests that are handled at once: count it."""
-        memory, rest = self._memory, self._reader.rest
+        memory, rest = self.memory, self._reader.rest
         if rest:
             self._look_ahead(rest)
         self._count()
@@ -102,11 +102,17 @@ class RequestBuffer:
         if counted_bytes <= UNCOUNTED_BYTES:
             counted_bytes = 0
             self.starved = False  # nothing that would have to wait is left
-        self._memory.used += counted_bytes - self.counted_bytes
+        self.memory.used += counted_bytes - self.counted_bytes
         self.counted_bytes = counted_bytes
         self.crowded = (
             self.starved or self._waiting_bytes > WAITING_BYTES_MAX or len(self.frames) > FRAMES_MAX
         )
+
+    def count_in(self, memory: RequestMemoryPool) -> None:
+        """Count what is held in another pool, from now on."""
+        self.memory.used -= self.counted_bytes
+        memory.used += self.counted_bytes
+        self.memory = memory
 
     def read_on(self) -> None:
         """There is room, or this one may pass the limit."""
@@ -137,8 +143,8 @@ class RequestBuffer:
         self._reader.rest.clear()
         self._waiting_bytes = self.parked = 0
         self._count()
-        if self._memory.passing is self:
-            self._memory.passing = None
+        if self.memory.passing is self:
+            self.memory.passing = None
 
 
 def memory_exhausted_text(memory: RequestMemoryPool) -> str:

@@ -98,6 +98,35 @@ class Sockets:
         self._hosts[host] += 1
         return True
 
+    def starve(self, protocol: "ClientProtocol") -> None:
+        """There is no room for more of a request of this one."""
+        request_buffer = protocol.request_buffer
+        if request_buffer is not None and request_buffer.memory is self.memory.unauthenticated:
+            self._make_room(protocol)
+        else:
+            self.starved[protocol] = None
+
+    def _make_room(self, protocol: "ClientProtocol") -> None:
+        """Close others that have not authenticated either, the oldest first: who is honest holds a
+        part of a login for a moment.
+        """
+        memory = self.memory.unauthenticated
+        for other in list(self._protocols):
+            if memory.used < memory.limit:
+                break
+            held = other.request_buffer
+            if (
+                other is not protocol
+                and held is not None
+                and held.memory is memory
+                and held.counted_bytes
+            ):
+                other.give_way(
+                    "it has not authenticated, and those who have not hold the"
+                    f" {memory.limit} bytes of requests that they may"
+                )
+        protocol.read_on(asyncio.get_running_loop().time())
+
     def feed_starved(self) -> None:
         """There may be room again: let those that wait for it read on, one by one."""
         loop = asyncio.get_running_loop()
@@ -210,7 +239,7 @@ class ClientProtocol(asyncio.Protocol):
         if connection.request_buffer.crowded and self._transport is not None:
             self._transport.pause_reading()
             if connection.request_buffer.starved:
-                self._host.sockets.starved[self] = None
+                self._host.sockets.starve(self)
 
     def run(self, over: Over) -> bool:
         """Handle what waits, and send each answer before the next request that needs it to be

@@ -1,5 +1,7 @@
 """Bytes that all connections of a broker share, however many clients there are."""
 
+UNAUTHENTICATED_BYTES = 16 << 20  # some tens of the longest logins; nearly all are not counted
+
 
 class MemoryPool:
     """What is counted in `used` must be given back. Nothing here stops who passes the limit."""
@@ -35,10 +37,15 @@ class RequestMemoryPool(MemoryPool):
 
 
 class MemoryPools:
-    """The two budgets of a broker: for requests coming in, and for answers going out."""
+    """The budgets of a broker: for requests coming in, for those of clients that have yet to
+    authenticate, who must not take the room of others, and for answers going out.
+    """
 
-    __slots__ = ("answers", "requests")
+    __slots__ = ("answers", "requests", "unauthenticated")
 
     def __init__(self, requests: int, answers: int, largest_request: int) -> None:
         self.requests = RequestMemoryPool(requests, largest_request)
+        self.unauthenticated = RequestMemoryPool(
+            min(requests, UNAUTHENTICATED_BYTES), largest_request
+        )
         self.answers = MemoryPool(answers)

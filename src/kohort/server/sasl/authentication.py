@@ -75,6 +75,7 @@ class Authentication:
         connection.node = self
         self._limit_bytes = connection.request_buffer.limit_bytes
         connection.request_buffer.limit_bytes = min(self._limit_bytes, listener.receive_bytes)
+        connection.request_buffer.count_in(connection.memory.unauthenticated)
         self._state = _State.START
         self._mechanism: ServerMechanism | None = None
         self._identity: Identity | None = None  # once the client is known
@@ -235,6 +236,7 @@ class Authentication:
             counters.succeeded += 1
             connection.client = Client(client.id, client.host, f"User:{identity.name}")
             connection.request_buffer.limit_bytes = self._limit_bytes
+            connection.request_buffer.count_in(connection.memory.requests)
         else:
             counters.reauthenticated += 1
         self._identity = identity

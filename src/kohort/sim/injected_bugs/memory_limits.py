@@ -21,7 +21,7 @@ def announced_room() -> Iterator[None]:
         reader = self._reader
         if reader.rest:
             missing = reader.needed - len(reader.rest)
-            self._memory.used += missing
+            self.memory.used += missing
             self.counted_bytes += missing
 
     with replace_attribute(RequestBuffer, "_count", announced):
@@ -47,7 +47,7 @@ def lasting_room() -> Iterator[None]:
     def clear_frames(self: RequestBuffer) -> None:
         parked = self.parked
         clear(self)
-        self._memory.used += parked
+        self.memory.used += parked
 
     with replace_attribute(RequestBuffer, "clear", clear_frames):
         yield
