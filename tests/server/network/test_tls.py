@@ -1,6 +1,7 @@
 """TLS of one connection in memory: steps, bounds, and what bytes cost."""
 
 import ssl
+from random import Random
 
 import pytest
 from tests.certificates import Authority
@@ -50,6 +51,49 @@ def test_both_ends_hear_what_the_other_says(client):
     assert session.receive() == b""
     client.coming.write(b"".join(session.send(b"answer")))
     assert client.tls.read() == b"answer"
+
+
+def pieces(random, data):
+    """Cut anywhere, mostly small."""
+    while data:
+        size = random.choice([1, 2, 5, random.randrange(1, 400), random.randrange(1, 70_000)])
+        yield data[:size]
+        data = data[size:]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_fragmentation_means_the_same(client, seed):
+    """As the simulator cuts streams that it cannot encrypt: `ssl` draws its own random numbers."""
+    random = Random(seed)
+    session = TlsSession(CONTEXT)
+    asked = [random.randbytes(random.choice([1, 30, 17_000, 90_000])) for _ in range(6)]
+    heard = b""
+    written = False
+    while len(heard) < sum(map(len, asked)):
+        client.step()
+        if client.tls.version() and not written and not client.going.pending:
+            written = True
+            for request in asked:
+                client.tls.write(request)
+        for piece in pieces(random, client.going.read()):
+            if session.established:
+                heard += session.receive(piece)
+            else:
+                session.feed(piece)
+                session.step()
+                if session.established:
+                    heard += session.receive()
+        for piece in pieces(random, session.output()):
+            client.coming.write(piece)
+            client.step()
+    assert heard == b"".join(asked)
+    for answer in asked:
+        for piece in pieces(random, b"".join(session.send(answer))):
+            client.coming.write(piece)
+        got = b""
+        while len(got) < len(answer):
+            got += client.tls.read(1 << 20)
+        assert got == answer
 
 
 def test_what_comes_with_the_end_of_the_handshake_is_kept(client):
