@@ -6,6 +6,7 @@ tells the fact, `at` an instant of the fact itself; both in microseconds.
 
 from typing import NamedTuple
 
+from kohort.sim.access_facts import AccessFact
 from kohort.sim.lasting_facts import (
     BrokerStarted,
     ChangeDone,
@@ -465,4 +466,5 @@ Fact = (
     | MemberAtEnd
     | TopicsAtEnd
     | ProgramFact
+    | AccessFact
 )
