@@ -10,10 +10,12 @@ import sys
 import pytest
 
 from kohort.server.descriptors import share_out
+from kohort.sim.draw import SECURE
 from kohort.sim.run import simulate
 
 MINUTES = 0.5  # the calm after them is most of what a seed costs
 SEEDS = 20  # `make prove` plays ten thousand
+WITH_RULES = (34, 62, 102)  # of the runs that have users who log in
 COMMAND = [sys.executable, "-m", "kohort.sim.main"]
 FOUND = {  # seeds that have found something once, with their minutes
     17: 1.0,
@@ -54,9 +56,16 @@ def test_nothing_is_found(first):
         assert not outcome.broken, outcome.line()
 
 
+@pytest.mark.parametrize("seed", WITH_RULES)
+def test_nothing_is_found_where_rules_change(seed):
+    outcome = simulate(seed, MINUTES)
+    assert not outcome.broken, outcome.line()
+
+
 @pytest.mark.parametrize("seed", FOUND)
 def test_what_was_found_once(seed):
-    outcome = simulate(seed, FOUND[seed])
+    """Without the clients that came later: with them it would be another run."""
+    outcome = simulate(seed, FOUND[seed], without=SECURE)
     assert not outcome.broken, outcome.line()
 
 

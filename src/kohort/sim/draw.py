@@ -8,6 +8,8 @@ one out does not change the others, which is how a story is made shorter.
 from dataclasses import dataclass, field
 from random import Random
 
+from kohort.sim.ruled import secure_settings
+
 RUNS_OF_TEN = {  # how many of them have each kind of fault
     "crash": 5,
     "power": 4,
@@ -58,6 +60,10 @@ GREEDY = frozenset({"staller", "large bystander", "deaf reader", "repeater", "pa
 WITH_GREEDY = 0.2
 """Likewise, of clients that take more than their share. In these runs there is little room."""
 
+SECURE = frozenset({"ruler", "principal", "principal member"})
+WITH_SECURE = 0.15
+"""Likewise, of users who log in, and of whoever makes the rules for them."""
+
 SHORT_TIMES = 0.25
 """The part of the runs in which offsets expire after a minute. Nobody sets the clock there, or all
 would expire at once; and of these kinds of clients there are none, which take for granted that
@@ -106,6 +112,7 @@ def draw(
     without |= NOT_IN_SHORT_TIMES if short else ONLY_IN_SHORT_TIMES
     unsynced = stream(seed, "log.sync").random() < UNSYNCED
     greedy = stream(seed, "greedy").random() < WITH_GREEDY and not without >= GREEDY
+    secure = stream(seed, "rules").random() < WITH_SECURE and not without >= SECURE
     if unsynced:
         without |= {"power"}
     faults = {}
@@ -123,11 +130,16 @@ def draw(
             number = 0
         if name in GREEDY and not greedy:
             number = 0
+        if name in SECURE:
+            number = max(number, 1) if secure else 0
         if number and name not in without:
             actors[name] = number
     settings = _settings(seed, random, short=short, unsynced=unsynced)
     if greedy:
         settings["queued.max.request.bytes"] = LITTLE_ROOM
+    if secure:
+        settings |= secure_settings()
+        settings["connections.max.reauth.ms"] = stream(seed, "sessions").choice(["0", "8000"])
     nodes = random.choice([1, 2, 3])
     many = stream(seed, "many nodes")
     if many.random() < MANY_NODES:

@@ -14,7 +14,7 @@ from kohort.server.partitions.logs import CATALOG_FILE
 from kohort.sim.actors.admin import NAMES
 from kohort.sim.disk import MachineCrash
 from kohort.sim.draw import SESSIONS_MS
-from kohort.sim.process import DATA, HOST, PORT
+from kohort.sim.process import DATA, addresses_of
 from kohort.sim.world import World
 from kohort.storage.checkpoints import CLEAN_SHUTDOWN
 from kohort.storage.segments import SegmentLog
@@ -189,10 +189,12 @@ async def broken_connections(world: World, random: Random) -> None:
 
 async def partition(world: World, random: Random) -> None:
     """One node cannot be reached for a while."""
-    address = HOST, PORT + random.randrange(world.draw.nodes)
-    world.network.cut_off(address)
+    addresses = addresses_of(random.randrange(world.draw.nodes))
+    for address in addresses:
+        world.network.cut_off(address)
     await world.pause(random.choice([300, 3000, 20_000, 70_000]) * random.random())
-    world.network.reach_again(address)
+    for address in addresses:
+        world.network.reach_again(address)
 
 
 async def foreign_files(world: World, random: Random) -> None:

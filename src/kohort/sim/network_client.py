@@ -111,8 +111,11 @@ class NetworkClient:
         name: str,
         alarm: Callable[[str], None],
         failed: Callable[[str], None],
+        port: int = PORT,
     ) -> None:
+        """`port` is that of the first node."""
         self.name = name
+        self._port = port
         self._loop = loop
         self._network = network
         self._alarm = alarm
@@ -128,7 +131,7 @@ class NetworkClient:
         if connected is not None:
             connected.hang_up()
         connected = ClientConnection(self._alarm, self._failed, self.name)
-        connected.line = self._network.connect(self._loop, (HOST, PORT + node), connected)
+        connected.line = self._network.connect(self._loop, (HOST, self._port + node), connected)
         if connected.line is None:
             return None
         self._connected[node] = connected

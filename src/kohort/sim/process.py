@@ -19,7 +19,13 @@ from kohort.terms import uuid_text
 
 HOST = "127.0.0.1"
 PORT = 9092
+SECURE_PORT = 9192  # of the listener with SASL, in runs that have one
 DATA = "/data"
+
+
+def addresses_of(node: int) -> tuple[tuple[str, int], ...]:
+    """Where the node with this number may listen, counted from 0."""
+    return (HOST, PORT + node), (HOST, SECURE_PORT + node)
 
 
 class OperatorLog:
@@ -79,7 +85,7 @@ class Process:
         loop = self.loop
         self.broker = Broker(
             config,
-            listen=(HOST, PORT),
+            listen=None if "listeners" in config.given else (HOST, PORT),
             data_dir=Path(DATA),
             nodes=nodes,
             environment=BrokerEnvironment(

@@ -17,6 +17,7 @@ from kohort.machines.effects import ANONYMOUS
 from kohort.server.coordinators.coordinator_partitions import Driver
 from kohort.sim.actor_context import ActorContext
 from kohort.sim.actors.actor import Actor
+from kohort.sim.actors.ruler import Ruler
 from kohort.sim.actors.table import KINDS
 from kohort.sim.actors.tuner import Tuner
 from kohort.sim.checkers.bounds import Bounds
@@ -41,11 +42,13 @@ from kohort.sim.facts import (
 from kohort.sim.lasting_facts import BrokerStarted, LogReloaded
 from kohort.sim.loading import LoadingWatch
 from kohort.sim.network import Network, NetworkConditions, Watcher
-from kohort.sim.process import HOST, PORT, OperatorLog, Process
+from kohort.sim.process import OperatorLog, Process, addresses_of
+from kohort.sim.ruled import TOPICS as RULED
 from kohort.terms import TopicId
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
 TOPICS = {"home": 2}  # that exist from the begin on, and that nobody deletes
+RULED_TOPICS = dict.fromkeys(RULED, 1)  # likewise, in runs with rules about them
 PAGES = (16, 64, 512, 4096)
 STARTS_MAX = 50  # refused ones of all lives
 STOP_US = 120 * MICROS  # no ordered stop takes longer, with every fault of the disk
@@ -133,7 +136,7 @@ class World:
             self.tell,
             self.alarm,
             failed_inside=self.failed_inside,
-            topics=dict(TOPICS),
+            topics=TOPICS | (RULED_TOPICS if Ruler.kind in draw.actors else {}),
             session_ms=_session_us(draw, max) // 1000,
             offsets_retention_us=self.config.offsets_retention_minutes * 60 * MICROS,
         )
@@ -224,7 +227,8 @@ class World:
         self.stage.calm = True
         self.network.conditions = NetworkConditions()
         for node in range(self.draw.nodes):
-            self.network.reach_again((HOST, PORT + node))
+            for address in addresses_of(node):
+                self.network.reach_again(address)
         self.mend_disk()
         if self.process is None:
             self.start()

@@ -20,11 +20,14 @@ from kohort.sim.actors.lodger import Lodger
 from kohort.sim.actors.migrating import MigratingMember
 from kohort.sim.actors.observer import Observer
 from kohort.sim.actors.parker import Parker
+from kohort.sim.actors.principal import Principal
+from kohort.sim.actors.principal_member import PrincipalMember
 from kohort.sim.actors.producer import Producer
 from kohort.sim.actors.raw_consumer import RawConsumer
 from kohort.sim.actors.reader import Reader
 from kohort.sim.actors.remover import Remover
 from kohort.sim.actors.repeater import Repeater
+from kohort.sim.actors.ruler import Ruler
 from kohort.sim.actors.staller import LargeBystander, Staller
 from kohort.sim.actors.steward import Steward
 from kohort.sim.actors.tuner import Tuner
@@ -67,6 +70,9 @@ _MOST: tuple[tuple[type[Actor], int], ...] = (
     (DeafReader, 1),
     (Repeater, 1),
     (Parker, 2),
+    (Ruler, 1),
+    (Principal, 4),
+    (PrincipalMember, 6),
 )
 
 KINDS: dict[str, tuple[type[Actor], int]] = {actor.kind: (actor, most) for actor, most in _MOST}

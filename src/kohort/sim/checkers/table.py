@@ -22,6 +22,7 @@ from kohort.sim.checkers.owners import Owners
 from kohort.sim.checkers.producer_ids import ProducerIds
 from kohort.sim.checkers.records import Records
 from kohort.sim.checkers.refusals import RefusalChecker
+from kohort.sim.checkers.rights import RightsChecker
 from kohort.sim.checkers.settings import Settings
 from kohort.sim.checkers.transactions import Transactions
 
@@ -49,4 +50,5 @@ CHECKERS: tuple[type[Checker], ...] = (
     Lifetimes,
     DepartedMembers,
     ForgedBatchChecker,
+    RightsChecker,
 )
