@@ -74,6 +74,13 @@ FINDS = {  # the seed, its minutes, and the checker that says so
     "lasting room": (7, 1.0, "holdings"),
     "lasting fetch": (7, 1.0, "holdings"),
     "repeated group": (7, 1.0, "repeater"),
+    "remembered heartbeats": (44, 1.0, "rights"),
+    "remembered decisions": (27, 1.0, "rights"),
+    "harmless prefix": (27, 1.0, "rights"),
+    "rules of today": (27, 1.0, "rights"),
+    "shared expression": (44, 1.0, "rights"),
+    "first login": (27, 1.0, "rights"),
+    "served anyway": (27, 1.0, "principal"),
 }
 
 FINDS_OF_PROGRAMS = {  # the same of bugs in our clients, in worlds with nothing but programs

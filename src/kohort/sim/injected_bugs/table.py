@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from kohort.sim.injected_bugs import (
+    access,
     answers,
     client_side,
     clients,
@@ -96,6 +97,13 @@ INJECTED_BUGS: dict[str, InjectedBug] = {
     "client control": logs.client_control,
     "any count": logs.any_count,
     "starts of all": logs.starts_of_all,
+    "remembered heartbeats": access.remembered_heartbeats,
+    "remembered decisions": access.remembered_decisions,
+    "harmless prefix": access.harmless_prefix,
+    "rules of today": access.rules_of_today,
+    "shared expression": access.shared_expression,
+    "first login": access.first_login,
+    "served anyway": access.served_anyway,
 }
 
 
