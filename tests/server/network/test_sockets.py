@@ -231,3 +231,19 @@ def test_what_ends_a_connection_is_an_error_only_where_it_is_ours(error, severe)
     assert pipe.aborted
     assert [line.startswith(INTERNAL) for line in told.errors] == [True] * severe
     assert severe == any("ZeroDivisionError: of a handler" in line for line in told.errors)
+
+
+def test_an_answer_that_cannot_be_written_ends_its_connection_alone():
+    """In a slice too: the turn is everybody's."""
+    host = Host()
+    protocol, pipe = host.connect()
+
+    def write(_data):
+        raise OSError("no way out")
+
+    pipe.write = write
+    request = bytes.fromhex("00120004000000010003746c730007676f6c64656e023100")
+    protocol.data_received(struct.pack(">i", len(request)) + request)
+    assert not protocol.run(lambda: False)
+    assert pipe.aborted
+    assert host.sockets.observe.lines == ["connection from /127.0.0.1 closed: no way out"]

@@ -428,3 +428,52 @@ def _hello(world: World) -> bytes:
     with suppress(ssl.SSLWantReadError):
         client.do_handshake()
     return to_server.read()
+
+
+def _handshaken(world: World, sock: socket.socket) -> tuple[ssl.SSLObject, ssl.MemoryBIO]:
+    """A client in memory whose handshake is done, and what goes from it."""
+    coming, going = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = world.context("protocol/tls13").wrap_bio(coming, going, server_hostname="localhost")
+    while True:
+        try:
+            client.do_handshake()
+        except ssl.SSLWantReadError:
+            sock.sendall(going.read())
+            coming.write(sock.recv(1 << 16))
+        else:
+            sock.sendall(going.read())
+            return client, going
+
+
+@pytest.mark.parametrize("requests", [1, 500])
+def test_requests_that_come_with_the_end_of_tls_break_nothing(
+    broker: TlsBroker, world: World, requests: int
+) -> None:
+    """A crowd does so in one go: more than a slice has time for."""
+    failures: list[dict[str, Any]] = []
+    broker.call(lambda: broker.loop.set_exception_handler(lambda _loop, one: failures.append(one)))
+    before = len(broker.lines)
+    frame = struct.pack(">i", len(API_VERSIONS)) + API_VERSIONS
+    with ExitStack() as stack:
+        crowd = []
+        for _ in range(20):
+            sock = stack.enter_context(broker.connect("TLS0"))
+            client, going = _handshaken(world, sock)
+            client.write(frame * requests)
+            with suppress(ssl.SSLError):
+                client.unwrap()
+            crowd.append((sock, going.read()))
+        held, released = Event(), Event()
+        broker.loop.call_soon_threadsafe(lambda: (held.set(), released.wait(20)))
+        assert held.wait(20)
+        for sock, data in crowd:
+            sock.sendall(data)
+        released.set()
+        for sock, _ in crowd:
+            with suppress(ConnectionError):
+                while sock.recv(1 << 16):
+                    continue
+    until(lambda: not broker.principals())
+    broker.call(lambda: broker.loop.set_exception_handler(None))
+    assert not failures
+    assert broker.lines[before:] == []

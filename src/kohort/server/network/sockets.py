@@ -249,8 +249,12 @@ class ClientProtocol(asyncio.Protocol):
         if connection is None or cluster is None or connection.closed:
             return False
         more = connection.go_on(cluster.now, over)
-        while not more and self._send(connection) and connection.request_buffer.frames:
-            more = over() or connection.go_on(cluster.now, over)
+        try:
+            while not more and self._send(connection) and connection.request_buffer.frames:
+                more = over() or connection.go_on(cluster.now, over)
+        except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's)
+            self.break_off(error)
+            return False
         if connection.error is not None and connection.finished:
             self.end()
         self._read_on(connection)

@@ -26,6 +26,9 @@ class TlsTransport:
         self.abort = below.abort
 
     def write(self, data: bytes) -> None:
+        """Send these bytes; nothing once it closes, as sockets of asyncio do."""
+        if self.is_closing():
+            return
         assert self.session is not None
         parts = self.session.send(data)
         if len(parts) == 1:
