@@ -238,9 +238,10 @@ def test_a_certificate_that_is_not_valid_now_is_named(authority: Authority) -> N
     every server that asks.
     """
     expired = Store(text=authority.sign("old", valid=timedelta(days=-2)).pem())
-    assert "certificate of CN=old,O=Kohort has expired on 20" in (expired_text(expired) or "")
-    assert expired_text(Store(text=authority.sign("new").pem())) is None
-    server_context(expired)
+    old = server_context(expired).certificate
+    assert "certificate of CN=old,O=Kohort has expired on 20" in (expired_text(expired, old) or "")
+    new = Store(text=authority.sign("new").pem())
+    assert expired_text(new, server_context(new).certificate) is None
     with pytest.raises(StoreError, match=r"has expired on .* UTC, expected one that is valid"):
         client_context(trust=Store(text=authority.pem), identity=expired)
 
@@ -255,3 +256,22 @@ def test_no_key_is_left_on_the_disk(
             monkeypatch.delattr("os.memfd_create")
         server_context(Store(text=server.pem()))
         assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["PEM", "PKCS12"])
+def test_a_keystore_is_read_once(
+    kind: str, server: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is replaced meanwhile would give a context and a certificate of two files."""
+    store = STORES["PEM file" if kind == "PEM" else kind](server, tmp_path / "store")["identity"]
+    opened = []
+    read = Path.read_bytes
+
+    def spy(path: Path) -> bytes:
+        opened.append(str(path))
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", spy)
+    context = server_context(store)
+    assert opened == [store.path]
+    assert context.certificate.subject == "CN=localhost,O=Kohort"

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from kohort.errors import KohortError
-from kohort.security.certificates import CertificateError, read_certificate
+from kohort.security.certificates import Certificate, CertificateError, read_certificate
 from kohort.security.settings import Store
 
 ENABLED_PROTOCOLS = ("TLSv1.2", "TLSv1.3")
@@ -39,6 +39,12 @@ class StoreError(KohortError, ValueError):
     """A store that cannot be used. The message names the store, and no secret."""
 
 
+class ServerContext(ssl.SSLContext):
+    """What a listener shows and asks for. `certificate` is the first of its chain."""
+
+    certificate: Certificate
+
+
 class _Pem:
     """The blocks of a store: certificates, and a key if there is one."""
 
@@ -55,17 +61,17 @@ def server_context(
     client_auth: str = "none",
     protocols: Sequence[str] = ENABLED_PROTOCOLS,
     cipher_suites: Sequence[str] = (),
-) -> ssl.SSLContext:
+) -> ServerContext:
     """What a listener shows its clients, and which certificates of theirs it takes.
 
     `client_auth`, `protocols` and `cipher_suites` are as in the settings `ssl.*`. `key` is the key
     where `identity` has only the certificates. Raises StoreError.
     """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_TICKET | ssl.OP_CIPHER_SERVER_PREFERENCE
     context.num_tickets = 0
     _restrict(context, protocols, cipher_suites)
-    _load_identity(context, identity, key)
+    context.certificate = _load_identity(context, identity, key)
     if client_auth != "none" or trust is not None:
         _load_trust(context, trust)
     context.verify_mode = CLIENT_AUTH[client_auth]
@@ -89,8 +95,7 @@ def client_context(
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     _restrict(context, protocols, cipher_suites)
     if identity is not None:
-        _load_identity(context, identity, key)
-        expired = expired_text(identity)
+        expired = expired_text(identity, _load_identity(context, identity, key))
         if expired is not None:
             raise StoreError(expired)
     if verify:
@@ -104,17 +109,19 @@ def client_context(
 
 def certificates(store: Store, what: str = "keystore") -> list[bytes]:
     """The certificates of a store, each as DER, in their order. Raises StoreError."""
-    blocks = _read(store, what).certificates
-    return [ssl.PEM_cert_to_DER_cert(block) for block in blocks]
+    return [_der(_named(store, what), block) for block in _read(store, what).certificates]
 
 
-def expired_text(store: Store) -> str | None:
-    """What is wrong with the dates of the first certificate of a keystore; None: nothing."""
-    now = datetime.now(UTC)
+def _der(name: str, block: str) -> bytes:
     try:
-        certificate = read_certificate(certificates(store)[0])
-    except CertificateError as error:
-        raise StoreError(f"{_named(store, 'keystore')}: {error}") from None
+        return ssl.PEM_cert_to_DER_cert(block)
+    except ValueError as error:
+        raise StoreError(f"{name} has a certificate that cannot be read: {error}") from None
+
+
+def expired_text(store: Store, certificate: Certificate) -> str | None:
+    """What is wrong with the dates of this certificate, which is of a keystore; None: nothing."""
+    now = datetime.now(UTC)
     if certificate.not_after < now:
         return (
             f"{_named(store, 'keystore')}: the certificate of {certificate.subject} has expired on"
@@ -190,7 +197,10 @@ def _load_trust(context: ssl.SSLContext, trust: Store | None) -> None:
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
 
 
-def _load_identity(context: ssl.SSLContext, identity: Store, key: Store | None) -> None:
+def _load_identity(context: ssl.SSLContext, identity: Store, key: Store | None) -> Certificate:
+    """Show what these stores have. Each is read once, as its file may be replaced at any time.
+    Returns the first certificate.
+    """
     chain = _read(identity, "keystore")
     holder, what = (identity, "keystore") if key is None else (key, "key")
     keys = chain.keys if key is None else _read(key, what).keys
@@ -213,6 +223,11 @@ def _load_identity(context: ssl.SSLContext, identity: Store, key: Store | None) 
             context.load_cert_chain(certificates_file, key_file, lambda: holder.password or "")
     except (ssl.SSLError, ValueError) as error:
         raise StoreError(_refusal(identity, name, error, encrypted=encrypted)) from None
+    shown = _named(identity, "keystore")
+    try:
+        return read_certificate(_der(shown, chain.certificates[0]))
+    except CertificateError as error:
+        raise StoreError(f"{shown}: {error}") from None
 
 
 def _refusal(identity: Store, name: str, error: Exception, *, encrypted: bool) -> str:

@@ -3,16 +3,15 @@
 They are read anew while the broker runs: connections that are there keep what they have begun with.
 """
 
-import ssl
 from collections.abc import Iterable, Sequence
 
 from kohort.config import BrokerConfig, ConfigError, listener_settings
 from kohort.config.listeners import Listener
 from kohort.errors import KohortError
 from kohort.runtime.observers import Observer
-from kohort.security.certificates import Certificate, CertificateError, read_certificate
+from kohort.security.certificates import Certificate, read_certificate
 from kohort.security.listener import TlsConfig, tls_config
-from kohort.security.stores import StoreError, certificates, expired_text, server_context
+from kohort.security.stores import ServerContext, StoreError, expired_text, server_context
 
 
 class TlsListener:
@@ -22,15 +21,16 @@ class TlsListener:
         """Raises ConfigError for a store that cannot be used."""
         self.name = config.listener.name
         self._observe = observe
-        self._use(config, *_load(config))
+        self._use(config, _load(config))
 
     def reload(self, config: TlsConfig) -> None:
         """Show from now on what these settings say. Raises ConfigError, and changes nothing, for
         what cannot be used or is of another subject.
         """
-        context, certificate = _load(config)
-        _check_change(config, self._certificate, certificate)
-        self._use(config, context, certificate)
+        context = _load(config)
+        certificate = context.certificate
+        _check_change(config, self.context.certificate, certificate)
+        self._use(config, context)
         self._observe.info(
             f"listener {self.name} shows the certificate of {certificate.subject}, valid until"
             f" {certificate.not_after:%Y-%m-%d %H:%M:%S} UTC, from now on"
@@ -38,15 +38,13 @@ class TlsListener:
 
     def check(self, config: TlsConfig) -> None:
         """Raises ConfigError as `reload` would."""
-        _, certificate = _load(config)
-        _check_change(config, self._certificate, certificate)
+        _check_change(config, self.context.certificate, _load(config).certificate)
 
-    def _use(self, config: TlsConfig, context: ssl.SSLContext, certificate: Certificate) -> None:
+    def _use(self, config: TlsConfig, context: ServerContext) -> None:
         self.context = context
-        self._certificate = certificate
         self._mapping = config.mapping
         self._is_by_certificate = not config.listener.uses_sasl and config.client_auth != "none"
-        expired = expired_text(config.identity)
+        expired = expired_text(config.identity, context.certificate)
         if expired is not None:
             self._observe.warning(f"listener {self.name}: {expired}")
 
@@ -116,9 +114,9 @@ def check_certificates(config: BrokerConfig, listeners: Sequence[Listener]) -> N
             _load(_config_of(config, listener))
 
 
-def _load(config: TlsConfig) -> tuple[ssl.SSLContext, Certificate]:
+def _load(config: TlsConfig) -> ServerContext:
     try:
-        context = server_context(
+        return server_context(
             config.identity,
             key=config.key,
             trust=config.trust,
@@ -126,8 +124,7 @@ def _load(config: TlsConfig) -> tuple[ssl.SSLContext, Certificate]:
             protocols=config.protocols,
             cipher_suites=config.cipher_suites,
         )
-        return context, read_certificate(certificates(config.identity)[0])
-    except (StoreError, CertificateError) as error:
+    except StoreError as error:
         raise ConfigError(f"listener {config.listener.name}: {error}") from None
 
 
