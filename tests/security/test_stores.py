@@ -1,5 +1,6 @@
 """Keystores and truststores: what is loaded, and what a user is told of one that cannot be."""
 
+import os
 import ssl
 from collections.abc import Callable
 from datetime import timedelta
@@ -10,6 +11,7 @@ from tests.certificates import Authority, Identity
 
 from kohort.security.settings import Store
 from kohort.security.stores import (
+    STORE_BYTES_MAX,
     StoreError,
     certificates,
     client_context,
@@ -265,13 +267,33 @@ def test_a_keystore_is_read_once(
     """A file that is replaced meanwhile would give a context and a certificate of two files."""
     store = STORES["PEM file" if kind == "PEM" else kind](server, tmp_path / "store")["identity"]
     opened = []
-    read = Path.read_bytes
+    descriptor_of = os.open
 
-    def spy(path: Path) -> bytes:
-        opened.append(str(path))
-        return read(path)
+    def spy(path: str, flags: int) -> int:
+        opened.append(path)
+        return descriptor_of(path, flags)
 
-    monkeypatch.setattr(Path, "read_bytes", spy)
+    monkeypatch.setattr(os, "open", spy)
     context = server_context(store)
     assert opened == [store.path]
     assert context.certificate.subject == "CN=localhost,O=Kohort"
+
+
+def test_only_a_regular_file_of_bounded_size_is_read(tmp_path: Path) -> None:
+    """A path comes over the wire too (AlterConfigs): a pipe would hold the broker, a device end
+    it.
+    """
+    pipe, long = tmp_path / "pipe", tmp_path / "long"
+    os.mkfifo(pipe)
+    with long.open("wb") as file:
+        file.truncate(STORE_BYTES_MAX + 1)
+    for path, words in (
+        (str(pipe), "it is no regular file, expected one"),
+        ("/dev/zero", "it is no regular file, expected one"),
+        (str(tmp_path), "Is a directory"),
+        ("zero\0byte", "embedded null byte"),
+        (str(long), "it is too long, expected at most 1048576 bytes"),
+    ):
+        for role in ("identity", "trust"):
+            with pytest.raises(StoreError, match=words):
+                client_context(**{role: Store(path=path)})  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ no second copy of it gets to the disk.
 import os
 import re
 import ssl
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -31,6 +32,7 @@ _NEWEST_SUITES = (
 )
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 _LINE = 64
+STORE_BYTES_MAX = 1 << 20  # several times what the truststores of systems have
 _JKS, _JCEKS = b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce"
 _DER_SEQUENCE = b"\x30"
 
@@ -257,10 +259,7 @@ def _read(store: Store, what: str) -> _Pem:
         return _blocks(name, store.text)
     if store.path is None:
         raise StoreError(f"the {what} has neither a path nor a text, expected one of them")
-    try:
-        data = Path(store.path).read_bytes()
-    except OSError as error:
-        raise StoreError(f"{name} cannot be read: {error.strerror or error}") from None
+    data = _file_bytes(name, store.path)
     kind = store.type.upper()
     if kind == "PEM":
         if data[:1] == _DER_SEQUENCE:
@@ -279,6 +278,30 @@ def _read(store: Store, what: str) -> _Pem:
         has_pem = b"-----BEGIN" in data
         raise StoreError(f"{name} is no PKCS12{': its type is PEM' if has_pem else ''}")
     return _pkcs12(name, data, store.password)
+
+
+def _file_bytes(name: str, path: str) -> bytes:
+    """What a file has. A path may come from afar (AlterConfigs): nothing that it can name blocks,
+    or has no end. Raises StoreError.
+    """
+    try:
+        with open(path, "rb", opener=_open_at_once) as file:
+            status = os.fstat(file.fileno())
+            data = file.read(STORE_BYTES_MAX + 1) if stat.S_ISREG(status.st_mode) else None
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
+        reason = getattr(error, "strerror", None) or error
+        raise StoreError(f"{name} cannot be read: {reason}") from None
+    if data is None:
+        raise StoreError(f"{name} cannot be read: it is no regular file, expected one")
+    if len(data) > STORE_BYTES_MAX:
+        raise StoreError(
+            f"{name} cannot be read: it is too long, expected at most {STORE_BYTES_MAX} bytes"
+        )
+    return data
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)  # else a pipe waits for who writes to it
 
 
 def _blocks(name: str, text: str) -> _Pem:
