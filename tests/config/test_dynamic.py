@@ -9,6 +9,7 @@ from kohort.config import (
     ConfigError,
     IneffectiveSetting,
     checked_dynamic_config,
+    is_of_listener,
     is_secret,
     is_unknown,
     is_unused,
@@ -118,6 +119,8 @@ def test_texts_are_checked(text):
         ("ssl.key.password", False, False),
         ("ssl.client.auth", False, False),
         ("listener.name.external.ssl.client.auth", False, False),
+        ("listener.name.external.plian.ssl.keystore.location", True, False),
+        ("listener.name.external.plain.ssl.keystore.password", False, False),
         ("listener.name.external.ssl.allow.dn.changes", False, False),
         ("my.Secret", False, True),
         ("message.max.bytes", False, False),
@@ -148,6 +151,13 @@ def test_what_is_changed_of_a_listener_stands_above_the_file():
     assert checked_dynamic_config(name, " none ") == "none"
     with pytest.raises(ConfigError, match=r"listener\.name\.plaintext\.ssl\.client\.auth is 'x'"):
         checked_dynamic_config(name, "x")
+
+
+def test_a_mechanism_has_no_certificate_of_its_own():
+    """Nothing would read it."""
+    assert is_of_listener("listener.name.a.ssl.keystore.location")
+    for word in ("plian", "plain"):
+        assert not is_of_listener(f"listener.name.a.{word}.ssl.keystore.location")
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,21 @@ def test_the_settings_of_a_listener_stand_above_those_of_all() -> None:
             "did you mean listener.name.b.ssl.keystore.location",
         ),
         ("listener.name.b.ssl.client.auth", "maybe", "listener.name.b.ssl.client.auth is 'maybe'"),
+        (
+            "listener.name.b.plian.ssl.keystore.location",
+            "x",
+            "listener.name.b.plian.ssl.keystore.location is not a setting; did you mean",
+        ),
+        (
+            "listener.name.b.plain.ssl.keystore.location",
+            "x",
+            "listener.name.b.plain.ssl.keystore.location is not a setting; did you mean",
+        ),
+        (
+            "listener.name.b.scramsha256.sasl.jaas.config",
+            "x",
+            "listener.name.b.scramsha256.sasl.jaas.config is not a setting",
+        ),
         ("ssl.keystore.locaton", "x", "did you mean ssl.keystore.location"),
         ("ssl.keystore.type", "BKS", "ssl.keystore.type is 'BKS', expected one of PEM, PKCS12"),
     ],
@@ -122,8 +137,18 @@ def test_a_wrong_setting_of_a_listener_is_named_as_it_was_written(
 
 
 def test_what_is_set_for_a_listener_that_is_none_has_no_effect_and_is_told() -> None:
-    config = BrokerConfig.of({"listener.name.x.ssl.client.auth": "required"})
-    assert config.ignored == ("listener.name.x.ssl.client.auth",)
+    names = (
+        "listener.name.x.ssl.client.auth",
+        "listener.name.plaintext.num.partitions",
+        "listener.name.plaintext.gssapi.sasl.jaas.config",
+    )
+    config = BrokerConfig.of(dict.fromkeys(names, "none") | {names[1]: "3"})
+    assert sorted(config.ignored) == sorted(names)
+    known = {
+        "listener.name.plaintext.plain.sasl.jaas.config": "x",
+        "listener.name.plaintext.scram-sha-256.connections.max.reauth.ms": "1",
+    }
+    assert BrokerConfig.of(known).ignored == ()
 
 
 def test_no_secret_is_shown() -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from kohort.config.security import SecuritySettings
 from kohort.config.settings import integer, listing, long, password, string
 
+MECHANISM_PREFIXES = ("plain.", "scram-sha-256.", "scram-sha-512.", "oauthbearer.")
+
 _OAUTH = "OAUTHBEARER: "
 
 

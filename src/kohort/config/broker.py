@@ -8,7 +8,7 @@ from dataclasses import Field, dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any
 
-from kohort.config.authentication import AuthenticationSettings
+from kohort.config.authentication import MECHANISM_PREFIXES, AuthenticationSettings
 from kohort.config.authorizer import STANDARD_AUTHORIZER, check_authorizer, super_users_of
 from kohort.config.ignored import is_ignored
 from kohort.config.listeners import (
@@ -53,6 +53,7 @@ _OF_LISTENERS = (
     *("ssl.", "sasl.", "connections.max.reauth.ms", "connection.failed.authentication.delay.ms"),
     "principal.builder.class",
 )
+_OF_MECHANISMS = ("sasl.", "connections.max.reauth.ms")
 LEAST_SEGMENT_BYTES = 1_048_576
 
 
@@ -393,7 +394,7 @@ class BrokerConfig(AuthenticationSettings):
         given = frozenset(texts).difference(ignored, prefixed)
         config = cls(given=given, prefixed=prefixed, **values)  # type: ignore[arg-type]
         check_consistent(config)
-        ignored += _of_no_listener(config)
+        ignored += _without_listener(config)
         return replace(config, ignored=tuple(ignored))
 
     @classmethod
@@ -459,8 +460,9 @@ def _check_ignored(name: str, text: str) -> None:
 def own_name(name: str) -> str:
     """A setting of a listener without the prefix, or without that and the name of a mechanism."""
     rest = name.removeprefix(PREFIX).partition(".")[2]
-    of_mechanism = rest.partition(".")[2]
-    return of_mechanism if of_mechanism in BROKER_SETTINGS or is_ignored(of_mechanism) else rest
+    own = rest.partition(".")[2]
+    is_of_mechanism = rest.startswith(MECHANISM_PREFIXES) and own.startswith(_OF_MECHANISMS)
+    return own if is_of_mechanism else rest
 
 
 def check_prefixed(name: str, text: str) -> None:
@@ -496,9 +498,14 @@ def listener_settings(config: BrokerConfig, listener: Listener) -> dict[str, str
     return found
 
 
-def _of_no_listener(config: BrokerConfig) -> list[str]:
+def _without_listener(config: BrokerConfig) -> list[str]:
+    """The settings of a listener that no listener reads. Upstream passes over such ones too."""
     prefixes = tuple(listener.prefix for listener in client_listeners(config))
-    return [name for name in config.prefixed if not name.startswith(prefixes)]
+    return [
+        name
+        for name in config.prefixed
+        if not (name.startswith(prefixes) and own_name(name).startswith(_OF_LISTENERS))
+    ]
 
 
 def _special(name: str, setting: Setting, text: str) -> Value:

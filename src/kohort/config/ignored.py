@@ -49,6 +49,7 @@ _FAMILIES = (
     "controller.quorum.",
     "group.share.",
     "group.streams.",
+    "gssapi.",  # behind the prefix of a listener
     "metadata.",
     "quota.",
     "remote.log.",
