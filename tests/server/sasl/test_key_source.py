@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -86,3 +87,94 @@ async def test_keys_of_a_server_are_read(monkeypatch: pytest.MonkeyPatch) -> Non
     await keys.start(RecordingObserver())
     assert [key.id for key in keys.keys] == ["k1", "k2"]
     keys.stop()
+
+
+class KeyServer:
+    """What a server of keys answers, one reading after the other; the last again and again."""
+
+    def __init__(self, *answers: Callable[[], bytes]) -> None:
+        self.answers = list(answers)
+        self.readings = 0
+
+    def __call__(self, _url: str, _limit: int) -> bytes:
+        self.readings += 1
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return answer()
+
+
+def nonsense() -> bytes:
+    raise RuntimeError("secret of the server")
+
+
+@pytest.mark.asyncio
+async def test_keys_are_read_on_after_an_answer_that_breaks_the_reader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server, told = (
+        KeyServer(lambda: json.dumps({"keys": [RSA]}).encode(), nonsense),
+        (RecordingObserver()),
+    )
+    monkeypatch.setattr(key_server, "read_url", server)
+    keys = source("https://keys.example/keys", refresh_ms=10)
+    await keys.start(told)
+    await until(lambda: told.warnings)
+    assert "cannot be read: RuntimeError; the keys that were" in told.warnings[0]
+    server.answers = [lambda: KEY_SET]
+    await until(lambda: ids(keys) == ["k1", "k2"])
+    keys.stop()
+
+
+@pytest.mark.asyncio
+async def test_tokens_with_unknown_keys_do_not_put_a_reading_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = KeyServer(lambda: KEY_SET)
+    monkeypatch.setattr(key_server, "read_url", server)
+    keys = source("https://keys.example/keys", refresh_ms=50)
+    await keys.start(RecordingObserver())
+
+    def read_again() -> bool:
+        keys.want()
+        return server.readings > 2
+
+    await until(read_again)
+    keys.stop()
+
+
+@pytest.mark.asyncio
+async def test_nobody_waits_for_a_server_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_source, "LONGEST_SECONDS", 0.05)
+    over, told = threading.Event(), RecordingObserver()
+
+    def slow() -> bytes:
+        assert over.wait(SOON_S)
+        return KEY_SET
+
+    server = KeyServer(lambda: json.dumps({"keys": [EC]}).encode(), slow)
+    monkeypatch.setattr(key_server, "read_url", server)
+    keys = source("https://keys.example/keys", refresh_ms=10)
+    await keys.start(told)
+    await until(lambda: len(told.warnings) > 1)
+    assert "cannot be read: not within 0.05 s" in told.warnings[0]
+    assert "cannot be read: an earlier reading has not ended" in told.warnings[1]
+    assert server.readings == 2
+    reading = [thread for thread in threading.enumerate() if thread.name == "kohort-keys"]
+    assert [thread.daemon for thread in reading] == [True]
+    over.set()
+    await until(lambda: ids(keys) == ["k1", "k2"])
+    keys.stop()
+
+
+@pytest.mark.asyncio
+async def test_a_source_that_is_stopped_while_it_starts_reads_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = KeyServer(lambda: KEY_SET)
+    monkeypatch.setattr(key_server, "read_url", server)
+    keys = source("https://keys.example/keys", refresh_ms=1)
+    starting = asyncio.ensure_future(keys.start(RecordingObserver()))
+    await asyncio.sleep(0)
+    keys.stop()
+    await starting
+    await asyncio.sleep(0.05)
+    assert server.readings == 1

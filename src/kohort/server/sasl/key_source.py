@@ -1,21 +1,26 @@
 """The keys of the authority that signs tokens, from a file or from a server, read again and again.
 
-Reading is beside the loop: a server may take its time. Keys that are there stay until newer ones
-have come.
+Reading is beside the loop, on a thread that nobody has to wait for: a server may never end. Keys
+that are there stay until newer ones have come.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from urllib.parse import unquote, urlsplit
 
 from kohort.config.settings import ConfigError
 from kohort.runtime.observers import Observer
 from kohort.security.sasl import SaslError
 from kohort.security.signed_tokens import VerifyingKey, read_key_set
+from kohort.server.background.plugin_threads import call_from_thread
 
 LONGEST_BYTES = 1 << 20
+LONGEST_SECONDS = 30.0
+"""That a reading may take as a whole, however slowly a server sends."""
+
 LEAST_WANTED_SECONDS = 10.0
 """Between two readings for a key that is not known: clients choose what keys their tokens name."""
 
@@ -37,9 +42,10 @@ class KeySource:
         self._refresh_seconds = refresh_ms / 1000
         self._backoff_seconds = (backoff_ms / 1000, backoff_max_ms / 1000)
         self._failures = 0
-        self._read_at = 0.0
+        self._read_at = 0.0  # when the last reading ended
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
+        self._thread: Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._observe: Observer | None = None
 
@@ -48,7 +54,7 @@ class KeySource:
         self._loop = asyncio.get_running_loop()
         self._observe = observe
         try:
-            self.keys = await self._loop.run_in_executor(None, self._read)
+            self.keys = await self._read_beside()
         except SaslError as error:
             raise ConfigError(str(error)) from None
         self._arm(self._refresh_seconds)
@@ -63,35 +69,73 @@ class KeySource:
 
     def want(self) -> None:
         """A token names a key that is not there: it may be a new one."""
-        if self._loop is not None and self._task is None:
-            self._arm(max(self._read_at + LEAST_WANTED_SECONDS - self._loop.time(), 0))
+        if self._loop is not None and self._timer is not None:
+            at = max(self._read_at + LEAST_WANTED_SECONDS, self._loop.time())
+            if at < self._timer.when():
+                self._timer.cancel()
+                self._timer = self._loop.call_at(at, self._begin)
 
     def _arm(self, seconds: float) -> None:
-        assert self._loop is not None
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._loop.call_later(seconds, self._begin)
-        self._read_at = max(self._read_at, self._loop.time())
+        """A reading has ended: the next one comes after so many seconds."""
+        if self._loop is not None:  # else it was stopped meanwhile
+            self._read_at = self._loop.time()
+            self._timer = self._loop.call_later(seconds, self._begin)
 
     def _begin(self) -> None:
-        if self._loop is not None and self._task is None:
-            self._task = self._loop.create_task(self._refresh())
+        assert self._loop is not None
+        self._timer = None
+        self._task = self._loop.create_task(self._refresh())
 
     async def _refresh(self) -> None:
-        loop, observe = self._loop, self._observe
-        assert loop is not None
+        observe, pause = self._observe, self._refresh_seconds
         assert observe is not None
         try:
-            self.keys = await loop.run_in_executor(None, self._read)
+            self.keys = await self._read_beside()
             self._failures = 0
-            pause = self._refresh_seconds
         except SaslError as error:
             first, most = self._backoff_seconds
             pause = min(first * 2**self._failures, most)
             self._failures = min(self._failures + 1, 30)
             observe.warning(f"{error}; the keys that were read before stay in use")
-        self._task = None
-        self._arm(pause)
+        finally:
+            self._task = None
+            self._arm(pause)
+
+    async def _read_beside(self) -> Sequence[VerifyingKey]:
+        """Read on a thread. Raises SaslError, also where that takes too long."""
+        if self._thread is not None and self._thread.is_alive():
+            raise self._error("an earlier reading has not ended")
+        loop = asyncio.get_running_loop()
+        outcome: asyncio.Future[Sequence[VerifyingKey]] = loop.create_future()
+
+        def settle(keys: Sequence[VerifyingKey], error: SaslError | None) -> None:
+            if outcome.done():
+                return  # nobody waits any more
+            if error is None:
+                outcome.set_result(keys)
+            else:
+                outcome.set_exception(error)
+
+        def run() -> None:
+            keys: Sequence[VerifyingKey] = ()
+            failure = None
+            try:
+                keys = self._read()
+            except SaslError as error:
+                failure = error
+            except Exception as error:  # noqa: BLE001  (whatever a server makes a library do)
+                failure = self._error(type(error).__name__)
+            call_from_thread(loop, settle, keys, failure)
+
+        self._thread = Thread(target=run, name="kohort-keys", daemon=True)
+        self._thread.start()
+        try:
+            return await asyncio.wait_for(outcome, LONGEST_SECONDS)
+        except TimeoutError:
+            raise self._error(f"not within {LONGEST_SECONDS:g} s") from None
+
+    def _error(self, reason: str) -> SaslError:
+        return SaslError(f"the keys at {self._url} cannot be read: {reason}")
 
     def _read(self) -> Sequence[VerifyingKey]:
         """On a thread. Raises SaslError."""
@@ -112,4 +156,4 @@ class KeySource:
             with self._file.open("rb") as file:
                 return file.read(LONGEST_BYTES + 1)
         except (OSError, ValueError) as error:
-            raise SaslError(f"the keys at {self._url} cannot be read: {error}") from None
+            raise self._error(str(error)) from None
