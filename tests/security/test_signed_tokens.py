@@ -115,6 +115,10 @@ def test_keys_of_no_use_do_not_take_the_others_along() -> None:
     odd = [
         {"kty": "EC", "crv": "P-256", "kid": "broken"},
         {"kty": "XYZ"},
+        {"kty": "EC", "crv": ["P-256"], "x": "x", "y": "y"},
+        {"kty": "EC", "crv": {}},
+        {"kty": ["RSA"], "crv": "P-256"},
+        {"kty": "RSA", "n": 5, "e": ["AQAB"]},
         {"kty": "RSA", "use": "enc", **{k: v for k, v in RSA.items() if k in ("n", "e")}},
     ]
     assert [key.id for key in key_set(*odd, EC)] == ["k2"]

@@ -51,7 +51,7 @@ def read_key_set(text: bytes) -> tuple[VerifyingKey, ...]:
                 key = jwt.PyJWK(entry, algorithms[0])
             except jwt.exceptions.MissingCryptographyError:
                 raise _missing() from None
-            except jwt.PyJWTError:
+            except (jwt.PyJWTError, TypeError, ValueError, AttributeError):
                 continue  # one that PyJWT cannot use does not take the others along
             keys.append(VerifyingKey(key.key_id, key.key, algorithms))
     if not keys:
@@ -71,7 +71,8 @@ def _missing() -> SaslError:
 def _algorithms(key: Mapping[str, Any]) -> tuple[str, ...]:
     if key.get("kty") == "RSA":
         return _RSA
-    curve = _CURVES.get(key.get("crv", ""))
+    name = key.get("crv")
+    curve = _CURVES.get(name) if isinstance(name, str) else None
     return (curve,) if curve and key.get("kty") in ("EC", "OKP") else ()
 
 
