@@ -13,6 +13,7 @@ from tests.security.authority import EC, KEY_SET, RSA
 from tests.waiting import SOON_S
 
 from kohort.config.settings import ConfigError
+from kohort.security.sasl import SaslError
 from kohort.server.sasl import key_server, key_source
 from kohort.server.sasl.key_source import KeySource
 
@@ -178,3 +179,50 @@ async def test_a_source_that_is_stopped_while_it_starts_reads_no_more(
     await starting
     await asyncio.sleep(0.05)
     assert server.readings == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("https://[x", "no URL"),
+        ("https:///keys", "no host"),
+        ("https://host:port/keys", "no URL"),
+        ("http://hunter2:hunter2@host/keys?hunter2", "has a user, expected none"),
+        ("ftp://hunter2@host/hunter2", "'ftp://host', expected file:, https: or http:"),
+        ("/tmp/keys.json", "expected file:, https: or http:"),
+    ],
+)
+def test_a_url_of_no_use_is_refused_without_its_secrets(url: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason) as caught:
+        source(url)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.asyncio
+async def test_the_log_names_the_server_of_keys_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(key_server, "read_url", nonsense_with_url)
+    with pytest.raises(ConfigError, match=r"keys at https://keys.example:8443 cannot be read: 5"):
+        await source("https://keys.example:8443/a/hunter2?key=hunter2").start(RecordingObserver())
+
+
+def nonsense_with_url(_url: str, _limit: int) -> bytes:
+    raise SaslError("5")
+
+
+@pytest.mark.parametrize(
+    ("url", "warned"),
+    [
+        ("http://keys.example/keys", True),
+        ("http://127.1.2.3/keys", False),
+        ("http://[::1]:80/keys", False),
+        ("http://localhost/keys", False),
+        ("https://keys.example/keys", False),
+        ("file:///keys.json", False),
+    ],
+)
+def test_keys_that_come_without_tls_from_afar_are_warned_of(url: str, *, warned: bool) -> None:
+    warnings = source(url).warnings
+    assert len(warnings) == warned
+    assert all("http://keys.example, without TLS" in warning for warning in warnings)

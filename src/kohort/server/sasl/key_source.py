@@ -5,11 +5,12 @@ that are there stay until newer ones have come.
 """
 
 import asyncio
+import ipaddress
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from kohort.config.settings import ConfigError
 from kohort.runtime.observers import Observer
@@ -29,11 +30,17 @@ class KeySource:
     """`keys` are those of the moment: none before `start`."""
 
     def __init__(self, url: str, *, refresh_ms: int, backoff_ms: int, backoff_max_ms: int) -> None:
-        """Raises ConfigError for a URL that is none of a file or of HTTP."""
-        parts = urlsplit(url)
-        if parts.scheme not in ("file", "http", "https"):
-            raise ConfigError(f"the URL of the keys is {url!r}, expected file:, https: or http:")
+        """Raises ConfigError for a URL that is none of a file or of HTTP. `warnings` has what is to
+        be said of one that is.
+        """
+        parts, self._shown = _parsed(url)
         self.keys: Sequence[VerifyingKey] = ()
+        self.warnings: list[str] = []
+        if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
+            self.warnings.append(
+                f"the keys of OAUTHBEARER come from {self._shown}, without TLS: whoever is on the"
+                " way can give out others, and be anybody. Expected https:"
+            )
         self._url = url
         self._file = Path(unquote(parts.path)) if parts.scheme == "file" else None
         self._read_url: Callable[[str, int], bytes] | None = None
@@ -135,20 +142,23 @@ class KeySource:
             raise self._error(f"not within {LONGEST_SECONDS:g} s") from None
 
     def _error(self, reason: str) -> SaslError:
-        return SaslError(f"the keys at {self._url} cannot be read: {reason}")
+        return SaslError(f"the keys at {self._shown} cannot be read: {reason}")
 
     def _read(self) -> Sequence[VerifyingKey]:
         """On a thread. Raises SaslError."""
         if self._read_url is not None:
-            text = self._read_url(self._url, LONGEST_BYTES)
+            try:
+                text = self._read_url(self._url, LONGEST_BYTES)
+            except SaslError as error:
+                raise self._error(str(error)) from None
         else:
             text = self._read_file()
         if len(text) > LONGEST_BYTES:
-            raise SaslError(f"the keys at {self._url} have more than {LONGEST_BYTES} bytes")
+            raise SaslError(f"the keys at {self._shown} have more than {LONGEST_BYTES} bytes")
         try:
             return read_key_set(text)
         except SaslError as error:
-            raise SaslError(f"the keys at {self._url}: {error}") from None
+            raise SaslError(f"the keys at {self._shown}: {error}") from None
 
     def _read_file(self) -> bytes:
         assert self._file is not None
@@ -157,3 +167,33 @@ class KeySource:
                 return file.read(LONGEST_BYTES + 1)
         except (OSError, ValueError) as error:
             raise self._error(str(error)) from None
+
+
+def _parsed(url: str) -> tuple[SplitResult, str]:
+    """The parts of a URL, and those that may be shown: there may be secrets in its path or behind
+    it. Raises ConfigError.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise ConfigError("the URL of the keys is no URL, expected https://host/path") from None
+    if ":" in host:
+        host = f"[{host}]"
+    shown = f"{parts.scheme}://{host}" + ("" if port is None else f":{port}")
+    if parts.scheme == "file":
+        return parts, f"{shown}{parts.path}"
+    if parts.scheme not in ("http", "https"):
+        raise ConfigError(f"the URL of the keys is {shown!r}, expected file:, https: or http:")
+    if not host:
+        raise ConfigError("the URL of the keys has no host, expected https://host/path")
+    if "@" in parts.netloc:
+        raise ConfigError(f"the URL of the keys ({shown}) has a user, expected none")
+    return parts, shown
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -135,6 +135,7 @@ class SaslSettings:
             backoff_ms=self._value(name, "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms"),
             backoff_max_ms=self._value(name, "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms"),
         )
+        self.warnings += source.warnings
         return SignedTokens(
             lambda: source.keys,
             source.want,
