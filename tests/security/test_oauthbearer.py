@@ -92,6 +92,17 @@ def test_a_token_is_refused_in_two_steps(token: str, told: str) -> None:
     assert machine.identity is None
 
 
+def test_a_second_token_is_refused_for_good() -> None:
+    """Otherwise a client tries tokens as fast as it sends them, and nobody counts them."""
+    machine = server()
+    machine.answer(OAuthBearerClient("bad", {}).first(), NOW)
+    with pytest.raises(SaslRefusalError) as caught:
+        machine.answer(OAuthBearerClient("narrow", {}).first(), NOW)
+    assert str(caught.value) == '{"status":"insufficient_scope", "scope":"[a, b]"}'
+    assert machine.reason == "the token has no scope"
+    assert machine.identity is None
+
+
 def test_a_good_token_may_come_instead_of_the_goodbye() -> None:
     machine = server()
     machine.answer(OAuthBearerClient("bad", {}).first(), NOW)

@@ -72,7 +72,11 @@ connection.
 
 
 class OAuthBearerServer:
-    """Takes a token. One that is refused is answered with why, and the client then says goodbye."""
+    """Takes a token. One that is refused is answered with why, and the client then says goodbye.
+
+    A good token may come instead, as with upstream's. A second bad one is refused for good, so that
+    each further attempt has its delay and is counted.
+    """
 
     name = OAUTHBEARER
 
@@ -103,6 +107,8 @@ class OAuthBearerServer:
             scope = f', "scope":"{error.scope}"' if error.scope else ""
             self._refused = f'{{"status":"{error.status}"{scope}}}'
             self.reason = str(error)
+            if refused:
+                raise SaslRefusalError(self._refused) from None
             return self._refused.encode()
         wanted = match["wanted"]
         if wanted and wanted != identity.name:

@@ -24,7 +24,7 @@ from kohort.wire.frames import decode_request_header, encode_response, peek
 from kohort.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kohort.wire.messages.sasl_handshake import SaslHandshakeResponse
 
-HANDSHAKE, API_VERSIONS, AUTHENTICATE = 17, 18, 36
+HANDSHAKE, API_VERSIONS = 17, 18
 _HANDSHAKE_KEY = HANDSHAKE.to_bytes(2)
 _ERROR_CODE = slice(8, 10)  # of an answer to ApiVersions: behind its size and its number
 LEAST_REAUTHENTICATION_MS = 1000  # from one to the next, as upstream has it
