@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from kohort.security.claims import ending_of, read_token, text_of, texts_of, time_of
+from kohort.security.claims import ending_of, name_of, read_token, texts_of, time_of
 from kohort.security.oauthbearer import TokenError
 
 
@@ -48,9 +48,9 @@ def test_no_text_raises_anything_else(text: str) -> None:
         assert len(text) < 20 or text not in str(error)  # noqa: PT017  (most are refused)
 
 
-@pytest.mark.parametrize("value", ["soon", True, [], float("inf"), float("nan")])
-def test_a_time_is_a_number(value: Any) -> None:
-    with pytest.raises(TokenError, match="claim `exp` is no number"):
+@pytest.mark.parametrize("value", ["soon", True, [], float("inf"), float("nan"), 10**400, -(2**41)])
+def test_a_time_is_a_number_that_a_clock_can_show(value: Any) -> None:
+    with pytest.raises(TokenError, match="claim `exp` is no time, expected seconds"):
         time_of({"exp": value}, "exp")
 
 
@@ -64,7 +64,13 @@ def test_times_have_fractions() -> None:
 @pytest.mark.parametrize("value", [None, "", "  ", 5, ["alice"]])
 def test_a_name_is_a_text_that_is_not_empty(value: Any) -> None:
     with pytest.raises(TokenError, match="claim `sub` is missing"):
-        text_of({"sub": value}, "sub")
+        name_of({"sub": value}, "sub")
+
+
+def test_a_name_is_not_too_long_to_be_remembered() -> None:
+    assert name_of({"sub": "\u00e9" * 512}, "sub") == "\u00e9" * 512
+    with pytest.raises(TokenError, match="claim `sub` has 1026 bytes, expected at most 1024"):
+        name_of({"sub": "\u00e9" * 513}, "sub")
 
 
 def test_a_claim_may_have_several_texts() -> None:

@@ -3,14 +3,17 @@
 from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Mapping
-from math import isfinite
 from typing import Any, NamedTuple
 
 from msgspec import MsgspecError
 from msgspec.json import decode
 
 from kohort.security.oauthbearer import TokenError
+from kohort.security.sasl import LONGEST_NAME
 from kohort.terms import Millis
+
+FARTHEST_SECONDS = 1 << 40
+"""From 1970, 35,000 years: milliseconds of more have no room in an answer."""
 
 
 class Token(NamedTuple):
@@ -44,8 +47,9 @@ def time_of(claims: Mapping[str, Any], name: str) -> float | None:
     value = claims.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        raise TokenError(f"claim `{name}` is no number, expected seconds since 1970")
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not -FARTHEST_SECONDS <= value <= FARTHEST_SECONDS:
+        raise TokenError(f"claim `{name}` is no time, expected seconds since 1970")
     return float(value)
 
 
@@ -57,11 +61,14 @@ def ending_of(claims: Mapping[str, Any]) -> Millis:
     return Millis(round(ends * 1000))
 
 
-def text_of(claims: Mapping[str, Any], name: str) -> str:
-    """A claim that is a text with something in it."""
+def name_of(claims: Mapping[str, Any], name: str) -> str:
+    """A claim that names the user. Each connection keeps it, so it has a bound."""
     value = claims.get(name)
     if not isinstance(value, str) or not value.strip():
         raise TokenError(f"claim `{name}` is missing or no text, expected one that is not empty")
+    size = len(value.encode())
+    if size > LONGEST_NAME:
+        raise TokenError(f"claim `{name}` has {size} bytes, expected at most {LONGEST_NAME}")
     return value
 
 

@@ -11,6 +11,8 @@ PLAIN = "PLAIN"
 SCRAM_SHA_256, SCRAM_SHA_512 = "SCRAM-SHA-256", "SCRAM-SHA-512"
 OAUTHBEARER = "OAUTHBEARER"
 MECHANISMS = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
+LONGEST_NAME = 1024
+"""Of a user, in bytes: names are kept, sent and logged. Upstream has no limit."""
 
 
 class SaslError(KohortError):

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import MsgspecError, Struct
 from msgspec.json import decode
 
-from kohort.security.claims import ending_of, read_token, text_of, texts_of, time_of
+from kohort.security.claims import ending_of, name_of, read_token, texts_of, time_of
 from kohort.security.oauthbearer import TokenError
 from kohort.security.sasl import Identity, SaslError
 from kohort.terms import Millis
@@ -122,7 +122,7 @@ class SignedTokens:
             raise TokenError(f"claim `iss` is another one, expected {self.issuer!r}")
         if self.audience and not set(self.audience) & set(texts_of(claims, "aud")):
             raise TokenError(f"claim `aud` has none of {', '.join(self.audience)}")
-        name = text_of(claims, self.sub_claim)
+        name = name_of(claims, self.sub_claim)
         ends = ending_of(claims)
         if time_of(claims, "iat") is None:
             raise TokenError("claim `iat` is missing")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kohort.errors import WireError
-from kohort.security.claims import ending_of, read_token, text_of, texts_of, time_of
+from kohort.security.claims import ending_of, name_of, read_token, texts_of, time_of
 from kohort.security.oauthbearer import TokenError
 from kohort.security.sasl import Identity
 from kohort.terms import Millis
@@ -32,7 +32,7 @@ class UnsecuredTokens:
         if algorithm != "none" or token.signature:
             raise TokenError("the token is signed, and tokens are expected that are not")
         claims = token.claims
-        name = text_of(claims, self.principal_claim)
+        name = name_of(claims, self.principal_claim)
         ends = ending_of(claims)
         issued = time_of(claims, "iat")
         if issued is not None and issued * 1000 > now + self.clock_skew_ms:

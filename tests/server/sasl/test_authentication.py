@@ -3,6 +3,7 @@ the log and the counters tell (SEC-30 to SEC-48).
 """
 
 import sys
+from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -323,6 +324,29 @@ def test_tokens_of_another_audience_and_without_a_signature_are_refused(here: Wo
         assert client.say(METADATA) == []
         client.pass_delay()
         assert client.closed
+
+
+def test_tokens_cannot_be_tried_without_a_delay(here: World) -> None:
+    sasl = listener(ALL)
+    client = SaslClient(here, sasl)
+    client.say(handshake("OAUTHBEARER"))
+    bad = authenticate(b"n,,\x01auth=Bearer eyJhbGciOiJub25lIn0.e30.\x01\x01")
+    assert [len(client.say(bad)) for _ in range(5)] == [1, 0, 0, 0, 0]
+    assert client.pass_delay()[0] == 100
+    assert (client.closed, sasl.counters.failed) == (True, 1)
+
+
+@pytest.mark.parametrize("ends", ["1e306", "9" * 400, "99999999999999999", "-1e300"])
+def test_a_token_that_never_ends_is_refused(here: World, ends: str) -> None:
+    sasl = listener(ALL)
+    header, claims = (
+        urlsafe_b64encode(text.encode()).decode().rstrip("=")
+        for text in ('{"alg":"none"}', f'{{"sub":"alice","exp":{ends}}}')
+    )
+    token = f"n,,\x01auth=Bearer {header}.{claims}.\x01\x01".encode()
+    line = error_of(here, sasl, "OAUTHBEARER", token)
+    assert "claim `exp` is no time, expected seconds since 1970" in line
+    assert (sasl.counters.succeeded, sasl.counters.failed) == (0, 1)
 
 
 PIECES = [
