@@ -130,11 +130,6 @@ class Cluster:
         self.now = now
         self._adopt_rules()
         report_access(self.config, self.catalog.acls, self.observe)
-        if self.catalog.credentials:
-            self.observe.warning(
-                f"credentials of users are kept ({len(self.catalog.credentials)}), and nobody is "
-                "asked for one: no listener speaks SASL yet"
-            )
         self._report_ineffective(())
         self.table.open_missing()
         for _ in range(START_LOGS // OPEN_SLICE_LOGS):

@@ -1,7 +1,6 @@
 """DescribeUserScramCredentials, AlterUserScramCredentials: kept with the catalog (KIP-554).
 
-Nobody is asked for a credential yet, since no listener speaks SASL: the broker says so when it
-starts with some. Upstream, too, takes them where no listener asks for one.
+They are taken on every listener, and where no listener has SCRAM, as upstream takes them.
 """
 
 from collections.abc import Mapping
