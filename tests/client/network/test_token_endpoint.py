@@ -121,6 +121,18 @@ def test_an_endpoint_that_fails_may_come_back():
         request_token(security(f"http://127.0.0.1:{free_port()}/token"))
 
 
+def test_the_secret_goes_through_no_proxy_where_nothing_hides_it(monkeypatch):
+    with (
+        endpoint(body={"access_token": "stolen"}) as (proxy, seen),
+        endpoint(body={"access_token": "abc"}) as (address, asked),
+    ):
+        monkeypatch.setenv("http_proxy", proxy)
+        for name in ("no_proxy", "NO_PROXY"):
+            monkeypatch.delenv(name, raising=False)
+        assert request_token(security(address)).text == "abc"
+    assert (len(seen), len(asked)) == (0, 1)
+
+
 def test_the_secret_follows_no_redirect():
     with endpoint(body={"access_token": "stolen"}) as (elsewhere, asked):
         to = {"Location": elsewhere}
