@@ -78,7 +78,11 @@ def test_client_credentials_are_shown_and_a_token_comes_back():
     assert "abc" not in repr(token)
 
 
-@pytest.mark.parametrize("expires", [None, "soon", -3])
+@pytest.mark.parametrize(
+    "expires",
+    [None, "soon", -3, int("9" * 400), float("inf"), float("nan")],
+    ids=["none", "text", "past", "huge", "infinite", "nan"],
+)
 def test_a_token_without_an_end_is_not_kept(expires):
     with endpoint(body={"access_token": "abc", "expires_in": expires}) as (address, _):
         assert request_token(security(address)) == AccessToken("abc", 0.0)
@@ -94,6 +98,8 @@ REFUSALS = [
     (200, {"token": "abc"}, "has no access_token, expected one in JSON$"),
     (200, b"[]", "has no access_token"),
     (200, b"no JSON", "has no access_token"),
+    (200, b"[" * 100_000, "has no access_token"),
+    (400, b"[" * 100_000, r"without a reason \(HTTP 400\)$"),
 ]
 
 
@@ -119,6 +125,15 @@ def test_an_endpoint_that_fails_may_come_back():
         request_token(security(address))
     with pytest.raises(ConnectionFailedError, match=r"cannot be reached: .*refused"):
         request_token(security(f"http://127.0.0.1:{free_port()}/token"))
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_an_answer_that_breaks_off_may_be_whole_the_next_time(status):
+    with (
+        endpoint(status, b"64\r\n{", headers={"Transfer-Encoding": "chunked"}) as (address, _),
+        pytest.raises(ConnectionFailedError, match=r"/token cannot be reached: IncompleteRead"),
+    ):
+        request_token(security(address))
 
 
 def test_the_secret_goes_through_no_proxy_where_nothing_hides_it(monkeypatch):

@@ -4,10 +4,11 @@ import base64
 import json
 import ssl
 from http.client import HTTPException, HTTPResponse
+from math import isfinite
 from typing import Any, NamedTuple
-from urllib.error import HTTPError, URLError
+from urllib.error import URLError
 from urllib.parse import quote_plus, urlencode, urlsplit
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
+from urllib.request import HTTPErrorProcessor, HTTPSHandler, ProxyHandler, Request, build_opener
 
 from kohort.client.network.connection_errors import ConnectionFailedError
 from kohort.errors import AuthenticationError, ErrorCode
@@ -30,11 +31,13 @@ class AccessToken(NamedTuple):
         return f"AccessToken({self.lifetime_s} s)"
 
 
-class _NoRedirect(HTTPRedirectHandler):
-    """The secret goes nowhere else."""
+class _AnyStatus(HTTPErrorProcessor):
+    """Returns every answer as it is. A redirect is not followed: the secret goes nowhere else."""
 
-    def redirect_request(self, *_: Any) -> None:
-        return None
+    def http_response(self, request: Request, response: HTTPResponse) -> HTTPResponse:  # noqa: ARG002
+        return response
+
+    https_response = http_response
 
 
 def request_token(security: Security) -> AccessToken:
@@ -58,13 +61,12 @@ def request_token(security: Security) -> AccessToken:
     shown = _shown(endpoint)
     # A proxy sees what goes by http: the secret. What goes by https passes one unread.
     proxies = ProxyHandler({} if request.type == "http" else None)
-    opener = build_opener(_NoRedirect(), proxies, HTTPSHandler(context=_context(security)))
+    opener = build_opener(_AnyStatus(), proxies, HTTPSHandler(context=_context(security)))
     try:
         with opener.open(request, timeout=TIMEOUT_S) as answer:
+            if not 200 <= answer.status < 300:
+                raise _refusal(shown, security, answer)
             return _token(shown, _body(answer))
-    except HTTPError as error:
-        with error:
-            raise _refusal(shown, security, error) from None
     except ssl.SSLCertVerificationError as error:
         raise _untrusted(shown, error) from None
     except URLError as error:
@@ -83,11 +85,11 @@ def _context(security: Security) -> ssl.SSLContext:
     return context
 
 
-def _body(answer: HTTPResponse | HTTPError) -> dict[str, Any]:
+def _body(answer: HTTPResponse) -> dict[str, Any]:
     """The fields of a JSON answer, none for anything else."""
     try:
         found = json.loads(answer.read(_ANSWER_BYTES))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -97,23 +99,29 @@ def _token(endpoint: str, body: dict[str, Any]) -> AccessToken:
     if not isinstance(token, str) or not token:
         text = f"no token: the answer of {endpoint} has no access_token, expected one in JSON"
         raise AuthenticationError(ErrorCode.SASL_AUTHENTICATION_FAILED, text)
+    return AccessToken(token, _seconds(lifetime_s))
+
+
+def _seconds(value: Any) -> float:
+    """How long a token holds, 0 for what is no such time."""
     try:
-        return AccessToken(token, max(0.0, float(lifetime_s)))
-    except (TypeError, ValueError):
-        return AccessToken(token, 0.0)
+        seconds = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+    return seconds if seconds > 0 and isfinite(seconds) else 0.0
 
 
-def _refusal(endpoint: str, security: Security, error: HTTPError) -> Exception:
-    if error.code >= 500:
-        return ConnectionFailedError(f"no token: {endpoint} answered {error.code}", sent=False)
-    body = _body(error)
+def _refusal(endpoint: str, security: Security, answer: HTTPResponse) -> Exception:
+    if answer.status >= 500:
+        return ConnectionFailedError(f"no token: {endpoint} answered {answer.status}", sent=False)
+    body = _body(answer)
     said = ": ".join(
         visible(str(body[name]))[:_SHOWN_MAX]
         for name in ("error", "error_description")
         if body.get(name)
     )
     text = f"no token: {endpoint} refused client {visible(security.client_id or '')}"
-    why = f"{said or 'without a reason'} (HTTP {error.code})"
+    why = f"{said or 'without a reason'} (HTTP {answer.status})"
     return AuthenticationError(ErrorCode.SASL_AUTHENTICATION_FAILED, f"{text}: {why}")
 
 
