@@ -32,6 +32,8 @@ GOOD = [
     tokens(token_endpoint="http://localhost:80/token", **ENDPOINT),
     tokens(token_endpoint="http://127.0.0.1:80/token", **ENDPOINT),
     tokens(token_endpoint="http://[::1]:80/token", **ENDPOINT),
+    tokens(token_endpoint="http://[::1]/token", **ENDPOINT),
+    tokens(token_endpoint="HTTPS://IDP.example/token", **ENDPOINT),
 ]
 
 
@@ -76,6 +78,11 @@ def test_what_makes_sense_is_taken(security):
             for address in (
                 "http://idp.example/token",
                 "http://127.0.0.1.example/token",
+                "http://evil.example?@localhost/",
+                "http://evil.example#@localhost/",
+                "https://[x",
+                "https://host:port/",
+                "https://:443/",
                 "https://",
                 "idp.example",
                 "file:///etc/passwd",

@@ -4,6 +4,7 @@ import ipaddress
 import logging
 from ssl import SSLContext
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from kohort.client.network.environment import environment, in_thread
 from kohort.client.network.tokens import SharedWork, Tokens, describe_token, subject_of
@@ -144,14 +145,21 @@ def _check_tokens(security: Security) -> None:
     if not security.client_id or not security.client_secret:
         missing = "secret" if security.client_id else "id"
         raise ValueError(f"a token endpoint is given, and there is no client {missing}")
-    scheme, _, rest = endpoint.partition("://")
-    host = rest.partition("/")[0].rpartition("@")[2]
-    is_near = _is_loopback(host.rpartition(":")[0].strip("[]") or host)
-    if not host or scheme not in ("https", "http") or (scheme == "http" and not is_near):
+    if not _may_get_secrets(endpoint):
         raise ValueError(
             "the token endpoint is no address by https, expected https://host/path: a client "
             "secret is sent to it"
         )
+
+
+def _may_get_secrets(endpoint: str) -> bool:
+    try:
+        parts = urlsplit(endpoint)
+        host, _ = parts.hostname, parts.port  # a port that is no number raises, too
+    except ValueError:
+        return False
+    near = parts.scheme == "http" and host is not None and _is_loopback(host)
+    return bool(host) and (near or parts.scheme == "https")
 
 
 def _is_loopback(host: str) -> bool:
