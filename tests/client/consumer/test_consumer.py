@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,9 +18,16 @@ from tests.client.consumer.running import (
 )
 from tests.client.scripted import asynchronous
 
-from kohort.client.admin import AdminClient, CommittedOffset
+from kohort.client.admin import (
+    AclBinding,
+    AclOperation,
+    AdminClient,
+    CommittedOffset,
+    ResourceType,
+)
 from kohort.client.consumer import Consumer, RebalanceListener
 from kohort.client.fetcher import ConsumerRecord
+from kohort.config import STANDARD_AUTHORIZER
 from kohort.errors import ApiError, ErrorCode
 from kohort.records.schemas import ConsumerGroupMemberMetadataValue
 from kohort.terms import TopicPartition
@@ -1070,3 +1078,29 @@ async def test_who_waits_and_reads_nothing_is_told_once(group_id, caplog):
             assert caplog.messages.count(line) == 1
             await reader.assign([("t", 0)])
             assert (await waiting).value == b"x"
+
+
+@asynchronous
+async def test_a_denied_topic_is_an_error_until_the_right_is_granted():
+    rules = {
+        "authorizer.class.name": STANDARD_AUTHORIZER,
+        "super.users": "User:admin",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    with Broker(rules, in_memory=True) as broker:
+        broker.create_topic("t")
+        broker.produce("t", "x")
+        of_another = AclBinding(ResourceType.TOPIC, "t", "User:alice", AclOperation.READ)
+        async with within(), AdminClient(broker.bootstrap) as admin:
+            (await admin.create_acls([of_another])).all()
+            async with consumer(broker, "t", group_protocol="consumer") as reader:
+                line = "^TOPIC_AUTHORIZATION_FAILED: User:ANONYMOUS is not authorized for topic t$"
+                for _ in range(2):
+                    with pytest.raises(ApiError, match=line):
+                        await reader.getone()
+                (await admin.create_acls([replace(of_another, principal="User:*")])).all()
+                found = {}
+                while not found:
+                    with contextlib.suppress(ApiError):  # the answer to a request before the grant
+                        found = await reader.getmany(timeout_ms=2000)
+                assert found[TopicPartition("t", 0)][0].value == b"x"

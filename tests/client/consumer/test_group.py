@@ -338,6 +338,26 @@ async def test_a_refusal_is_told_where_it_stays(code: ErrorCode, is_told: bool) 
 
 
 @asynchronous
+async def test_a_denied_topic_is_raised_for_each_refusal_until_there_is_a_right() -> None:
+    """Java's poll raises it as well, and its member stays: the right may be granted."""
+    denied = ConsumerGroupHeartbeatResponse(
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message="Topic authorization failed."
+    )
+    taken = ConsumerGroupHeartbeatResponse(member_id="m", member_epoch=1, heartbeat_interval_ms=50)
+    answers = {ConsumerGroupHeartbeatRequest: in_turn(denied, denied, denied, taken)}
+    async with scripted(answers) as (it, script):
+        it.enter(T)
+        for _ in range(2):
+            await until(lambda: it.ownership.denied)
+            with pytest.raises(ApiError, match=r"User:ANONYMOUS is not authorized for topic t$"):
+                it.ownership.raise_trouble()
+            it.ownership.raise_trouble()
+        await until(lambda: len(script.sent("ConsumerGroupHeartbeat")) > 4)
+        it.ownership.raise_trouble()
+        assert it.group.identity().epoch == 1
+
+
+@asynchronous
 async def test_to_close_in_the_middle_of_a_change() -> None:
     answers = {ConsumerGroupHeartbeatRequest: in_turn(REFUSAL), JoinGroupRequest: in_turn(None)}
     before = asyncio.all_tasks()

@@ -275,6 +275,15 @@ async def test_a_refusal_that_passes_is_only_logged() -> None:
             world.ownership.raise_trouble()
 
 
+@asynchronous
+async def test_another_subscription_hears_of_no_refusal_of_the_last_one() -> None:
+    world = World()
+    for code, for_good in (("TOPIC_AUTHORIZATION_FAILED", False), ("INVALID_REQUEST", True)):
+        world.ownership.refused(ApiError(ErrorCode[code]), for_good=for_good)
+        world.ownership.forget_refusals()
+        world.ownership.raise_trouble()
+
+
 # Topics that are made anew
 
 
@@ -548,10 +557,10 @@ async def test_a_refusal_that_lasts_is_logged_again(
 async def test_the_same_refusal_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     """It comes with every attempt, once a second."""
     world = World()
-    for code in (111, 111, 29, 111):
+    for code in (111, 111, 87, 111):
         world.ownership.refused(ApiError(ErrorCode(code)), for_good=False)
     assert [line.split(": ")[1] for line in caplog.messages] == [
         "UNRELEASED_INSTANCE_ID",
-        "TOPIC_AUTHORIZATION_FAILED",
+        "INVALID_RECORD",
         "UNRELEASED_INSTANCE_ID",
     ]

@@ -213,7 +213,7 @@ class Consumer(Client):
         self._check_open()
         check_listener(listener)
         self._wish(topics, pattern)
-        self._ownership.final = None
+        self._ownership.forget_refusals()
         self._ownership.listen(listener)
         if self._ticking is not None:
             self._group.enter()
@@ -224,7 +224,7 @@ class Consumer(Client):
         """
         self._check_open()
         self._check_outside("unsubscribe")
-        self._ownership.final = None
+        self._ownership.forget_refusals()
         async with self._without_waiting():
             if self._chosen and self._ownership.owned:
                 await self._ownership.revoked(self._ownership.owned, lambda: True)

@@ -58,7 +58,8 @@ def check_listener(given: object) -> None:
 class Ownership:
     """`owned` is what the consumer has, `paused` what the application has paused of it.
 
-    `trouble` is what the next call for records raises, and `final` what each of them does.
+    `trouble` is what the next call for records raises, and `final` what each of them does. The
+    next one raises `denied`, too, unless the coordinator has accepted a request meanwhile.
     `hurry` means that nobody waits for the application any more: it is too slow, or the consumer
     closes. `gone` is what others got, until this one has it again, and `lost_in_work` what they got
     while the application worked on records of it, until it comes back; `void_in_work` is what it
@@ -77,6 +78,7 @@ class Ownership:
         self.paused: frozenset[TopicPartition] = frozenset()
         self.trouble: BaseException | None = None
         self.final: BaseException | None = None
+        self.denied: KohortError | None = None
         self.telling: asyncio.Task[Any] | None = None
         self.listener = RebalanceListener()
         self.hurry = False
@@ -265,12 +267,20 @@ class Ownership:
         if for_good:
             self.final = error
             self._fetcher.nudge()
+        elif isinstance(error, ApiError) and error.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            self.denied = error
+            self._fetcher.nudge()
         elif self._repeats.is_due(str(error)):  # the same one comes with every attempt
             logger.warning("refused, and asking again: %s", error)
 
     def accepted(self) -> None:
         """The coordinator refuses nothing any more: a refusal that comes later is a new one."""
         self._repeats.end()
+        self.denied = None
+
+    def forget_refusals(self) -> None:
+        """The subscription is another one."""
+        self.final = self.denied = None
 
     def fail(self, error: BaseException) -> None:
         """The next call for records raises this."""
@@ -278,8 +288,13 @@ class Ownership:
         self._fetcher.nudge()
 
     def raise_trouble(self) -> None:
-        """Raise the trouble: once, or at each call where only another subscription helps."""
-        trouble, self.trouble = self.trouble or self.final, None
+        """Raise the trouble: once, or at each call where only another subscription helps.
+
+        A topic that is denied is raised once for each refusal, as by Java's consumer: the
+        coordinator is asked again, since the right may be granted at any time.
+        """
+        trouble = self.trouble or self.final or self.denied
+        self.trouble = self.denied = None
         if trouble is not None:
             raise trouble
 
