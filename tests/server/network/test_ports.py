@@ -4,6 +4,7 @@ import asyncio
 import socket
 
 import pytest
+from tests.ports import free_port
 
 from kohort.config import BrokerConfig
 from kohort.config.listeners import client_listeners
@@ -102,5 +103,21 @@ async def test_what_clients_are_told():
     assert [one[:3] for one in of_b] == [(5, "public", 7000), (6, "public", 7001)]
     assert [(one.host, one.port) for one in of_a] == ports.addresses["A"]
     assert [one.rack for one in of_a] == ["r", None]
+    ports.close()
+    await ports.wait_closed()
+
+
+@pytest.mark.asyncio
+async def test_clients_are_told_the_name_by_which_a_listener_is_known():
+    """A certificate may be for it alone, as upstream has it."""
+    port = free_port()
+    config = config_of(
+        f"A://localhost:{port},B://0.0.0.0:0,C://localhost:0",
+        **{"listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT,C:PLAINTEXT"},
+    )
+    ports = ports_of(config, 1)
+    await ports.bind(lambda _node, _listener: asyncio.Protocol())
+    hosts = [one.host for (one,) in ports.endpoints(config, 5, [None])]
+    assert hosts == ["localhost", "127.0.0.1", ports.addresses["C"][0][0]]
     ports.close()
     await ports.wait_closed()

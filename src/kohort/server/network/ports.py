@@ -142,14 +142,16 @@ class Ports:
         self, settings: ListenerSettings, node_id: int, racks: Sequence[str | None]
     ) -> list[list[Endpoint]]:
         """What clients are told of the nodes, for each listener that they may ask:
-        `advertised.listeners`, or where the nodes listen. Ids follow that of the first node.
+        `advertised.listeners`, or where the nodes listen, by the name that `listeners` has for it:
+        a certificate may be for that name alone. Ids follow that of the first node.
         """
         advertised = advertised_addresses(settings)
         found = []
         for listener in self.listeners:
             nodes = []
             for index, (host, port) in enumerate(self.addresses[listener.name]):
-                shown, number = advertised.get(listener.name, (host, 0))
+                own = listener.host if listener.port else host  # a name may have several ports
+                shown, number = advertised.get(listener.name, (own, 0))
                 shown = "127.0.0.1" if shown in NO_ADDRESSES else shown
                 told = number + index if number else port
                 nodes.append(Endpoint(node_id + index, shown, told, racks[index]))

@@ -1,7 +1,6 @@
 """Reads the keys of an authority from a server of HTTP. Imported only where keys are on one."""
 
-from email.message import Message
-from http.client import HTTPException
+from http.client import HTTPException, HTTPMessage
 from typing import IO
 from urllib.parse import urljoin, urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
@@ -17,7 +16,7 @@ class _Redirects(HTTPRedirectHandler):
     """Whoever answers in place of a server must have proved who it is, or be the same server."""
 
     def redirect_request(
-        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> Request | None:
         before, after = urlsplit(req.full_url), urlsplit(urljoin(req.full_url, newurl))
         if after.scheme != "https" and before[:2] != after[:2]:
