@@ -50,7 +50,7 @@ def test_a_listener_beside_another_has_its_own() -> None:
 def test_what_cannot_be_used_is_refused_before_a_start(listeners: str, wrong: str) -> None:
     config = BrokerConfig.of({"listeners": listeners})
     with pytest.raises(ConfigError, match=wrong):
-        check_security(config, client_listeners(config))
+        check_security(config, client_listeners(config), None)
 
 
 def test_half_a_login_takes_no_room_of_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """A listener's certificate is replaced while it is open."""
 
+import asyncio
 import ssl
 import struct
 from collections.abc import Iterator
@@ -10,7 +11,11 @@ import pytest
 from tests.certificates import Authority, Identity
 from tests.server.tls_broker import API_VERSIONS, TlsBroker, exchange
 
+from kohort.config import BrokerConfig, ConfigError
+from kohort.config.listeners import client_listeners
 from kohort.errors import ErrorCode
+from kohort.server.broker import Broker
+from kohort.server.secure_listeners import check_security
 from kohort.wire.codec import decode, encode
 from kohort.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -219,6 +224,36 @@ def test_a_change_outlasts_the_broker(authority: Authority, keystore: Path, tmp_
     with TlsBroker(given, data_dir=data) as broker:
         assert shown(broker, authority) != der(new)
         assert any("that of the file is shown instead" in one for one in broker.observer.warnings)
+
+
+def test_a_listener_starts_whose_first_certificate_is_gone(
+    authority: Authority, keystore: Path, tmp_path: Path
+) -> None:
+    """The one that stands above it is there. Each listener has a choice of its own: the other's
+    is gone, and it shows that of the file.
+    """
+    file = settings(authority, keystore, tmp_path)
+    own = authority.sign("localhost")
+    file["listener.name.other.ssl.keystore.location"] = str(own.write_pem(tmp_path / "own.pem"))
+    data = tmp_path / "data"
+    file["log.dirs"] = str(data)
+    new = authority.sign("localhost")
+    path = new.write_pem(tmp_path / "new.pem")
+    passing = authority.sign("localhost").write_pem(tmp_path / "passing.pem")
+    with TlsBroker(file, data_dir=data) as broker:
+        assert alter(broker, {NAME: str(path)}) == (0, None)
+        assert alter(broker, {NAME.replace(".ssl.", ".other.", 1): str(passing)}) == (0, None)
+    keystore.unlink()
+    passing.unlink()
+    check_security(BrokerConfig.of(file), client_listeners(BrokerConfig.of(file)), data)
+    with TlsBroker(file, data_dir=data) as broker:
+        assert shown(broker, authority) == der(new)
+        assert shown(broker, authority, "OTHER") == der(own)
+        (warning,) = [one for one in broker.observer.warnings if "instead" in one]
+        assert "listener OTHER: keystore" in warning
+    path.unlink()
+    with pytest.raises(ConfigError, match=r"listener SSL: keystore .* cannot be read"):
+        asyncio.run(Broker(file, data_dir=data).start())
 
 
 def test_one_that_has_expired_is_shown_with_a_warning(authority: Authority, tmp_path: Path) -> None:

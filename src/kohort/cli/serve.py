@@ -105,8 +105,8 @@ class Serve(Command):
         _log_to_stderr(args.log_level)
         try:
             config = _config(args)
-            _check_listeners(config, args)
             data_dir = _data_dir(args, config)
+            _check_listeners(config, args, data_dir)
             _check_racks(config, args.nodes)
             _check_versions(config)
             _check_assignors(config)
@@ -161,7 +161,7 @@ def _config(args: Namespace) -> "BrokerConfig":
     return config
 
 
-def _check_listeners(config: "BrokerConfig", args: Namespace) -> None:
+def _check_listeners(config: "BrokerConfig", args: Namespace, data_dir: Path | None) -> None:
     """Raises KohortError for listeners that cannot be opened, or have no certificate to show."""
     from kohort.config.listeners import PLAINTEXT
     from kohort.server.broker import listeners_to_open
@@ -172,7 +172,7 @@ def _check_listeners(config: "BrokerConfig", args: Namespace) -> None:
     if any(listener.protocol != PLAINTEXT for listener in listeners):
         from kohort.server.secure_listeners import check_security
 
-        check_security(config, listeners)
+        check_security(config, listeners, data_dir)
 
 
 def _check_racks(config: "BrokerConfig", nodes: int) -> None:

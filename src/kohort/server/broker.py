@@ -166,6 +166,7 @@ class Broker:
             self._credential,
             self.environment.new_id,
             self.traffic.authentications,
+            self.data_dir,
         )
 
     def reload_certificates(self) -> None:

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
-from kohort.config import BrokerConfig, ConfigError
+from kohort.config import BrokerConfig
 from kohort.config.listeners import Listener
 from kohort.runtime.observers import Observer
 from kohort.server.cluster import Cluster
@@ -27,12 +28,14 @@ class SecureListeners:
         look_up: LookUp,
         new_id: Callable[[], bytes],
         counters: Authentications,
+        data_dir: Path | None,
     ) -> None:
         """Raises ConfigError for what is wrong, or cannot be read."""
-        self._listeners = listeners
         self._observe = observe
         self._given = config.prefixed
         self.certificates = Certificates(config, listeners, observe)
+        if _is_new(data_dir):
+            self.certificates.open(config)
         self._sasl = sasl_listeners(config, listeners, look_up, new_id)
         for number, settings in self._sasl.items():
             settings.listener.counters = counters
@@ -52,12 +55,11 @@ class SecureListeners:
                 settings.key_source.stop()
 
     def adopt(self, cluster: Cluster) -> None:
-        """Show what the cluster has learned in an earlier life above what the file says."""
-        if cluster.config.prefixed != self._given:
-            try:
-                self.certificates = Certificates(cluster.config, self._listeners, self._observe)
-            except ConfigError as error:
-                self._observe.warning(f"{error}; that of the file is shown instead")
+        """Show what the cluster has learned in an earlier life above what the file says.
+        Raises ConfigError where neither can be shown.
+        """
+        if not self.certificates.of or cluster.config.prefixed != self._given:
+            self.certificates.open(cluster.config)
         cluster.certificates = self.certificates
 
     def protocol(self, host: Host, node: int, listener: int) -> ClientProtocol:
@@ -73,7 +75,16 @@ class SecureListeners:
         return None if settings is None else partial(Authentication, settings.listener)
 
 
-def check_security(config: BrokerConfig, listeners: Sequence[Listener]) -> None:
+def check_security(
+    config: BrokerConfig, listeners: Sequence[Listener], data_dir: Path | None
+) -> None:
     """Raises ConfigError where `SecureListeners` would."""
-    check_certificates(config, listeners)
+    check_certificates(config, listeners, read_stores=_is_new(data_dir))
     check_sasl(config, listeners)
+
+
+def _is_new(data_dir: Path | None) -> bool:
+    """Whether nothing stands above the file: a catalog may have settings of an earlier life, and
+    the stores that the file names may be gone since.
+    """
+    return data_dir is None or not data_dir.exists()

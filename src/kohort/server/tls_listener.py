@@ -66,15 +66,30 @@ class Certificates:
     def __init__(
         self, config: BrokerConfig, listeners: Sequence[Listener], observe: Observer
     ) -> None:
-        """Raises ConfigError for what cannot be used."""
+        """Raises ConfigError for settings that contradict one another. `open` reads the stores."""
         self._observe = observe
+        self._file = config
         self._listeners = [
             (number, listener) for number, listener in enumerate(listeners) if listener.uses_tls
         ]
-        self.of = {
-            number: TlsListener(_config_of(config, listener), observe)
-            for number, listener in self._listeners
-        }
+        for _, listener in self._listeners:
+            _config_of(config, listener)
+        self.of: dict[int, TlsListener] = {}
+
+    def open(self, config: BrokerConfig) -> None:
+        """Show what these settings say; where they cannot be used, what those of the file say.
+        Raises ConfigError where neither can be.
+        """
+        for number, listener in self._listeners:
+            self.of[number] = self._opened(listener, config)
+
+    def _opened(self, listener: Listener, config: BrokerConfig) -> TlsListener:
+        if listener_settings(config, listener) != listener_settings(self._file, listener):
+            try:
+                return TlsListener(_config_of(config, listener), self._observe)
+            except ConfigError as error:
+                self._observe.warning(f"{error}; that of the file is shown instead")
+        return TlsListener(_config_of(self._file, listener), self._observe)
 
     def check(self, config: BrokerConfig, names: Iterable[str]) -> None:
         """Raises ConfigError where these settings, some of which are new, cannot be used."""
@@ -107,11 +122,15 @@ def _config_of(config: BrokerConfig, listener: Listener) -> TlsConfig:
     return tls_config(listener, listener_settings(config, listener))
 
 
-def check_certificates(config: BrokerConfig, listeners: Sequence[Listener]) -> None:
-    """Raises ConfigError where `Certificates` would."""
+def check_certificates(
+    config: BrokerConfig, listeners: Sequence[Listener], *, read_stores: bool
+) -> None:
+    """Raises ConfigError where `Certificates` would, and where its `open` would."""
     for listener in listeners:
         if listener.uses_tls:
-            _load(_config_of(config, listener))
+            own = _config_of(config, listener)
+            if read_stores:
+                _load(own)
 
 
 def _load(config: TlsConfig) -> ServerContext:
