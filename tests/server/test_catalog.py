@@ -76,7 +76,7 @@ def test_a_catalog_of_an_older_kohort_is_read_whole(name):
     assert bool(catalog.acls) is bool(catalog.broker_configs) is rules
     assert bool(catalog.credentials) is credentials
     catalog.create(topic("more"))
-    assert json.loads(store.content)["version"] == 3
+    assert json.loads(store.content)["version"] == 4
     again = opened(store)
     assert (again.acls, again.credentials) == (catalog.acls, catalog.credentials)
     assert list(again.by_name) == ["orders", "more"]
@@ -86,7 +86,7 @@ def newer(store, **more):
     """The catalog of a Kohort that is yet to be written."""
     catalog = opened(store)
     catalog.create(topic("a"))
-    content = json.loads(store.content) | {"version": 4, "checksum": "of its own"} | more
+    content = json.loads(store.content) | {"version": 5, "checksum": "of its own"} | more
     return json.dumps(content).encode()
 
 
@@ -106,7 +106,7 @@ def test_a_catalog_of_a_newer_kohort_is_refused_in_one_line_and_left_alone(more)
         opened(DirectoryStore("/data", files, RecordingObserver()))
 
     assert str(raised.value) == (
-        "/data/kohort.catalog.json has version 4, expected 3 at most: a newer Kohort has written "
+        "/data/kohort.catalog.json has version 5, expected 4 at most: a newer Kohort has written "
         "it, and only that one can go on with it"
     )
     assert {path: bytes(file.now) for path, file in files.files.items()} == before
@@ -118,7 +118,7 @@ def test_a_version_that_is_a_flipped_bit_is_damage():
     store = MemoryStore()
     opened(store).create(topic("a"))
     replace_whole(
-        files, "/data", CATALOG_FILE, store.content.replace(b'"version": 3', b'"version": 7')
+        files, "/data", CATALOG_FILE, store.content.replace(b'"version": 4', b'"version": 7')
     )
     replace_whole(files, "/data", CATALOG_COPY, store.content)
     told = RecordingObserver()
@@ -127,9 +127,9 @@ def test_a_version_that_is_a_flipped_bit_is_damage():
     assert "is used instead" in told.warnings[0]
 
 
-FIELDS_OF_VERSION_3 = {
+FIELDS_OF_VERSION_4 = {
     "_Content": "version cluster_id checksum next_producer_id topics deleting broker_configs acls "
-    "scram_credentials",
+    "scram_credentials decoy_secret",
     "_Entry": "name topic_id partitions replication_factor configs assignments",
     "Acl": "resource_type resource_name pattern_type principal host operation permission_type",
 }
@@ -138,11 +138,11 @@ FIELDS_OF_VERSION_3 = {
 def test_a_field_that_is_added_raises_the_version():
     """An older Kohort calls what it does not know damaged, unless the version tells it."""
     found = {
-        name: " ".join(getattr(module, name).__struct_fields__) for name in FIELDS_OF_VERSION_3
+        name: " ".join(getattr(module, name).__struct_fields__) for name in FIELDS_OF_VERSION_4
     }
     found["ScramCredential"] = " ".join(ScramCredential.__struct_fields__)
-    assert module._VERSION == 3
-    assert found == FIELDS_OF_VERSION_3 | {
+    assert module._VERSION == 4
+    assert found == FIELDS_OF_VERSION_4 | {
         "ScramCredential": "user mechanism iterations salt stored_key server_key"
     }
 
@@ -235,7 +235,7 @@ def test_a_block_that_cannot_be_reserved_gives_no_id():
     assert producer_id(catalog) == 0
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b'{"version": 3, "cluster_id": "x"}', b"\xff"])
+@pytest.mark.parametrize("content", [b"", b"{}", b'{"version": 4, "cluster_id": "x"}', b"\xff"])
 def test_a_damaged_catalog_is_an_error(content):
     store = MemoryStore()
     store.content = content
@@ -319,7 +319,7 @@ def test_a_catalog_without_checksum_or_copy_is_taken_and_gets_both(kept):
     disk, open_one = kept
     text = bytes(disk.files[f"/data/{CATALOG_FILE}"].now).decode()
     older = "\n".join(line for line in text.splitlines() if "checksum" not in line)
-    older = older.replace('"version": 3', '"version": 1')
+    older = older.replace('"version": 4', '"version": 1')
     replace_whole(disk, "/data", CATALOG_FILE, older.encode())
     disk.unlink(f"/data/{CATALOG_COPY}")
     catalog, told = open_one()

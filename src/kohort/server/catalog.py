@@ -31,8 +31,9 @@ INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_s
 PARTITIONS_MAX = 10_000  # of one topic; upstream takes as many in one request
 _PRODUCER_ID_BLOCK = 1000
 # Raised with every field that is added: a broker that does not know it must not take the file for
-# damaged, nor write it anew without it. 3: settings of brokers, rules, credentials.
-_VERSION = 3
+# damaged, nor write it again without it. 3: settings of brokers, rules, credentials. 4: the secret
+# of which salts of unknown users are made up.
+_VERSION = 4
 _WITH_CHECKSUM = 2
 _WITHOUT_CHECKSUM = 1  # of an older broker, or written by hand
 # How far above what was given an id of a log may be and still move those that are given next. What
@@ -155,6 +156,7 @@ class _Content(msgspec.Struct, omit_defaults=True):
     broker_configs: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
     acls: list[Acl] = msgspec.field(default_factory=list)
     scram_credentials: list[ScramCredential] = msgspec.field(default_factory=list)
+    decoy_secret: bytes = b""
 
 
 class _VersionedFile(msgspec.Struct):
@@ -178,6 +180,7 @@ class Draft:
         broker_configs: Mapping[str, dict[str, str]] = MappingProxyType({}),
         acls: Sequence[Acl] = (),
         credentials: Mapping[tuple[str, int], ScramCredential] = MappingProxyType({}),
+        decoy_secret: bytes = b"",
     ) -> None:
         self.by_name = dict(topics)
         self.by_id = {topic.topic_id: topic for topic in topics.values()}
@@ -186,6 +189,7 @@ class Draft:
         self.broker_configs = dict(broker_configs)
         self.acls = tuple(acls)
         self.credentials = dict(credentials)
+        self.decoy_secret = decoy_secret
         self.changed = False
         self.partitions = sum(topic.partitions for topic in self.by_name.values())
         self._plain_names = {_plain(name): name for name in topics}
@@ -199,6 +203,7 @@ class Draft:
             self.broker_configs,
             self.acls,
             self.credentials,
+            self.decoy_secret,
         )
 
     def configure_broker(self, name: str, texts: dict[str, str]) -> None:
@@ -213,9 +218,16 @@ class Draft:
         self.acls = tuple(acls)
         self.changed = True
 
-    def set_credentials(self, credentials: Mapping[tuple[str, int], ScramCredential]) -> None:
-        """Replace the credentials of all users."""
+    def set_credentials(
+        self,
+        credentials: Mapping[tuple[str, int], ScramCredential],
+        new_secret: Callable[[], bytes],
+    ) -> None:
+        """Replace the credentials of all users. With the first of them a secret is made, which is
+        kept for good: of it, salts of users are made up that are not there.
+        """
         self.credentials = dict(sorted(credentials.items()))
+        self.decoy_secret = self.decoy_secret or new_secret()
         self.changed = True
 
     def put(self, topic: Topic) -> None:
@@ -285,6 +297,7 @@ class Catalog:
         self.broker_configs: dict[str, dict[str, str]] = {}
         self.acls: tuple[Acl, ...] = ()
         self.credentials: dict[tuple[str, int], ScramCredential] = {}
+        self.decoy_secret = b""  # until there is a first credential
         self.known_image: Topics | None = None
         self._next_producer_id = 0
         self._reserved_producer_id = 0
@@ -318,6 +331,7 @@ class Catalog:
             self.broker_configs,
             self.acls,
             self.credentials,
+            self.decoy_secret,
         )
 
     def save(self, draft: Draft) -> None:
@@ -333,6 +347,7 @@ class Catalog:
             broker_configs=draft.broker_configs,
             acls=list(draft.acls),
             scram_credentials=list(draft.credentials.values()),
+            decoy_secret=draft.decoy_secret,
         )
         content.checksum = _checksum(content)
         self._store.save(msgspec.json.format(msgspec.json.encode(content), indent=1))
@@ -347,6 +362,7 @@ class Catalog:
         self.broker_configs = draft.broker_configs
         self.acls = draft.acls
         self.credentials = draft.credentials
+        self.decoy_secret = draft.decoy_secret
         if settled:
             self._reserved_producer_id = draft.reserved_producer_id
         self.known_image = None
@@ -434,7 +450,15 @@ class Catalog:
         self._count_producer_ids_from(reserved)
         credentials = {(known.user, known.mechanism): known for known in content.scram_credentials}
         self.become(
-            Draft(topics, deleting, reserved, content.broker_configs, content.acls, credentials)
+            Draft(
+                topics,
+                deleting,
+                reserved,
+                content.broker_configs,
+                content.acls,
+                credentials,
+                content.decoy_secret,
+            )
         )
 
 

@@ -176,3 +176,16 @@ def test_who_may_not_is_told(operation):
     else:
         assert alter(desk, upsert("b"), delete("a"), upsert("a")) == {"a": refused, "b": refused}
         assert told(desk) == {}
+
+
+def test_the_secret_of_decoys_is_made_with_the_first_credential_and_kept():
+    files = SimulatedFiles()
+    desk = Desk(files=files, node_id="1")
+    assert desk.cluster.catalog.decoy_secret == b""
+    alter(desk, upsert("alice"))
+    secret = desk.cluster.catalog.decoy_secret
+    assert len(secret) == 32
+    alter(desk, upsert("bob"), delete("alice"))
+    assert desk.cluster.catalog.decoy_secret == secret
+    desk.cluster.close()
+    assert Desk(files=files, node_id="1").cluster.catalog.decoy_secret == secret

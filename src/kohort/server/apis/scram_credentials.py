@@ -3,7 +3,7 @@
 They are taken on every listener, and where no listener has SCRAM, as upstream takes them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from kohort.errors import ApiError, ErrorCode
 from kohort.machines.effects import Call
@@ -100,7 +100,7 @@ def alter_scram_credentials(
                     ErrorCode.DUPLICATE_RESOURCE,
                     "A user credential cannot be altered twice in the same request",
                 )
-        _make(draft, judged)
+        _make(draft, judged, node.cluster.new_uuid)
         return judged
 
     def answer(judged: dict[str, _Change | ApiError]) -> AlterUserScramCredentialsResponse:
@@ -133,7 +133,7 @@ def _judged(asked: _UserChange, known: Mapping[_Key, ScramCredential]) -> _Chang
     return key, None
 
 
-def _make(draft: Draft, judged: dict[str, _Change | ApiError]) -> None:
+def _make(draft: Draft, judged: dict[str, _Change | ApiError], new_id: Callable[[], bytes]) -> None:
     """Make the changes that have passed; those that there is no room for are refused."""
     credentials = dict(draft.credentials)
     for user, outcome in judged.items():
@@ -150,4 +150,4 @@ def _make(draft: Draft, judged: dict[str, _Change | ApiError]) -> None:
                 f"there are {len(credentials)} credentials, at most {CREDENTIALS_MAX}",
             )
     if credentials != draft.credentials:
-        draft.set_credentials(credentials)
+        draft.set_credentials(credentials, lambda: new_id() + new_id())
