@@ -1,13 +1,13 @@
 """The server of SCRAM: it proves itself to our client, and tells nobody who exists (SEC-41)."""
 
-from base64 import b64encode
+from base64 import b64decode, b64encode
 
 import pytest
 
 from kohort.errors import WireError
 from kohort.security.sasl import SCRAM_SHA_256, SCRAM_SHA_512, Identity, SaslError
 from kohort.security.scram import HASHES, Keys, ScramClient, salted, server_keys
-from kohort.security.scram_server import SALT_BYTES, ScramServer
+from kohort.security.scram_server import Decoy, ScramServer
 from kohort.terms import Millis
 
 NOW = Millis(0)
@@ -15,7 +15,7 @@ NOW = Millis(0)
 
 class Credential:
     iterations = 4096
-    salt = bytes(SALT_BYTES)
+    salt = bytes(24)
 
     def __init__(self, keys: Keys) -> None:
         self.stored_key, self.server_key = keys
@@ -27,7 +27,7 @@ def server(name: str = SCRAM_SHA_256, decoy: bytes = b"decoy", nonce: str = "N")
             server_keys(HASHES[name], salted(HASHES[name], "hunter2", Credential.salt, 4096))
         )
     }
-    return ScramServer(name, known.get, nonce, decoy)
+    return ScramServer(name, known.get, nonce, Decoy(decoy, 4096))
 
 
 @pytest.mark.parametrize("name", [SCRAM_SHA_256, SCRAM_SHA_512])
@@ -134,3 +134,13 @@ def test_a_proof_of_another_length_closes_the_connection() -> None:
     machine.answer(b"n,,n=alice,r=C", NOW)
     with pytest.raises(WireError, match="a proof of 3 bytes"):
         machine.answer(b"c=biws,r=CN,p=AAAA", NOW)
+
+
+def test_what_is_made_up_looks_as_it_is_told_to() -> None:
+    decoy = Decoy(b"secret", 9000, 50, b"xyz")
+    machine = ScramServer(SCRAM_SHA_256, lambda _: None, "N", decoy)
+    _, salt, iterations = machine.answer(b"n,,n=nobody,r=C", NOW).split(b",")
+    assert iterations == b"i=9000"
+    made_up = b64decode(salt.removeprefix(b"s="))
+    assert len(made_up) == 50
+    assert set(made_up) == set(b"xyz")

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from tests.server.tls_broker import API_VERSIONS, TlsBroker, exchange
@@ -41,6 +42,23 @@ def test_a_broker_of_plain_text_imports_nothing_of_it() -> None:
 def test_a_listener_beside_another_has_its_own() -> None:
     with TlsBroker(SASL) as broker:
         assert [broker.broker.authenticate(number) is None for number in (0, 1)] == [True, False]
+
+
+def test_a_user_that_is_not_there_is_asked_for_the_same_everywhere() -> None:
+    with TlsBroker(
+        {
+            "listeners": "SASL_PLAINTEXT://127.0.0.1:0,OTHER://127.0.0.1:0",
+            "listener.security.protocol.map": "OTHER:SASL_PLAINTEXT",
+            "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        }
+    ) as broker:
+        asked = set()
+        for number in (0, 1):
+            authenticate: Any = broker.broker.authenticate(number)
+            machine = authenticate.args[0].mechanisms["SCRAM-SHA-256"]()
+            asked.add(machine.answer(b"n,,n=nobody,r=C", 0).partition(b",")[2])
+    assert len(asked) == 1
+    assert asked.pop().endswith(b",i=8192")
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,11 @@ from kohort.security.sasl import SCRAM_SHA_256, SCRAM_SHA_512, SaslError
 
 HASHES = {SCRAM_SHA_256: "sha256", SCRAM_SHA_512: "sha512"}
 ITERATIONS_LEAST = 4096
+ITERATIONS_DEFAULT = 8192
+"""Of a credential that `kohort users` and AdminClient make."""
+
 ITERATIONS_TAKEN = 1_000_000
-"""By a client, from a server: about half a second of one core. Upstream stores up to 16,384."""
+"""By a client, from a server: up to a second of one core. Upstream stores up to 16,384."""
 
 # What is matched is given back to nobody (`++`): a long text that matches nothing is left at once.
 BASE64 = "[a-zA-Z0-9/+]*+={0,2}+"
@@ -41,7 +44,7 @@ def salted(hash_name: str, password: str, salt: bytes, iterations: int) -> bytes
 
 
 def server_keys(hash_name: str, salted_password: bytes) -> Keys:
-    """What is to be kept of a salted password."""
+    """The keys that a server keeps of a salted password."""
     return Keys(
         new(hash_name, digest(salted_password, b"Client Key", hash_name)).digest(),
         digest(salted_password, b"Server Key", hash_name),
@@ -87,7 +90,7 @@ class ScramClient:
     def answer(self, challenge: bytes) -> bytes | None:
         """The proof, and then None where the server has proved as much. Raises SaslError.
 
-        The proof takes as long as the server's iterations: up to a second.
+        The proof takes as long as the server's iterations (`ITERATIONS_TAKEN`).
         """
         try:
             text = challenge.decode()

@@ -8,25 +8,22 @@ with a salt that is made up, so that nobody can probe for users.
 import re
 from base64 import b64encode
 from collections.abc import Callable
-from hashlib import new
+from hashlib import new, shake_256
 from hmac import compare_digest, digest
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kohort.errors import WireError
 from kohort.security.sasl import Identity, SaslError, other_authorization_id
 from kohort.security.scram import (
     BASE64,
     HASHES,
-    ITERATIONS_LEAST,
+    ITERATIONS_DEFAULT,
     PRINTABLE,
     auth_message,
     from_base64,
     xor,
 )
 from kohort.terms import Millis
-
-SALT_BYTES = 24
-"""Of a salt that is made up: hexadecimal digits, as those that `kohort users` draws."""
 
 LONGEST_BYTES = 1 << 16
 """Of a message; longer ones are refused unread. Names have a thousand bytes at most."""
@@ -44,8 +41,25 @@ _FINAL = re.compile(
 )
 
 
+class Decoy(NamedTuple):
+    """What users are asked for that are not there. Salts are made up of `secret`, which nobody can
+    guess and which does not change; they have `salt_bytes` of `digits`. By default they look like
+    those of credentials that `kohort users` makes.
+    """
+
+    secret: bytes
+    iterations: int = ITERATIONS_DEFAULT
+    salt_bytes: int = 24
+    digits: bytes = b"0123456789abcdef"
+
+    def salt(self, seed: bytes) -> bytes:
+        """The salt for a user, by a text that is made of its name and of the secret."""
+        drawn = shake_256(seed).digest(self.salt_bytes)
+        return bytes(self.digits[byte % len(self.digits)] for byte in drawn)
+
+
 class StoredCredential(Protocol):
-    """What is kept of a user's password."""
+    """The keys that a server keeps of a user's password."""
 
     @property
     def iterations(self) -> int: ...
@@ -61,10 +75,10 @@ class ScramServer:
     """Takes a proof, and proves in return that it knows the user's keys."""
 
     def __init__(
-        self, name: str, look_up: Callable[[str], StoredCredential | None], nonce: str, decoy: bytes
+        self, name: str, look_up: Callable[[str], StoredCredential | None], nonce: str, decoy: Decoy
     ) -> None:
         """`look_up` has the credentials of this mechanism by user. `nonce` is new each time, of
-        letters and digits. `decoy` is a secret of the server, of which salts are made up.
+        letters and digits.
         """
         self.name = name
         self.identity: Identity | None = None
@@ -97,10 +111,10 @@ class ScramServer:
         if wanted is not None and _unescaped(wanted) != self._user:
             raise other_authorization_id()
         credential = self._look_up(self._user)
-        made_up = digest(self._decoy, self._user.encode(), self._hash)
-        made_up_salt = made_up.hex()[:SALT_BYTES].encode()
+        made_up = digest(self._decoy.secret, self._user.encode(), self._hash)
+        made_up_salt = self._decoy.salt(made_up)
         if credential is None:
-            salt, iterations = made_up_salt, ITERATIONS_LEAST
+            salt, iterations = made_up_salt, self._decoy.iterations
             self._stored_key = self._server_key = made_up
         else:
             salt, iterations = credential.salt, credential.iterations

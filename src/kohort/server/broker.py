@@ -24,6 +24,7 @@ from kohort.errors import KohortError
 from kohort.runtime import clocks
 from kohort.server.background.plugin_threads import AbandonedThreads
 from kohort.server.background.threads import Background
+from kohort.server.catalog import Catalog
 from kohort.server.cluster import Cluster
 from kohort.server.environment import BrokerEnvironment
 from kohort.server.log_lines import BoundedLines
@@ -34,7 +35,6 @@ from kohort.server.network.sockets import Authenticate, ClientProtocol, Sockets
 from kohort.server.node import Node
 from kohort.server.opening import open_cluster
 from kohort.server.placement import Endpoint
-from kohort.server.scram import NUMBERS, ScramCredential
 from kohort.terms import Millis
 
 if TYPE_CHECKING:  # a broker of plain text does without
@@ -163,7 +163,7 @@ class Broker:
             self.config,
             listeners,
             self.environment.observe,
-            self._credential,
+            self._catalog,
             self.environment.new_id,
             self.traffic.authentications,
             self.data_dir,
@@ -179,11 +179,10 @@ class Broker:
             return ClientProtocol(self, node, listener)
         return self._secure.protocol(self, node, listener)
 
-    def _credential(self, user: str, mechanism: str) -> ScramCredential | None:
-        """What is kept of the password of a user of SCRAM."""
+    def _catalog(self) -> Catalog:
         cluster = self.cluster
         assert cluster is not None
-        return cluster.catalog.credentials.get((user, NUMBERS[mechanism]))
+        return cluster.catalog
 
     def authenticate(self, listener: int) -> Authenticate | None:
         """What takes over a new connection until its client is known; None without SASL."""

@@ -7,13 +7,14 @@ from pathlib import Path
 from kohort.config import BrokerConfig
 from kohort.config.listeners import Listener
 from kohort.runtime.observers import Observer
+from kohort.server.catalog import Catalog
 from kohort.server.cluster import Cluster
 from kohort.server.metrics.meters import Authentications
 from kohort.server.network.sockets import Authenticate, ClientProtocol, Host
 from kohort.server.network.tls_sockets import TlsProtocol
 from kohort.server.sasl.authentication import Authentication
 from kohort.server.sasl.listeners import check_sasl, sasl_listeners
-from kohort.server.sasl.settings import LookUp
+from kohort.server.sasl.users import ScramUsers
 from kohort.server.tls_listener import Certificates, check_certificates
 
 
@@ -25,7 +26,7 @@ class SecureListeners:
         config: BrokerConfig,
         listeners: Sequence[Listener],
         observe: Observer,
-        look_up: LookUp,
+        catalog: Callable[[], Catalog],
         new_id: Callable[[], bytes],
         counters: Authentications,
         data_dir: Path | None,
@@ -36,7 +37,8 @@ class SecureListeners:
         self.certificates = Certificates(config, listeners, observe)
         if _is_new(data_dir):
             self.certificates.open(config)
-        self._sasl = sasl_listeners(config, listeners, look_up, new_id)
+        users = ScramUsers(catalog, new_id() + new_id())
+        self._sasl = sasl_listeners(config, listeners, users.look_up, users.decoy, new_id)
         for number, settings in self._sasl.items():
             settings.listener.counters = counters
             for warning in settings.warnings:

@@ -8,6 +8,7 @@ from typing import Any
 from tests.world import START, Client, World
 
 from kohort.security.scram import HASHES, Keys, salted, server_keys
+from kohort.security.scram_server import Decoy
 from kohort.server.sasl.authentication import Authentication, SaslListener
 from kohort.server.sasl.settings import SaslSettings
 from kohort.server.scram import ScramCredential
@@ -46,6 +47,10 @@ class Credentials:
             if key[0] == user and mechanism in (None, key[1]):
                 del self._kept[key]
 
+    @staticmethod
+    def decoy(_mechanism: str) -> Decoy:
+        return Decoy(bytes(32), 4096)
+
     def look_up(self, user: str, mechanism: str) -> ScramCredential | None:
         return self._kept.get((user, mechanism))
 
@@ -56,8 +61,9 @@ def listener(
     new_id: Callable[[], bytes] | None = None,
 ) -> SaslListener:
     numbers = count(1)
-    look_up = (credentials or Credentials()).look_up
-    return SaslSettings(settings, look_up, new_id or (lambda: next(numbers).to_bytes(16))).listener
+    known = credentials or Credentials()
+    draw = new_id or (lambda: next(numbers).to_bytes(16))
+    return SaslSettings(settings, known.look_up, known.decoy, draw).listener
 
 
 class SaslClient(Client):

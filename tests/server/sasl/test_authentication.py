@@ -310,7 +310,8 @@ def test_tokens_of_another_audience_and_without_a_signature_are_refused(here: Wo
             "sasl.oauthbearer.jwks.endpoint.url": "file:///keys.json",
             "sasl.oauthbearer.expected.audience": "kohort",
         },
-        lambda _user, _mechanism: None,
+        Credentials().look_up,
+        Credentials.decoy,
         lambda: bytes(16),
     )
     assert read.key_source is not None

@@ -1,7 +1,7 @@
 """Which listeners have SASL, by the settings of a broker (SEC-2)."""
 
 import pytest
-from tests.server.sasl.conversing import OAUTHBEARER, PASSWORDS, PLAIN
+from tests.server.sasl.conversing import OAUTHBEARER, PASSWORDS, PLAIN, Credentials
 
 from kohort.config import BrokerConfig, ConfigError
 from kohort.config.listeners import client_listeners
@@ -23,7 +23,10 @@ BASE = {
 
 def test_each_listener_has_its_own() -> None:
     config = BrokerConfig.of(BASE)
-    found = sasl_listeners(config, client_listeners(config), lambda _u, _m: None, lambda: b"x" * 16)
+    none = Credentials()
+    found = sasl_listeners(
+        config, client_listeners(config), none.look_up, none.decoy, lambda: b"x" * 16
+    )
     assert list(found) == [1, 2]
     assert list(found[1].listener.mechanisms) == ["PLAIN"]
     assert found[1].listener.max_reauth_ms == {"PLAIN": 5000}

@@ -47,7 +47,8 @@ def test_a_real_client_gets_in(name: str, here: World, monkeypatch: pytest.Monke
     monkeypatch.setattr(SaslSettings, "_nonce", lambda _: nonce_of(frames))
     known = Credentials()
     known.add("alice", "alice-secret")
-    client = SaslClient(here, SaslSettings(ALL, known.look_up, lambda: bytes(16)).listener)
+    read = SaslSettings(ALL, known.look_up, known.decoy, lambda: bytes(16))
+    client = SaslClient(here, read.listener)
     for sent, received in frames:
         (answer,) = client.say(len(sent).to_bytes(4) + sent)
         if int.from_bytes(sent[:2]) in SASL:

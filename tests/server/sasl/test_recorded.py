@@ -106,7 +106,7 @@ def sasl_listener(
         settings["connection.failed.authentication.delay.ms"] = "0"
     chance = Chance(conversation)
     monkeypatch.setattr(SaslSettings, "_nonce", lambda _: chance.next())
-    read = SaslSettings(settings, known.look_up, chance)
+    read = SaslSettings(settings, known.look_up, known.decoy, chance)
     if read.key_source is not None:
         read.key_source.keys = read_key_set(KEY_SET)
     return read.listener

@@ -1,7 +1,7 @@
 """What the settings of a listener say of its clients, and what is refused at the start (SEC-2)."""
 
 import pytest
-from tests.server.sasl.conversing import ALL, OAUTHBEARER, PLAIN
+from tests.server.sasl.conversing import ALL, OAUTHBEARER, PLAIN, Credentials
 
 from kohort.config.settings import ConfigError
 from kohort.security.oauthbearer import OAuthBearerServer
@@ -17,13 +17,15 @@ KEYS = "sasl.oauthbearer.jwks.endpoint.url"
 def read(**settings: str) -> SaslSettings:
     return SaslSettings(
         {name.replace("__", "-").replace("_", "."): text for name, text in settings.items()},
-        lambda _user, _mechanism: None,
+        Credentials().look_up,
+        Credentials.decoy,
         lambda: bytes(16),
     )
 
 
 def read_all(more: dict[str, str]) -> SaslSettings:
-    return SaslSettings({**ALL, **more}, lambda _user, _mechanism: None, lambda: bytes(16))
+    none = Credentials()
+    return SaslSettings({**ALL, **more}, none.look_up, none.decoy, lambda: bytes(16))
 
 
 def test_every_mechanism_has_a_machine() -> None:

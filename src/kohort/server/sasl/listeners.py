@@ -4,13 +4,15 @@ from collections.abc import Callable, Sequence
 
 from kohort.config import BrokerConfig, ConfigError, listener_settings
 from kohort.config.listeners import Listener
-from kohort.server.sasl.settings import LookUp, SaslSettings
+from kohort.security.scram_server import Decoy
+from kohort.server.sasl.settings import LookUp, MakeDecoy, SaslSettings
 
 
 def sasl_listeners(
     config: BrokerConfig,
     listeners: Sequence[Listener],
     look_up: LookUp,
+    decoy: MakeDecoy,
     new_id: Callable[[], bytes],
 ) -> dict[int, SaslSettings]:
     """How the clients of the listeners with SASL authenticate, by the numbers of these. Raises
@@ -20,7 +22,8 @@ def sasl_listeners(
     for number, listener in enumerate(listeners):
         if listener.uses_sasl:
             try:
-                found[number] = SaslSettings(listener_settings(config, listener), look_up, new_id)
+                own = listener_settings(config, listener)
+                found[number] = SaslSettings(own, look_up, decoy, new_id)
             except ConfigError as error:
                 raise ConfigError(f"listener {listener.name}: {error}") from None
     return found
@@ -28,4 +31,6 @@ def sasl_listeners(
 
 def check_sasl(config: BrokerConfig, listeners: Sequence[Listener]) -> None:
     """Raises ConfigError as `sasl_listeners` would."""
-    sasl_listeners(config, listeners, lambda _user, _mechanism: None, lambda: bytes(16))
+    sasl_listeners(
+        config, listeners, lambda _user, _name: None, lambda _name: Decoy(b""), lambda: b""
+    )

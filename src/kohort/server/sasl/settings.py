@@ -14,7 +14,7 @@ from kohort.security.jaas import JaasError, LoginModule, read_jaas
 from kohort.security.oauthbearer import CheckToken, OAuthBearerServer
 from kohort.security.plain import PlainServer
 from kohort.security.sasl import MECHANISMS, OAUTHBEARER, PLAIN, ServerMechanism
-from kohort.security.scram_server import ScramServer, StoredCredential
+from kohort.security.scram_server import Decoy, ScramServer, StoredCredential
 from kohort.security.signed_tokens import SignedTokens
 from kohort.security.unsecured_tokens import UnsecuredTokens
 from kohort.server.sasl.authentication import SaslListener
@@ -32,6 +32,9 @@ _USER = "user_"
 LookUp = Callable[[str, str], StoredCredential | None]
 """What is kept of the password of a user, by user and mechanism."""
 
+MakeDecoy = Callable[[str], Decoy]
+"""What users of a mechanism are asked for that are not there."""
+
 
 class SaslSettings:
     """The listener, what has to be fetched for it, and what is to be said of it at the start.
@@ -40,7 +43,11 @@ class SaslSettings:
     """
 
     def __init__(
-        self, settings: Mapping[str, str], look_up: LookUp, new_id: Callable[[], bytes]
+        self,
+        settings: Mapping[str, str],
+        look_up: LookUp,
+        decoy: MakeDecoy,
+        new_id: Callable[[], bytes],
     ) -> None:
         """`new_id` gives 16 bytes that nobody can guess."""
         self.key_source: KeySource | None = None
@@ -48,7 +55,7 @@ class SaslSettings:
         self._settings = settings
         self._look_up = look_up
         self._new_id = new_id
-        self._decoy = new_id() + new_id()
+        self._decoy = decoy
         names = self._value("", ENABLED)
         for name in names or ("",):
             if name not in MECHANISMS:
@@ -83,7 +90,7 @@ class SaslSettings:
                 )
             return lambda: PlainServer(passwords)  # it is shown without them
         look_up = partial(self._look_up_of, name)
-        return lambda: ScramServer(name, look_up, self._nonce(), self._decoy)
+        return lambda: ScramServer(name, look_up, self._nonce(), self._decoy(name))
 
     def _nonce(self) -> str:
         return self._new_id().hex()
