@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from kohort.cli import users as command
+from kohort.cli.main import parser
 from kohort.client.admin import security_views
 from kohort.security import scram
 from kohort.testing import Broker
@@ -63,6 +64,23 @@ def test_a_file_that_others_can_read_warns(users, tmp_path):
     assert ran.complaints == [f"kohort: all users of this machine can read {path}: chmod 600"]
 
 
+def test_a_password_is_the_first_line_whatever_else_parts_texts(tmp_path):
+    """Others end lines at U+0085, U+2028 or a form feed. All of that may be in a password."""
+    path = tmp_path / "password"
+    for end in ("\n", "\r\n", "\nnext"):
+        path.write_text(f"{SECRET}\x0b\x1c\x85\u2028{end}", newline="")
+        path.chmod(0o600)
+        given = parser().parse_args(["users", "create", "a", "--password-file", str(path)])
+        assert command._password(given) == f"{SECRET}\x0b\x1c\x85\u2028"
+
+
+def test_a_file_in_the_home_directory_is_found(users, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "password").write_text(SECRET)
+    (tmp_path / "password").chmod(0o600)
+    assert users("create", "alice", "--password-file", "~/password").code == 0
+
+
 class Terminal(io.StringIO):
     def isatty(self):
         return True
@@ -83,7 +101,11 @@ def test_a_person_types_the_password_twice(users, monkeypatch, again, code):
     [
         (("create", "a"), "", "users create: the password is empty"),
         (("create", "a"), "\nx", "users create: the password is empty"),
-        (("create", "a", "--password-file", "/no"), "", "cannot read --password-file /no: No such"),
+        (
+            ("create", "a", "--password-file", "/no"),
+            "",
+            "--password-file: cannot read /no: ",
+        ),
         (("create", "a", "--iterations", "1"), "x", "expected 4096 to 16384"),
         (("create", "a", "--mechanism", "PLAIN"), "x", "invalid choice: 'PLAIN'"),
         (("add", "a"), "x", "kohort users create"),

@@ -167,7 +167,7 @@ def _properties(path: str) -> _Layer:
     layer = _Layer(f"{CONFIG} {path}: ")
     unused = [
         name
-        for name, text in read_properties(_text_of(CONFIG, path)).items()
+        for name, text in read_properties(text_of(CONFIG, path)).items()
         if not _take(layer, name, text, path)
     ]
     if unused:
@@ -193,7 +193,7 @@ def _profile(name: str) -> _Layer:
     path = os.environ.get(PROFILES_VARIABLE) or str(_path(PROFILES))
     origin = f"{PROFILE} {name}"
     try:
-        profiles = tomllib.loads(_text_of(origin, path))
+        profiles = tomllib.loads(text_of(origin, path))
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{origin}: {path} is not TOML: {error}") from None
     profile = profiles.get(name)
@@ -251,7 +251,7 @@ def _resolved(layer: _Layer, name: str, text: str) -> str:
         if kind == "file":
             if others_read(place):
                 layer.warnings.append(f"all users of this machine can read {place}: chmod 600")
-            return _text_of(f"{layer.origin}{name}", place).rstrip("\r\n")
+            return text_of(f"{layer.origin}{name}", place).rstrip("\r\n")
         if place not in os.environ:
             raise ValueError(f"{layer.origin}{name}: the environment has no {place}")
         return os.environ[place]
@@ -259,7 +259,8 @@ def _resolved(layer: _Layer, name: str, text: str) -> str:
     return _REFERENCE.sub(found, text)
 
 
-def _text_of(what: str, path: str) -> str:
+def text_of(what: str, path: str) -> str:
+    """The text of a file. Raises ValueError, which says what the file is for."""
     try:
         return _path(path).read_text(encoding="utf-8")
     except OSError as error:

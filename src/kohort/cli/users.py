@@ -3,12 +3,11 @@
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from kohort.cli.cluster_commands import AdminCommand, add_yes
 from kohort.cli.command import USAGE, Command, complain, complain_of, error_fields, name, with_doubt
-from kohort.cli.connection import others_read
+from kohort.cli.connection import others_read, text_of
 from kohort.cli.render import Output
 from kohort.errors import ApiError
 
@@ -242,22 +241,17 @@ def _password(args: Namespace) -> str:
     """The password of a new user. Raises ValueError, which does not show it."""
     if args.password_file is not None:
         path = args.password_file
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except OSError as error:
-            raise ValueError(f"cannot read --password-file {path}: {error.strerror}") from None
-        except UnicodeDecodeError:
-            raise ValueError(f"--password-file {path} is not text in UTF-8") from None
+        text = text_of("--password-file", path)
         if others_read(path):
             complain(f"all users of this machine can read {path}: chmod 600")
     elif sys.stdin.isatty():
         text = _asked(args.user)
     else:
         text = sys.stdin.readline()
-    lines = text.splitlines()
-    if not lines or not lines[0]:
+    password = text.partition("\n")[0].removesuffix("\r")  # splitlines() splits at more
+    if not password:
         raise ValueError("the password is empty, expected one of at least a letter")
-    return lines[0]
+    return password
 
 
 def _asked(user: str) -> str:
