@@ -4,12 +4,26 @@ import io
 import sys
 
 import pytest
+from tests.client.scripted import ScriptedCluster, asynchronous
 
 from kohort.cli import users as command
 from kohort.cli.main import parser
-from kohort.client.admin import security_views
+from kohort.cli.render import Output
+from kohort.client.admin import AdminClient, security_views
+from kohort.errors import ErrorCode
 from kohort.security import scram
 from kohort.testing import Broker
+from kohort.wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+)
+from kohort.wire.messages.describe_user_scram_credentials import (
+    CredentialInfo,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
 
 SECRET = "hunter2"
 
@@ -79,6 +93,43 @@ def test_a_file_in_the_home_directory_is_found(users, tmp_path, monkeypatch):
     (tmp_path / "password").write_text(SECRET)
     (tmp_path / "password").chmod(0o600)
     assert users("create", "alice", "--password-file", "~/password").code == 0
+
+
+@asynchronous
+async def test_a_credential_that_is_newer_than_this_client_is_named():
+    """It would stay without a word: nobody can say which one is to be deleted."""
+    infos = [
+        CredentialInfo(mechanism=1, iterations=4096),
+        CredentialInfo(mechanism=9, iterations=1),
+    ]
+    deleted = []
+
+    def describe(asked):
+        results = [
+            DescribeUserScramCredentialsResult(user=one.name, credential_infos=infos[at:])
+            for at, one in enumerate(asked.request.users)
+        ]
+        return DescribeUserScramCredentialsResponse(results=results)
+
+    def alter(asked):
+        deleted.extend(asked.request.deletions)
+        return AlterUserScramCredentialsResponse(
+            results=[
+                AlterUserScramCredentialsResult(user=one.name) for one in asked.request.deletions
+            ]
+        )
+
+    answers = {
+        DescribeUserScramCredentialsRequest: describe,
+        AlterUserScramCredentialsRequest: alter,
+    }
+    async with ScriptedCluster(1, answers) as cluster, AdminClient(cluster.bootstrap) as admin:
+        args = parser().parse_args(["users", "delete", "alice", "bob", "--yes"])
+        outcome = await command.DeleteUsers().ask(admin, args, Output(io.StringIO(), as_json=False))
+    assert {name: error and error.code for name, error in outcome.items()} == dict.fromkeys(
+        ("alice", "bob"), ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    )
+    assert [one.name for one in deleted] == ["alice"]
 
 
 class Terminal(io.StringIO):

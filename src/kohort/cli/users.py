@@ -9,7 +9,7 @@ from kohort.cli.cluster_commands import AdminCommand, add_yes
 from kohort.cli.command import USAGE, Command, complain, complain_of, error_fields, name, with_doubt
 from kohort.cli.connection import others_read, text_of
 from kohort.cli.render import Output
-from kohort.errors import ApiError
+from kohort.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
     from kohort.client.admin import (
@@ -184,10 +184,22 @@ class DeleteUsers(AdminCommand):
         ]
         with output.changing(f"deleting {len(found)} users"):
             deleted = await _changed(admin, deletions)
-        return Outcomes({**dict(deleted.items()), **found.failed})
+        return Outcomes({**dict(deleted.items()), **_unnamed(found, args), **found.failed})
 
     def show(self, answer: "Outcomes[str, None]", _args: Namespace, output: Output) -> int:
         return _show_changed(answer, "deleted", output)
+
+
+def _unnamed(
+    found: "Outcomes[str, tuple[ScramCredential, ...]]", args: Namespace
+) -> dict[str, ApiError]:
+    """A failure for each user who keeps a credential that no request of ours can name."""
+    text = "a credential of a mechanism that Kohort does not know stays"
+    return {
+        user: ApiError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, text)
+        for user, credentials in found.succeeded.items()
+        if not args.mechanism and any(one.mechanism not in MECHANISMS for one in credentials)
+    }
 
 
 async def _changed(
