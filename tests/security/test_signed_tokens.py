@@ -137,3 +137,12 @@ def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(SaslError, match=r"pip install 'kohort\[security\]'"):
         read_key_set(KEY_SET)
     signed_tokens._library.cache_clear()
+
+
+def test_of_a_private_key_in_the_set_the_public_part_is_used() -> None:
+    maker: Any = jwt.get_algorithm_by_name("RS256")
+    keys = key_set({**maker.to_jwk(KEY, as_dict=True), "kid": "r"})
+    tokens = SignedTokens(lambda: keys, lambda: None)
+    assert tokens.check(signed(), NOW).name == "alice"
+    with pytest.raises(TokenError):
+        tokens.check(signed(key=rsa.generate_private_key(65537, 2048)), NOW)

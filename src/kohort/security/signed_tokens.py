@@ -53,7 +53,9 @@ def read_key_set(text: bytes) -> tuple[VerifyingKey, ...]:
                 raise _missing() from None
             except (jwt.PyJWTError, TypeError, ValueError, AttributeError):
                 continue  # one that PyJWT cannot use does not take the others along
-            keys.append(VerifyingKey(key.key_id, key.key, algorithms))
+            # Who has put his private key there has published it: only its public part is of use.
+            public = key.key.public_key() if hasattr(key.key, "public_key") else key.key
+            keys.append(VerifyingKey(key.key_id, public, algorithms))
     if not keys:
         raise SaslError(
             f"a JSON Web Key Set with {len(entries)} keys, expected one of RSA, EC or Ed25519 that"
