@@ -4,6 +4,7 @@ harm.
 
 import json
 import lzma
+import os
 import socket
 import ssl
 import struct
@@ -20,7 +21,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 from tests.certificates import SERVERS, Authority, Identity
-from tests.server.tls_broker import API_VERSIONS, TlsBroker, exchange, receive
+from tests.server.tls_broker import API_VERSIONS, SOON_S, TlsBroker, exchange, receive
 
 from kohort.server.network.dispatcher import RequestDispatcher
 from kohort.server.network.tls import TlsSession
@@ -477,3 +478,21 @@ def test_requests_that_come_with_the_end_of_tls_break_nothing(
     broker.call(lambda: broker.loop.set_exception_handler(None))
     assert not failures
     assert broker.lines[before:] == []
+
+
+def test_what_tls_itself_answers_leaves_at_once(
+    broker: TlsBroker, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As to a KeyUpdate: a client that sends nothing else would have the answers pile up."""
+
+    def receive(session: TlsSession, _data: bytes = b"") -> bytes:
+        session._out.write(b"an answer of TLS")
+        return b""
+
+    with broker.connect_tls("TLS0", world.context("protocol/tls13")) as client:
+        assert exchange(client, API_VERSIONS)
+        monkeypatch.setattr(TlsSession, "receive", receive)
+        client.sendall(b"0")
+        with socket.socket(fileno=os.dup(client.fileno())) as below:
+            below.settimeout(SOON_S)
+            assert below.recv(100) == b"an answer of TLS"

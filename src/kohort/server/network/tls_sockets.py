@@ -77,10 +77,20 @@ class TlsProtocol(ClientProtocol):
         except TlsError as error:
             self._refuse(below, session.output(), str(error))
             return
+        self._send_answers(below, session)
         if plain:
             super().data_received(plain)
         if session.ended and not below.is_closing():
             below.close()
+
+    def _send_answers(self, below: TlsTransport, session: TlsSession) -> None:
+        """Records may want an answer of TLS itself (KeyUpdate). It leaves at once, so that a client
+        that reads none is held back as any other.
+        """
+        answers = session.output()
+        if answers:
+            below.below.write(answers)
+            self._count_unsent(below.get_write_buffer_size())
 
     def _greet(self, below: TlsTransport, session: TlsSession | None, data: bytes) -> None:
         """Take bytes of the handshake. Nothing more is read before they had their slice."""
