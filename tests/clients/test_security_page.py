@@ -7,9 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.certificates import Authority
 from tests.peers.kafka import Kafka, unavailable
 from tests.ports import free_ports
 from tests.waiting import SOON_S
+
+from kohort.config import BrokerConfig, read_properties
+from kohort.config.listeners import client_listeners
+from kohort.server.secure_listeners import check_security
 
 PAGE = Path(__file__).parents[2] / "docs" / "security.md"
 GUIDE = PAGE.read_text(encoding="utf-8").split("\n## In five minutes\n")[1].split("\n## ")[0]
@@ -64,8 +69,6 @@ class Guide:
 
 
 def settings_of(guide):
-    from kohort.config import read_properties
-
     found = read_properties((guide.folder / "broker.properties").read_text())
     return {**found, "ssl.keystore.location": str(guide.folder / found["ssl.keystore.location"])}
 
@@ -154,3 +157,19 @@ def test_the_properties_of_java_are_those_of_our_commands(guide):
 
 def test_every_make_of_the_page_is_tried():
     assert len(blocks("python")) == len(MAKES)
+
+
+OTHERS = PAGE.read_text(encoding="utf-8").split("\n## Other listeners\n")[1].split("\n## ")[0]
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_the_settings_of_other_listeners_open_them(number, tmp_path, monkeypatch):
+    """All but the keys of an authority, which are fetched when a broker starts."""
+    authority = Authority()
+    authority.write(tmp_path / "ca.pem")
+    authority.sign("localhost").write_pem(tmp_path / "broker.pem")
+    monkeypatch.chdir(tmp_path)
+    text = re.findall(r"```properties\n(.*?)```", OTHERS, re.DOTALL)[number]
+    config = BrokerConfig.of(read_properties(text))
+    assert not config.ignored
+    check_security(config, client_listeners(config), None)
