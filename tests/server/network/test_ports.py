@@ -77,6 +77,44 @@ async def test_a_port_that_is_taken_is_named():
         await ports.wait_closed()
 
 
+@pytest.mark.asyncio
+async def test_a_node_that_cannot_be_opened_has_no_port_left_open():
+    ports = ports_of(config_of("A://127.0.0.1:0,B://127.0.0.1:0"), 1)
+    await ports.bind(lambda _node, _listener: asyncio.Protocol())
+    await ports.serve()
+    ports.close_node(0)
+    with (
+        socket.create_server(ports.addresses["B"][0]),
+        pytest.raises(OSError, match="ddress already in use"),
+    ):
+        await ports.open_node(0)
+    with pytest.raises(ConnectionError):
+        socket.create_connection(ports.addresses["A"][0], timeout=20)
+    await ports.open_node(0)
+    for name in "AB":
+        socket.create_connection(ports.addresses[name][0], timeout=20).close()
+    ports.close()
+    await ports.wait_closed()
+
+
+@pytest.mark.asyncio
+async def test_a_start_that_is_cancelled_leaves_no_port_open(monkeypatch):
+    ports = ports_of(config_of("A://127.0.0.1:0"), 2)
+    made = []
+    make = ports._server
+
+    async def server(node, *where):
+        if node:
+            raise asyncio.CancelledError
+        made.append(await make(node, *where))
+        return made[-1]
+
+    monkeypatch.setattr(ports, "_server", server)
+    with pytest.raises(asyncio.CancelledError):
+        await ports.bind(lambda _node, _listener: asyncio.Protocol())
+    assert [one.sockets for one in made] == [()]
+
+
 @pytest.mark.parametrize(
     ("listeners", "advertised", "words"),
     [

@@ -85,11 +85,11 @@ class Ports:
                     bound.append(server)
                     name = server.sockets[0].getsockname()
                     addresses.append((name[0], name[1]))
-            except (OSError, OverflowError):
+            except BaseException as error:
                 for server in bound:
                     server.close()
                 addresses.clear()
-                if port or not left:
+                if port or not left or not isinstance(error, OSError | OverflowError):
                     raise
             else:
                 for node, server in enumerate(bound):
@@ -120,12 +120,17 @@ class Ports:
 
     async def open_node(self, node: int) -> None:
         """Open the ports of a node again, where they were. Raises OSError when one is taken."""
-        servers = self._servers[node]
-        servers.clear()
-        for number, listener in enumerate(self.listeners):
-            server = await self._server(node, number, *self.addresses[listener.name][node])
-            servers.append(server)
-            await _serve(server)
+        opened: list[asyncio.Server] = []
+        try:
+            for number, listener in enumerate(self.listeners):
+                address = self.addresses[listener.name][node]
+                opened.append(await self._server(node, number, *address))
+                await _serve(opened[-1])
+        except BaseException:
+            for server in opened:
+                server.close()
+            raise
+        self._servers[node][:] = opened
 
     def close(self) -> None:
         """Close all; `wait_closed` then."""
