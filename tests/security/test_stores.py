@@ -260,6 +260,35 @@ def test_no_key_is_left_on_the_disk(
         assert not list(tmp_path.iterdir())
 
 
+def test_labels_of_older_tools_are_certificates_too(authority: Authority, server: Identity) -> None:
+    def older(pem: str) -> str:
+        return pem.replace("N CERTIFICATE", "N X509 CERTIFICATE").replace(
+            "D CERTIFICATE", "D X509 CERTIFICATE"
+        )
+
+    store, trust = Store(text=older(server.pem())), Store(text=older(authority.pem))
+    talk(server_context(store), client_context(trust=trust))
+    assert certificates(store) == certificates(Store(text=server.pem()))
+
+
+def test_a_certificate_that_is_none_is_named(server: Identity) -> None:
+    broken = "-----BEGIN CERTIFICATE-----\nA\n-----END CERTIFICATE-----\n" + server.key_pem()
+    for read in (certificates, server_context):
+        with pytest.raises(StoreError, match=r"keystore \(text\)"):
+            read(Store(text=broken))
+
+
+def test_a_system_without_proc_has_a_file_for_a_moment(
+    server: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is memory for a file there, and no path of it."""
+    monkeypatch.setattr("kohort.security.stores.OPEN_FILES", str(tmp_path / "proc"))
+    server_context(Store(text=server.pem()))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    with pytest.raises(StoreError, match="No such file or directory"):
+        server_context(Store(text=server.pem()))
+
+
 @pytest.mark.parametrize("kind", ["PEM", "PKCS12"])
 def test_a_keystore_is_read_once(
     kind: str, server: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -32,6 +32,7 @@ _NEWEST_SUITES = (
 )
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 _LINE = 64
+OPEN_FILES = "/proc/self/fd"  # their paths, where the system has some
 STORE_BYTES_MAX = 1 << 20  # several times what the truststores of systems have
 _JKS, _JCEKS = b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce"
 _DER_SEQUENCE = b"\x30"
@@ -51,7 +52,7 @@ class _Pem:
     """The blocks of a store: certificates, and a key if there is one."""
 
     def __init__(self, blocks: Sequence[tuple[str, str]]) -> None:
-        self.certificates = [block for label, block in blocks if label.endswith("CERTIFICATE")]
+        self.certificates = [block for label, block in blocks if label == "CERTIFICATE"]
         self.keys = [block for label, block in blocks if label.endswith("PRIVATE KEY")]
 
 
@@ -223,7 +224,7 @@ def _load_identity(context: ssl.SSLContext, identity: Store, key: Store | None) 
             _in_memory(keys[0]) as key_file,
         ):
             context.load_cert_chain(certificates_file, key_file, lambda: holder.password or "")
-    except (ssl.SSLError, ValueError) as error:
+    except (OSError, ValueError) as error:  # SSLError is an OSError
         raise StoreError(_refusal(identity, name, error, encrypted=encrypted)) from None
     shown = _named(identity, "keystore")
     try:
@@ -307,7 +308,9 @@ def _open_at_once(path: str, flags: int) -> int:
 def _blocks(name: str, text: str) -> _Pem:
     """The PEM blocks of a text. Its lines may be joined, as in a file of properties."""
     blocks = []
-    for label, body in _BLOCK.findall(text):
+    for given, body in _BLOCK.findall(text):
+        # Older tools write "X509 CERTIFICATE", which Python's `ssl` does not take.
+        label = "CERTIFICATE" if given.endswith("CERTIFICATE") else given
         packed = "".join(body.split())
         has_headers = ":" in body  # a key of the older kind: they need their lines
         wrapped = "\n".join(packed[at : at + _LINE] for at in range(0, len(packed), _LINE))
@@ -352,11 +355,11 @@ def _in_memory(text: str) -> Iterator[str]:
     """The path of a file that has this text and is on no disk, where the system knows such files;
     else of one that only its owner may read, and that is gone afterwards.
     """
-    if hasattr(os, "memfd_create"):
+    if hasattr(os, "memfd_create") and Path(OPEN_FILES).exists():
         descriptor = os.memfd_create("store")
         try:
             os.write(descriptor, text.encode())
-            yield f"/proc/self/fd/{descriptor}"
+            yield f"{OPEN_FILES}/{descriptor}"
         finally:
             os.close(descriptor)
     else:
