@@ -147,7 +147,23 @@ def test_a_certificate_that_is_no_better_is_refused(
         code, text = alter(broker, {NAME: str(path)})
         assert code == ErrorCode.INVALID_REQUEST
         assert words in str(text)
+    assert str(text).startswith(f"{NAME} has a certificate that lacks")
     assert shown(broker, authority) == old
+
+
+def test_a_chain_that_is_a_text_is_named_by_its_setting(authority: Authority) -> None:
+    own, other = authority.sign("localhost"), authority.sign("elsewhere")
+    names = "ssl.keystore.certificate.chain", "ssl.keystore.key"
+    given = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0",
+        **dict(zip(names, (own.certificate_pem, own.key_pem()), strict=True)),
+    }
+    with TlsBroker(given) as broker:
+        prefixed = [f"listener.name.ssl.{name}" for name in names]
+        texts = other.certificate_pem, other.key_pem()
+        code, text = alter(broker, dict(zip(prefixed, texts, strict=True)))
+    assert code == ErrorCode.INVALID_REQUEST
+    assert str(text).startswith(f"{prefixed[0]} has a certificate of 'CN=elsewhere")
 
 
 def test_changes_of_names_can_be_allowed(

@@ -151,16 +151,17 @@ def _check_change(config: TlsConfig, old: Certificate, new: Certificate) -> None
     """Raises ConfigError for a certificate that clients would not know for that of this listener
     (upstream's SslFactory).
     """
-    prefix = config.listener.prefix
+    store = "location" if config.identity.text is None else "certificate.chain"
+    setting = f"{config.listener.prefix}ssl.keystore.{store}"
     if not config.allow_dn_changes and new.subject != old.subject:
         raise ConfigError(
-            f"{prefix}ssl.keystore has a certificate of {new.subject!r}, expected {old.subject!r},"
+            f"{setting} has a certificate of {new.subject!r}, expected {old.subject!r},"
             " as before, or ssl.allow.dn.changes=true"
         )
     missing = old.alternative_names - new.alternative_names
     if not config.allow_san_changes and missing:
         raise ConfigError(
-            f"{prefix}ssl.keystore has a certificate that lacks {len(missing)} of the"
+            f"{setting} has a certificate that lacks {len(missing)} of the"
             f" {len(old.alternative_names)} alternative names that the old one has, expected all of"
             " them, or ssl.allow.san.changes=true"
         )
