@@ -1,16 +1,20 @@
 """What a broker has of TLS and SASL: nothing where all of its listeners are of plain text."""
 
+import asyncio
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.server.tls_broker import API_VERSIONS, TlsBroker, exchange
-from tests.waiting import eventually
+from tests.waiting import SOON_S, eventually
 
 from kohort.config import BrokerConfig, ConfigError
 from kohort.config.listeners import client_listeners
+from kohort.server.broker import Broker
 from kohort.server.requests import memory_pool
+from kohort.server.sasl.key_source import KeySource
 from kohort.server.secure_listeners import check_security
 
 SASL = {
@@ -88,3 +92,35 @@ def test_half_a_login_takes_no_room_of_others(monkeypatch: pytest.MonkeyPatch) -
                     assert exchange(served, API_VERSIONS)
         eventually(lambda: pools.unauthenticated.used == 0, "nobody")
         assert any("has not authenticated" in line for line in broker.observer.warnings)
+
+
+SIGNED = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:0,OTHER://127.0.0.1:0",
+    "listener.security.protocol.map": "OTHER:SASL_PLAINTEXT",
+    "sasl.enabled.mechanisms": "OAUTHBEARER",
+    "sasl.oauthbearer.jwks.endpoint.url": "http://127.0.0.1:1/keys",
+}
+
+
+def test_keys_that_are_not_there_leave_no_directory(tmp_path: Path) -> None:
+    broker = Broker(SIGNED, data_dir=tmp_path / "data")
+    with pytest.raises(ConfigError, match=r"keys at http://127.0.0.1:1 cannot be read"):
+        asyncio.run(broker.start())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.asyncio
+async def test_the_keys_of_several_listeners_are_read_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reading, both = [], asyncio.Event()
+
+    async def start(source: KeySource, _observe: object) -> None:
+        reading.append(source)
+        if len(reading) == 2:
+            both.set()
+        await asyncio.wait_for(both.wait(), SOON_S)
+
+    monkeypatch.setattr(KeySource, "start", start)
+    async with Broker(SIGNED):
+        assert len(reading) == 2

@@ -118,6 +118,8 @@ class Broker:
         self._secure = self._secure_listeners()
         try:
             await self.ports.bind(self._protocol)  # first: a taken port leaves no directory
+            if self._secure is not None:
+                await self._secure.start()
             path = None if self.data_dir is None else str(self.data_dir)
             around = self.environment
             self.cluster = open_cluster(
@@ -143,8 +145,6 @@ class Broker:
             self.cluster.unsent = self.sockets.memory.answers
             self.cluster.start(endpoints[0], self._clock())
             self._dispatchers = self._all_dispatchers(self.cluster, endpoints)
-            if self._secure is not None:
-                await self._secure.start()
         except BaseException:
             await self.stop()
             raise

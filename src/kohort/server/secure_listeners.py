@@ -1,5 +1,6 @@
 """TLS and SASL of the listeners that have them. A broker of plain text does not import this."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -39,6 +40,9 @@ class SecureListeners:
             self.certificates.open(config)
         users = ScramUsers(catalog, new_id() + new_id())
         self._sasl = sasl_listeners(config, listeners, users.look_up, users.decoy, new_id)
+        self._key_sources = [
+            settings.key_source for settings in self._sasl.values() if settings.key_source
+        ]
         for number, settings in self._sasl.items():
             settings.listener.counters = counters
             for warning in settings.warnings:
@@ -46,15 +50,12 @@ class SecureListeners:
 
     async def start(self) -> None:
         """Fetch what is elsewhere. Raises ConfigError where it is not there."""
-        for settings in self._sasl.values():
-            if settings.key_source is not None:
-                await settings.key_source.start(self._observe)
+        await asyncio.gather(*(source.start(self._observe) for source in self._key_sources))
 
     def stop(self) -> None:
         """Fetch nothing more."""
-        for settings in self._sasl.values():
-            if settings.key_source is not None:
-                settings.key_source.stop()
+        for source in self._key_sources:
+            source.stop()
 
     def adopt(self, cluster: Cluster) -> None:
         """Show what the cluster has learned in an earlier life above what the file says.
