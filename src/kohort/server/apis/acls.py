@@ -80,7 +80,7 @@ def create_acls(node: Node, call: Call[CreateAclsRequest], _now: Millis) -> None
     """Add rules, or refuse each by itself. A rule that is there already stays, once. One with ANY
     in it is no rule at all: upstream fails at it, and makes none of the request.
     """
-    if [rule for rule in call.request.creations if 0 in _values(rule)]:
+    if any(0 in _values(rule) for rule in call.request.creations):
         raise _unreadable(call)
     check(node.cluster.may, call.client, ALTER, CLUSTER, CLUSTER_NAME)
     _check_configured(node)

@@ -304,7 +304,7 @@ def _alter_broker(node: Node, draft: Draft, change: _Change) -> str:
     fixed = [
         name
         for name in names
-        if name not in (*DYNAMIC_NAMES, *of_listeners) and not is_unused(name)
+        if name not in DYNAMIC_NAMES and name not in of_listeners and not is_unused(name)
     ]
     if fixed:
         raise ApiError(
