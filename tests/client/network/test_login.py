@@ -246,9 +246,10 @@ def test_a_session_is_renewed_at_a_random_share_of_it():
 
 
 @asynchronous
-async def test_a_session_is_renewed_between_requests_and_none_fails():
+async def test_a_session_is_renewed_between_requests_and_none_fails(monkeypatch):
     """SEC-47: between the handshake and its success a broker takes nothing else."""
-    async with ScriptedCluster(answers=answers(lifetime_ms=100)) as scripted:
+    monkeypatch.setattr(module, "session_share", lambda _: 0.03)
+    async with ScriptedCluster(answers=answers(lifetime_ms=3000)) as scripted:
         cluster = scripted.cluster(PLAIN)
         end = soon(1.0)
         asking = [0]
@@ -270,14 +271,15 @@ async def test_a_session_is_renewed_between_requests_and_none_fails():
 
 
 @asynchronous
-async def test_what_waits_for_an_answer_is_answered_before_the_session_is_renewed():
+async def test_what_waits_for_an_answer_is_answered_before_the_session_is_renewed(monkeypatch):
+    monkeypatch.setattr(module, "session_share", lambda _: 0.02)
     release = asyncio.Event()
 
     async def late(_asked: ReceivedRequest) -> Any:
         await release.wait()
         return ListGroupsResponse()
 
-    given = answers(lifetime_ms=100, ListGroupsRequest=late)
+    given = answers(lifetime_ms=5000, ListGroupsRequest=late)
     async with ScriptedCluster(answers=given) as scripted:
         cluster = scripted.cluster(PLAIN)
         first = asyncio.create_task(ask(cluster))
@@ -291,6 +293,23 @@ async def test_what_waits_for_an_answer_is_answered_before_the_session_is_renewe
         await cluster.close()
     names = [one.name for one in scripted.asked]
     assert names[3:7] == ["ListGroups", "SaslHandshake", "SaslAuthenticate", "ListGroups"]
+
+
+@asynchronous
+async def test_a_request_that_is_parked_does_not_hold_others_beyond_the_session(caplog):
+    given = answers(lifetime_ms=200, ListGroupsRequest=lambda _: None)
+    async with ScriptedCluster(answers=given) as scripted:
+        cluster = scripted.cluster(PLAIN)
+        connection = await cluster.any_connection(soon())
+        parked = asyncio.create_task(connection.ask(ListGroupsRequest(), deadline=soon(30)))
+        await asyncio.sleep(0.19)
+        line = "could not be renewed: .* answers no request before the session ends"
+        with pytest.raises(ConnectionFailedError, match=line):
+            await connection.ask(ListGroupsRequest(), deadline=soon(2))
+        with pytest.raises(ConnectionFailedError, match=line):
+            await parked
+        await cluster.close()
+    assert re.search(line, caplog.text)
 
 
 @asynchronous

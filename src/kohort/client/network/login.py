@@ -120,7 +120,7 @@ class Session:
             self._renewed.clear()
             self.is_renewing = True
             channel.hold()
-            await channel.drain()
+            await self._drain()
             await self._log_in(login, asyncio.get_running_loop().time() + RENEWAL_S)
         except ApiError as error:
             text = f"the session could not be renewed: {error.message}"
@@ -134,6 +134,15 @@ class Session:
         finally:
             self.is_renewing = False
             self._renewed.set()
+
+    async def _drain(self) -> None:
+        """A request that a broker parks must not hold all others beyond the session's end."""
+        try:
+            async with asyncio.timeout_at(self._ends_at):
+                await self._channel.drain()
+        except TimeoutError:
+            text = f"{self._channel.address} answers no request before the session ends"
+            raise RequestTimeoutError(text, sent=False) from None
 
     async def _next_login(self) -> Login:
         """A token that cannot be had at the moment is asked for again while the session lasts."""
