@@ -117,6 +117,25 @@ async def test_rights_are_told_for_groups_of_each_kind():
 
 
 @asynchronous
+async def test_an_answer_without_the_group_or_with_others_hides_no_finding():
+    async with ScriptedCluster(1, answers()) as cluster:
+        other = DescribedConsumerGroup(group_id="other", authorized_operations=0)
+        usual = cluster.answers[ConsumerGroupDescribeRequest]
+
+        def with_another(asked):
+            answer = usual(asked)
+            return ConsumerGroupDescribeResponse(groups=[other, *answer.groups])
+
+        cluster.answers[ConsumerGroupDescribeRequest] = with_another
+        cluster.answers[DescribeGroupsRequest] = lambda _: DescribeGroupsResponse()
+        found = await examined(cluster, groups=("new", "gone"))
+        assert of(found, "group") == [
+            ("ok", "new: may Read, Describe"),
+            ("failed", "gone: the answer to DescribeGroups does not have it"),
+        ]
+
+
+@asynchronous
 async def test_a_coordinator_that_is_still_made_is_waited_for():
     async with ScriptedCluster(1, answers()) as cluster:
         usual = cluster.answers[FindCoordinatorRequest]

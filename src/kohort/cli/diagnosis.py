@@ -332,7 +332,10 @@ class _Diagnosis:
             return "the broker is too old to tell rights (KIP-430)"
         for request in asked:
             answer = await connection.ask(request, deadline=self._deadline())
-            (group,) = answer.groups
+            group = next((one for one in answer.groups if one.group_id == group_id), None)
+            if group is None:
+                text = f"the answer to {request.name} does not have it"
+                raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text)
             if not group.error_code and group.group_state != _NO_GROUP:
                 return _may(group.authorized_operations)
             if group.error_code not in (0, ErrorCode.GROUP_ID_NOT_FOUND):
