@@ -36,6 +36,8 @@ from kohort.wire.messages.metadata import (
     MetadataResponseBroker,
     MetadataResponseTopic,
 )
+from kohort.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from kohort.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 READ_AND_DESCRIBE = 1 << 3 | 1 << 8
 
@@ -133,6 +135,26 @@ async def test_an_answer_without_the_group_or_with_others_hides_no_finding():
             ("ok", "new: may Read, Describe"),
             ("failed", "gone: the answer to DescribeGroups does not have it"),
         ]
+
+
+@asynchronous
+async def test_a_token_is_asked_for_once_by_each_connection():
+    asked = []
+
+    def provide():
+        asked.append("")
+        return "abc"
+
+    logins = {
+        SaslHandshakeRequest: lambda _: SaslHandshakeResponse(mechanisms=["OAUTHBEARER"]),
+        SaslAuthenticateRequest: lambda _: SaslAuthenticateResponse(),
+    }
+    security = Security(protocol="SASL_PLAINTEXT", mechanism="OAUTHBEARER", token=provide)
+    async with ScriptedCluster(1, answers() | logins) as cluster:
+        found = await examined(cluster, security)
+        address = f"127.0.0.1:{cluster.nodes[0].port}"
+        assert of(found, "sasl") == [("ok", f"{address} takes the token (no JWT; OAUTHBEARER)")]
+        assert len(asked) == len(cluster.sent("SaslHandshake"))
 
 
 @asynchronous

@@ -198,8 +198,7 @@ class _Diagnosis:
         try:
             connection = await cluster.connection(address, self._deadline())
             if self._security.uses_sasl:
-                login = await self.credentials.login()
-                self._add(check, OK, f"{address} takes {login.who}")
+                self._add(check, OK, f"{address} takes {connection.login}")
         except _ERRORS as error:
             self._add_error(check, error)
             return None

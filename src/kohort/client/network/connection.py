@@ -215,6 +215,11 @@ class Connection(asyncio.Protocol):
         return self._transport is not None and not self._why
 
     @property
+    def login(self) -> str:
+        """Who has logged in by SASL, as errors name it; empty where nobody has."""
+        return "" if self._session is None else self._session.who
+
+    @property
     def waiting(self) -> int:
         """How many requests have no answer yet."""
         return len(self._queue)

@@ -63,6 +63,7 @@ class Session:
 
     def __init__(self, channel: Channel, credentials: Credentials) -> None:
         self.is_renewing = False
+        self.who = ""  # has logged in, as errors name it
         self._channel = channel
         self._credentials = credentials
         self._renewed = asyncio.Event()
@@ -104,6 +105,7 @@ class Session:
         lifetime_s = await authenticate(
             partial(channel.ask_sasl, deadline), login, channel.address, self._credentials.security
         )
+        self.who = login.who
         if lifetime_s > 0:
             self._ends_at = begun + lifetime_s
             renew_at = begun + lifetime_s * session_share(self._chance())
