@@ -160,6 +160,16 @@ def test_a_person_types_the_password_twice(users, monkeypatch, again, code):
         (("create", "a", "--iterations", "1"), "x", "expected 4096 to 16384"),
         (("create", "a", "--mechanism", "PLAIN"), "x", "invalid choice: 'PLAIN'"),
         (("add", "a"), "x", "kohort users create"),
+        *(
+            (("create", "a", *words), "x", f"unrecognized arguments: {told} (see")
+            for words, told in (
+                (("--password", SECRET), "--password; did you mean --password-file?"),
+                ((f"--password={SECRET}",), "--password; did you mean --password-file?"),
+                ((SECRET,), "not shown, one may be a password"),
+            )
+        ),
+        (("list", "--sasl-password", SECRET), "", "unrecognized arguments: --sasl-password"),
+        (("create", "a", "-X", f"sasl.password:{SECRET}"), "x", "expected NAME=VALUE"),
     ],
 )
 def test_a_wrong_call_is_a_line(users, argv, stdin, told):

@@ -4,6 +4,7 @@ Only modules whose word is among the arguments are imported, so `kohort --help` 
 """
 
 import os
+import re
 import sys
 from argparse import Action, ArgumentError, ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Collection, Mapping, Sequence
@@ -93,16 +94,31 @@ FIRST = (
     "kohort groups list --bootstrap-server broker.example:9092",
 )
 
+_SECRET = re.compile("passw|secret|token|jaas")  # in the name of an option, which nobody has
+
 
 class Parser(ArgumentParser):
-    """Reports what is wrong with the arguments in one line, like every other failure."""
+    """Reports what is wrong with the arguments in one line, like every other failure.
+
+    A parser whose default `may_have_secret` is set shows no words that it does not know.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        """No option may be shortened: `--password x` is not `--password-file x`."""
+        super().__init__(allow_abbrev=False, **options)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Complains of what it does not know itself; an outer parser does not know its options."""
         found, rest = super().parse_known_args(args, namespace)
         if rest:
-            self.error(f"unrecognized arguments: {' '.join(rest)}{self._nearest(rest)}")
+            self.error(f"unrecognized arguments: {self._shown(rest)}{self._nearest(rest)}")
         return found, rest
+
+    def _shown(self, given: Sequence[str]) -> str:
+        options = [word.partition("=")[0] for word in given if word.startswith("--")]
+        if self.get_default("may_have_secret") or any(map(_SECRET.search, options)):
+            return " ".join(options) or "not shown, one may be a password"
+        return " ".join(given)
 
     def _nearest(self, given: Sequence[str]) -> str:
         options = [option for option in self._option_string_actions if option.startswith("--")]

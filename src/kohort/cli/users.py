@@ -99,6 +99,7 @@ class CreateUser(AdminCommand):
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
+        parser.set_defaults(may_have_secret=True)
         parser.add_argument("user", metavar="USER", type=name, help="the name to log in with")
         parser.add_argument(
             "--password-file", metavar="FILE", help="a file whose first line is the password"
