@@ -131,7 +131,7 @@ def test_it_runs_as_a_module(program):
         (["groups", "list", "--zookeeper", "h:1"], "unrecognized arguments: --zookeeper h:1"),
         (["groups", "describe", "g", "--new-consumer"], "unrecognized arguments: --new-consumer"),
         (["topics", "create", "t", "--partitions", "0"], "'0' is not a number from 1 to 10000"),
-        (["topics", "create", "t", "--config", "x"], "'x' is not a setting, expected NAME=VALUE"),
+        (["topics", "create", "t", "--config", "x"], "argument --config: expected NAME=VALUE"),
     ],
 )
 def test_a_wrong_call_is_one_line_and_code_2(kohort, argv, words):

@@ -174,7 +174,11 @@ def test_short_names_are_of_tables_that_there_are():
         (["run", "--source", "log:x", "--every", "5"], 2, "'5' is not a duration, expected such"),
         (["run", "--source", "log:x", "--retention", "d"], 2, "'d' is not a duration"),
         (["run", "--source", "log:x", "--keep", "-1"], 2, "'-1' is not a number of days"),
-        (["run", "--source", "log:x", "-X", "a"], 2, "'a' is not a setting, expected NAME=VALUE"),
+        (
+            ["run", "--source", "log:x", "-X", "a"],
+            2,
+            "argument -X: expected NAME=VALUE",
+        ),
         (["snapshot", "--bootstrap-server", "h:1", "--count", "2"], 2, "--count is for --every"),
         (["snapshot", "--bootstrap-server", "127.0.0.1:1"], 1, "cannot connect to 127.0.0.1:1"),
     ],

@@ -4,6 +4,8 @@ from argparse import ArgumentParser, ArgumentTypeError
 from datetime import UTC, datetime
 from pathlib import Path
 
+from kohort.cli.command import NO_SETTING
+
 # As `kohort.spark.sources.registry`, which cannot be asked where Spark is not installed.
 SOURCE_FORMS = {
     "log": "log:DIRECTORY",
@@ -58,7 +60,7 @@ def count(text: str) -> int:
 def pair(text: str) -> tuple[str, str]:
     name, found, value = text.partition("=")
     if not found or not name.strip():
-        raise ArgumentTypeError(f"{text!r} is not a setting, expected NAME=VALUE")
+        raise ArgumentTypeError(NO_SETTING)
     return name.strip(), value.strip()
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # the client is imported when a command runs: `--help` must n
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+NO_SETTING = "expected NAME=VALUE; the text is not shown, as it may be a secret"
 NAME_BYTES = 32_767  # what the protocol can carry
 
 
@@ -100,7 +101,7 @@ def pair(text: str) -> tuple[str, str]:
     """The type of an argument NAME=VALUE."""
     key, found, value = text.partition("=")
     if not found or not key.strip():
-        raise ArgumentTypeError(f"{text!r} is not a setting, expected NAME=VALUE")
+        raise ArgumentTypeError(NO_SETTING)
     return name(key.strip()), name(value)
 
 

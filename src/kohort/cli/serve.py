@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kohort.cli.command import FAILED, OK, USAGE, Command, complain
+from kohort.cli.command import FAILED, NO_SETTING, OK, USAGE, Command, complain
 from kohort.errors import KohortError, how_to_install
 
 if TYPE_CHECKING:
@@ -426,7 +426,7 @@ def _count(text: str) -> int:
 def _pair(text: str) -> tuple[str, str]:
     name, found, value = text.partition("=")
     if not found or not name.strip():
-        raise ArgumentTypeError(f"{text!r} is not a setting, expected NAME=VALUE")
+        raise ArgumentTypeError(NO_SETTING)
     return name.strip(), value.strip()
 
 
