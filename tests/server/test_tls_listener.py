@@ -139,7 +139,9 @@ def test_a_certificate_that_is_no_better_is_refused(
     old = shown(broker, authority)
     other_subject = authority.sign("elsewhere").write_pem(tmp_path / "subject.pem")
     fewer_names = authority.sign("localhost", names=("localhost",)).write_pem(tmp_path / "few.pem")
+    expired = authority.sign("localhost", valid=timedelta(days=-1)).write_pem(tmp_path / "old.pem")
     for path, words in (
+        (expired, "has expired on"),
         (tmp_path / "missing.pem", "cannot be read: No such file or directory"),
         (other_subject, "expected 'CN=localhost,O=Kohort', as before, or ssl.allow.dn.changes"),
         (fewer_names, "lacks 1 of the 2 alternative names that the old one has"),

@@ -148,9 +148,12 @@ def _load(config: TlsConfig) -> ServerContext:
 
 
 def _check_change(config: TlsConfig, old: Certificate, new: Certificate) -> None:
-    """Raises ConfigError for a certificate that clients would not know for that of this listener
-    (upstream's SslFactory).
+    """Raises ConfigError for a certificate that has expired, or that clients would not know for
+    that of this listener (upstream's SslFactory).
     """
+    expired = expired_text(config.identity, new)
+    if expired is not None:
+        raise ConfigError(expired)
     store = "location" if config.identity.text is None else "certificate.chain"
     setting = f"{config.listener.prefix}ssl.keystore.{store}"
     if not config.allow_dn_changes and new.subject != old.subject:
