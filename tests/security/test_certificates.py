@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.x509.name import _ASN1Type
+from cryptography.x509.oid import NameOID
 from tests.certificates import Authority
 
 from kohort.security.certificates import CertificateError, read_certificate
@@ -24,6 +26,27 @@ def test_a_subject_is_the_text_that_upstream_makes_of_it(name: str) -> None:
     der, principal = SUBJECTS[name]
     subject = read_certificate(der).subject
     assert (f"User:{subject}" if subject else None) == principal
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "text"),
+    [
+        ("123", _ASN1Type.NumericString, "#1203313233"),
+        ("a", _ASN1Type.UniversalString, "#1c0400000061"),
+        ("a\0bc", _ASN1Type.UTF8String, "a\\00bc"),
+        ("\rab", _ASN1Type.UTF8String, "\\\rab"),
+        ("ab\r", _ASN1Type.IA5String, "ab\\\r"),
+        ("a  b\r ", _ASN1Type.UTF8String, "a  b\\\r\\ "),
+        ("\na", _ASN1Type.UTF8String, "\na"),
+        ("  ", _ASN1Type.UTF8String, "\\ \\ "),
+        (" #a ", _ASN1Type.UTF8String, "\\ \\#a\\ "),
+    ],
+)
+def test_a_value_is_written_as_java_does(value: str, kind: _ASN1Type, text: str) -> None:
+    """As measured with X500Principal.getName("RFC2253") of Java 17."""
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, value, _type=kind)])
+    der = ssl.PEM_cert_to_DER_cert(Authority().sign(subject).certificate_pem)
+    assert read_certificate(der).subject == f"CN={text}"
 
 
 def test_the_times_and_the_alternative_names() -> None:

@@ -28,15 +28,14 @@ _NAMES = {  # as java.security's X500Principal writes RFC 2253; all others are w
     "0.9.2342.19200300.100.1.25": "DC",
     "0.9.2342.19200300.100.1.1": "UID",
 }
-_ENCODINGS = {
+_ENCODINGS = {  # of the kinds that Java decodes; it writes all others as bytes
     0x0C: "utf-8",
-    0x12: "ascii",  # numeric
     0x13: "ascii",  # printable
     0x14: "latin-1",  # teletex
     0x16: "ascii",
-    0x1C: "utf-32-be",
     0x1E: "utf-16-be",
 }
+_BLANKS = " \r"  # escaped at both ends, as by Java
 _ESCAPED = ',+"\\<>;=#'
 
 
@@ -160,7 +159,11 @@ def _numbers(content: bytes) -> str:
 
 
 def _escaped(text: str) -> str:
-    core = text.strip(" ")
-    blanks = len(text) - len(text.lstrip(" ")) if core else len(text)
-    escaped = "".join(f"\\{letter}" if letter in _ESCAPED else letter for letter in core)
-    return "\\ " * blanks + escaped + "\\ " * (len(text) - len(core) - blanks)
+    core = text.strip(_BLANKS)
+    begin = len(text) - len(text.lstrip(_BLANKS)) if core else len(text)
+    end = begin + len(core)
+    escaped = (
+        f"\\{letter}" if letter in _ESCAPED or not begin <= at < end else letter
+        for at, letter in enumerate(text)
+    )
+    return "".join(escaped).replace("\0", r"\00")
