@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from kohort.errors import WireError
-from kohort.security.sasl import OAUTHBEARER, Identity, SaslError, SaslRefusalError
+from kohort.security.sasl import NAME, OAUTHBEARER, Identity, SaslError, SaslRefusalError
 from kohort.terms import Millis
 
 END = "\x01"
@@ -19,8 +19,7 @@ GOODBYE = b"\x01"
 KEY, VALUE = "[A-Za-z]++", r"[\x21-\x7e \t\r\n]++"
 TOKEN = "[-_~+/.a-zA-Z0-9]++=*"  # noqa: S105  (an expression)
 AUTH = "auth"
-_NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]++|=2C|=3D)++"
-_FIRST = re.compile(rf"n,(?:a=(?P<wanted>{_NAME}))?,\x01(?P<pairs>(?:{KEY}={VALUE}\x01)*)\x01")
+_FIRST = re.compile(rf"n,(?:a=(?P<wanted>{NAME}))?,\x01(?P<pairs>(?:{KEY}={VALUE}\x01)*)\x01")
 _SHOWN = re.compile(rf"(?P<scheme>\w++) ++(?P<token>{TOKEN})", re.ASCII)
 
 

@@ -11,6 +11,9 @@ PLAIN = "PLAIN"
 SCRAM_SHA_256, SCRAM_SHA_512 = "SCRAM-SHA-256", "SCRAM-SHA-512"
 OAUTHBEARER = "OAUTHBEARER"
 MECHANISMS = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
+NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]++|=2C|=3D)++"
+"""An expression: a name in a message of SCRAM or OAUTHBEARER, as upstream takes it (ASCII)."""
+
 LONGEST_NAME = 1024
 """Of a user, in bytes: names are kept, sent and logged. Upstream has no limit."""
 
@@ -36,7 +39,7 @@ class ClientMechanism(Protocol):
 
 
 class Identity(NamedTuple):
-    """Whom a server believes the client to be, and when what proved it ends: None, if never."""
+    """The user that a client has proved to be. `ends` is when its proof ends; None: never."""
 
     name: str
     ends: Millis | None = None
@@ -55,7 +58,7 @@ class ServerMechanism(Protocol):
     identity: Identity | None
 
     def answer(self, token: bytes, now: Millis) -> bytes:
-        """What is to be sent for a token of the client.
+        """The token that answers one of the client.
 
         Raises SaslRefusalError and SaslError, and WireError where the connection has to be closed
         without an answer. After one of these the machine must not be asked again.

@@ -13,7 +13,7 @@ from hmac import compare_digest, digest
 from typing import NamedTuple, Protocol
 
 from kohort.errors import WireError
-from kohort.security.sasl import Identity, SaslError, other_authorization_id
+from kohort.security.sasl import NAME, Identity, SaslError, other_authorization_id
 from kohort.security.scram import (
     BASE64,
     HASHES,
@@ -29,11 +29,10 @@ LONGEST_BYTES = 1 << 16
 """Of a message; longer ones are refused unread. Names have a thousand bytes at most."""
 
 _VALUE = r"[\x01-\x2b\x2d-\x7f]++"  # no comma
-_NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]++|=2C|=3D)++"
 _EXTENSIONS = f"(?:,[A-Za-z]++={_VALUE})*"
 _FIRST = re.compile(
-    rf"(?P<header>n,(?:a=(?P<wanted>{_NAME}))?,)"
-    rf"(?P<bare>(?:m={_VALUE},)?n=(?P<name>{_NAME}),r=(?P<nonce>{PRINTABLE})"
+    rf"(?P<header>n,(?:a=(?P<wanted>{NAME}))?,)"
+    rf"(?P<bare>(?:m={_VALUE},)?n=(?P<name>{NAME}),r=(?P<nonce>{PRINTABLE})"
     rf"(?P<extensions>{_EXTENSIONS}))"
 )
 _FINAL = re.compile(

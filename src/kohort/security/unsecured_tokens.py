@@ -44,6 +44,7 @@ class UnsecuredTokens:
         scopes = [one for text in texts_of(claims, self.scope_claim) for one in text.split()]
         for scope in self.required_scope:
             if scope not in scopes:
-                told = f"[{', '.join(self.required_scope)}]"
-                raise TokenError(f"the token has no scope {scope!r}", "insufficient_scope", told)
+                scopes_text = f"[{', '.join(self.required_scope)}]"
+                reason = f"the token has no scope {scope!r}"
+                raise TokenError(reason, "insufficient_scope", scopes_text)
         return Identity(name, ends)
