@@ -231,10 +231,10 @@ class Authorizer:
         self._make_room(_VIEW_COUNTS)
         host = client.host.removeprefix("/")
         subjects = [
-            (principal, place)
+            (principal, rule_host)
             for principal in dict.fromkeys((client.principal, EVERY_PRINCIPAL))
-            for place in dict.fromkeys((host, WILDCARD))
-            if (principal, place) in self._by_subject
+            for rule_host in dict.fromkeys((host, WILDCARD))
+            if (principal, rule_host) in self._by_subject
         ]
         view = _View(subjects, [self._index_of(subject) for subject in subjects])
         self._views[client.principal, client.host] = view

@@ -1,5 +1,7 @@
-"""SASL and delegation tokens on a listener of plain text: offered as upstream offers them, and
-refused with upstream's codes. Nobody is authenticated here, and the connection goes on.
+"""SASL on a listener without it, or after a login, and delegation tokens: offered as upstream
+offers them, and refused with upstream's codes. The connection goes on.
+
+Logins are not handled here: `kohort.server.sasl` takes the frames of a client until it is known.
 """
 
 from kohort.errors import ApiError, ErrorCode
@@ -34,7 +36,7 @@ _NO_TIME = -1
 def sasl_handshake(
     _node: Node, _call: Call[SaslHandshakeRequest], _now: Millis
 ) -> SaslHandshakeResponse:
-    """No mechanism: whoever is here is in already."""
+    """No mechanism: this client needs none, or has logged in already."""
     return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
 
 
