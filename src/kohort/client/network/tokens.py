@@ -1,16 +1,16 @@
 """Tokens for OAUTHBEARER: from the application, or from an endpoint and then kept for a while."""
 
 import asyncio
-import base64
 import inspect
-import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 from kohort.client.network.environment import environment, in_thread
 from kohort.client.network.token_endpoint import AccessToken, request_token
 from kohort.errors import ApiError, AuthenticationError, ErrorCode
 from kohort.escaping import visible
+from kohort.security.claims import read_token
+from kohort.security.oauthbearer import TokenError
 from kohort.security.settings import Security, TokenProvider
 
 Value = TypeVar("Value")
@@ -104,7 +104,7 @@ def describe_token(token: str, now_s: float) -> str:
     ]
     try:
         left_s = float(claims["exp"]) - now_s
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         left_s = 0.0
     if left_s:
         shown.append(f"{'ends in' if left_s > 0 else 'ended'} {abs(left_s):.0f} s")
@@ -118,12 +118,8 @@ def subject_of(token: str) -> str | None:
     return str(subject) if subject else None
 
 
-def _claims(token: str) -> dict[str, Any]:
-    parts = token.split(".")
-    if len(parts) != 3:
-        return {}
+def _claims(token: str) -> Mapping[str, Any]:
     try:
-        found = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-    except (ValueError, RecursionError):
+        return read_token(token).claims
+    except TokenError:
         return {}
-    return found if isinstance(found, dict) else {}
