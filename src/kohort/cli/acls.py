@@ -76,10 +76,10 @@ class ListAcls(AdminCommand):
         from kohort.client.admin import AclFilter
 
         output.doing = "looking for rules"
-        places: Any = list(_resources(args)) or [{}]
+        resources: Any = list(_resources(args)) or [{}]
         found: set[AclBinding] = set()
-        for place, principal in product(places, args.principal or [None]):
-            found.update(await admin.describe_acls(AclFilter(**place, principal=principal)))
+        for resource, principal in product(resources, args.principal or [None]):
+            found.update(await admin.describe_acls(AclFilter(**resource, principal=principal)))
         return tuple(sorted(found))
 
     def show(self, answer: "tuple[AclBinding, ...]", _args: Namespace, output: Output) -> int:
@@ -333,7 +333,7 @@ def _rules(args: Namespace) -> "Iterator[AclBinding]":
 
 
 def _operations(args: Namespace, option: str) -> Sequence[str]:
-    """What is about this kind of resource."""
+    """The operations that the arguments name for this kind of resource."""
     if not (args.consumer or args.producer):
         return args.operation or ["All"]
     of_consumer = CONSUMER.get(option, ()) if args.consumer else ()
