@@ -4,8 +4,10 @@ import os
 
 import pytest
 
+from kohort.cli import connection
 from kohort.cli.connection import connection_of
 from kohort.cli.main import parser
+from kohort.client import security_settings
 from kohort.security.settings import NO_SECURITY, Security, Store
 
 SECRET = "hunter2"
@@ -47,6 +49,10 @@ def file(tmp_path):
         return str(path)
 
     return write
+
+
+def test_the_prefix_of_variables_is_that_of_the_settings():
+    assert connection.VARIABLES == security_settings.VARIABLES
 
 
 def test_without_settings_it_is_plain_text(reach):

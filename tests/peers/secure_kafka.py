@@ -54,7 +54,9 @@ class SecureKafka:
         self.ca = self.authority.write(folder / "ca.pem")
         self.other_ca = self.stranger.write(folder / "other.pem")
         self.alice = self.authority.sign("alice", names=()).write_pem(folder / "alice.pem")
-        self.foreign = self.stranger.sign("alice", names=()).write_pem(folder / "foreign.pem")
+        self.other_alice = self.stranger.sign("alice", names=()).write_pem(
+            folder / "other_alice.pem"
+        )
         self.kafka = Kafka()
         self.kafka.settings.update(self._settings())
         self.addresses["PLAINTEXT"] = self.kafka.address

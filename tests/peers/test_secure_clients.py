@@ -161,7 +161,7 @@ WRONG = {
         r"requires a client certificate, and none is given.*alert bad_certificate",
     ),
     "a client certificate of another authority": (
-        *("MUTUAL", lambda kafka: tls(kafka, ssl_certfile=str(kafka.foreign))),
+        *("MUTUAL", lambda kafka: tls(kafka, ssl_certfile=str(kafka.other_alice))),
         r"client's certificate is of an authority that it does not trust.*certificate_unknown",
     ),
     "password": (

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # they are imported when a command runs: `--help` must not wa
 DEFAULT_SERVER = "127.0.0.1:9092"
 OPTION = "--bootstrap-server"
 CONFIG, PROFILE = "--command-config", "--profile"
-VARIABLES = "KOHORT_"
+VARIABLES = "KOHORT_"  # as in client.security_settings, which is not imported for `--help`
 VARIABLE = f"{VARIABLES}BOOTSTRAP_SERVER"
 PROFILE_VARIABLE, PROFILES_VARIABLE = f"{VARIABLES}PROFILE", f"{VARIABLES}CONFIG"
 PROFILES = "~/.config/kohort/config.toml"

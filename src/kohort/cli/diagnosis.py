@@ -243,8 +243,8 @@ class _Diagnosis:
         for node, outcome in zip(each, outcomes, strict=True):
             if outcome is not None:
                 text = outcome.message if isinstance(outcome, ApiError) else str(outcome)
-                told = f"node {node.id} tells clients to come to {node.address}: {text}"
-                self._add("brokers", FAILED, told)
+                line = f"node {node.id} tells clients to come to {node.address}: {text}"
+                self._add("brokers", FAILED, line)
         if not any(outcomes):
             addresses = ", ".join(f"{node.id} at {node.address}" for node in each)
             text = f"{counted(len(each), 'node')}, reached where they tell clients to come"
