@@ -496,3 +496,22 @@ def test_what_tls_itself_answers_leaves_at_once(
         with socket.socket(fileno=os.dup(client.fileno())) as below:
             below.settimeout(SOON_S)
             assert below.recv(100) == b"an answer of TLS"
+
+
+def test_bytes_are_counted_as_they_are_before_they_are_encrypted(
+    broker: TlsBroker, world: World
+) -> None:
+    """The same request has as many on each listener."""
+    traffic, frame_bytes = broker.broker.traffic, 4 + len(API_VERSIONS)
+    found = []
+    until(lambda: not broker.principals())
+    for connect in (
+        lambda: broker.connect("ANON"),
+        lambda: broker.connect_tls("TLS0", world.context("protocol/tls13")),
+    ):
+        before = traffic.received_bytes, traffic.sent_bytes
+        with connect() as sock:
+            assert exchange(sock, API_VERSIONS)
+        found.append((traffic.received_bytes - before[0], traffic.sent_bytes - before[1]))
+    assert found[0] == found[1]
+    assert found[0][0] == frame_bytes

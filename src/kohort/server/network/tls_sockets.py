@@ -96,7 +96,6 @@ class TlsProtocol(ClientProtocol):
         """Take bytes of the handshake. Nothing more is read before they had their slice."""
         assert self._scheduler is not None
         self.heard = self._loop.time()
-        self._traffic.received_bytes += len(data)
         if session is None:
             if data[0] != HANDSHAKE:
                 what = (
