@@ -200,6 +200,48 @@ def test_a_variable_that_makes_no_sense_is_named(reach, monkeypatch):
         reach()
 
 
+@pytest.mark.parametrize("name", ["KOHORT_BOOTSTRAP_SERVER", "KOHORT_BOOTSTRAP_SERVERS"])
+def test_a_variable_has_the_address_by_either_name(reach, monkeypatch, name):
+    monkeypatch.setenv("PORT", "1")
+    monkeypatch.setenv(name, "h:${env:PORT}")
+    assert reach() == ((("h:1", name), NO_SECURITY), [])
+
+
+def test_two_addresses_in_the_environment_contradict_each_other(reach, monkeypatch):
+    monkeypatch.setenv("KOHORT_BOOTSTRAP_SERVER", "h:1")
+    monkeypatch.setenv("KOHORT_BOOTSTRAP_SERVERS", "h:1")
+    assert reach()[0].server.text == "h:1"
+    monkeypatch.setenv("KOHORT_BOOTSTRAP_SERVERS", "h:2")
+    with pytest.raises(ValueError, match=r"KOHORT_BOOTSTRAP_SERVERS? and .* contradict"):
+        reach()
+
+
+MISSPELLED = {
+    "KOHORT_SECURTY_PROTOCOL": "KOHORT_SECURITY_PROTOCOL",
+    "KOHORT_SSL_CA_LOCATON": "KOHORT_SSL_CA_LOCATION",
+    "KOHORT_BOOTSTRAP_SERVRS": "KOHORT_BOOTSTRAP_SERVERS",
+    "KOHORT_PROFILES": "KOHORT_PROFILE",
+}
+
+
+@pytest.mark.parametrize(("name", "meant"), MISSPELLED.items(), ids=MISSPELLED)
+def test_a_misspelled_variable_is_refused(reach, monkeypatch, name, meant):
+    monkeypatch.setenv(name, SECRET)
+    with pytest.raises(
+        ValueError, match=f"\\Aunknown .*{name}.*, did you mean '?{meant}'?\\?"
+    ) as no:
+        reach()
+    assert SECRET not in str(no.value)
+
+
+def test_a_variable_that_resembles_none_is_named_once(reach, monkeypatch):
+    for name in ("KOHORT_PORT", "KOHORT_SERVICE_HOST", "KOHORT_CLASS_ARCHIVE"):
+        monkeypatch.setenv(name, "x")
+    _, warnings = reach()
+    expected = "the environment has what is not used: KOHORT_PORT, KOHORT_SERVICE_HOST"
+    assert warnings == [f"kohort: {expected}"]
+
+
 def test_what_is_given_reaches_the_client(kohort, monkeypatch, file):
     from kohort.client.admin import AdminClient
 

@@ -421,6 +421,20 @@ REFUSED = {
 }
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("KOHORT_SASL_FOO", ""),
+        ("KOHORT_SASL_MECHANSIM", ", did you mean 'KOHORT_SASL_MECHANISM'?"),
+        ("sasl.protocol", ""),
+    ],
+)
+def test_a_suggestion_is_of_the_same_family_and_spelled_alike(name, hint):
+    with pytest.raises(ValueError, match="unknown setting") as refused:
+        security_of({name: "x"})
+    assert str(refused.value) == f"unknown setting {name!r}{hint}"
+
+
 @pytest.mark.parametrize(("given", "what", "expected"), REFUSED.values(), ids=REFUSED)
 def test_what_is_not_followed_is_refused_in_one_line(given, what, expected):
     with pytest.raises(ValueError, match=r"\A[^\n]+\Z") as refusal:

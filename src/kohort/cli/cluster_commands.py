@@ -11,7 +11,14 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from kohort.cli.command import USAGE, Command, complain, print_result
-from kohort.cli.connection import VARIABLE, Connection, Server, add_connection, connection_of
+from kohort.cli.connection import (
+    SHORT_VARIABLE,
+    VARIABLE,
+    Connection,
+    Server,
+    add_connection,
+    connection_of,
+)
 from kohort.cli.render import Output, erase_progress, printable
 from kohort.errors import ApiError, KohortError
 
@@ -53,8 +60,10 @@ def telling_origin(server: Server) -> Iterator[None]:
     try:
         yield
     except ApiError as error:
-        if server.origin == VARIABLE and error.message.startswith("cannot connect"):
-            error.message += f" ({VARIABLE} is {server.text})"
+        if server.origin in (VARIABLE, SHORT_VARIABLE) and error.message.startswith(
+            "cannot connect"
+        ):
+            error.message += f" ({server.origin} is {server.text})"
         raise
 
 

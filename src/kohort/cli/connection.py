@@ -22,7 +22,9 @@ DEFAULT_SERVER = "127.0.0.1:9092"
 OPTION = "--bootstrap-server"
 CONFIG, PROFILE = "--command-config", "--profile"
 VARIABLES = "KOHORT_"  # as in client.security_settings, which is not imported for `--help`
-VARIABLE = f"{VARIABLES}BOOTSTRAP_SERVER"
+VARIABLE = f"{VARIABLES}BOOTSTRAP_SERVERS"
+SHORT_VARIABLE = VARIABLE[:-1]
+ELSEWHERE = f"{VARIABLES}CLASS_ARCHIVE"  # `kohort.spark` reads it
 PROFILE_VARIABLE, PROFILES_VARIABLE = f"{VARIABLES}PROFILE", f"{VARIABLES}CONFIG"
 PROFILES = "~/.config/kohort/config.toml"
 SERVERS = "bootstrap.servers"
@@ -176,15 +178,31 @@ def _properties(path: str) -> _Layer:
 
 
 def _environment() -> _Layer:
-    from kohort.client.security_settings import is_about_security
-
     layer = _Layer("")  # its settings have the names of variables
-    for name, text in os.environ.items():
-        if name.startswith(VARIABLES) and is_about_security(name):
-            _take(layer, name, text)
-    server = os.environ.get(VARIABLE, "").strip()
-    layer.server = Server(server, VARIABLE) if server else None
+    others = (PROFILE_VARIABLE, PROFILES_VARIABLE, ELSEWHERE)
+    unused = [
+        name
+        for name, text in os.environ.items()
+        if name.startswith(VARIABLES) and name not in others and not _take(layer, name, text)
+    ]
+    for name in unused:
+        _refuse_misspelled(name, (VARIABLE, *others))
+    if unused:  # Kubernetes makes variables such as KOHORT_SERVICE_HOST by itself
+        layer.warnings.append(f"the environment has what is not used: {', '.join(sorted(unused))}")
     return layer
+
+
+def _refuse_misspelled(name: str, others: Iterable[str]) -> None:
+    """Raises ValueError where a variable is nearly that of a setting: without it, a connection may
+    be in plain text.
+    """
+    from difflib import get_close_matches
+
+    from kohort.client.security_settings import variables
+
+    near = get_close_matches(name, (*variables(), *others), n=1, cutoff=0.85)
+    if near:
+        raise ValueError(f"unknown variable {name}, did you mean {near[0]}?")
 
 
 def _profile(name: str) -> _Layer:
@@ -223,9 +241,8 @@ def _take(layer: _Layer, name: str, text: str, path: str | None = None) -> bool:
     """Take a setting into the layer, unless it is about something else."""
     from kohort.client.security_settings import is_about_security
 
-    if name.replace("_", ".") == SERVERS:
-        server = _resolved(layer, name, text)
-        layer.server = Server(server, f"{layer.origin}{name}") if server.strip() else None
+    if name.replace("_", ".") == SERVERS or name in (VARIABLE, SHORT_VARIABLE):
+        _take_server(layer, f"{layer.origin}{name}", _resolved(layer, name, text).strip())
     elif is_about_security(name):
         layer.settings[name] = _resolved(layer, name, text)
         if path is not None and _is_bare_secret(name, text) and others_read(path):
@@ -235,6 +252,15 @@ def _take(layer: _Layer, name: str, text: str, path: str | None = None) -> bool:
     else:
         return False
     return True
+
+
+def _take_server(layer: _Layer, origin: str, server: str) -> None:
+    before = layer.server
+    if not server:
+        return
+    if before is not None and before.origin != origin and before.text != server:
+        raise ValueError(f"{before.origin} and {origin} contradict each other: give one")
+    layer.server = Server(server, origin)
 
 
 def _is_bare_secret(name: str, text: str) -> bool:

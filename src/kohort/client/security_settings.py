@@ -6,7 +6,7 @@ same and say something else are refused, as is all that Kohort does not follow. 
 error.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
@@ -106,6 +106,11 @@ def is_about_security(name: str) -> bool:
     return plain in _READERS or plain.startswith(_PREFIXES)
 
 
+def variables() -> Iterator[str]:
+    """All settings, as they are called in the environment."""
+    return (f"{VARIABLES}{plain.upper()}" for plain in _READERS)
+
+
 def is_secret(name: str) -> bool:
     """Whether this setting has a value that nobody else may see."""
     plain = _plain(name)
@@ -183,10 +188,13 @@ def _reader(name: str) -> Reader:
         return reader
     if plain.startswith(_KERBEROS):
         raise ValueError(f"{name} is for Kerberos: {read.NO_KERBEROS}")
-    near = get_close_matches(plain, _READERS, n=1)
-    spelled = {one.replace(".", "_"): one for one in SETTINGS}
-    hint = f", did you mean {spelled[near[0]]!r}?" if near else ""
-    raise ValueError(f"unknown setting {name!r}{hint}")
+    family = next(prefix for prefix in _PREFIXES if plain.startswith(prefix))
+    near = get_close_matches(plain, [one for one in _READERS if one.startswith(family)], n=1)
+    if not near:
+        raise ValueError(f"unknown setting {name!r}")
+    spelled = next(one for one in SETTINGS if one.replace(".", "_") == near[0])
+    meant = f"{VARIABLES}{near[0].upper()}" if name.startswith(VARIABLES) else spelled
+    raise ValueError(f"unknown setting {name!r}, did you mean {meant!r}?")
 
 
 def _first(meant: Mapping[str, _Meaning], meanings: Iterable[str]) -> str | None:
