@@ -3,6 +3,10 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from ssl import SSLContext
+from typing import Any
+
+from kohort.escaping import visible
+from kohort.security.sasl import MECHANISMS
 
 PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL = "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"
 PROTOCOLS = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
@@ -22,6 +26,12 @@ class Store:
     path: str | None = None
     text: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        """Raises TypeError for a value of another type."""
+        _check_type(self, "type", (str,), "a text")
+        for name in ("path", "text", "password"):
+            _check_type(self, name, (str, type(None)), "a text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +63,18 @@ class Security:
     scope: str | None = None
     extensions: Mapping[str, str] = field(default_factory=dict, repr=False)
 
+    def __post_init__(self) -> None:
+        """Raises TypeError for a value of another type, ValueError for an unknown word."""
+        for names, types, expected in _FIELDS:
+            for name in names:
+                _check_type(self, name, types, expected)
+        if self.protocol not in PROTOCOLS:
+            raise _wrong(self, "protocol", f"one of {', '.join(PROTOCOLS)}")
+        if self.mechanism is not None and self.mechanism not in MECHANISMS:
+            raise _wrong(self, "mechanism", f"one of {', '.join(MECHANISMS)}")
+        if self.token is not None and not callable(self.token):
+            raise TypeError(f"token is of type {type(self.token).__name__}, expected a callable")
+
     @property
     def uses_tls(self) -> bool:
         """Whether bytes are encrypted."""
@@ -62,6 +84,37 @@ class Security:
     def uses_sasl(self) -> bool:
         """Whether the client authenticates by SASL."""
         return self.protocol in (SASL_PLAINTEXT, SASL_SSL)
+
+
+_NONE = type(None)
+_TEXTS = ("username", "password", "token_endpoint", "client_id", "client_secret", "scope")
+_FIELDS: tuple[tuple[tuple[str, ...], tuple[type, ...], str], ...] = (
+    (("protocol",), (str,), f"one of {', '.join(PROTOCOLS)}"),
+    (("mechanism",), (str, _NONE), f"one of {', '.join(MECHANISMS)}"),
+    (("trust", "identity", "key"), (Store, _NONE), "a Store"),
+    (("context",), (SSLContext, _NONE), "an ssl.SSLContext"),
+    (("check_hostname", "verify"), (bool,), "True or False"),
+    (_TEXTS, (str, _NONE), "a text"),
+    (("extensions",), (Mapping,), "a mapping"),
+)
+
+
+def _check_type(owner: Store | Security, name: str, types: tuple[type, ...], expected: str) -> None:
+    if not isinstance(getattr(owner, name), types):
+        raise TypeError(_line(owner, name, expected))
+
+
+def _wrong(owner: Store | Security, name: str, expected: str) -> ValueError:
+    return ValueError(_line(owner, name, expected))
+
+
+def _line(owner: Store | Security, name: str, expected: str) -> str:
+    """What is wrong with a field, with its value where that is no secret."""
+    value: Any = getattr(owner, name)
+    if not owner.__dataclass_fields__[name].repr or not isinstance(value, str):
+        return f"{name} is of type {type(value).__name__}, expected {expected}"
+    has_key = "-----BEGIN" in value  # PEM, which may be a private key
+    return f"{name} is {'a text' if has_key else visible(repr(value))}, expected {expected}"
 
 
 NO_SECURITY = Security()
