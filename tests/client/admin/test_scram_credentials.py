@@ -51,7 +51,7 @@ def test_users_get_credentials_and_lose_them():
             gone.all()
             found = await admin.describe_user_scram_credentials(["alice", "bob"])
             assert found["bob"] == (ScramCredential("SCRAM-SHA-256", 4096),)
-            assert found.failed["alice"].code is ErrorCode.RESOURCE_NOT_FOUND
+        assert found.failed["alice"].code is ErrorCode.RESOURCE_NOT_FOUND
 
     with Broker(in_memory=True) as broker:
         talk(broker.bootstrap)
@@ -83,7 +83,9 @@ async def test_a_password_is_salted_here_and_not_sent():
 @asynchronous
 async def test_who_may_not_ask_for_users_is_refused():
     def answer(_asked):
-        return DescribeUserScramCredentialsResponse(error_code=31, error_message="no")
+        return DescribeUserScramCredentialsResponse(
+            error_code=31, error_message="Cluster authorization failed."
+        )
 
     async with (
         ScriptedCluster(1, {DescribeUserScramCredentialsRequest: answer}) as scripted,
@@ -91,6 +93,9 @@ async def test_who_may_not_ask_for_users_is_refused():
     ):
         with pytest.raises(ApiError) as refusal:
             await admin.describe_user_scram_credentials()
+        line = "User:ANONYMOUS is not authorized for Describe on the cluster"
+        assert refusal.value.message == line
         assert refusal.value.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         found = await admin.describe_user_scram_credentials("alice")
+        assert found.failed["alice"].message == line
         assert found.failed["alice"].code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -17,6 +17,7 @@ from kohort.client.admin.security_views import (
 from kohort.client.admin.topics import controller
 from kohort.client.admin.views import Outcomes
 from kohort.client.network.cluster import Cluster, Node
+from kohort.client.network.denials import explained
 from kohort.client.network.environment import environment
 from kohort.errors import ApiError, api_error
 from kohort.security.scram import HASHES, salted
@@ -73,7 +74,8 @@ async def _described(
         node, request, deadline=deadline
     )
     if answer.error_code:
-        error = api_error(answer.error_code, answer.error_message)
+        refusal = api_error(answer.error_code, answer.error_message)
+        error = explained(refusal, cluster.principal, "", "Describe")
         return dict.fromkeys([_ALL] if users is None else [user.name for user in users], error)
     return {
         result.user: api_error(result.error_code, result.error_message)
