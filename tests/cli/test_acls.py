@@ -108,7 +108,7 @@ def test_a_refusal_is_a_line_for_each_rule(kohort):
             "--operation is not for --consumer and --producer",
         ),
         (("add", "--allow-principal", "alice", "--topic", "t"), "expected User:NAME"),
-        (("add", *ALICE, "--topic", "t", "--operation", "Reed"), "'Reed' is not a operation"),
+        (("add", *ALICE, "--topic", "t", "--operation", "Reed"), "'Reed' is no operation"),
         (("create",), "kohort acls add"),
     ],
 )

@@ -180,7 +180,11 @@ PROFILES = {
     "no table": ('[prod]\nx = "y"', "test", "has no such table, it has prod"),
     "not toml": ("[prod", "prod", "is not TOML"),
     "unknown": ('[prod]\nacks = "all"', "prod", "acks is no setting of a connection"),
-    "no text": ("[prod]\nsasl.password = 1.5", "prod", "sasl.password is a float, expected text"),
+    "no text": (
+        "[prod]\nsasl.password = 1.5",
+        "prod",
+        "sasl.password is of type float",
+    ),
     "wrong": ('[prod]\nssl.truststore.type = "JKS"', "prod", "ssl.truststore.type is JKS"),
 }
 

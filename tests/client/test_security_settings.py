@@ -315,7 +315,7 @@ OAUTH = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
 REFUSED = {
     "unknown": ({"ssl.ca.loaction": "x"}, "ssl.ca.loaction", "did you mean 'ssl.ca.location'"),
     "protocol": ({"security.protocol": "TLS"}, "security.protocol is 'TLS'", "SASL_SSL"),
-    "no text": ({**USER, "sasl.password": 5}, "sasl.password is a int", "expected a text"),
+    "no text": ({**USER, "sasl.password": 5}, "sasl.password is of type int", "expected a text"),
     "jks": ({**TLS, "ssl.truststore.type": "JKS"}, "ssl.truststore.type", "keytool"),
     "jks by name": ({**TLS, "ssl.keystore.location": "a.jks"}, "-destkeystore a.p12", "PKCS12"),
     "no pem": ({**TLS, "ssl.keystore.key": SECRET}, "ssl.keystore.key is not PEM", "BEGIN"),
@@ -398,7 +398,7 @@ REFUSED = {
         "ssl_context and ssl_cafile",
         "the context",
     ),
-    "no context": ({**TLS, "ssl_context": True}, "ssl_context is a bool", "ssl.SSLContext"),
+    "no context": ({**TLS, "ssl_context": True}, "ssl_context is of type bool", "ssl.SSLContext"),
     "key alone": ({**TLS, "ssl_keyfile": "own.key"}, "ssl_keyfile", "certificate"),
     "key beside PKCS#12": (
         {**TLS, "ssl.keystore.location": "own.p12", "ssl.key.location": "own.key"},

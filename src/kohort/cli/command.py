@@ -232,7 +232,7 @@ class _Words:
         for name in names:
             if name.lower() not in self._valid:
                 raise ArgumentTypeError(
-                    f"{name!r} is not a {self._thing}, "
+                    f"{name!r} is no {self._thing}, "
                     f"expected one of {', '.join(self._valid.values())}"
                 )
         return [self._valid[name.lower()] for name in names]

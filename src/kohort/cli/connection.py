@@ -221,7 +221,8 @@ def _profile(name: str) -> _Layer:
     layer = _Layer(f"{origin} of {path}: ")
     for setting, value in _flat(profile):
         if not isinstance(value, str | bool | int):
-            raise ValueError(f"{layer.origin}{setting} is a {type(value).__name__}, expected text")  # noqa: TRY004  (a value, as all)
+            kind = type(value).__name__
+            raise ValueError(f"{layer.origin}{setting} is of type {kind}, expected text")  # noqa: TRY004  (a value, as all)
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if not _take(layer, setting, text, path):
             raise ValueError(f"{layer.origin}{setting} is no setting of a connection")

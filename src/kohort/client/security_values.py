@@ -135,7 +135,7 @@ def flag(meaning: str) -> Reader:
 def context(name: str, value: Any) -> dict[str, Any]:
     """A context of the caller's own."""
     if not isinstance(value, SSLContext):
-        raise ValueError(f"{name} is a {type(value).__name__}, expected an ssl.SSLContext")  # noqa: TRY004  (a value, as all)
+        raise ValueError(f"{name} is of type {type(value).__name__}, expected an ssl.SSLContext")  # noqa: TRY004  (a value, as all)
     return {"context": value}
 
 
@@ -240,19 +240,21 @@ def token_provider(name: str, value: Any) -> dict[str, Any]:
     token = getattr(value, "token", value)
     if not callable(token):
         raise ValueError(  # noqa: TRY004  (a value, as all)
-            f"{name} is a {type(value).__name__}, expected a callable or an object with token()"
+            f"{name} is of type {type(value).__name__}, expected a callable or an object with "
+            "token()"
         )
     more = getattr(value, "extensions", None)
     given = more() if callable(more) else {}
     if not isinstance(given or {}, Mapping):
-        raise ValueError(f"{name}.extensions() is a {type(given).__name__}, expected a mapping")  # noqa: TRY004  (a value, as all)
+        kind = type(given).__name__
+        raise ValueError(f"{name}.extensions() is of type {kind}, expected a mapping")  # noqa: TRY004  (a value, as all)
     return {"token": token, **({"extensions": dict(given)} if given else {})}
 
 
 def token_callback(name: str, value: Any) -> dict[str, Any]:
     """The one of confluent-kafka takes a text of settings, and gives a token and its end."""
     if not callable(value):
-        raise ValueError(f"{name} is a {type(value).__name__}, expected a callable")  # noqa: TRY004  (a value, as all)
+        raise ValueError(f"{name} is of type {type(value).__name__}, expected a callable")  # noqa: TRY004  (a value, as all)
     return {"token": lambda: value("")[0]}
 
 
@@ -308,7 +310,7 @@ def _seconds(name: str, value: str) -> int:
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{name} is a {type(value).__name__}, expected a text")  # noqa: TRY004  (a value, as all)
+        raise ValueError(f"{name} is of type {type(value).__name__}, expected a text")  # noqa: TRY004  (a value, as all)
     return value
 
 

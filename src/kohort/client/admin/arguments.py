@@ -172,7 +172,7 @@ def credential_changes(given: object) -> dict[str, ScramUpsertion | ScramDeletio
 def _check_upsertion(change: ScramUpsertion) -> None:
     what = f"the password of user {change.user}"
     if not isinstance(change.password, str):
-        raise TypeError(f"{what} is a {type(change.password).__name__}, expected a text")
+        raise TypeError(f"{what} is of type {type(change.password).__name__}, expected a text")
     if not change.password:
         raise ValueError(f"{what} is empty, expected a text")
     try:
