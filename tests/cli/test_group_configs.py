@@ -122,7 +122,7 @@ async def test_a_change_is_told_when_the_settings_cannot_be_read_after_it(capsys
         argv = ["groups", "config", "g", "--set", f"{SESSION}=1"]
         argv += ["--bootstrap-server", scripted.bootstrap]
         assert await asyncio.to_thread(main, argv) == 1
-    expected = "kohort: group g: it is changed, and its settings could not be read: "
+    expected = "kohort: group g is changed, and its settings could not be read: "
     assert capsys.readouterr().err.startswith(expected)
 
 

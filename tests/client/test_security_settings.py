@@ -390,7 +390,7 @@ REFUSED = {
     ),
     "user and token": ({**OAUTH, "sasl.username": "alice"}, "sasl.username", "OAUTHBEARER"),
     "token and PLAIN": ({**USER, "sasl.oauthbearer.scope": "x"}, "scope", "PLAIN"),
-    "provider": ({**OAUTH, "sasl_oauth_token_provider": SECRET}, "a str", "callable"),
+    "provider": ({**OAUTH, "sasl_oauth_token_provider": SECRET}, "of type str", "callable"),
     "no principal": ({**OAUTH, "sasl.oauthbearer.config": "scope=x"}, "config", "principal=USER"),
     "not asked": ({**OAUTH, "sasl.oauthbearer.config": "principal=a"}, "config", "unsecure.jwt"),
     "context and file": (

@@ -123,14 +123,15 @@ async def _found_after(
     except ApiError as error:
         found = dict.fromkeys(ids, error)
     return {
-        group_id: _unread(outcome) if isinstance(outcome, ApiError) else outcome
+        group_id: _unread(group_id, outcome) if isinstance(outcome, ApiError) else outcome
         for group_id, outcome in found.items()
     }
 
 
-def _unread(error: ApiError) -> ApiError:
+def _unread(group_id: str, error: ApiError) -> ApiError:
     why = error.message or error.code.name
-    return ApiError(error.code, f"it is changed, and its settings could not be read: {why}")
+    text = f"group {group_id} is changed, and its settings could not be read: {why}"
+    return ApiError(error.code, text)
 
 
 async def _check_names(admin: "AdminClient", group_id: str, args: Namespace) -> None:
