@@ -1080,8 +1080,9 @@ async def test_who_waits_and_reads_nothing_is_told_once(group_id, caplog):
             assert (await waiting).value == b"x"
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
 @asynchronous
-async def test_a_denied_topic_is_an_error_until_the_right_is_granted():
+async def test_a_denied_topic_is_an_error_until_the_right_is_granted(protocol):
     rules = {
         "authorizer.class.name": STANDARD_AUTHORIZER,
         "super.users": "User:admin",
@@ -1093,7 +1094,7 @@ async def test_a_denied_topic_is_an_error_until_the_right_is_granted():
         of_another = AclBinding(ResourceType.TOPIC, "t", "User:alice", AclOperation.READ)
         async with within(), AdminClient(broker.bootstrap) as admin:
             (await admin.create_acls([of_another])).all()
-            async with consumer(broker, "t", group_protocol="consumer") as reader:
+            async with consumer(broker, "t", group_protocol=protocol) as reader:
                 line = "^TOPIC_AUTHORIZATION_FAILED: User:ANONYMOUS is not authorized for topic t$"
                 for _ in range(2):
                     with pytest.raises(ApiError, match=line):

@@ -5,6 +5,7 @@ import contextlib
 import logging
 import sys
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self, Unpack
 
@@ -112,6 +113,7 @@ class Consumer(Client):
         self._missing = MissingTopics(
             *(self._metadata, self._unread, self._group.missing),
             timeout_s=self.settings.request_timeout_ms / 1000,
+            on_denied=partial(self._ownership.refused, for_good=False),
         )
         self._metadata.on_count = self._group.topic_changed
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -1,4 +1,5 @@
-"""Topics that do not exist and that somebody waits for. They are looked for until they come.
+"""Topics that somebody waits for and that do not exist, or must not be seen. They are looked for
+until they come.
 
 Those that the consumer subscribes to are logged, once, and once more when they come. Nobody else
 says it: a coordinator assigns what there is, and a misspelled name never comes. The leader of a
@@ -21,7 +22,8 @@ _NEXT_LOOK_S = 1.0
 
 class MissingTopics:
     """`names` says which topics are subscribed to now, and `of_others` which other ones are waited
-    for. `metadata` tells whoever wants to know what has come (`Metadata.on_count`).
+    for. `metadata` tells whoever wants to know what has come (`Metadata.on_count`). `on_denied`
+    hears of a topic that is subscribed to and must not be seen, at each look.
     """
 
     def __init__(
@@ -31,7 +33,9 @@ class MissingTopics:
         of_others: Callable[[], Collection[str]] = tuple,
         *,
         timeout_s: float,
+        on_denied: Callable[[ApiError], None] = lambda _error: None,
     ) -> None:
+        self._on_denied = on_denied
         self._metadata = metadata
         self._names = names
         self._of_others = of_others
@@ -53,27 +57,35 @@ class MissingTopics:
                 found = {name: found[name] for name in wanted}
                 self.note(found)
                 known.update(name for name, why in found.items() if why is None)
+                denied = [why for why in found.values() if why is not None and _is_denied(why)]
+                if denied:
+                    self._on_denied(denied[0])
             await asyncio.sleep(_NEXT_LOOK_S)
 
-    def note(self, found: Mapping[str, str | None]) -> None:
-        """Log each topic that is missing, with the reason, and each that has come."""
+    def note(self, found: Mapping[str, ApiError | None]) -> None:
+        """Log each topic that is missing or denied, with the reason, and each that has come."""
         for name, why in found.items():
             if why is None and name in self._logged:
                 self._logged.discard(name)
                 logger.warning("topic %s is there now", name)
             elif why is not None and name not in self._logged:
                 self._logged.add(name)
-                logger.warning("subscribed to topic %s, which is not there: %s", name, why)
+                what = "may not be described" if _is_denied(why) else "is not there"
+                logger.warning("subscribed to topic %s, which %s: %s", name, what, why)
 
-    async def _look(self, names: Collection[str]) -> dict[str, str | None]:
+    async def _look(self, names: Collection[str]) -> dict[str, ApiError | None]:
         if not names:
             return {}
         deadline = asyncio.get_running_loop().time() + self._timeout_s
         topics: Mapping[str, Any] = await self._metadata.topics(names, deadline)
         return {
-            name: str(topic) if isinstance(topic, ApiError) and _is_missing(topic) else None
+            name: topic if isinstance(topic, ApiError) and _is_missing(topic) else None
             for name, topic in topics.items()
         }
+
+
+def _is_denied(error: ApiError) -> bool:
+    return error.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def _is_missing(error: ApiError) -> bool:
