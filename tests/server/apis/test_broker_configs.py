@@ -307,13 +307,10 @@ def test_what_nothing_reads_is_bounded():
 @pytest.mark.parametrize(
     "name",
     [
-        "ssl.keystore.password",
-        "sasl.jaas.config",
         "listener.name.external.ssl.key.password",
         "listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config",
         "sasl.oauthbearer.client.credentials.client.secret",
         "sasl.oauthbearer.assertion.private.key.passphrase",
-        "ssl.keystore.key",
         "my.Password",
         "process.roles",
     ],
@@ -322,6 +319,13 @@ def test_secrets_that_nothing_reads_are_not_kept(name):
     desk = Desk(node_id="1")
     assert alter(desk, changed("1", (name, "x"), kind=BROKER)) == [ErrorCode.INVALID_REQUEST]
     assert shown(desk, name) is None
+
+
+@pytest.mark.parametrize("name", ["ssl.keystore.password", "sasl.jaas.config", "ssl.keystore.key"])
+def test_secrets_of_the_file_are_neither_changed_nor_shown(name):
+    desk = Desk(node_id="1")
+    assert alter(desk, changed("1", (name, "x"), kind=BROKER)) == [ErrorCode.INVALID_REQUEST]
+    assert shown(desk, name) == (None, UPSTREAM, [])
 
 
 def test_each_node_shows_its_own_rack():
