@@ -202,6 +202,7 @@ MARKER = batches.build_marker(
 )
 CREDENTIAL = {"user": "u", "mechanism": 1, "iterations": 4096}
 
+RULE_ON_DISK = RULE | {"pattern_type": 3}
 THERE = {  # a disk that has all of it
     "Produce": {"t-0": batches.build([(None, b"v")], 1)},
     "Produce, several in a transaction": {
@@ -232,7 +233,7 @@ THERE = {  # a disk that has all of it
         CATALOG: {"topics": [TOPIC], "broker_configs": {"": {"n": "1"}}},
         GROUPS: group_log(SETTINGS),
     },
-    "CreateAcls": {CATALOG: {"acls": [RULE]}},
+    "CreateAcls": {CATALOG: {"acls": [RULE_ON_DISK]}},
     "AlterUserScramCredentials": {CATALOG: {"scram_credentials": [CREDENTIAL]}},
 }
 
@@ -264,9 +265,9 @@ STILL_THERE = {  # a disk that has what was taken away, what is said of it, and 
         {CATALOG: {"topics": [TOPIC | {"topic_id": uuid_text(b"o" * 16)}]}},
     ),
     "DeleteAcls": (
-        {CATALOG: {"acls": [RULE]}},
+        {CATALOG: {"acls": [RULE_ON_DISK]}},
         ["a rule for User:u is deleted, on the disk it is there"],
-        {CATALOG: {"acls": [RULE | {"operation": 4}]}},
+        {CATALOG: {"acls": [RULE_ON_DISK | {"pattern_type": 4}]}},
     ),
     "LeaveGroup": (
         {GROUPS: group_log(GROUP, member())},
@@ -313,7 +314,7 @@ OTHERS = {  # a disk that has something else than what was acknowledged
         {CATALOG: {"topics": [TOPIC]}, GROUPS: group_log(SETTINGS)},
         MISSING["IncrementalAlterConfigs"][1:2],
     ),
-    "CreateAcls": ({CATALOG: {"acls": [RULE | {"host": "h"}]}}, MISSING["CreateAcls"]),
+    "CreateAcls": ({CATALOG: {"acls": [RULE_ON_DISK | {"host": "h"}]}}, MISSING["CreateAcls"]),
     "AlterUserScramCredentials": (
         {CATALOG: {"scram_credentials": [CREDENTIAL | {"iterations": 8192}]}},
         MISSING["AlterUserScramCredentials"],

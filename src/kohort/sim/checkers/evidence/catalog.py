@@ -16,7 +16,14 @@ NO_ID = bytes(16)
 HAS_TOPIC_ID = 7  # the version of CreateTopics
 
 
-ABOUT_A_RULE = ("resource_name", "principal", "host", "operation", "permission_type")
+ABOUT_A_RULE = (
+    "resource_type",
+    "resource_name",
+    "principal",
+    "host",
+    "operation",
+    "permission_type",
+)
 
 
 def _topics(catalog: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -147,8 +154,10 @@ def delete_acls(disk: SyncedDisk, exchange: Exchange) -> Iterator[str]:
 
 
 def _has_rule(catalog: dict[str, Any], rule: Any) -> bool:
+    pattern = getattr(rule, "pattern_type", None) or rule.resource_pattern_type
     return any(
-        all(acl[name] == getattr(rule, name) for name in ABOUT_A_RULE)
+        acl["pattern_type"] == pattern
+        and all(acl[name] == getattr(rule, name) for name in ABOUT_A_RULE)
         for acl in catalog.get("acls", [])
     )
 
