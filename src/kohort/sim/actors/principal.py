@@ -102,16 +102,16 @@ class Guest(Actor):
     def judge(self, code: int, refusal: int, demands: tuple[Demand, ...], asked: str) -> None:
         """Tell the facts of an answer to the last request: it needed all of these rights."""
         if code == refusal:
-            self.refused(demands, asked)
+            self.tell_refused(demands, asked)
         elif code in TOLD:
             for demand in demands:
-                self.given((demand,), asked)
+                self.tell_given((demand,), asked)
 
-    def given(self, any_of: tuple[Demand, ...], asked: str) -> None:
+    def tell_given(self, any_of: tuple[Demand, ...], asked: str) -> None:
         now = self.stage.loop.now
         self.tell(AccessGiven(principal_of(self.user), any_of, asked, self.sent, now))
 
-    def refused(self, all_of: tuple[Demand, ...], asked: str) -> None:
+    def tell_refused(self, all_of: tuple[Demand, ...], asked: str) -> None:
         now = self.stage.loop.now
         self.tell(AccessRefused(principal_of(self.user), all_of, asked, self.sent, now))
 
@@ -185,10 +185,10 @@ class Principal(Guest):
             return
         found = [topic.name for topic in answer.topics]
         for name in found:
-            self.given(of_topics(DESCRIBE, [name]), "a topic in a list")
+            self.tell_given(of_topics(DESCRIBE, [name]), "a topic in a list")
         for name in TOPICS:
             if name not in found:
-                self.refused(of_topics(DESCRIBE, [name]), "a topic in a list")
+                self.tell_refused(of_topics(DESCRIBE, [name]), "a topic in a list")
 
     async def list_offsets(self) -> None:
         name = self.random.choice(TOPICS)
@@ -282,9 +282,9 @@ class Principal(Guest):
         for topic in [] if answer is None else answer.topics:
             code = codes[topic.name] = topic.partitions[0].error_code
             if code == NO_GROUP:
-                self.refused(of_group(READ, COMMITTING), "a commit")
+                self.tell_refused(of_group(READ, COMMITTING), "a commit")
             elif code in (0, NO_TOPIC):
-                self.given(of_group(READ, COMMITTING), "a commit")
+                self.tell_given(of_group(READ, COMMITTING), "a commit")
                 self.judge(code, NO_TOPIC, of_topics(READ, [topic.name]), "a commit")
             self.coordinator_moved(COMMITTING, code)
         if codes and set(codes.values()) <= {NO_GROUP, NO_TOPIC}:
@@ -320,7 +320,7 @@ class Principal(Guest):
                 Demand(DESCRIBE, CLUSTER, "kafka-cluster"),
                 *of_group(DESCRIBE, group.group_id),
             )
-            self.given(any_of, "a group in a list")
+            self.tell_given(any_of, "a group in a list")
 
     async def describe_group(self) -> None:
         name = self.random.choice(GROUPS)
@@ -340,9 +340,9 @@ class Principal(Guest):
             for place in part.topic_partitions
         }
         if group.error_code == NO_TOPIC:
-            self.refused(of_topics(DESCRIBE, TOPICS), "a group with topics")
+            self.tell_refused(of_topics(DESCRIBE, TOPICS), "a group with topics")
         for topic in topics:
-            self.given(of_topics(DESCRIBE, [topic]), "a group with topics")
+            self.tell_given(of_topics(DESCRIBE, [topic]), "a group with topics")
 
     # What nobody gets
 

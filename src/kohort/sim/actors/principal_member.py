@@ -88,9 +88,9 @@ class PrincipalMember(Guest):
         code = answer.error_code
         named = of_topics(DESCRIBE, self.names if by_name else ())
         if code == NO_GROUP:
-            self.refused(of_group(READ, self.group), "a heartbeat")
+            self.tell_refused(of_group(READ, self.group), "a heartbeat")
         elif code == NO_TOPIC:
-            self.refused(named, "a heartbeat with names")
+            self.tell_refused(named, "a heartbeat with names")
         elif not code:
             self.judge(code, NO_GROUP, of_group(READ, self.group) + named, "a heartbeat")
             self.says_all = False

@@ -54,8 +54,8 @@ class RightsChecker(Checker):
         RulesAsked: "asked",
         RulesDone: "done",
         RulesLost: "lost",
-        AccessGiven: "given",
-        AccessRefused: "refused",
+        AccessGiven: "access_given",
+        AccessRefused: "access_refused",
         EffectRefused: "effect_refused",
         EffectSeen: "effect_seen",
         PatternAssigned: "assigned",
@@ -114,7 +114,7 @@ class RightsChecker(Checker):
 
     # What clients got
 
-    def given(self, fact: AccessGiven) -> None:
+    def access_given(self, fact: AccessGiven) -> None:
         moments = self._between(fact.sent, fact.at)
         if not any(
             _may_be_allowed(moment, fact.principal, demand)
@@ -126,7 +126,7 @@ class RightsChecker(Checker):
                 f" {_text(fact.any_of, 'or')} was forbidden"
             )
 
-    def refused(self, fact: AccessRefused) -> None:
+    def access_refused(self, fact: AccessRefused) -> None:
         moments = self._between(fact.sent, fact.at)
         if not any(
             _may_be_refused(moment, fact.principal, demand)

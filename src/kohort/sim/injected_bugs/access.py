@@ -93,7 +93,7 @@ def served_anyway() -> Iterator[None]:
         finally:
             self.identity = Identity(token.split(b"\0")[1].decode())
 
-    def told(
+    def answer_only(
         self: Any, connection: Connection, mechanism: Any, _error: Any, head: tuple[int, int]
     ) -> None:
         connection.client = Client("", connection.host, f"User:{mechanism.identity.name}")
@@ -104,6 +104,6 @@ def served_anyway() -> Iterator[None]:
 
     with (
         replace_attribute(PlainServer, "answer", lenient),
-        replace_attribute(Authentication, "_refuse_token", told),
+        replace_attribute(Authentication, "_refuse_token", answer_only),
     ):
         yield
