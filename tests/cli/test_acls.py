@@ -4,7 +4,7 @@ import pytest
 from tests.client.admin.test_acls import AUTHORIZER
 
 from kohort import AclOperation, ResourceType
-from kohort.cli.acls import _CAPITAL, OPERATIONS, RESOURCES
+from kohort.cli.acls import _CAPITAL, OPERATIONS, POSSIBLE, RESOURCES
 from kohort.testing import Broker
 
 ALICE = ("--allow-principal", "User:alice")
@@ -109,6 +109,10 @@ def test_a_refusal_is_a_line_for_each_rule(kohort):
         ),
         (("add", "--allow-principal", "alice", "--topic", "t"), "expected User:NAME"),
         (("add", *ALICE, "--topic", "t", "--operation", "Reed"), "'Reed' is no operation"),
+        (("add", *ALICE, "--group", "g", "--operation", "write"), "nobody can Write a group"),
+        (("add", *ALICE, "--cluster", "--operation", "Read"), "nobody can Read a cluster"),
+        (("add", *ALICE, "--topic", "t", "--allow-host", "localhost"), "'localhost' is no address"),
+        (("add", *ALICE, "--topic", "t", "--allow-host", "10.0.0.0/8"), "'10.0.0.0/8' is no"),
         (("create",), "kohort acls add"),
     ],
 )
@@ -120,6 +124,8 @@ def test_a_wrong_call_is_a_line(kohort, argv, told):
 
 
 def test_the_words_are_those_of_the_admin_client():
+    assert set(POSSIBLE) == {*RESOURCES, "cluster"}
+    assert {"All"}.union(*POSSIBLE.values()) == set(OPERATIONS)
     names = {_CAPITAL.sub("_", word).upper() for word in OPERATIONS}
     assert names == {one.name for one in AclOperation if one > AclOperation.ANY}
     kinds = {*RESOURCES.values(), "CLUSTER"}

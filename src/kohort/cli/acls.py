@@ -37,6 +37,20 @@ OPERATIONS = (
     *("DescribeConfigs", "AlterConfigs", "IdempotentWrite", "CreateTokens", "DescribeTokens"),
     "TwoPhaseCommit",
 )
+POSSIBLE = {  # beside All; a rule about something else can be made and never counts
+    "topic": (
+        *("Read", "Write", "Create", "Delete", "Alter", "Describe"),
+        *("DescribeConfigs", "AlterConfigs"),
+    ),
+    "group": ("Read", "Delete", "Describe", "DescribeConfigs", "AlterConfigs"),
+    "cluster": (
+        *("Create", "Alter", "Describe", "ClusterAction", "DescribeConfigs", "AlterConfigs"),
+        "IdempotentWrite",
+    ),
+    "transactional_id": ("Write", "Describe", "TwoPhaseCommit"),
+    "delegation_token": ("Describe",),
+    "user_principal": ("CreateTokens", "DescribeTokens"),
+}
 CONSUMER = {"topic": ("Read", "Describe"), "group": ("Read",)}
 PRODUCER = {"topic": ("Write", "Describe", "Create"), "transactional_id": ("Write", "Describe")}
 _HEADERS = ("RESOURCE", "NAME", "PATTERN", "PRINCIPAL", "HOST", "PERMISSION", "OPERATION")
@@ -180,7 +194,27 @@ class AddAcls(_Change):
         wrong = super().mistake(args)
         if wrong is None and not (args.allow_principal or args.deny_principal):
             return "acls add: nobody is given, expected --allow-principal or --deny-principal"
-        return wrong
+        return wrong or self._never_counts(args)
+
+    def _never_counts(self, args: Namespace) -> str | None:
+        """Why a rule of these arguments would be of no use, as kafka-acls.sh says it of operations.
+        A broker takes any.
+        """
+        for option, _ in _resources_named(args):
+            for operation in args.operation:
+                if operation not in ("All", *POSSIBLE[option]):
+                    kind = option.replace("_", " ")
+                    return (
+                        f"acls add: nobody can {operation} a {kind}, expected All or one of "
+                        f"{', '.join(POSSIBLE[option])}"
+                    )
+        for host in (*args.allow_host, *args.deny_host):
+            if not _is_address(host):
+                return (
+                    f"acls add: host {host!r} is no address, and names and ranges never match, "
+                    "expected one as 10.0.0.1, or *"
+                )
+        return None
 
     async def ask(
         self, admin: "AdminClient", args: Namespace, output: Output
@@ -356,6 +390,18 @@ def _filters(args: Namespace) -> "Iterator[AclFilter]":
             rule.pattern,
             rule.host,
         )
+
+
+def _is_address(host: str) -> bool:
+    from ipaddress import ip_address
+
+    if host == "*":
+        return True
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _principal(text: str) -> str:
