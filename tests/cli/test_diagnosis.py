@@ -14,6 +14,7 @@ from kohort.cli.diagnosis import diagnose
 from kohort.client.network.address import Address
 from kohort.security.settings import NO_SECURITY, Security, Store
 from kohort.security.stores import server_context
+from kohort.server.broker import Broker
 from kohort.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -349,6 +350,23 @@ async def test_a_port_of_plain_text_and_one_without_sasl_are_named():
         ((result, text),) = of(found, "sasl")
         assert (result, "has no SASL" in text) == ("failed", True)
         assert "hunter2" not in str(found)
+
+
+@asynchronous
+async def test_a_port_that_wants_a_login_is_one_failure():
+    """What follows from it is left out."""
+    settings = {
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.jaas.config": 'x.PlainLoginModule required user_alice="alice-secret";',
+    }
+    async with Broker(settings) as broker:
+        server = Address(*broker.addresses[0])
+        found = await diagnose(
+            [server], NO_SECURITY, client_id="d", groups=["g"], topics=["t"], timeout_s=10
+        )
+    assert [(one.check, one.result) for one in found] == [("tcp", "ok"), ("sasl", "failed")]
+    assert "wants SASL" in found[-1].text
 
 
 @asynchronous

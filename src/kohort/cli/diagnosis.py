@@ -15,7 +15,14 @@ from kohort.client.network.cluster import Cluster, Node
 from kohort.client.network.connecting import connect, hosts_of
 from kohort.client.network.connection import Connection
 from kohort.client.network.credentials import Credentials
-from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
+from kohort.errors import (
+    ApiError,
+    AuthenticationError,
+    ErrorCode,
+    UnsupportedVersionError,
+    WireError,
+    api_error,
+)
 from kohort.escaping import visible
 from kohort.figures import counted
 from kohort.security.certificates import Certificate, CertificateError, read_certificate
@@ -114,9 +121,12 @@ class _Diagnosis:
         connection = next((one for one in opened if one is not None), None)
         if connection is None:
             return
+        nodes = await self._nodes(cluster)
+        if nodes is None:
+            return
         self._tell_principal()
         self._add("versions", OK, _versions(connection))
-        await self._try_brokers(cluster)
+        await self._try_brokers(cluster, nodes)
         await self._ask_cluster(connection)
         if topics:
             await self._ask_topics(connection, topics)
@@ -223,13 +233,19 @@ class _Diagnosis:
             text = f"User:{visible(own.subject)}, if ssl.principal.mapping.rules does not change it"
         self._add("principal", OK, text)
 
-    async def _try_brokers(self, cluster: Cluster) -> None:
-        """Every address that the cluster tells its clients."""
+    async def _nodes(self, cluster: Cluster) -> list[Node] | None:
+        """The first request that is none of the connection's own: a port that wants a login of a
+        client that has none refuses it.
+        """
         try:
             nodes = await cluster.nodes(self._deadline())
         except _ERRORS as error:
-            self._add_error("brokers", error)
-            return
+            self._add_error("sasl" if isinstance(error, AuthenticationError) else "brokers", error)
+            return None
+        return sorted(nodes.values(), key=lambda node: node.id)
+
+    async def _try_brokers(self, cluster: Cluster, nodes: Sequence[Node]) -> None:
+        """Every address that the cluster tells its clients."""
 
         async def attempt(node: Node) -> Exception | None:
             try:
@@ -238,16 +254,15 @@ class _Diagnosis:
                 return error
             return None
 
-        each = sorted(nodes.values(), key=lambda node: node.id)
-        outcomes = await asyncio.gather(*map(attempt, each))
-        for node, outcome in zip(each, outcomes, strict=True):
+        outcomes = await asyncio.gather(*map(attempt, nodes))
+        for node, outcome in zip(nodes, outcomes, strict=True):
             if outcome is not None:
                 text = outcome.message if isinstance(outcome, ApiError) else str(outcome)
                 line = f"node {node.id} tells clients to come to {node.address}: {text}"
                 self._add("brokers", FAILED, line)
         if not any(outcomes):
-            addresses = ", ".join(f"{node.id} at {node.address}" for node in each)
-            text = f"{counted(len(each), 'node')}, reached where they tell clients to come"
+            addresses = ", ".join(f"{node.id} at {node.address}" for node in nodes)
+            text = f"{counted(len(nodes), 'node')}, reached where they tell clients to come"
             self._add("brokers", OK, f"{text}: {addresses}")
 
     async def _ask_cluster(self, connection: Connection) -> None:
