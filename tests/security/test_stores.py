@@ -191,7 +191,7 @@ REFUSED: list[tuple[Callable[[Identity, Path], dict[str, Store]], str]] = [
     (lambda *_: {"identity": Store()}, "the keystore has neither a path nor a text"),
     (
         lambda one, path: {"identity": Store(type="JKS", path=str(one.write_pem(path)))},
-        "keystore .*/store is no PKCS12: its type is PEM",
+        "keystore .*/store is no PKCS12: it is a PEM, expected that as its type",
     ),
     (
         lambda one, path: {"identity": Store(path=str(one.write_pkcs12(path, PASSWORD)))},

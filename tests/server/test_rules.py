@@ -324,6 +324,7 @@ def test_a_hidden_name_is_refused_and_a_pattern_finds_what_may_be_seen():
     ("settings", "said"),
     [
         ({}, ("info", "every client may do everything")),
+        ({"super_users": "User:a"}, ("info", "everything, whatever super.users says")),
         ({"authorizer_class_name": STANDARD_AUTHORIZER}, ("warning", "super.users names nobody")),
         (
             {"authorizer_class_name": STANDARD_AUTHORIZER, "super_users": "User:a"},
@@ -338,3 +339,8 @@ def test_the_start_says_who_may_do_what(settings, said):
     found = [line for line in lines if "authorizer.class.name" in line]
     assert len(found) == (1 if level else 0)
     assert all(text in line for line in found)
+
+
+def test_super_users_with_commas_between_them_are_one_name():
+    (line,) = Desk(super_users="User:a,User:b;User:CN=c,O=d").told.warnings
+    assert line.startswith("super.users has 'User:a,User:b', which is one name")

@@ -277,7 +277,8 @@ def _read(store: Store, what: str) -> _Pem:
         raise StoreError(f"{name} is of type {store.type}, expected PEM or PKCS12")
     if data[:1] != _DER_SEQUENCE:
         has_pem = b"-----BEGIN" in data
-        raise StoreError(f"{name} is no PKCS12{': its type is PEM' if has_pem else ''}")
+        why = ": it is a PEM, expected that as its type (ssl.keystore.type, ssl.truststore.type)"
+        raise StoreError(f"{name} is no PKCS12{why if has_pem else ''}")
     return _pkcs12(name, data, store.password)
 
 

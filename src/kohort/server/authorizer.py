@@ -57,8 +57,14 @@ def report_access(config: BrokerConfig, acls: Sequence[Acl], observe: Observer) 
     """Say at the start who may do what. A broker on which nobody can make a rule needs other
     settings.
     """
+    for principal in super_users_of(config.super_users):
+        if ",User:" in principal:
+            observe.warning(
+                f"super.users has {principal!r}, which is one name, expected semicolons"
+            )
     if not config.authorizer_class_name:
-        observe.info("authorizer.class.name is not set: every client may do everything")
+        users = ", whatever super.users says" if config.super_users else ""
+        observe.info(f"authorizer.class.name is not set: every client may do everything{users}")
     elif not (acls or config.super_users or config.allow_everyone_if_no_acl_found):
         observe.warning(
             "authorizer.class.name is set, there are no rules, and super.users names nobody: "

@@ -72,7 +72,7 @@ def test_tokens_without_a_signature_are_warned_of() -> None:
     ("changed", "reason"),
     [
         ({ENABLED: "GSSAPI"}, "sasl.enabled.mechanisms has 'GSSAPI', expected some of PLAIN,"),
-        ({ENABLED: ""}, "sasl.enabled.mechanisms has 'GSSAPI'"),
+        ({ENABLED: ""}, "sasl.enabled.mechanisms is not set, and its default GSSAPI is not"),
         ({ENABLED: " , "}, "sasl.enabled.mechanisms has ''"),
         ({ENABLED: "PLAIN,plain"}, "has 'plain'"),
         ({"plain.sasl.jaas.config": ""}, "PLAIN has no users, expected sasl.jaas.config"),

@@ -59,9 +59,10 @@ class SaslSettings:
         names = self._value("", ENABLED)
         for name in names or ("",):
             if name not in MECHANISMS:
-                raise ConfigError(
-                    f"{ENABLED} has {name!r}, expected some of {', '.join(MECHANISMS)}"
-                )
+                has = f"has {name!r}"
+                if self._text("", ENABLED) is None:
+                    has = f"is not set, and its default {name} is not available"
+                raise ConfigError(f"{ENABLED} {has}, expected some of {', '.join(MECHANISMS)}")
         self.listener = SaslListener(
             {name: self._maker(name) for name in names},
             {name: self._value(name, "connections.max.reauth.ms") for name in names},
