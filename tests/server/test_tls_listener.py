@@ -8,14 +8,18 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.x509.oid import NameOID
 from tests.certificates import Authority, Identity
+from tests.observer import RecordingObserver
 from tests.server.tls_broker import API_VERSIONS, TlsBroker, exchange
 
 from kohort.config import BrokerConfig, ConfigError
 from kohort.config.listeners import client_listeners
-from kohort.errors import ErrorCode
+from kohort.errors import ErrorCode, KohortError
 from kohort.server.broker import Broker
 from kohort.server.secure_listeners import check_security
+from kohort.server.tls_listener import Certificates
 from kohort.wire.codec import decode, encode
 from kohort.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -278,3 +282,19 @@ def test_one_that_has_expired_is_shown_with_a_warning(authority: Authority, tmp_
     keystore = authority.sign("localhost", valid=timedelta(days=-1)).write_pem(tmp_path / "old.pem")
     with TlsBroker(settings(authority, keystore, tmp_path)) as broker:
         assert any("has expired on" in one for one in broker.observer.warnings)
+
+
+def test_a_client_has_no_name_without_end(authority: Authority, tmp_path: Path) -> None:
+    """It would be kept with all that is remembered of the client."""
+    keystore = authority.sign("localhost").write_pem(tmp_path / "server.pem")
+    config = BrokerConfig.of(
+        settings(authority, keystore, tmp_path) | {"ssl.client.auth": "required"}
+    )
+    certificates = Certificates(config, client_listeners(config), RecordingObserver())
+    certificates.open(config)
+    listener = certificates.of[1]
+    units = [x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, "u" * 60)]
+    fine, long = (authority.sign(x509.Name(units * count), names=()) for count in (5, 20))
+    assert str(listener.principal(der(fine))).startswith("User:OU=uuu")
+    with pytest.raises(KohortError, match="a name of 1279 bytes, expected at most 1024"):
+        listener.principal(der(long))

@@ -11,6 +11,7 @@ from kohort.errors import KohortError
 from kohort.runtime.observers import Observer
 from kohort.security.certificates import Certificate, read_certificate
 from kohort.security.listener import TlsConfig, tls_config
+from kohort.security.sasl import LONGEST_NAME
 from kohort.security.stores import ServerContext, StoreError, expired_text, server_context
 
 
@@ -57,7 +58,14 @@ class TlsListener:
         subject = read_certificate(certificate).subject
         if not subject:
             raise KohortError("the client's certificate has no subject, expected one")
-        return f"User:{self._mapping.principal(subject)}"
+        name = self._mapping.principal(subject)
+        size = len(name.encode())
+        if size > LONGEST_NAME:  # it is kept with all that is remembered of its client
+            raise KohortError(
+                f"the client's certificate stands for a name of {size} bytes, expected at most"
+                f" {LONGEST_NAME}"
+            )
+        return f"User:{name}"
 
 
 class Certificates:
