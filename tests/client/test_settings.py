@@ -234,11 +234,6 @@ def test_keywords_say_the_same(make: Any, dialect: str) -> None:
             {"sasl_plain_password": "s4cret"},
             "sasl.password and sasl_plain_password contradict each other: give one",
         ),
-        (
-            {},
-            {"security": Security(protocol="SASL_SSL", mechanism="GSSAPI")},
-            "sasl.mechanism is 'GSSAPI', which Kohort does not have: expected one of PLAIN",
-        ),
     ],
 )
 def test_security_that_contradicts_itself_is_refused_without_a_secret(

@@ -19,8 +19,6 @@ def test_every_mechanism_has_a_machine(name: str) -> None:
     ("security", "reason"),
     [
         (Security(), "SASL mechanism None, expected one of PLAIN, SCRAM-SHA-256"),
-        (Security(mechanism="GSSAPI", password="hunter2"), "SASL mechanism 'GSSAPI'"),
-        (Security(mechanism="plain", username="alice", password="hunter2"), "mechanism 'plain'"),
         (Security(mechanism="PLAIN", username="alice"), "PLAIN needs a user name and a password"),
         (Security(mechanism="SCRAM-SHA-512", password="hunter2"), "SCRAM-SHA-512 needs a user"),
         (Security(mechanism="OAUTHBEARER"), "OAUTHBEARER needs a token"),

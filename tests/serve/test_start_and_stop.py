@@ -133,7 +133,7 @@ def test_a_port_taken_by_the_second_node():
 
 def test_more_nodes_than_ports():
     code, line = refused("--listen", "127.0.0.1:65535", "--in-memory", "--nodes", "2")
-    assert code == 1
+    assert code == 2
     assert "2 nodes from port 65535 on end beyond port 65535" in line
 
 

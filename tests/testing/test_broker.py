@@ -526,7 +526,7 @@ def test_what_becomes_of_a_connection_is_told_by_its_broker_alone():
             client.socket.sendall(b"GET / HTTP/1.1\r\n\r\n")
             assert client.closed_by_peer()
         assert "a connection is refused: max.connections=1" in one.log()
-        assert "connection from /127.0.0.1 closed: " in one.log()
+        assert "connection from /127.0.0.1 on listener PLAINTEXT closed: " in one.log()
         assert "connection" not in other.log()
 
 

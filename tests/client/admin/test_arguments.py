@@ -193,7 +193,7 @@ def test_rules_are_of_the_right_kind(given, kind, told):
     [
         ("hunter2", TypeError, "changes is no list"),
         (["hunter2"], TypeError, "changes has a str, expected ScramUpsertion"),
-        ([ScramUpsertion("a", b"hunter2")], TypeError, "the password of user a is a bytes"),
+        ([ScramUpsertion("a", b"hunter2")], TypeError, "the password of user a is of type bytes"),
         ([ScramUpsertion("a", "")], ValueError, "the password of user a is empty"),
         ([ScramUpsertion("a", "hunter2", "PLAIN")], ValueError, "mechanism is 'PLAIN'"),
         ([ScramUpsertion("a", "hunter2", iterations=10**9)], ValueError, "expected 4096 to 16384"),

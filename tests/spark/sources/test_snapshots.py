@@ -184,7 +184,8 @@ async def test_a_broker_that_cannot_list_its_groups_is_a_row():
         address = ",".join(f"127.0.0.1:{node.port}" for node in scripted.nodes)
         got = await asyncio.to_thread(shares, SnapshotOptions(address))
 
-    told = "node 1 cannot list its groups: CLUSTER_AUTHORIZATION_FAILED"
+    who = "User:ANONYMOUS is not authorized for the cluster"
+    told = f"node 1 cannot list its groups: CLUSTER_AUTHORIZATION_FAILED: {who}"
     assert [[one.group_id for one in share.listings] for share in got] == [[], ["a"]]
     assert (got[0].broker, got[0].error) == (1, told)
     (row,) = rows(source(KohortGroups, address), got[0])

@@ -80,8 +80,8 @@ class Ports:
             try:
                 for node in range(self._nodes):
                     follows = addresses[0][1] + node if node else first
-                    self.tried = listener.host, follows
-                    server = await self._server(node, number, *self.tried)
+                    self.tried = listener.host, follows if port or node else 0
+                    server = await self._server(node, number, listener.host, follows)
                     bound.append(server)
                     name = server.sockets[0].getsockname()
                     addresses.append((name[0], name[1]))
