@@ -87,7 +87,7 @@ FINDS_OF_PROGRAMS = {  # the same of bugs in our clients, in worlds with nothing
     "deaf owner": (8, 1.0, "copied"),
     "commit ahead": (218, 1.0, "processed"),
     "unpaused": (46, 1.0, "handed"),
-    "stay outside": (8, 1.0, "processed"),
+    "stay outside": (26, 1.0, "processed"),
     "aborted too": (8, 1.0, "handed"),
     "sequence anew": (79, 1.0, "delivered"),
     "silent expiry": (34, 1.0, "copied"),

@@ -3,7 +3,8 @@
 They are taken on every listener, and where no listener has SCRAM, as upstream takes them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from secrets import token_bytes
 
 from kohort.errors import ApiError, ErrorCode
 from kohort.machines.effects import Call
@@ -36,6 +37,8 @@ _Key = tuple[str, int]
 
 _Change = tuple[_Key, ScramCredential | None]
 """What a user is to have for a mechanism; None for nothing more."""
+
+SECRET_BYTES = 32  # of chance, not of the ids: nothing else that is drawn depends on it
 
 
 def describe_scram_credentials(
@@ -100,7 +103,7 @@ def alter_scram_credentials(
                     ErrorCode.DUPLICATE_RESOURCE,
                     "A user credential cannot be altered twice in the same request",
                 )
-        _make(draft, judged, node.cluster.new_uuid)
+        _make(draft, judged)
         return judged
 
     def answer(judged: dict[str, _Change | ApiError]) -> AlterUserScramCredentialsResponse:
@@ -133,7 +136,7 @@ def _judged(asked: _UserChange, known: Mapping[_Key, ScramCredential]) -> _Chang
     return key, None
 
 
-def _make(draft: Draft, judged: dict[str, _Change | ApiError], new_id: Callable[[], bytes]) -> None:
+def _make(draft: Draft, judged: dict[str, _Change | ApiError]) -> None:
     """Make the changes that have passed; those that there is no room for are refused."""
     credentials = dict(draft.credentials)
     for user, outcome in judged.items():
@@ -150,4 +153,4 @@ def _make(draft: Draft, judged: dict[str, _Change | ApiError], new_id: Callable[
                 f"there are {len(credentials)} credentials, at most {CREDENTIALS_MAX}",
             )
     if credentials != draft.credentials:
-        draft.set_credentials(credentials, lambda: new_id() + new_id())
+        draft.set_credentials(credentials, lambda: token_bytes(SECRET_BYTES))
