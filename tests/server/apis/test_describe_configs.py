@@ -86,9 +86,9 @@ def test_everything_about_a_broker(desk):
     names = [one.name for one in result.configs if not one.name.startswith("log.sync")]
     assert names[:4] == [
         "log.cleaner.min.compaction.lag.ms",
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
         "offsets.topic.num.partitions",
         "log.flush.interval.messages",
-        "log.flush.interval.ms",
     ]
     shown = {one.name: (one.value, one.config_source) for one in result.configs}
     assert shown["log.retention.ms"] == ("5000", 4)
