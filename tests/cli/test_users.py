@@ -9,9 +9,8 @@ from tests.client.scripted import ScriptedCluster, asynchronous
 from kohort.cli import users as command
 from kohort.cli.main import parser
 from kohort.cli.render import Output
-from kohort.client.admin import AdminClient, security_views
+from kohort.client.admin import AdminClient
 from kohort.errors import ErrorCode
-from kohort.security import scram
 from kohort.testing import Broker
 from kohort.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -177,9 +176,3 @@ def test_a_wrong_call_is_a_line(users, argv, stdin, told):
     (line,) = ran.complaints
     assert (ran.code, ran.out) == (2, "")
     assert told in line
-
-
-def test_the_words_are_those_of_the_admin_client():
-    assert tuple(security_views.SCRAM_MECHANISMS) == command.MECHANISMS
-    assert security_views.SCRAM_ITERATIONS == command.USUAL_ITERATIONS
-    assert scram.ITERATIONS_LEAST == command.LEAST_ITERATIONS

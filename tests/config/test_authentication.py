@@ -3,8 +3,7 @@
 import pytest
 
 from kohort.config import BROKER_SETTINGS, BrokerConfig, ConfigError
-from kohort.config.authentication import MECHANISM_PREFIXES, AuthenticationSettings
-from kohort.security.sasl import MECHANISMS
+from kohort.config.authentication import AuthenticationSettings
 
 OWN = [name.replace("_", ".") for name in AuthenticationSettings.__slots__]
 
@@ -29,7 +28,3 @@ def test_they_are_settings_of_a_broker() -> None:
 def test_bounds(name: str, text: str) -> None:
     with pytest.raises(ConfigError, match=name):
         BrokerConfig.of({name: text})
-
-
-def test_settings_of_a_mechanism_begin_with_its_name() -> None:
-    assert [*MECHANISM_PREFIXES] == [f"{name.lower()}." for name in MECHANISMS]

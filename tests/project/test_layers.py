@@ -35,6 +35,7 @@ IMPORT_LAYERS = {
     "kohort.history": 3,
     "kohort.transactions": 3,
     "kohort.security": 3,
+    "kohort.security.names": 0,
     "kohort.security.stores": 4,  # it reads files
     "kohort.storage": 3,
     "kohort.runtime": 4,

@@ -3,7 +3,8 @@
 import pytest
 
 from kohort.security.mechanisms import client_mechanism
-from kohort.security.sasl import MECHANISMS, SaslError
+from kohort.security.names import MECHANISMS
+from kohort.security.sasl import SaslError
 from kohort.security.settings import Security
 
 

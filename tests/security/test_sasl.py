@@ -3,7 +3,8 @@
 import pytest
 
 from kohort.security.mechanisms import client_mechanism
-from kohort.security.sasl import MECHANISMS, SaslError
+from kohort.security.names import MECHANISMS
+from kohort.security.sasl import SaslError
 from kohort.security.settings import Security
 
 CHALLENGES = (b"", b"\x00", b"\xff\xfe", b"e=x", b"v=x", b"r=x,s=,i=1", bytes(range(256)))

@@ -6,7 +6,8 @@ from hmac import digest
 import pytest
 from tests.security.recorded import NONCE, conversations, tokens
 
-from kohort.security.sasl import SCRAM_SHA_256, SCRAM_SHA_512, SaslError
+from kohort.security.names import SCRAM_SHA_256, SCRAM_SHA_512
+from kohort.security.sasl import SaslError
 from kohort.security.scram import ScramClient, auth_message, salted, server_keys
 
 SALT = b"kohort-salt-0123456789ab"

@@ -5,7 +5,8 @@ from base64 import b64decode, b64encode
 import pytest
 
 from kohort.errors import WireError
-from kohort.security.sasl import SCRAM_SHA_256, SCRAM_SHA_512, Identity, SaslError
+from kohort.security.names import SCRAM_SHA_256, SCRAM_SHA_512
+from kohort.security.sasl import Identity, SaslError
 from kohort.security.scram import HASHES, Keys, ScramClient, salted, server_keys
 from kohort.security.scram_server import Decoy, ScramServer
 from kohort.terms import Millis

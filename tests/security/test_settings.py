@@ -2,7 +2,8 @@
 
 import pytest
 
-from kohort.security.settings import SASL_SSL, Security, Store
+from kohort.security.names import SASL_SSL
+from kohort.security.settings import Security, Store
 
 
 def test_secrets_are_not_shown() -> None:

@@ -7,7 +7,11 @@ from hmac import digest
 import pytest
 
 from kohort.errors import ApiError, ErrorCode
-from kohort.server.scram import SHA_256, SHA_512, credential
+from kohort.security.names import SCRAM_SHA_256, SCRAM_SHA_512
+from kohort.security.scram import NUMBERS
+from kohort.server.scram import credential
+
+SHA_256, SHA_512 = NUMBERS[SCRAM_SHA_256], NUMBERS[SCRAM_SHA_512]
 
 SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 NONCE = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"

@@ -26,7 +26,7 @@ from kohort.errors import (
 from kohort.escaping import visible
 from kohort.figures import counted
 from kohort.security.certificates import Certificate, CertificateError, read_certificate
-from kohort.security.sasl import OAUTHBEARER
+from kohort.security.names import OAUTHBEARER
 from kohort.security.settings import Security
 from kohort.security.stores import StoreError, certificates
 from kohort.wire.apis import APIS

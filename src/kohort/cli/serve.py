@@ -163,7 +163,7 @@ def _config(args: Namespace) -> "BrokerConfig":
 
 def _check_listeners(config: "BrokerConfig", args: Namespace, data_dir: Path | None) -> None:
     """Raises KohortError for listeners that cannot be opened, or have no certificate to show."""
-    from kohort.config.listeners import PLAINTEXT
+    from kohort.security.names import PLAINTEXT
     from kohort.server.broker import listeners_to_open
     from kohort.server.network.ports import Ports
 

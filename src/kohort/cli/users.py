@@ -10,6 +10,13 @@ from kohort.cli.command import USAGE, Command, complain, complain_of, error_fiel
 from kohort.cli.connection import others_read, text_of
 from kohort.cli.render import Output
 from kohort.errors import ApiError, ErrorCode
+from kohort.security.names import SCRAM_SHA_512
+from kohort.security.scram import (
+    ITERATIONS_DEFAULT,
+    ITERATIONS_LEAST,
+    ITERATIONS_MOST,
+    NUMBERS,
+)
 
 if TYPE_CHECKING:
     from kohort.client.admin import (
@@ -20,10 +27,8 @@ if TYPE_CHECKING:
         ScramUpsertion,
     )
 
-MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-USUAL_MECHANISM = "SCRAM-SHA-512"
-USUAL_ITERATIONS = 8192
-LEAST_ITERATIONS, MOST_ITERATIONS = 4096, 16_384
+MECHANISMS = tuple(NUMBERS)
+USUAL_MECHANISM = SCRAM_SHA_512
 
 
 class ListUsers(AdminCommand):
@@ -108,10 +113,10 @@ class CreateUser(AdminCommand):
         parser.add_argument(
             "--iterations",
             type=_iterations,
-            default=USUAL_ITERATIONS,
+            default=ITERATIONS_DEFAULT,
             metavar="N",
-            help=f"how often a login hashes: {LEAST_ITERATIONS} to {MOST_ITERATIONS} "
-            f"(default {USUAL_ITERATIONS})",
+            help=f"how often a login hashes: {ITERATIONS_LEAST} to {ITERATIONS_MOST} "
+            f"(default {ITERATIONS_DEFAULT})",
         )
 
     def main(self, args: Namespace) -> int:
@@ -278,10 +283,10 @@ def _asked(user: str) -> str:
 
 
 def _iterations(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and LEAST_ITERATIONS <= int(text) <= MOST_ITERATIONS):
+    if not (text.isascii() and text.isdigit() and ITERATIONS_LEAST <= int(text) <= ITERATIONS_MOST):
         raise ArgumentTypeError(
-            f"{text!r} is not a number of iterations, expected {LEAST_ITERATIONS} to "
-            f"{MOST_ITERATIONS}"
+            f"{text!r} is not a number of iterations, expected {ITERATIONS_LEAST} to "
+            f"{ITERATIONS_MOST}"
         )
     return int(text)
 

@@ -11,7 +11,8 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from kohort.client import security_values as read
-from kohort.security.settings import PLAINTEXT, Security, Store
+from kohort.security.names import MECHANISMS, OAUTHBEARER, PLAINTEXT
+from kohort.security.settings import Security, Store
 
 Meanings = dict[str, Any]
 Reader = Callable[[str, Any], Meanings]
@@ -210,7 +211,7 @@ def _drop_overruled(meant: dict[str, _Meaning]) -> None:
         dropped += [(protocol, _TLS)] if "SSL" not in protocol.value else []
         dropped += [(protocol, _SASL)] if "SASL" not in protocol.value else []
     if mechanism is not None:
-        is_token = mechanism.value == read.OAUTHBEARER
+        is_token = mechanism.value == OAUTHBEARER
         dropped.append((mechanism, _PASSWORDS if is_token else _TOKENS))
         module = meant.get("login_module")
         if module is not None and mechanism.value not in read.LOGIN_MODULES[module.value]:
@@ -275,7 +276,7 @@ def _check_mechanism(meant: dict[str, _Meaning]) -> None:
         return
     found = meant.get("mechanism")
     if found is None:
-        raise ValueError(f"sasl.mechanism is missing, expected one of {read.MECHANISMS}")
+        raise ValueError(f"sasl.mechanism is missing, expected one of {', '.join(MECHANISMS)}")
     mechanism, module = found.value, meant.get("login_module")
     if module is not None and mechanism not in read.LOGIN_MODULES[module.value]:
         fitting = " or ".join(read.LOGIN_MODULES[module.value])
@@ -283,10 +284,10 @@ def _check_mechanism(meant: dict[str, _Meaning]) -> None:
             f"{found.name} is {mechanism}, but {module.name} has {module.value}, which is for"
             f" {fitting}"
         )
-    other = _first(meant, _PASSWORDS if mechanism == read.OAUTHBEARER else _TOKENS)
+    other = _first(meant, _PASSWORDS if mechanism == OAUTHBEARER else _TOKENS)
     if other is not None:
         raise ValueError(f"{other} is not for {found.name}={mechanism}")
-    if mechanism != read.OAUTHBEARER:
+    if mechanism != OAUTHBEARER:
         for meaning, what in (("username", "user"), ("password", "password")):
             if meaning not in meant:
                 raise ValueError(

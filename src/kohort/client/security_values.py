@@ -15,25 +15,30 @@ from typing import Any
 from kohort.client.network.environment import environment
 from kohort.escaping import visible
 from kohort.security.jaas import JaasError, LoginModule, read_jaas
-from kohort.security.settings import PROTOCOLS, TokenProvider
+from kohort.security.names import (
+    MECHANISMS,
+    OAUTHBEARER,
+    PLAIN,
+    PROTOCOLS,
+    SCRAM_SHA_256,
+    SCRAM_SHA_512,
+    TLS_VERSIONS,
+)
+from kohort.security.settings import TokenProvider
 
 Reader = Callable[[str, Any], dict[str, Any]]
 
-PLAIN, SCRAM_256, SCRAM_512 = "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"
-OAUTHBEARER = "OAUTHBEARER"
-MECHANISMS = f"{PLAIN}, {SCRAM_256}, {SCRAM_512}, {OAUTHBEARER}"
 LOGIN_MODULES = {
     "PlainLoginModule": (PLAIN,),
-    "ScramLoginModule": (SCRAM_256, SCRAM_512),
+    "ScramLoginModule": (SCRAM_SHA_256, SCRAM_SHA_512),
     "OAuthBearerLoginModule": (OAUTHBEARER,),
 }
-NO_KERBEROS = f"Kohort has no GSSAPI, expected one of {MECHANISMS}"
+NO_KERBEROS = f"Kohort has no GSSAPI, expected one of {', '.join(MECHANISMS)}"
 _NO_CLASS = (
     "Kohort runs no class of Java, expected OAUTHBEARER with a token provider "
     "(sasl_oauth_token_provider); AWS has one in the package aws-msk-iam-sasl-signer-python"
 )
 _LOGIN_HANDLERS = ("OAuthBearerLoginCallbackHandler", "OAuthBearerUnsecuredLoginCallbackHandler")
-_TLS_VERSIONS = ("TLS", "TLSv1.2", "TLSv1.3")
 _FLAGS = {"true": True, "false": False}
 _UNSECURED = "unsecuredLogin"
 _UNSECURED_CLAIM = f"{_UNSECURED}StringClaim_"
@@ -146,8 +151,8 @@ def mechanism(name: str, value: Any) -> dict[str, Any]:
         raise ValueError(f"{name} is GSSAPI: {NO_KERBEROS}")
     if found == "AWS_MSK_IAM":
         raise ValueError(f"{name} is AWS_MSK_IAM: {_NO_CLASS}")
-    if found not in MECHANISMS.split(", "):
-        raise ValueError(f"{name} is {_shown(value)}, expected one of {MECHANISMS}")
+    if found not in MECHANISMS:
+        raise ValueError(f"{name} is {_shown(value)}, expected one of {', '.join(MECHANISMS)}")
     return {"mechanism": found}
 
 
@@ -155,7 +160,7 @@ def tls_versions(name: str, value: Any) -> dict[str, Any]:
     """Fewer versions than both would be a wish that is not followed."""
     found = {part.strip() for part in _text(name, value).split(",")}
     both = {"TLSv1.2", "TLSv1.3"}
-    if not found <= set(_TLS_VERSIONS) or ("enabled" in name and found != both):
+    if not found <= {"TLS", *TLS_VERSIONS} or ("enabled" in name and found != both):
         raise ValueError(
             f"{name} is {_shown(value)}: Kohort speaks TLSv1.2 and TLSv1.3, and an ssl_context of"
             " your own can speak less"

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from kohort.config.security import SecuritySettings
 from kohort.config.settings import integer, listing, long, password, string
+from kohort.security.names import MECHANISMS
 
-MECHANISM_PREFIXES = ("plain.", "scram-sha-256.", "scram-sha-512.", "oauthbearer.")
+MECHANISM_PREFIXES = tuple(f"{name.lower()}." for name in MECHANISMS)
 
 _OAUTH = "OAUTHBEARER: "
 

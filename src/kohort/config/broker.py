@@ -11,14 +11,7 @@ from typing import Any
 from kohort.config.authentication import MECHANISM_PREFIXES, AuthenticationSettings
 from kohort.config.authorizer import STANDARD_AUTHORIZER, check_authorizer, super_users_of
 from kohort.config.ignored import is_ignored
-from kohort.config.listeners import (
-    PREFIX,
-    PROTOCOLS,
-    SASL_SSL,
-    Listener,
-    check_listeners,
-    client_listeners,
-)
+from kohort.config.listeners import PREFIX, Listener, check_listeners, client_listeners
 from kohort.config.settings import (
     INT_MAX,
     LONG_MAX,
@@ -35,6 +28,7 @@ from kohort.config.settings import (
     string,
     text_of,
 )
+from kohort.security.names import PROTOCOLS, SASL_SSL
 
 ASSIGNOR_NAMES = ("uniform", "range")
 PROTOCOL_NAMES = ("classic", "consumer", "share", "streams")

@@ -4,10 +4,9 @@ from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from kohort.config.settings import ConfigError
+from kohort.security.names import PLAINTEXT, PROTOCOLS, SASL_PLAINTEXT, SASL_SSL, SSL
 
 PORT_MAX = 65_535
-PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL = "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"
-PROTOCOLS = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104  (what upstream means by no host; `serve` warns)
 NO_ROUTES = (ANY_ADDRESS, "::")
 PREFIX = "listener.name."

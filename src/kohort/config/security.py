@@ -6,10 +6,9 @@ Each can be written for one listener alone: `listener.name.<name in small letter
 from dataclasses import dataclass
 
 from kohort.config.settings import boolean, listing, password, string
+from kohort.security.names import CLIENT_AUTH, TLS_VERSIONS
 
 STORE_TYPES = ("PEM", "PKCS12", "JKS")
-CLIENT_AUTH = ("none", "requested", "required")
-ENABLED_PROTOCOLS = ("TLSv1.2", "TLSv1.3")
 OLD_PROTOCOLS = ("TLSv1", "TLSv1.1", "SSLv3", "SSLv2Hello")  # named in old files
 _TYPES = "PEM, PKCS12, or JKS, which opens PKCS12 as well; files of JKS itself are refused."
 
@@ -58,9 +57,9 @@ class SecuritySettings:
         "RULE:pattern/replacement/, with L or U behind it, or DEFAULT, with commas between them.",
     )
     ssl_enabled_protocols: tuple[str, ...] = listing(
-        ENABLED_PROTOCOLS,
+        TLS_VERSIONS,
         "The versions of TLS: TLSv1.2 and TLSv1.3. Older ones may be named and are never used.",
-        choices=(*ENABLED_PROTOCOLS, *OLD_PROTOCOLS),
+        choices=(*TLS_VERSIONS, *OLD_PROTOCOLS),
     )
     ssl_cipher_suites: tuple[str, ...] = listing(
         (),
@@ -68,7 +67,7 @@ class SecuritySettings:
         "has all its three or none.",
     )
     ssl_allow_dn_changes: bool = boolean(
-        False, "Whether a new certificate may have another subject when it is read anew."
+        False, "Whether a new certificate may have another subject when it is read again."
     )
     ssl_allow_san_changes: bool = boolean(
         False, "Whether a new certificate may lack alternative names that the old one has."

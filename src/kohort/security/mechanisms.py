@@ -1,8 +1,9 @@
 """Which machine a client authenticates with."""
 
+from kohort.security.names import MECHANISMS, OAUTHBEARER, PLAIN
 from kohort.security.oauthbearer import OAuthBearerClient
 from kohort.security.plain import PlainClient
-from kohort.security.sasl import MECHANISMS, OAUTHBEARER, PLAIN, ClientMechanism, SaslError
+from kohort.security.sasl import ClientMechanism, SaslError
 from kohort.security.scram import HASHES, ScramClient
 from kohort.security.settings import Security
 

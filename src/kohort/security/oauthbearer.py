@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from kohort.errors import WireError
-from kohort.security.sasl import NAME, OAUTHBEARER, Identity, SaslError, SaslRefusalError
+from kohort.security.names import OAUTHBEARER
+from kohort.security.sasl import NAME, Identity, SaslError, SaslRefusalError
 from kohort.terms import Millis
 
 END = "\x01"

@@ -4,13 +4,8 @@ from collections.abc import Mapping
 from hashlib import sha256
 from hmac import compare_digest
 
-from kohort.security.sasl import (
-    PLAIN,
-    Identity,
-    SaslError,
-    SaslRefusalError,
-    other_authorization_id,
-)
+from kohort.security.names import PLAIN
+from kohort.security.sasl import Identity, SaslError, SaslRefusalError, other_authorization_id
 from kohort.terms import Millis
 
 _SEPARATOR = "\0"

@@ -7,10 +7,6 @@ from typing import NamedTuple, Protocol
 from kohort.errors import KohortError
 from kohort.terms import Millis
 
-PLAIN = "PLAIN"
-SCRAM_SHA_256, SCRAM_SHA_512 = "SCRAM-SHA-256", "SCRAM-SHA-512"
-OAUTHBEARER = "OAUTHBEARER"
-MECHANISMS = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
 NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]++|=2C|=3D)++"
 """An expression: a name in a message of SCRAM or OAUTHBEARER, as upstream takes it (ASCII)."""
 

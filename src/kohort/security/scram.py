@@ -11,15 +11,17 @@ from hashlib import new, pbkdf2_hmac
 from hmac import compare_digest, digest
 from typing import NamedTuple
 
-from kohort.security.sasl import SCRAM_SHA_256, SCRAM_SHA_512, SaslError
+from kohort.security.names import SCRAM_SHA_256, SCRAM_SHA_512
+from kohort.security.sasl import SaslError
 
 HASHES = {SCRAM_SHA_256: "sha256", SCRAM_SHA_512: "sha512"}
-ITERATIONS_LEAST = 4096
+NUMBERS = {SCRAM_SHA_256: 1, SCRAM_SHA_512: 2}  # of mechanisms, in requests (KIP-554)
+ITERATIONS_LEAST, ITERATIONS_MOST = 4096, 16_384  # that Kafka keeps with a credential
 ITERATIONS_DEFAULT = 8192
 """Of a credential that `kohort users` and AdminClient make."""
 
 ITERATIONS_TAKEN = 1_000_000
-"""By a client, from a server: up to a second of one core. Upstream stores up to 16,384."""
+"""By a client, from a server: up to a second of one core."""
 
 # What is matched is given back to nobody (`++`): a long text that matches nothing is left at once.
 BASE64 = "[a-zA-Z0-9/+]*+={0,2}+"

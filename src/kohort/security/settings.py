@@ -6,10 +6,14 @@ from ssl import SSLContext
 from typing import Any
 
 from kohort.escaping import visible
-from kohort.security.sasl import MECHANISMS
-
-PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL = "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"
-PROTOCOLS = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
+from kohort.security.names import (
+    MECHANISMS,
+    PLAINTEXT,
+    PROTOCOLS,
+    SASL_PLAINTEXT,
+    SASL_SSL,
+    SSL,
+)
 
 TokenProvider = Callable[[], str | Awaitable[str]]
 """Gives a token for OAUTHBEARER, each time one is needed."""

@@ -16,15 +16,11 @@ from tempfile import NamedTemporaryFile
 
 from kohort.errors import KohortError
 from kohort.security.certificates import Certificate, CertificateError, read_certificate
+from kohort.security.names import CLIENT_AUTH, TLS_VERSIONS
 from kohort.security.settings import Store
 
-ENABLED_PROTOCOLS = ("TLSv1.2", "TLSv1.3")
-CLIENT_AUTH = {
-    "none": ssl.CERT_NONE,
-    "requested": ssl.CERT_OPTIONAL,
-    "required": ssl.CERT_REQUIRED,
-}
-_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_VERIFY = dict(zip(CLIENT_AUTH, (ssl.CERT_NONE, ssl.CERT_OPTIONAL, ssl.CERT_REQUIRED), strict=True))
+_VERSIONS = dict(zip(TLS_VERSIONS, (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3), strict=True))
 _NEWEST_SUITES = (
     "TLS_AES_128_GCM_SHA256",
     "TLS_AES_256_GCM_SHA384",
@@ -62,7 +58,7 @@ def server_context(
     key: Store | None = None,
     trust: Store | None = None,
     client_auth: str = "none",
-    protocols: Sequence[str] = ENABLED_PROTOCOLS,
+    protocols: Sequence[str] = TLS_VERSIONS,
     cipher_suites: Sequence[str] = (),
 ) -> ServerContext:
     """What a listener shows its clients, and which certificates of theirs it takes.
@@ -77,7 +73,7 @@ def server_context(
     context.certificate = _load_identity(context, identity, key)
     if client_auth != "none" or trust is not None:
         _load_trust(context, trust)
-    context.verify_mode = CLIENT_AUTH[client_auth]
+    context.verify_mode = _VERIFY[client_auth]
     return context
 
 
@@ -88,7 +84,7 @@ def client_context(
     key: Store | None = None,
     check_hostname: bool = True,
     verify: bool = True,
-    protocols: Sequence[str] = ENABLED_PROTOCOLS,
+    protocols: Sequence[str] = TLS_VERSIONS,
     cipher_suites: Sequence[str] = (),
 ) -> ssl.SSLContext:
     """What a client shows, and whom it trusts: the authorities of the system where `trust` is None.

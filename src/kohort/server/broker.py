@@ -13,15 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from kohort.config import BrokerConfig, ConfigError
-from kohort.config.listeners import (
-    PLAINTEXT,
-    Listener,
-    client_listeners,
-    listener_text,
-)
+from kohort.config.listeners import Listener, client_listeners, listener_text
 from kohort.config.racks import racks_of_nodes
 from kohort.errors import KohortError
 from kohort.runtime import clocks
+from kohort.security.names import PLAINTEXT
 from kohort.server.background.plugin_threads import AbandonedThreads
 from kohort.server.background.threads import Background
 from kohort.server.catalog import Catalog

@@ -6,13 +6,10 @@ A salted password is as good as the password to whoever knows the salt, so it is
 import msgspec
 
 from kohort.errors import ApiError, ErrorCode
-from kohort.security.sasl import LONGEST_NAME, SCRAM_SHA_256, SCRAM_SHA_512
-from kohort.security.scram import HASHES, ITERATIONS_LEAST, server_keys
+from kohort.security.sasl import LONGEST_NAME
+from kohort.security.scram import HASHES, ITERATIONS_LEAST, ITERATIONS_MOST, NUMBERS, server_keys
 
-SHA_256, SHA_512 = 1, 2
-MECHANISMS = {SHA_256: SCRAM_SHA_256, SHA_512: SCRAM_SHA_512}
-NUMBERS = {name: number for number, name in MECHANISMS.items()}
-ITERATIONS_MOST = 16_384
+MECHANISMS = {number: name for name, number in NUMBERS.items()}
 LONGEST_SALT = 1024
 
 

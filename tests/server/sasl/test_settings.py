@@ -4,9 +4,9 @@ import pytest
 from tests.server.sasl.conversing import ALL, OAUTHBEARER, PLAIN, Credentials
 
 from kohort.config.settings import ConfigError
+from kohort.security.names import MECHANISMS
 from kohort.security.oauthbearer import OAuthBearerServer
 from kohort.security.plain import PlainServer
-from kohort.security.sasl import MECHANISMS
 from kohort.security.scram_server import ScramServer
 from kohort.server.sasl.settings import SaslSettings
 

@@ -8,20 +8,17 @@ from dataclasses import fields
 from typing import Any, TypeVar, cast
 
 from kohort.client.admin.security_views import (
-    SCRAM_MECHANISMS,
     AclBinding,
     AclFilter,
     ScramDeletion,
     ScramUpsertion,
 )
 from kohort.client.admin.views import NewTopic
+from kohort.security.scram import ITERATIONS_LEAST, ITERATIONS_MOST, ITERATIONS_TAKEN, NUMBERS
 from kohort.terms import TopicPartition
 
 INT16_MAX = NAME_BYTES = 2**15 - 1
 INT32_MAX = 2**31 - 1
-ITERATIONS_MOST = (
-    1_000_000  # as many as clients take, so that this client does not compute for ever
-)
 
 Rule = TypeVar("Rule", AclBinding, AclFilter)
 
@@ -158,8 +155,8 @@ def credential_changes(given: object) -> dict[str, ScramUpsertion | ScramDeletio
                 f"changes has a {type(change).__name__}, expected ScramUpsertion or ScramDeletion"
             )
         names("changes", change.user)
-        if change.mechanism not in SCRAM_MECHANISMS:
-            expected = " or ".join(SCRAM_MECHANISMS)
+        if change.mechanism not in NUMBERS:
+            expected = " or ".join(NUMBERS)
             raise ValueError(f"mechanism is {change.mechanism!r}, expected {expected}")
         if isinstance(change, ScramUpsertion):
             _check_upsertion(change)
@@ -180,9 +177,10 @@ def _check_upsertion(change: ScramUpsertion) -> None:
     except UnicodeEncodeError:
         raise ValueError(f"{what} is no text in UTF-8") from None
     _whole(f"iterations of user {change.user}", change.iterations, INT32_MAX)
-    if not 0 < change.iterations <= ITERATIONS_MOST:
+    if not 0 < change.iterations <= ITERATIONS_TAKEN:  # it would compute for ever
         raise ValueError(
-            f"iterations of user {change.user} is {change.iterations}, expected 4096 to 16384"
+            f"iterations of user {change.user} is {change.iterations}, expected "
+            f"{ITERATIONS_LEAST} to {ITERATIONS_MOST}"
         )
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kohort.client.admin.request_rounds import settle
 from kohort.client.admin.security_views import (
-    SCRAM_MECHANISMS,
     ScramCredential,
     ScramDeletion,
     ScramUpsertion,
@@ -20,7 +19,7 @@ from kohort.client.network.cluster import Cluster, Node
 from kohort.client.network.denials import explained
 from kohort.client.network.environment import environment
 from kohort.errors import ApiError, api_error
-from kohort.security.scram import HASHES, salted
+from kohort.security.scram import HASHES, NUMBERS, salted
 from kohort.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -35,7 +34,7 @@ from kohort.wire.messages.describe_user_scram_credentials import (
 
 SALT_BYTES = 24  # of digits that nobody can guess: 96 bits
 _ALL = ""  # in place of a user, where all are asked for: no user is called so
-_NAMES = {number: name for name, number in SCRAM_MECHANISMS.items()}
+_NAMES = {number: name for name, number in NUMBERS.items()}
 
 Change = ScramUpsertion | ScramDeletion
 Credentials = tuple[ScramCredential, ...]
@@ -102,9 +101,7 @@ async def alter_credentials(
         wanted = [changes[user] for user in users]
         request = AlterUserScramCredentialsRequest(
             deletions=[
-                ScramCredentialDeletion(
-                    name=change.user, mechanism=SCRAM_MECHANISMS[change.mechanism]
-                )
+                ScramCredentialDeletion(name=change.user, mechanism=NUMBERS[change.mechanism])
                 for change in wanted
                 if isinstance(change, ScramDeletion)
             ],
@@ -137,7 +134,7 @@ def _upsertion(change: ScramUpsertion) -> ScramCredentialUpsertion:
     name = HASHES[change.mechanism]
     return ScramCredentialUpsertion(
         name=change.user,
-        mechanism=SCRAM_MECHANISMS[change.mechanism],
+        mechanism=NUMBERS[change.mechanism],
         iterations=change.iterations,
         salt=salt,
         salted_password=salted(name, change.password, salt, change.iterations),

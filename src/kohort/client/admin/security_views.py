@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Self
 
+from kohort.security.names import SCRAM_SHA_512
+from kohort.security.scram import ITERATIONS_DEFAULT
+
 
 class _ProtocolNumber(IntEnum):
     @classmethod
@@ -103,11 +106,6 @@ class AclFilter:
     host: str | None = None
 
 
-SCRAM_MECHANISMS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
-SCRAM_ITERATIONS = 8192
-"""Of a new credential. Kafka takes 4096 to 16,384; each login of a client takes that many."""
-
-
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
     """What a user can log in with. `mechanism` is a text as `SCRAM-SHA-512`."""
@@ -125,8 +123,8 @@ class ScramUpsertion:
 
     user: str
     password: str = field(repr=False)
-    mechanism: str = "SCRAM-SHA-512"
-    iterations: int = SCRAM_ITERATIONS
+    mechanism: str = SCRAM_SHA_512
+    iterations: int = ITERATIONS_DEFAULT
     salt: bytes | None = field(default=None, repr=False)
 
 

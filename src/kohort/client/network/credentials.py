@@ -11,8 +11,9 @@ from kohort.client.network.tokens import SharedWork, Tokens, describe_token, sub
 from kohort.errors import AuthenticationError, ErrorCode
 from kohort.escaping import visible
 from kohort.security.mechanisms import client_mechanism
-from kohort.security.sasl import MECHANISMS, OAUTHBEARER, PLAIN, ClientMechanism, SaslError
-from kohort.security.settings import SASL_PLAINTEXT, Security
+from kohort.security.names import MECHANISMS, OAUTHBEARER, PLAIN, SASL_PLAINTEXT
+from kohort.security.sasl import ClientMechanism, SaslError
+from kohort.security.settings import Security
 from kohort.security.stores import StoreError, client_context
 
 logger = logging.getLogger(__name__)

@@ -13,13 +13,8 @@ from kohort.client.network.address import Address
 from kohort.errors import AuthenticationError, ErrorCode
 from kohort.escaping import visible
 from kohort.security.certificates import Certificate, CertificateError, read_certificate
-from kohort.security.settings import (
-    PLAINTEXT,
-    SASL_PLAINTEXT,
-    SASL_SSL,
-    SSL,
-    Security,
-)
+from kohort.security.names import PLAINTEXT, SASL_PLAINTEXT, SASL_SSL, SSL
+from kohort.security.settings import Security
 from kohort.wire.frames import FrameReader, FrameSizeError
 
 ASKING_S = 1.0  # at most, beyond the failure itself

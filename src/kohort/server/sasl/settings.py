@@ -11,9 +11,10 @@ from typing import Any
 
 from kohort.config import BROKER_SETTINGS, ConfigError
 from kohort.security.jaas import JaasError, LoginModule, read_jaas
+from kohort.security.names import MECHANISMS, OAUTHBEARER, PLAIN
 from kohort.security.oauthbearer import CheckToken, OAuthBearerServer
 from kohort.security.plain import PlainServer
-from kohort.security.sasl import MECHANISMS, OAUTHBEARER, PLAIN, ServerMechanism
+from kohort.security.sasl import ServerMechanism
 from kohort.security.scram_server import Decoy, ScramServer, StoredCredential
 from kohort.security.signed_tokens import SignedTokens
 from kohort.security.unsecured_tokens import UnsecuredTokens

@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from kohort.security.scram import NUMBERS
 from kohort.security.scram_server import Decoy
 from kohort.server.catalog import Catalog
-from kohort.server.scram import NUMBERS, ScramCredential
+from kohort.server.scram import ScramCredential
 
 _BYTES = bytes(range(256))
 _DIGITS = (  # of salts: those that `kohort users` draws, those of Java, those of anybody
