@@ -11,12 +11,11 @@ from tests.server.desk import Desk
 
 from kohort.errors import ApiError, ErrorCode
 from kohort.machines.effects import Client
+from kohort.security.acls import AclOperation, ResourceType
 from kohort.server.access import (
     ANY,
     CLUSTER_NAME,
     NOT_ASKED,
-    Kind,
-    Operation,
     check,
     cluster_operations,
     everyone_may,
@@ -158,13 +157,15 @@ class Rules:
     but for the exceptions.
     """
 
-    def __init__(self, *exceptions: tuple[Operation, Kind]) -> None:
+    def __init__(self, *exceptions: tuple[AclOperation, ResourceType]) -> None:
         self.exceptions = exceptions
 
-    def __call__(self, client: Client, operation: Operation, kind: Kind, name: str) -> bool:
+    def __call__(
+        self, client: Client, operation: AclOperation, kind: ResourceType, name: str
+    ) -> bool:
         if client.principal != MALLORY or (operation, kind) in self.exceptions:
             return True
-        return kind is not Kind.CLUSTER and not name.startswith("secret")
+        return kind is not ResourceType.CLUSTER and not name.startswith("secret")
 
 
 def commit(group_id, topics, ids=None):
@@ -979,7 +980,7 @@ OTHERWISE = {
 )
 def test_who_may_not_ask_about_the_cluster_is_told(request_, version):
     def may(client, _operation, kind, _name):
-        return client.principal != MALLORY or kind is not Kind.CLUSTER
+        return client.principal != MALLORY or kind is not ResourceType.CLUSTER
 
     answer = Town(may).desk.ask(request_, version, node=STRANGER)
     found = [getattr(answer, "error_code", 0)]
@@ -1012,13 +1013,15 @@ def test_what_brokers_ask_each_other_is_not_for_clients():
     assert town.desk.ask(added, 5).error_code == 0
 
 
-@pytest.mark.parametrize(("allowed", "told"), [(None, CLUSTER), (Kind.TOPIC, 0), (Kind.CLUSTER, 0)])
+@pytest.mark.parametrize(
+    ("allowed", "told"), [(None, CLUSTER), (ResourceType.TOPIC, 0), (ResourceType.CLUSTER, 0)]
+)
 def test_who_may_write_nowhere_gets_no_producer_id(allowed, told):
     def may(client, operation, kind, name):
         if client.principal == MALLORY:
             assert (operation, kind, name) in (
-                (Operation.WRITE, Kind.TOPIC, ANY),
-                (Operation.IDEMPOTENT_WRITE, Kind.CLUSTER, CLUSTER_NAME),
+                (AclOperation.WRITE, ResourceType.TOPIC, ANY),
+                (AclOperation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME),
             )
             return kind is allowed
         return True
@@ -1073,7 +1076,7 @@ def test_the_configs_of_brokers_belong_to_the_cluster():
 
 
 def test_the_cluster_shows_what_may_be_done_with_it_to_who_may_look():
-    for may, told in ((Rules(), 0), (Rules((Operation.DESCRIBE, Kind.CLUSTER)), 1 << 8)):
+    for may, told in ((Rules(), 0), (Rules((AclOperation.DESCRIBE, ResourceType.CLUSTER)), 1 << 8)):
         desk = Town(may).desk
         request = DescribeClusterRequest(include_cluster_authorized_operations=True)
         answer = desk.ask(request, 1, node=STRANGER)
@@ -1085,7 +1088,7 @@ def test_the_cluster_shows_what_may_be_done_with_it_to_who_may_look():
 
 
 def test_who_may_describe_the_cluster_sees_all_groups():
-    desk = Town(Rules((Operation.DESCRIBE, Kind.CLUSTER))).desk
+    desk = Town(Rules((AclOperation.DESCRIBE, ResourceType.CLUSTER))).desk
 
     groups = desk.ask(ListGroupsRequest(), 5, node=STRANGER).groups
 
@@ -1117,7 +1120,7 @@ def test_a_refusal_gives_nothing_away():
 
 
 def test_who_may_describe_but_not_delete_is_told_the_name():
-    town = Town(Rules((Operation.DESCRIBE, Kind.TOPIC)))
+    town = Town(Rules((AclOperation.DESCRIBE, ResourceType.TOPIC)))
     by_id = DeleteTopicState(topic_id=town.ids["secret"])
 
     (told,) = town.desk.ask(deleted([by_id]), 6, node=STRANGER).responses
@@ -1129,7 +1132,11 @@ def test_who_may_describe_but_not_delete_is_told_the_name():
 
 
 def test_what_is_allowed_on_the_cluster_is_allowed_for_every_topic():
-    town = Town(Rules((Operation.CREATE, Kind.CLUSTER), (Operation.DELETE, Kind.CLUSTER)))
+    town = Town(
+        Rules(
+            (AclOperation.CREATE, ResourceType.CLUSTER), (AclOperation.DELETE, ResourceType.CLUSTER)
+        )
+    )
     answer = town.desk.ask(created(["secret-new"]), 7, node=STRANGER)
     (told,) = answer.topics
     assert told.error_code == 0
@@ -1141,11 +1148,11 @@ def test_what_is_allowed_on_the_cluster_is_allowed_for_every_topic():
 
 
 def test_a_topic_is_made_by_default_for_who_may_create_it():
-    looking = (Operation.DESCRIBE, Kind.TOPIC)
+    looking = (AclOperation.DESCRIBE, ResourceType.TOPIC)
     for may, told, made in (
         (Rules(looking), TOPIC, False),
         (
-            Rules(looking, (Operation.CREATE, Kind.CLUSTER)),
+            Rules(looking, (AclOperation.CREATE, ResourceType.CLUSTER)),
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             True,
         ),
@@ -1202,7 +1209,7 @@ def test_a_forbidden_heartbeat_is_never_remembered():
     forbidden = False
 
     def may(_client, _operation, kind, _name):
-        return not (forbidden and kind is Kind.GROUP)
+        return not (forbidden and kind is ResourceType.GROUP)
 
     desk = Town(may).desk
     joined = desk.ask(joining("open-members", ["other"]), 1)
@@ -1216,7 +1223,12 @@ def test_a_forbidden_heartbeat_is_never_remembered():
 
 @pytest.mark.parametrize(
     ("kind", "bits"),
-    [(Kind.CLUSTER, 8096), (Kind.TOPIC, 3576), (Kind.GROUP, 3400), (Kind.TRANSACTIONAL_ID, 272)],
+    [
+        (ResourceType.CLUSTER, 8096),
+        (ResourceType.TOPIC, 3576),
+        (ResourceType.GROUP, 3400),
+        (ResourceType.TRANSACTIONAL_ID, 272),
+    ],
 )
 def test_operations_are_bit_fields(kind, bits):
     """KIP-430: what everybody gets, asked one by one or not."""
@@ -1224,27 +1236,29 @@ def test_operations_are_bit_fields(kind, bits):
     assert operations(everyone_may, anybody, kind, "a") == bits
     assert operations(lambda *_: True, anybody, kind, "a") == bits
     assert operations(lambda *_: False, anybody, kind, "a") == 0
-    assert operations(lambda _, asked, *__: asked is Operation.DESCRIBE, anybody, kind, "a") == 256
+    assert (
+        operations(lambda _, asked, *__: asked is AclOperation.DESCRIBE, anybody, kind, "a") == 256
+    )
 
 
 def test_what_may_be_done_with_the_cluster():
     anybody = Client("c", "/127.0.0.1")
     assert cluster_operations(everyone_may, anybody) == 8096
-    assert cluster_operations(lambda _, asked, *__: asked is Operation.ALTER, anybody) == 0
+    assert cluster_operations(lambda _, asked, *__: asked is AclOperation.ALTER, anybody) == 0
 
 
 @pytest.mark.parametrize(
     ("kind", "code", "text"),
     [
-        (Kind.TOPIC, 29, "Topic authorization failed."),
-        (Kind.GROUP, 30, "Group authorization failed."),
-        (Kind.CLUSTER, 31, "Cluster authorization failed."),
-        (Kind.TRANSACTIONAL_ID, 53, "Transactional Id authorization failed."),
+        (ResourceType.TOPIC, 29, "Topic authorization failed."),
+        (ResourceType.GROUP, 30, "Group authorization failed."),
+        (ResourceType.CLUSTER, 31, "Cluster authorization failed."),
+        (ResourceType.TRANSACTIONAL_ID, 53, "Transactional Id authorization failed."),
     ],
 )
 def test_refusals_have_the_code_of_their_kind(kind, code, text):
     anybody = Client("c", "/127.0.0.1")
-    check(everyone_may, anybody, Operation.READ, kind, "a")
+    check(everyone_may, anybody, AclOperation.READ, kind, "a")
     with pytest.raises(ApiError) as refused:
-        check(lambda *_: False, anybody, Operation.READ, kind, "a")
+        check(lambda *_: False, anybody, AclOperation.READ, kind, "a")
     assert (refused.value.code, refused.value.message) == (code, text)

@@ -3,59 +3,27 @@
 `May` is Kafka's Authorizer. With `authorizer.class.name` it is the one of `server/authorizer.py`,
 which obeys the rules (ACLs) of the catalog, and without it `everyone_may`.
 
-Operations and kinds have upstream's codes. Answers show the operations that a caller may do as bit
-fields of these codes (KIP-430).
+Operations and types of resources have upstream's codes (`security/acls.py`). Answers show the
+operations that a caller may do as bit fields of these codes (KIP-430).
 """
 
 from collections.abc import Callable
-from enum import IntEnum
 from typing import Final
 
 from kohort.errors import ApiError, ErrorCode
 from kohort.machines.effects import Client
-
-
-class Operation(IntEnum):
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-    CREATE_TOKENS = 13
-
-
-class Kind(IntEnum):
-    """What rules are about."""
-
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
-    USER = 7
-
+from kohort.security.acls import AclOperation, ResourceType
 
 # Under their own names: looking one up in its class takes longer than the whole question.
-(
-    READ,
-    WRITE,
-    CREATE,
-    DELETE,
-    ALTER,
-    DESCRIBE,
-    CLUSTER_ACTION,
-    DESCRIBE_CONFIGS,
-    ALTER_CONFIGS,
-    IDEMPOTENT_WRITE,
-    CREATE_TOKENS,
-) = Operation
-TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, USER = Kind
+READ, WRITE, CREATE = AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE
+DELETE, ALTER, DESCRIBE = AclOperation.DELETE, AclOperation.ALTER, AclOperation.DESCRIBE
+CLUSTER_ACTION = AclOperation.CLUSTER_ACTION
+DESCRIBE_CONFIGS, ALTER_CONFIGS = AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS
+IDEMPOTENT_WRITE, CREATE_TOKENS = AclOperation.IDEMPOTENT_WRITE, AclOperation.CREATE_TOKENS
+TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
+TRANSACTIONAL_ID, USER = ResourceType.TRANSACTIONAL_ID, ResourceType.USER
 
-May = Callable[[Client, Operation, Kind, str], bool]
+May = Callable[[Client, AclOperation, ResourceType, str], bool]
 """Whether a client may do something with the thing of this name, whether it exists or not.
 
 The name of the cluster is CLUSTER_NAME. With ANY as the name, the question is whether it is allowed
@@ -75,7 +43,7 @@ CLUSTER_NAME = "kafka-cluster"
 NOT_ASKED = -2147483648  # a bit field that was not asked for
 
 # The operations that upstream knows for each kind: no bit field shows another.
-_OPERATIONS: dict[Kind, tuple[Operation, ...]] = {
+_OPERATIONS: dict[ResourceType, tuple[AclOperation, ...]] = {
     TOPIC: (
         READ,
         WRITE,
@@ -123,12 +91,14 @@ _REFUSALS = {
 }
 
 
-def everyone_may(_client: Client, _operation: Operation, _kind: Kind, _name: str) -> bool:
+def everyone_may(
+    _client: Client, _operation: AclOperation, _kind: ResourceType, _name: str
+) -> bool:
     """No rules."""
     return True
 
 
-def refusal(kind: Kind, *, with_text: bool = True) -> ApiError:
+def refusal(kind: ResourceType, *, with_text: bool = True) -> ApiError:
     """The refusal of a client that may not. It does not tell whether the thing exists. Upstream
     leaves its text out in some APIs.
     """
@@ -139,8 +109,8 @@ def refusal(kind: Kind, *, with_text: bool = True) -> ApiError:
 def check(
     may: May,
     client: Client,
-    operation: Operation,
-    kind: Kind,
+    operation: AclOperation,
+    kind: ResourceType,
     name: str,
     *,
     with_text: bool = True,
@@ -160,7 +130,7 @@ def may_act_as_broker(may: May, client: Client) -> bool:
     return may(client, CLUSTER_ACTION, CLUSTER, CLUSTER_NAME)
 
 
-def operations(may: May, client: Client, kind: Kind, name: str) -> int:
+def operations(may: May, client: Client, kind: ResourceType, name: str) -> int:
     """What a client may do, as a bit field."""
     if may is everyone_may:  # a list of many topics asks this for each of them
         return _ALL_OPERATIONS[kind]

@@ -16,6 +16,7 @@ from functools import cached_property
 from kohort.config import BrokerConfig, super_users_of
 from kohort.machines.effects import Client
 from kohort.runtime.observers import Observer
+from kohort.security.acls import AclOperation, AclPermission, PatternType, ResourceType
 from kohort.server.access import (
     ALTER,
     ALTER_CONFIGS,
@@ -26,12 +27,9 @@ from kohort.server.access import (
     READ,
     TOPIC,
     WRITE,
-    Kind,
-    Operation,
 )
 from kohort.server.catalog import Acl
 
-ALL, DENY, PREFIXED = 2, 2, 4  # an operation, a permission and a type of pattern, as in `Acl`
 WILDCARD = "*"  # every principal's host, or every literal name
 EVERY_PRINCIPAL = "User:*"
 REMEMBERED_MAX = 1 << 16  # answers, of all clients together
@@ -84,8 +82,8 @@ class _Bits:
         self.denied = 0
 
     def add(self, acl: Acl) -> None:
-        bits = _EVERYTHING if acl.operation == ALL else 1 << acl.operation
-        if acl.permission_type == DENY:
+        bits = _EVERYTHING if acl.operation == AclOperation.ALL else 1 << acl.operation
+        if acl.permission_type == AclPermission.DENY:
             self.denied |= bits
         else:
             self.allowed |= bits
@@ -125,7 +123,7 @@ class _Patterns:
         self.prefixed: dict[str, _Bits] = {}
 
     def add(self, acl: Acl) -> None:
-        names = self.prefixed if acl.pattern_type == PREFIXED else self.literals
+        names = self.prefixed if acl.pattern_type == PatternType.PREFIXED else self.literals
         names.setdefault(acl.resource_name, _Bits()).add(acl)
 
     @cached_property
@@ -167,8 +165,8 @@ class _View:
     def __init__(self, subjects: Sequence[_Subject], rules: Sequence[_Indexed]) -> None:
         self.subjects = tuple(subjects)
         self.rules = rules
-        self.may: tuple[dict[str, int], ...] = tuple({} for _ in range(max(Kind) + 1))
-        self.anywhere: dict[tuple[Operation, Kind], bool] = {}
+        self.may: tuple[dict[str, int], ...] = tuple({} for _ in range(max(ResourceType) + 1))
+        self.anywhere: dict[tuple[AclOperation, ResourceType], bool] = {}
 
 
 class Authorizer:
@@ -205,7 +203,9 @@ class Authorizer:
         self._every_index: _Indexed | None = None
         self._forget()
 
-    def __call__(self, client: Client, operation: Operation, kind: Kind, name: str) -> bool:
+    def __call__(
+        self, client: Client, operation: AclOperation, kind: ResourceType, name: str
+    ) -> bool:
         """Whether a client may do something. See `May`."""
         view = self._views.get((client.principal, client.host)) or self._new_view(client)
         if view is None:
@@ -258,14 +258,14 @@ class Authorizer:
             self._forget()
             self._count = more
 
-    def _remembered(self, view: _View, kind: Kind, name: str) -> int:
+    def _remembered(self, view: _View, kind: ResourceType, name: str) -> int:
         may = self._decided(view, kind, name)
         if len(name) <= LONGEST_REMEMBERED:
             self._make_room(1)
             view.may[kind][name] = may
         return may
 
-    def _decided(self, view: _View, kind: Kind, name: str) -> int:
+    def _decided(self, view: _View, kind: ResourceType, name: str) -> int:
         """The operations that a client may do with a thing, as bits."""
         allowed = denied = 0
         for rules in view.rules:
@@ -282,14 +282,14 @@ class Authorizer:
             allowed |= 1 << DESCRIBE_CONFIGS
         return allowed & ~denied
 
-    def _is_ruled(self, kind: Kind, name: str) -> bool:
+    def _is_ruled(self, kind: ResourceType, name: str) -> bool:
         """Whether any rule covers a thing, whoever it is about."""
         if self._every_index is None:
             self._every_index = _indexed(self._acls)
         patterns = self._every_index.get(kind)
         return patterns is not None and any(True for _ in patterns.covering(name))
 
-    def _anywhere(self, view: _View, operation: Operation, kind: Kind) -> bool:
+    def _anywhere(self, view: _View, operation: AclOperation, kind: ResourceType) -> bool:
         known = view.anywhere.get((operation, kind))
         if known is None:
             known = bool(self._decided(view, kind, _PROBE) >> operation & 1) or _is_anywhere(

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from kohort.config.listeners import listener_text
 from kohort.errors import ApiError, ErrorCode
 from kohort.machines.effects import Client
-from kohort.server.access import GROUP, Operation, everyone_may, refusal
+from kohort.security.acls import AclOperation
+from kohort.server.access import GROUP, everyone_may, refusal
 from kohort.server.catalog import TRANSACTIONS_TOPIC
 from kohort.server.cluster import Cluster
 from kohort.server.coordinators.coordinator_partitions import Driver, TransactionDriver
@@ -56,7 +57,7 @@ class Node:
             for key in _CLIENT_SIDE:
                 self.served.pop(key, None)
 
-    def driver_for(self, client: Client, operation: Operation, group_id: GroupId) -> Driver:
+    def driver_for(self, client: Client, operation: AclOperation, group_id: GroupId) -> Driver:
         """The shard of a group, for somebody who wants something of it. Raises ApiError as
         `driver_of` does, and first of all when the client may not.
         """

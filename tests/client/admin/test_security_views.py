@@ -1,14 +1,6 @@
-"""Rules and credentials as values."""
+"""Credentials as values."""
 
-import pytest
-
-from kohort import AclOperation, AclPermission, PatternType, ResourceType, ScramUpsertion
-
-
-@pytest.mark.parametrize("kind", [AclOperation, AclPermission, PatternType, ResourceType])
-def test_a_number_that_is_newer_is_unknown(kind):
-    assert kind(99) is kind.UNKNOWN
-    assert kind(1) is kind.ANY
+from kohort import ScramUpsertion
 
 
 def test_a_password_is_not_shown():

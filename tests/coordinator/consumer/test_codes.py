@@ -8,7 +8,7 @@ from tests.server.desk import Desk as Brokers
 
 from kohort.assignors import AssignorError
 from kohort.errors import ErrorCode
-from kohort.server.access import Kind
+from kohort.security.acls import ResourceType
 
 
 def failing(desk):
@@ -77,8 +77,8 @@ def test_each_code_of_the_broker():
     def no(kind):
         return lambda _client, _operation, asked, _name: asked is not kind
 
-    assert told(Brokers(may=no(Kind.GROUP))) is ErrorCode.GROUP_AUTHORIZATION_FAILED
-    assert told(Brokers(may=no(Kind.TOPIC))) is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert told(Brokers(may=no(ResourceType.GROUP))) is ErrorCode.GROUP_AUTHORIZATION_FAILED
+    assert told(Brokers(may=no(ResourceType.TOPIC))) is ErrorCode.TOPIC_AUTHORIZATION_FAILED
     off = Brokers(group_coordinator_rebalance_protocols="classic")
     assert told(off) is ErrorCode.UNSUPPORTED_VERSION
     desk = Brokers(nodes=2)

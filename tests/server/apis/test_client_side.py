@@ -5,7 +5,7 @@ from tests.coordinator.consumers import request
 from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
-from kohort.server.access import Kind
+from kohort.security.acls import ResourceType
 from kohort.server.metrics.meters import Traffic
 from kohort.server.metrics.metrics import METRICS, MetricsSnapshot
 from kohort.wire.messages.api_versions import ApiVersionsRequest
@@ -107,7 +107,7 @@ def test_another_node_is_not_the_coordinator():
 
 def test_who_may_not_read_the_group_is_refused():
     """K848-158, K848-159."""
-    desk = Desk(may=lambda _client, _operation, kind, _name: kind is not Kind.GROUP)
+    desk = Desk(may=lambda _client, _operation, kind, _name: kind is not ResourceType.GROUP)
     assert desk.ask(prepare(), 0).error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
     assert desk.ask(install(1, []), 0).error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
 

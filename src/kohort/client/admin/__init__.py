@@ -4,10 +4,6 @@ from kohort.client.admin.client import AdminClient
 from kohort.client.admin.security_views import (
     AclBinding,
     AclFilter,
-    AclOperation,
-    AclPermission,
-    PatternType,
-    ResourceType,
     ScramCredential,
     ScramDeletion,
     ScramUpsertion,
@@ -34,6 +30,7 @@ from kohort.client.admin.views import (
     TopicDescription,
     TopicListing,
 )
+from kohort.security.acls import AclOperation, AclPermission, PatternType, ResourceType
 from kohort.terms import TopicPartition
 
 __all__ = [

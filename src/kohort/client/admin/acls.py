@@ -6,18 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kohort.client.admin.request_rounds import settle
-from kohort.client.admin.security_views import (
-    AclBinding,
-    AclFilter,
-    AclOperation,
-    AclPermission,
-    PatternType,
-    ResourceType,
-)
+from kohort.client.admin.security_views import AclBinding, AclFilter
 from kohort.client.admin.topics import controller
 from kohort.client.admin.views import Outcomes
 from kohort.client.network.cluster import Cluster, Node
 from kohort.errors import ApiError, api_error
+from kohort.security.acls import AclOperation, AclPermission, PatternType, ResourceType
 from kohort.wire.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from kohort.wire.messages.delete_acls import (
     DeleteAclsFilter,

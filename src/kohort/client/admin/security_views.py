@@ -1,76 +1,13 @@
 """Rules of access and SCRAM credentials as the admin client takes and returns them.
 
-Numbers and names are upstream's (KIP-140, KIP-290, KIP-554). A number that is newer than this
-client is UNKNOWN.
+Numbers and names are upstream's (KIP-140, KIP-290, KIP-554), and stand in `kohort.security.acls`.
 """
 
 from dataclasses import dataclass, field
-from enum import IntEnum
-from typing import Self
 
+from kohort.security.acls import AclOperation, AclPermission, PatternType, ResourceType
 from kohort.security.names import SCRAM_SHA_512
 from kohort.security.scram import ITERATIONS_DEFAULT
-
-
-class _ProtocolNumber(IntEnum):
-    @classmethod
-    def _missing_(cls, _value: object) -> Self:
-        return cls(0)
-
-
-class ResourceType(_ProtocolNumber):
-    """What a rule is about."""
-
-    UNKNOWN = 0
-    ANY = 1
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
-    DELEGATION_TOKEN = 6
-    USER = 7
-
-
-class PatternType(_ProtocolNumber):
-    """How a rule names it. ANY and MATCH are for filters: MATCH finds each rule that counts for a
-    name, be it by a prefix or for all.
-    """
-
-    UNKNOWN = 0
-    ANY = 1
-    MATCH = 2
-    LITERAL = 3
-    PREFIXED = 4
-
-
-class AclOperation(_ProtocolNumber):
-    """What a rule allows or denies."""
-
-    UNKNOWN = 0
-    ANY = 1
-    ALL = 2
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-    CREATE_TOKENS = 13
-    DESCRIBE_TOKENS = 14
-    TWO_PHASE_COMMIT = 15
-
-
-class AclPermission(_ProtocolNumber):
-    """A denial counts before anything that is allowed."""
-
-    UNKNOWN = 0
-    ANY = 1
-    DENY = 2
-    ALLOW = 3
 
 
 @dataclass(frozen=True, slots=True, order=True)

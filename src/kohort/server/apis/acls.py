@@ -9,6 +9,7 @@ from typing import Any
 
 from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.machines.effects import Call
+from kohort.security.acls import AclOperation, AclPermission, PatternType, ResourceType
 from kohort.server.access import ALTER, CLUSTER, CLUSTER_NAME, DESCRIBE, check
 from kohort.server.apis.topic_changes import change_topics
 from kohort.server.catalog import Acl, Draft
@@ -37,12 +38,12 @@ from kohort.wire.messages.describe_acls import (
 RULES_MAX = 100_000
 BYTES_MAX = 1 << 25  # of the texts of all rules: the catalog is written whole at each change
 LOOKED_AT_MAX = 2 * RULES_MAX  # by the filters of one DeleteAcls: a tenth of a second
-_ANY, _MATCH = 1, 2
-_LITERAL, _PREFIXED = 3, 4
+_ANY = 1  # of all four: a filter takes each
+_MATCH, _LITERAL, _PREFIXED = PatternType.MATCH, PatternType.LITERAL, PatternType.PREFIXED
 _WILDCARD = "*"
-_KINDS = range(2, 8)  # topic to user
-_OPERATIONS = range(2, 16)  # all to two-phase commit
-_PERMISSIONS = (2, 3)  # deny, allow
+_KINDS = [one for one in ResourceType if one > _ANY]
+_OPERATIONS = [one for one in AclOperation if one > _ANY]
+_PERMISSIONS = [one for one in AclPermission if one > _ANY]
 
 _Found = list[Acl] | ApiError
 """The rules that a filter has found, or why it was refused."""

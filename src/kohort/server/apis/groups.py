@@ -10,6 +10,7 @@ from kohort.coordinator.classic_protocol import check_sync
 from kohort.errors import ApiError, ErrorCode
 from kohort.machines.effects import Call, Client
 from kohort.runtime.driver import Condition
+from kohort.security.acls import AclOperation
 from kohort.server.access import (
     CLUSTER,
     CLUSTER_NAME,
@@ -18,7 +19,6 @@ from kohort.server.access import (
     GROUP,
     READ,
     TOPIC,
-    Operation,
     check,
     everyone_may,
     operations,
@@ -181,7 +181,7 @@ def _add_operations(node: Node, client: Client, groups: list[Any]) -> None:
 def _pass_on(
     node: Node,
     call: Call[Any],
-    operation: Operation,
+    operation: AclOperation,
     group_id: str,
     request: Any,
     shown: Callable[[Any], Any] | None,
@@ -199,7 +199,7 @@ def _pass_on(
 def _split(
     node: Node,
     call: Call[Any],
-    operation: Operation,
+    operation: AclOperation,
     ids: list[str],
     at_once: int,
     narrowed: Callable[[list[str]], Any],

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 from kohort.errors import ApiError, ErrorCode
 from kohort.machines.effects import Client
-from kohort.server.access import TOPIC, Operation, refusal
+from kohort.security.acls import AclOperation
+from kohort.server.access import TOPIC, refusal
 from kohort.server.catalog import Topic
 from kohort.server.coordinators.coordinator_partitions import MACHINE_FACTORIES
 from kohort.server.node import Node
@@ -18,7 +19,7 @@ NOT_SAID = -1  # as a leader epoch
 def topic_named(
     node: Node,
     client: Client,
-    operation: Operation,
+    operation: AclOperation,
     name: str,
     topic_id: TopicId = NO_TOPIC_ID,
     *,

@@ -8,7 +8,8 @@ from typing import Any
 from kohort.errors import ErrorCode
 from kohort.machines.effects import Client
 from kohort.machines.topics import Topics
-from kohort.server.access import TOPIC, Operation
+from kohort.security.acls import AclOperation
+from kohort.server.access import TOPIC
 from kohort.server.node import Node
 from kohort.terms import NO_TOPIC_ID, TopicId
 
@@ -23,7 +24,7 @@ def name_topics(requested: list[Any], topics: Topics) -> None:
 
 
 def why_not(
-    node: Node, client: Client, operation: Operation, topic: Any, *, by_id: bool
+    node: Node, client: Client, operation: AclOperation, topic: Any, *, by_id: bool
 ) -> ErrorCode | None:
     """The error for a topic; None when it exists and the client may ask about it.
 

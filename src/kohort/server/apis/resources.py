@@ -6,7 +6,8 @@ from enum import IntEnum
 from kohort.config import BrokerConfig, TopicSetting, text_of
 from kohort.errors import ApiError, ErrorCode
 from kohort.machines.effects import Client
-from kohort.server.access import CLUSTER, CLUSTER_NAME, GROUP, TOPIC, May, Operation, check
+from kohort.security.acls import AclOperation
+from kohort.server.access import CLUSTER, CLUSTER_NAME, GROUP, TOPIC, May, check
 from kohort.server.catalog import Topic
 from kohort.server.cluster import Cluster
 
@@ -31,7 +32,7 @@ class Source(IntEnum):
 
 
 def check_resource(
-    may: May, client: Client, operation: Operation, resource_type: int, name: str
+    may: May, client: Client, operation: AclOperation, resource_type: int, name: str
 ) -> None:
     """Raises ApiError when a client may not do this. Brokers' settings are the cluster's."""
     match resource_type:

@@ -5,6 +5,7 @@ from typing import Any
 
 from kohort.errors import ErrorCode
 from kohort.machines.effects import Client
+from kohort.security.acls import AclPermission, PatternType
 from kohort.security.plain import PlainServer
 from kohort.security.sasl import Identity
 from kohort.server import authorizer
@@ -45,7 +46,8 @@ def harmless_prefix() -> Iterator[None]:
     add = authorizer._Patterns.add  # noqa: SLF001
 
     def lenient(self: Any, acl: Acl) -> None:
-        if acl.permission_type != authorizer.DENY or acl.pattern_type != authorizer.PREFIXED:
+        of_prefix = acl.pattern_type == PatternType.PREFIXED
+        if acl.permission_type != AclPermission.DENY or not of_prefix:
             add(self, acl)
 
     with replace_attribute(authorizer._Patterns, "add", lenient):  # noqa: SLF001

@@ -1,0 +1,68 @@
+"""The parts of a rule of access (ACL), by upstream's numbers (KIP-140, KIP-290).
+
+A number that is newer than this version is UNKNOWN.
+"""
+
+from enum import IntEnum
+from typing import Self
+
+
+class _ProtocolNumber(IntEnum):
+    @classmethod
+    def _missing_(cls, _value: object) -> Self:
+        return cls(0)
+
+
+class ResourceType(_ProtocolNumber):
+    """What a rule is about."""
+
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class PatternType(_ProtocolNumber):
+    """How a rule names it. ANY and MATCH are for filters: MATCH finds each rule that counts for a
+    name, be it by a prefix or for all.
+    """
+
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+class AclOperation(_ProtocolNumber):
+    """What a rule allows or denies."""
+
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+class AclPermission(_ProtocolNumber):
+    """A denial counts before anything that is allowed."""
+
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
