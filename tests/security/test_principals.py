@@ -57,3 +57,9 @@ def test_the_rules_of_the_recorded_listener(name: str) -> None:
 )
 def test_replacements_are_those_of_java(rules: str, name: str, expected: str) -> None:
     assert PrincipalMapping(rules).principal(name) == expected
+
+
+def test_a_group_that_no_pattern_has_is_refused_before_a_client_comes() -> None:
+    with pytest.raises(MappingRuleError, match="names group 'user', expected one that the pattern"):
+        PrincipalMapping("RULE:CN=(.*)/${user}/")
+    assert PrincipalMapping(r"RULE:CN=(.*)/\${user}/").principal("CN=a") == "${user}"

@@ -95,4 +95,11 @@ def _parsed(text: str) -> _Rule | None:
         raise MappingRuleError(
             f"ssl.principal.mapping.rules has {text!r}, whose pattern is not understood: {error}"
         ) from None
+    named = {reference[3] for reference in _REFERENCE.finditer(found[4]) if reference[3]}
+    missing = named - pattern.groupindex.keys()
+    if missing:
+        raise MappingRuleError(
+            f"ssl.principal.mapping.rules has {text!r}, whose replacement names group"
+            f" {min(missing)!r}, expected one that the pattern has"
+        )
     return _Rule(pattern, found[4], found[6])

@@ -515,3 +515,27 @@ def test_bytes_are_counted_as_they_are_before_they_are_encrypted(
         found.append((traffic.received_bytes - before[0], traffic.sent_bytes - before[1]))
     assert found[0] == found[1]
     assert found[0][0] == frame_bytes
+
+
+def test_a_handshake_that_fails_inside_ends_its_connection_and_no_other(
+    broker: TlsBroker, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its step is taken in the turn of everybody."""
+    failures: list[dict[str, Any]] = []
+    broker.call(lambda: broker.loop.set_exception_handler(lambda _loop, one: failures.append(one)))
+    context = world.context("protocol/tls13")
+    with broker.connect_tls("TLS0", context) as served:
+        assert exchange(served, API_VERSIONS)
+
+        def fail(_session: TlsSession) -> None:
+            raise IndexError("no such group")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(TlsSession, "step", fail)
+            with pytest.raises(OSError, match=r"reset|EOF"):
+                broker.connect_tls("TLS0", context)
+        assert exchange(served, API_VERSIONS)
+    broker.call(lambda: broker.loop.set_exception_handler(None))
+    assert not failures
+    assert any("a request of /127.0.0.1 has failed" in line for line in broker.observer.errors)
+    broker.observer.errors.clear()

@@ -115,7 +115,10 @@ class TlsProtocol(ClientProtocol):
         if below is None or session is None or session.established:
             return super().run(over)
         if self._connection is not None and not below.is_closing():
-            self._step(below, session)
+            try:
+                self._step(below, session)
+            except Exception as error:  # noqa: BLE001  (whatever it is, it is this client's)
+                self.break_off(error)
         return False
 
     def _step(self, below: TlsTransport, session: TlsSession) -> None:
