@@ -132,7 +132,7 @@ def test_a_handshake_has_a_bound(client):
     for octet in hello[:-1]:
         session.feed(bytes([octet]))
         session.step()
-    session._fed_bytes = HANDSHAKE_BYTES_MAX
+    session.fed_bytes = HANDSHAKE_BYTES_MAX
     session.feed(hello[-1:])
     with pytest.raises(TlsError, match="and does not end, expected at most 131072"):
         session.step()

@@ -25,6 +25,7 @@ from tests.server.tls_broker import API_VERSIONS, SOON_S, TlsBroker, exchange, r
 
 from kohort.server.network.dispatcher import RequestDispatcher
 from kohort.server.network.tls import TlsSession
+from kohort.server.requests import memory_pool
 
 DATA = Path(__file__).parents[2] / "data/security"
 RECORDED: dict[str, dict[str, Any]] = {
@@ -539,3 +540,25 @@ def test_a_handshake_that_fails_inside_ends_its_connection_and_no_other(
     assert not failures
     assert any("a request of /127.0.0.1 has failed" in line for line in broker.observer.errors)
     broker.observer.errors.clear()
+
+
+def test_half_a_handshake_takes_no_memory_without_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest of those who hold most makes way for whoever comes."""
+    monkeypatch.setattr(memory_pool, "UNAUTHENTICATED_BYTES", 60_000)
+    part = b"\x01" + (100_000).to_bytes(3) + bytes(15_000)
+    half = b"".join(b"\x16\x03\x01" + len(one).to_bytes(2) + one for one in (part, *[part[4:]] * 2))
+    with TlsBroker(world.settings()) as broker, ExitStack() as stack:
+        pool = broker.broker.sockets.memory.unauthenticated
+        crowd = [stack.enter_context(broker.connect("TLS0")) for _ in range(2)]
+        crowd[0].sendall(half)
+        until(lambda: pool.used > 40_000)
+        crowd[1].sendall(half)
+        assert crowd[0].recv(1) == b""
+        with broker.connect_tls("TLS0", world.context("protocol/tls13")) as served:
+            assert exchange(served, API_VERSIONS)
+        assert pool.used < 60_000
+        crowd[1].close()
+        until(lambda: pool.used == 0)
+        assert any("has not authenticated" in line for line in broker.observer.warnings)

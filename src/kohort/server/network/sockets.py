@@ -102,30 +102,24 @@ class Sockets:
         """There is no room for more of a request of this one."""
         request_buffer = protocol.request_buffer
         if request_buffer is not None and request_buffer.memory is self.memory.unauthenticated:
-            self._make_room(protocol)
+            self.make_room(protocol)
+            protocol.read_on(asyncio.get_running_loop().time())
         else:
             self.starved[protocol] = None
 
-    def _make_room(self, protocol: "ClientProtocol") -> None:
-        """Close others that have not authenticated either, the oldest first: who is honest holds a
-        part of a login for a moment.
+    def make_room(self, protocol: "ClientProtocol") -> None:
+        """Close others that have not authenticated either, the oldest first, while they hold all
+        that they may: who is honest holds a part of a login for a moment.
         """
         memory = self.memory.unauthenticated
-        for other in list(self._protocols):
+        for other in list(self._protocols) if memory.used >= memory.limit else ():
             if memory.used < memory.limit:
                 break
-            held = other.request_buffer
-            if (
-                other is not protocol
-                and held is not None
-                and held.memory is memory
-                and held.counted_bytes
-            ):
+            if other is not protocol and other.unauthenticated_bytes:
                 other.give_way(
                     "it has not authenticated, and those who have not hold the"
-                    f" {memory.limit} bytes of requests that they may"
+                    f" {memory.limit} bytes that they may"
                 )
-        protocol.read_on(asyncio.get_running_loop().time())
 
     def feed_starved(self) -> None:
         """There may be room again: let those that wait for it read on, one by one."""
@@ -303,6 +297,14 @@ class ClientProtocol(asyncio.Protocol):
     @property
     def request_buffer(self) -> RequestBuffer | None:
         return None if self._connection is None else self._connection.request_buffer
+
+    @property
+    def unauthenticated_bytes(self) -> int:
+        """What it holds of the room of clients that have yet to authenticate."""
+        held = self.request_buffer
+        if held is None or held.memory is not self._host.sockets.memory.unauthenticated:
+            return 0
+        return held.counted_bytes
 
     @property
     def readable(self) -> bool:

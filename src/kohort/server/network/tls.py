@@ -27,13 +27,13 @@ class TlsSession:
     def __init__(self, context: ssl.SSLContext) -> None:
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._object = context.wrap_bio(self._in, self._out, server_side=True)
-        self._fed_bytes = 0
+        self.fed_bytes = 0  # of the handshake
         self.established = False
         self.ended = False  # the client sends nothing more
 
     def feed(self, data: bytes) -> None:
         """Take bytes of the handshake. What of them is behind it is got by `receive`."""
-        self._fed_bytes += len(data)
+        self.fed_bytes += len(data)
         self._in.write(data)
 
     def step(self) -> None:
@@ -42,9 +42,9 @@ class TlsSession:
             self._object.do_handshake()
             self.established = True
         except ssl.SSLWantReadError:
-            if self._fed_bytes > HANDSHAKE_BYTES_MAX:
+            if self.fed_bytes > HANDSHAKE_BYTES_MAX:
                 raise TlsError(
-                    f"the handshake has {self._fed_bytes} bytes and does not end, expected at most"
+                    f"the handshake has {self.fed_bytes} bytes and does not end, expected at most"
                     f" {HANDSHAKE_BYTES_MAX}"
                 ) from None
         except ssl.SSLError as error:

@@ -11,6 +11,8 @@ from kohort.server.network.tls import HANDSHAKE, PLAIN_TEXT_ALERT, TlsError, Tls
 from kohort.server.scheduler import Over
 from kohort.server.tls_listener import TlsListener
 
+UNCOUNTED_BYTES = 1 << 14  # nearly every handshake has less, also one with certificates
+
 
 class TlsTransport:
     """Encrypts on the way out. `session` is there once its client has sent something."""
@@ -55,6 +57,7 @@ class TlsProtocol(ClientProtocol):
         super().__init__(host, node, listener)
         self._tls = tls
         self._below: TlsTransport | None = None
+        self._handshake_bytes = 0  # that are counted among those of clients not known yet
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._below = TlsTransport(cast("asyncio.Transport", transport))
@@ -105,6 +108,9 @@ class TlsProtocol(ClientProtocol):
                 return
             session = below.session = TlsSession(self._tls.context)
         session.feed(data)
+        if session.fed_bytes > UNCOUNTED_BYTES:
+            self._count_handshake(session.fed_bytes)
+            self._host.sockets.make_room(self)
         below.pause_reading()
         self._scheduler.enter(self)
         self._host.schedule_turn()
@@ -132,10 +138,27 @@ class TlsProtocol(ClientProtocol):
         below.resume_reading()
         if not session.established:
             return
+        self._count_handshake(0)
         connection = self._connection
         if principal is not None and connection is not None:
             connection.client = Client("", connection.host, principal)
         self._receive(below, session)  # what has come with the end of the handshake
+
+    def _count_handshake(self, size: int) -> None:
+        self._host.sockets.memory.unauthenticated.used += size - self._handshake_bytes
+        self._handshake_bytes = size
+
+    @property
+    def unauthenticated_bytes(self) -> int:
+        return self._handshake_bytes or super().unauthenticated_bytes
+
+    def give_way(self, why: str) -> None:
+        self._count_handshake(0)
+        super().give_way(why)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._count_handshake(0)
+        super().connection_lost(exc)
 
     def _refuse(self, below: TlsTransport, alert: bytes, why: str) -> None:
         """Send an alert and close the connection. What waits in it is not handled."""
