@@ -44,8 +44,8 @@ class CertificateError(KohortError, ValueError):
 
 
 class Certificate(NamedTuple):
-    """What is read of a certificate. `subject` and `issuer` are RFC 2253 text, empty where there is
-    none.
+    """The fields of an X.509 certificate. `subject` and `issuer` are RFC 2253 text, empty where
+    the certificate has none.
 
     `alternative_names` are GeneralNames as they are encoded, to be compared.
     """

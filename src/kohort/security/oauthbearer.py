@@ -15,7 +15,7 @@ LONGEST_BYTES = 1 << 17
 """Of a client's message; longer ones are refused unread."""
 
 GOODBYE = b"\x01"
-"""What a client sends when its token was refused, so that the server can refuse it for good."""
+"""A client sends it when its token was refused; the server then refuses the client for good."""
 
 KEY, VALUE = "[A-Za-z]++", r"[\x21-\x7e \t\r\n]++"
 TOKEN = "[-_~+/.a-zA-Z0-9]++=*"  # noqa: S105  (an expression)

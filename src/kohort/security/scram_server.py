@@ -41,9 +41,9 @@ _FINAL = re.compile(
 
 
 class Decoy(NamedTuple):
-    """What users are asked for that are not there. Salts are made up of `secret`, which nobody can
-    guess and which does not change; they have `salt_bytes` of `digits`. By default they look like
-    those of credentials that `kohort users` makes.
+    """Made-up salts and iterations, which the server sends to users that do not exist. Salts come
+    of `secret`, which nobody can guess and which does not change; they have `salt_bytes` of
+    `digits`. By default they look like those of credentials that `kohort users` makes.
     """
 
     secret: bytes

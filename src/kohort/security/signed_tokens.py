@@ -103,8 +103,9 @@ def _is_signed(text: str, key: Any, algorithm: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SignedTokens:
-    """Whom an authority has given a token. `keys` has the keys of now; `unknown_key` is called
-    for a token whose key is not among them. The other fields are settings, `sasl.oauthbearer.…`.
+    """Checks tokens (JWT) that an authority has signed. `keys` gives its current keys, and
+    `unknown_key` is called for a token whose key is not among them. The other fields are settings,
+    `sasl.oauthbearer.…`.
     """
 
     keys: Callable[[], Sequence[VerifyingKey]]

@@ -39,7 +39,7 @@ class StoreError(KohortError, ValueError):
 
 
 class ServerContext(ssl.SSLContext):
-    """What a listener shows and asks for. `certificate` is the first of its chain."""
+    """The context of a listener. `certificate` is the first of the chain that it shows."""
 
     certificate: Certificate
 
@@ -61,7 +61,7 @@ def server_context(
     protocols: Sequence[str] = TLS_VERSIONS,
     cipher_suites: Sequence[str] = (),
 ) -> ServerContext:
-    """What a listener shows its clients, and which certificates of theirs it takes.
+    """The context of a listener: the certificate that it shows, and those of clients that it takes.
 
     `client_auth`, `protocols` and `cipher_suites` are as in the settings `ssl.*`. `key` is the key
     where `identity` has only the certificates. Raises StoreError.
@@ -87,7 +87,8 @@ def client_context(
     protocols: Sequence[str] = TLS_VERSIONS,
     cipher_suites: Sequence[str] = (),
 ) -> ssl.SSLContext:
-    """What a client shows, and whom it trusts: the authorities of the system where `trust` is None.
+    """The context of a client: its certificate, and the authorities that it trusts, by default
+    those of the system.
 
     Raises StoreError, also for a certificate of its own that has expired: no server would take it.
     """
@@ -119,7 +120,7 @@ def _der(name: str, block: str) -> bytes:
 
 
 def expired_text(store: Store, certificate: Certificate) -> str | None:
-    """What is wrong with the dates of this certificate, which is of a keystore; None: nothing."""
+    """An error about the dates of this certificate of a keystore; None where it is valid now."""
     now = datetime.now(UTC)
     if certificate.not_after < now:
         return (
@@ -279,8 +280,8 @@ def _read(store: Store, what: str) -> _Pem:
 
 
 def _file_bytes(name: str, path: str) -> bytes:
-    """What a file has. A path may come from afar (AlterConfigs): nothing that it can name blocks,
-    or has no end. Raises StoreError.
+    """The bytes of a file. A path may come from afar (AlterConfigs): nothing that it can name
+    blocks, or has no end. Raises StoreError.
     """
     try:
         with open(path, "rb", opener=_open_at_once) as file:

@@ -131,7 +131,7 @@ class _Patterns:
         return _Prefixes(self.prefixed)
 
     def covering(self, name: str) -> Iterator[_Bits]:
-        """What counts for a thing of this name."""
+        """The rules that cover a resource of this name."""
         for literal in (name, WILDCARD):
             bits = self.literals.get(literal)
             if bits is not None:
@@ -156,7 +156,7 @@ def _indexed(acls: Iterable[Acl]) -> _Indexed:
 
 
 class _View:
-    """What is known of one client: the rules about it, and answers. `may` has the operations that
+    """The rules about one client, and the answers that it was given. `may` has the operations that
     it may do, as bits, by name in a dict for each kind.
     """
 

@@ -166,7 +166,7 @@ class Broker:
         )
 
     def reload_certificates(self) -> None:
-        """Read the certificates of all listeners anew, for connections to come."""
+        """Read the certificates of all listeners again, for connections to come."""
         if self.cluster is not None and self._secure is not None:
             self._secure.certificates.reload(self.cluster.config)
 
@@ -181,7 +181,7 @@ class Broker:
         return cluster.catalog
 
     def authenticate(self, listener: int) -> Authenticate | None:
-        """What takes over a new connection until its client is known; None without SASL."""
+        """Authentication for a new connection to this listener; None without SASL."""
         return None if self._secure is None else self._secure.authenticate(listener)
 
     def _all_dispatchers(
@@ -191,19 +191,19 @@ class Broker:
         named = [listener.name for listener in self.ports.listeners]
         advertised = [
             tuple(
-                listener_text(told[index].host, told[index].port, name)
-                for name, told in zip(named, endpoints, strict=True)
+                listener_text(nodes[index].host, nodes[index].port, name)
+                for name, nodes in zip(named, endpoints, strict=True)
             )
             for index in range(self.node_count)
         ]
         return [
             [
                 RequestDispatcher(
-                    Node(cluster, one.id, told, self._texts(index), advertised[index]), listener
+                    Node(cluster, one.id, nodes, self._texts(index), advertised[index]), listener
                 )
-                for index, one in enumerate(told)
+                for index, one in enumerate(nodes)
             ]
-            for listener, told in zip(self.ports.listeners, endpoints, strict=True)
+            for listener, nodes in zip(self.ports.listeners, endpoints, strict=True)
         ]
 
     def _texts(self, node: int) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
-"""The certificates of a listener of TLS: what it shows, and who its clients are by theirs.
+"""The certificate that a listener of TLS shows, and the principals of its clients' certificates.
 
-They are read anew while the broker runs: connections that are there keep what they have begun with.
+The broker reads stores again while it runs. Open connections keep what they have begun with.
 """
 
 from collections.abc import Iterable, Sequence
@@ -114,8 +114,8 @@ class Certificates:
             )
 
     def reload(self, config: BrokerConfig, names: Iterable[str] | None = None) -> None:
-        """Read those anew that these settings are of, or all. One that cannot be used is told, and
-        the old one stays.
+        """Read the stores of these settings again, or all. Where one cannot be used, the broker
+        warns and the old certificate stays.
         """
         wanted = None if names is None else list(names)
         for number, listener in self._listeners:

@@ -1,7 +1,7 @@
 """SASL on a connection: a handshake and tokens, and the same again before the session ends.
 
-Between the handshake and its success a broker takes no other request (KIP-368), so whoever has one
-waits. What it takes to begin, a token above all, is got before anybody has to wait.
+Between the handshake and its success a broker takes no other request (KIP-368), so callers wait.
+The client gets its token, or all else that it needs, before any caller has to wait.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ class Channel(Protocol):
         """Wait for the answers to all that was sent."""
 
     def hold(self) -> None:
-        """Have whoever sends something wait for `Session.renewed` first."""
+        """Let each caller wait for `Session.renewed` before it sends something."""
 
     def end(self, error: ConnectionFailedError | AuthenticationError) -> None:
         """Close the connection for this reason."""

@@ -146,7 +146,7 @@ class Ports:
     def endpoints(
         self, settings: ListenerSettings, node_id: int, racks: Sequence[str | None]
     ) -> list[list[Endpoint]]:
-        """What clients are told of the nodes, for each listener that they may ask:
+        """The addresses of the nodes that clients get, for each listener that they may ask:
         `advertised.listeners`, or where the nodes listen, by the name that `listeners` has for it:
         a certificate may be for that name alone. Ids follow that of the first node.
         """
@@ -158,8 +158,8 @@ class Ports:
                 own = listener.host if listener.port else host  # a name may have several ports
                 shown, number = advertised.get(listener.name, (own, 0))
                 shown = "127.0.0.1" if shown in NO_ADDRESSES else shown
-                told = number + index if number else port
-                nodes.append(Endpoint(node_id + index, shown, told, racks[index]))
+                port = number + index if number else port  # noqa: PLW2901
+                nodes.append(Endpoint(node_id + index, shown, port, racks[index]))
             found.append(nodes)
         return found
 

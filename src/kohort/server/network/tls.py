@@ -32,7 +32,7 @@ class TlsSession:
         self.ended = False  # the client sends nothing more
 
     def feed(self, data: bytes) -> None:
-        """Take bytes of the handshake. What of them is behind it is got by `receive`."""
+        """Take bytes of the handshake. `receive` returns what follows the handshake in them."""
         self.fed_bytes += len(data)
         self._in.write(data)
 

@@ -31,10 +31,10 @@ SIGNED = "OAuthBearerValidatorCallbackHandler"
 _USER = "user_"
 
 LookUp = Callable[[str, str], StoredCredential | None]
-"""What is kept of the password of a user, by user and mechanism."""
+"""Finds the credential of a user, by user and mechanism."""
 
 MakeDecoy = Callable[[str], Decoy]
-"""What users of a mechanism are asked for that are not there."""
+"""Makes the salts and iterations of a mechanism for users that do not exist."""
 
 
 class SaslSettings:

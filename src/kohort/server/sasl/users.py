@@ -27,11 +27,11 @@ class ScramUsers:
         self._decoys: dict[str, Decoy] = {}
 
     def look_up(self, user: str, mechanism: str) -> ScramCredential | None:
-        """What is kept of the password of a user."""
+        """The credential of a user; None where he has none."""
         return self._catalog().credentials.get((user, NUMBERS[mechanism]))
 
     def decoy(self, mechanism: str) -> Decoy:
-        """What users are asked for that are not there: what most of the others are asked for."""
+        """Salts and iterations for users that do not exist, like those of most others."""
         catalog = self._catalog()
         if self._credentials is not catalog.credentials:  # which are replaced, never changed
             self._credentials = catalog.credentials
