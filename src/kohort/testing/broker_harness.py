@@ -71,7 +71,7 @@ class BrokerHarness:
     async def start(self) -> str:
         """Start the broker; its addresses. Raises KohortError. The disk has room again."""
         self._disk.full = False
-        await self._bound(self._broker.start, self._port_in_turn)
+        await self._bound(self._broker.start, self._tried_port)
         await self._settle()
         self._housekeep()  # retention counts from the start on
         if self._clock.stands:
@@ -259,10 +259,9 @@ class BrokerHarness:
             else:
                 return
 
-    def _port_in_turn(self) -> int:
-        """The port that is bound next; 0 for any one."""
-        bound = min(len(self._broker.addresses), self._plan.nodes - 1)
-        return self._plan.port and self._plan.port + bound
+    def _tried_port(self) -> int:
+        """The port that was to be bound last; 0 for any one."""
+        return self._plan.port and self._broker.ports.tried[1]
 
     def _housekeep(self) -> None:
         if self._broker.cluster is not None:
