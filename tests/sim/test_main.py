@@ -45,7 +45,7 @@ def test_many_seeds_are_resumed(tmp_path, capsys):
 def test_a_find_is_told_as_a_transcript():
     """The story needs no more of the world than the find does."""
     told: list[str] = []
-    found = simulate(11, 0.5, plant="skip revocation")
+    found = simulate(22, 0.5, plant="skip revocation")
     story = shortest_trace(found, 0.5, "skip revocation", told.append)
     assert "owners: " in story
     assert "heartbeat member-" in story
