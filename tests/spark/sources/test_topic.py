@@ -214,16 +214,17 @@ def test_what_is_missing_is_said(broker):
 
 
 def test_a_topic_that_may_not_be_read_is_said(broker, monkeypatch):
+    from kohort.client.network.cluster import Cluster
     from kohort.errors import ErrorCode
 
-    real = topic_client.Cluster.metadata
+    real = Cluster.metadata
 
     async def refused(self, *arguments, **named):
         answer = await real(self, *arguments, **named)
         answer.topics[0].error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return answer
 
-    monkeypatch.setattr(topic_client.Cluster, "metadata", refused)
+    monkeypatch.setattr(Cluster, "metadata", refused)
 
     with pytest.raises(SourceError, match="may not be read: allow this client Describe and Read"):
         cluster(broker).plan({})
