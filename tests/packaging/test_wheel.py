@@ -139,7 +139,7 @@ def test_what_an_index_shows(built):
         assert f"Classifier: Programming Language :: Python :: {version}" in lines
     extras = {one.split(": ")[1] for one in lines if one.startswith("Provides-Extra")}
     of_tables = {"spark", "tables", "sql", "s3", "clouds", "hdfs", "iceberg"}
-    assert extras == {*of_tables, "java", "fast", "metrics"}
+    assert extras == {*of_tables, "java", "fast", "metrics", "security"}
     needed = [one for one in lines if one.startswith("Requires-Dist") and "extra ==" not in one]
     assert len(needed) == 6
 
