@@ -255,7 +255,7 @@ def history(stage: Stage) -> None:
     words = ("pipeline", "show", "rebalances", "--out", str(OUT))
     note(f"$ kohort {' '.join(words)}")
     print(run(*words).rstrip())
-    found = json.loads(run(*words, "--group", "billing", "--format", "json"))
+    found = json.loads(run(*words, "--group", "billing", "--format", "json"))["rows"]
     causes = [one["trigger"] for one in found]
     check(causes.count("join") == 3, "three members joined billing, one after the other")
     gone = {who["client_id"]: one for one in found for who in one["gone"]}

@@ -144,6 +144,8 @@ def test_a_file_or_names(kohort):
         (b"\xef\xbb\xbfa\r\nb\r\n", [Candidate("a"), Candidate("b")]),
         (b'\xef\xbb\xbf["a", "a"]', [Candidate("a")]),
         (b'{"rows": [{"group_id": "a"}]}', [Candidate("a")]),
+        (b'{"group_id": "a"}\n', [Candidate("a")]),
+        (b'{"group_id": "a"}\n{"group_id": "b"}\n', [Candidate("a"), Candidate("b")]),
         (b'{"groups": [{"group_id": "a", "deletable": false}]}', [
             Candidate("a", None, "the file says no")
         ]),
@@ -199,6 +201,7 @@ def test_a_file_that_is_not_there(kohort):
         ),
         ("GROUP  STATE\na      Empty\n", "stdin looks like a printed table, use --format json"),
         ("GROUP_ID  TYPE  STATE  DELETABLE\na  classic  Empty  yes\n", "a printed table, use"),
+        ("group_id,type,state\na,classic,Empty\n", "stdin looks like CSV, use --format json"),
         ("", "stdin is empty, expected groups to delete"),
         (" \n\n", "stdin is empty, expected groups to delete"),
     ],

@@ -24,7 +24,7 @@ def endless(self, *_, **__):
     while True:
         self._stream.write("a row that is followed by others\\n")
 
-render.Output.table = render.Output.json = endless
+render.Output.table = render.Output.rows = endless
 sys.exit(main.main(sys.argv[1:]))
 """
 

@@ -455,7 +455,7 @@ def test_a_stream_goes_on_where_nobody_can_be_told(out, monkeypatch, capsys):
 
     written = []
     monkeypatch.setattr(report, "write_into", written.append)
-    pipeline.MicroBatchReporter(Path(out), Output(Full(), as_json=False))(summary(out))
+    pipeline.MicroBatchReporter(Path(out), Output(Full()))(summary(out))
     assert written == [Path(out)]
     told = capsys.readouterr().err
     assert told == "kohort: cannot write to stdout: No space left on device\n"
@@ -474,7 +474,7 @@ def test_a_stream_writes_its_report_as_it_goes(out, monkeypatch, capsys):
         return directory / "report.html"
 
     monkeypatch.setattr(report, "write_into", write)
-    after_each = pipeline.MicroBatchReporter(Path(out), Output(sys.stdout, as_json=False))
+    after_each = pipeline.MicroBatchReporter(Path(out), Output(sys.stdout))
     for clock[0] in (100.0, 110.0, 159.0, 160.0, 170.0, 225.0):
         after_each(summary(out))
 
@@ -546,7 +546,7 @@ def test_from_a_log_to_a_report(tmp_path):
     assert not [line for line in ran.stderr.splitlines() if "WARN" in line]
     assert (out / "report.html").stat().st_size > 100_000
     shown = kohort("show", "members", "--group", "consumer-two", "--format", "json")
-    assert {one["member_id"] for one in json.loads(shown.stdout)} == {"m-a", "m-b"}
+    assert {one["member_id"] for one in json.loads(shown.stdout)["rows"]} == {"m-a", "m-b"}
     again = kohort("report", "--group", "consumer-two")
     assert again.stdout == f"report: {out / 'report.html'}\n"
 

@@ -18,7 +18,7 @@ def shown(stream, **times):
     """What stands on the stream after a block that waited for the second line, if any comes."""
 
     async def run():
-        output = Output(io.StringIO(), as_json=False)
+        output = Output(io.StringIO())
         async with Progress(output, stream, **times):
             output.doing = "counting\x07 sheep"
             if stream.isatty() and not times["patience_s"]:
@@ -48,6 +48,6 @@ def test_a_pipe_never_sees_it():
 def test_it_is_erased_before_a_result_and_a_complaint(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    Output(terminal, as_json=False).line("result")
+    Output(terminal).line("result")
     complain("sorry")
     assert terminal.getvalue() == f"{ERASE}result\n{ERASE}kohort: sorry\n"

@@ -57,7 +57,7 @@ def test_the_same_in_json(kohort, tables):
     out, place = tables
     ran = kohort("pipeline", "verify", str(out), "--all", "--format", "json")
     assert ran.code == 1
-    assert json.loads(ran.out) == {
+    assert ran.json == {
         "directory": str(out),
         "findings": [{"file": place, "expected": "2 rows", "found": "1"}],
         "computed_anew": None,
@@ -85,7 +85,7 @@ def test_a_missing_log_file_is_one_sentence(kohort, tmp_path):
 
 def printed(tell, found):
     stream = io.StringIO()
-    output = Output(stream, as_json=tell is _print_json)
+    output = Output(stream, "json" if tell is _print_json else "table")
     tell(found, output)
     output.end()
     return stream.getvalue()

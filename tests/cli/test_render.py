@@ -54,7 +54,7 @@ class Terminal(io.StringIO):
 
 def test_a_terminal_gets_a_drawn_table():
     stream = Terminal()
-    Output(stream, as_json=False).table(("GROUP", "LAG"), [("[red]g", 5), ("h", None)])
+    Output(stream).table(("GROUP", "LAG"), [("[red]g", 5), ("h", None)])
     text = stream.getvalue()
     assert "GROUP" in text
     assert "[red]g" in text
@@ -72,7 +72,7 @@ def drawn(monkeypatch, width, **options):
     monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setenv("TERM", "xterm")
     stream = Terminal()
-    output = Output(stream, as_json=False)
+    output = Output(stream)
     output.table(GROUP, ROWS, **options)
     output.end()
     text = re.sub("\x1b\\[[0-9;]*m", "", stream.getvalue())
@@ -113,7 +113,7 @@ def test_what_is_no_table_any_more_is_a_list_of_fields(monkeypatch):
 def test_a_pipe_gets_every_column_at_any_width(monkeypatch):
     monkeypatch.setenv("COLUMNS", "20")
     stream = io.StringIO()
-    output = Output(stream, as_json=False)
+    output = Output(stream)
     output.table(GROUP, ROWS, spare=("COORDINATOR",))
     output.end()
     assert stream.getvalue().splitlines() == columns(GROUP, ROWS)
@@ -127,15 +127,15 @@ def test_json_is_json_in_every_encoding_and_moves_no_cursor(encoding):
     """A code of two letters in Latin-1, and a control sequence beyond ASCII."""
     file = io.BytesIO()
     stream = io.TextIOWrapper(file, encoding=encoding, errors="backslashreplace")
-    Output(stream, as_json=True).json({"group": ODD})
+    Output(stream, "json").json({"group": ODD})
     stream.flush()
     text = file.getvalue().decode(encoding)
-    assert json.loads(text) == {"group": ODD}
+    assert json.loads(text) == {"schema_version": 1, "group": ODD}
     assert all(line.isprintable() for line in text.splitlines())
     assert ("größe" in text) == (encoding == "utf-8")
 
 
 def test_json_keeps_text_as_it_is():
     stream = io.StringIO()
-    Output(stream, as_json=True).json({"group": "größe"})
-    assert stream.getvalue() == '{\n  "group": "größe"\n}\n'
+    Output(stream, "json").json({"group": "größe"})
+    assert stream.getvalue() == '{\n  "schema_version": 1,\n  "group": "größe"\n}\n'

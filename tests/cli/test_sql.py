@@ -31,7 +31,7 @@ def test_an_answer_in_a_table(ask):
 def test_a_long_answer_is_cut_and_says_so(ask):
     cut = ask("from lag order by group_id")
     assert len(cut.rows) == 102
-    assert cut.out.endswith("… and more rows: --limit N shows N, --format json or csv all\n")
+    assert cut.out.endswith("… and more rows: --limit N shows N, --format json, jsonl or csv all\n")
     some = ask("select group_id from lag order by all", "--limit", "2")
     assert some.rows[1:3] == [["g000"], ["g001"]]
     assert "and more rows" not in ask("select count(*) from lag").out

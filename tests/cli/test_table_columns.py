@@ -62,7 +62,7 @@ def drawn(monkeypatch, table, width):
     monkeypatch.setenv("TERM", "xterm")
     stream = io.StringIO()
     stream.isatty = lambda: True
-    output = Output(stream, as_json=False)
+    output = Output(stream)
     headers = [name.upper() for name in shown.names]
     output.table(headers, [[cell(row[name]) for name in shown.names]], spare=shown.spare)
     output.end()

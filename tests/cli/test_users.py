@@ -124,7 +124,7 @@ async def test_a_credential_that_is_newer_than_this_client_is_named():
     }
     async with ScriptedCluster(1, answers) as cluster, AdminClient(cluster.bootstrap) as admin:
         args = parser().parse_args(["users", "delete", "alice", "bob", "--yes"])
-        outcome = await command.DeleteUsers().ask(admin, args, Output(io.StringIO(), as_json=False))
+        outcome = await command.DeleteUsers().ask(admin, args, Output(io.StringIO()))
     assert {name: error and error.code for name, error in outcome.items()} == dict.fromkeys(
         ("alice", "bob"), ErrorCode.UNSUPPORTED_SASL_MECHANISM
     )

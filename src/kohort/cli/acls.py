@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kohort.cli.cluster_commands import AdminCommand, add_yes
 from kohort.cli.command import (
+    ERROR_FIELDS,
     FAILED,
     OK,
     Command,
@@ -53,6 +54,15 @@ POSSIBLE = {  # beside All; a rule about something else can be made and never co
 }
 CONSUMER = {"topic": ("Read", "Describe"), "group": ("Read",)}
 PRODUCER = {"topic": ("Write", "Describe", "Create"), "transactional_id": ("Write", "Describe")}
+_FIELDS = [
+    "resource_type",
+    "resource_name",
+    "pattern",
+    "principal",
+    "host",
+    "permission",
+    "operation",
+]
 _HEADERS = ("RESOURCE", "NAME", "PATTERN", "PRINCIPAL", "HOST", "PERMISSION", "OPERATION")
 _SPARE = ("HOST", "PATTERN")
 _CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
@@ -97,8 +107,8 @@ class ListAcls(AdminCommand):
         return tuple(sorted(found))
 
     def show(self, answer: "tuple[AclBinding, ...]", _args: Namespace, output: Output) -> int:
-        if output.as_json:
-            output.json({"acls": [_fields(acl) for acl in answer]})
+        if not output.is_table:
+            output.rows("acls", map(_fields, answer), _FIELDS)
         elif answer:
             output.table(_HEADERS, map(_row, answer), spare=_SPARE)
         else:
@@ -229,15 +239,12 @@ class AddAcls(_Change):
         failed = {
             acl: with_doubt(error, "added") for acl, error in answer.items() if error is not None
         }
-        if output.as_json:
-            output.json(
-                {
-                    "acls": [
-                        {**_fields(acl), **(error_fields(failed[acl]) if acl in failed else {})}
-                        for acl in answer
-                    ]
-                }
+        if not output.is_table:
+            rows = (
+                {**_fields(acl), **(error_fields(failed[acl]) if acl in failed else {})}
+                for acl in answer
             )
+            output.rows("acls", rows, (*_FIELDS, *ERROR_FIELDS))
         elif added := [acl for acl in answer if acl not in failed]:
             output.table(_HEADERS, map(_row, added), spare=_SPARE)
         for acl, error in failed.items():
@@ -291,13 +298,9 @@ class RemoveAcls(_Change):
         output: Output,
     ) -> int:
         gone, failed = answer
-        if output.as_json:
-            output.json(
-                {
-                    "acls": [_fields(acl) for acl in gone],
-                    "errors": [error_fields(with_doubt(error, "removed")) for error in failed],
-                }
-            )
+        if not output.is_table:
+            errors = [error_fields(with_doubt(error, "removed")) for error in failed]
+            output.rows("acls", map(_fields, gone), _FIELDS, errors=errors)
         elif gone:
             output.table(_HEADERS, map(_row, gone), spare=_SPARE)
         elif not failed:

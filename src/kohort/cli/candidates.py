@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PartitionKey = tuple[str, int]
 STDIN = "-"
+_CSV = re.compile(r"\s*group_id,")
 _TABLE = re.compile(r"\s*(GROUP|GROUP_ID) +[A-Z_]+( +[A-Z_]+)*\s*(\n|$)")  # its headers
 _LISTS = ("rows", "groups")  # where an object keeps its groups
 
@@ -70,8 +71,9 @@ def read_candidates(file: str) -> list[Candidate]:
         raise NoGroupsError(f"{_shown(file)} is empty, expected groups to delete")
     if text.lstrip()[:1] in ("[", "{"):
         thing, found = "row", _rows(file, text)
-    elif _TABLE.match(text):
-        raise NoGroupsError(f"{_shown(file)} looks like a printed table, use --format json")
+    elif _TABLE.match(text) or _CSV.match(text):
+        what = "a printed table" if _TABLE.match(text) else "CSV"
+        raise NoGroupsError(f"{_shown(file)} looks like {what}, use --format json")
     else:
         thing, found = "line", _lines(text)
     return _each_once(file, thing, found)
@@ -116,14 +118,25 @@ def _rows(file: str, text: str) -> dict[int, Candidate]:
     try:
         rows = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise CandidatesError(f"{_shown(file)} begins as JSON, but is none: {error}") from None
+        rows = _json_lines(text)
+        if rows is None:
+            raise CandidatesError(f"{_shown(file)} begins as JSON, but is none: {error}") from None
     if isinstance(rows, dict):
-        rows = next((rows[name] for name in _LISTS if name in rows), None)
+        alone = [rows] if "group_id" in rows else None  # the only line of JSON lines
+        rows = next((rows[name] for name in _LISTS if name in rows), alone)
     if not isinstance(rows, list):
         raise CandidatesError(
             f"{_shown(file)} has no list of groups, expected rows with a group_id"
         )
     return {number: _candidate(file, number, row) for number, row in enumerate(rows, 1)}
+
+
+def _json_lines(text: str) -> list[Any] | None:
+    """The document of each line; None where one is none."""
+    try:
+        return [json.loads(line) for line in text.split("\n") if line.strip()]
+    except (ValueError, RecursionError):
+        return None
 
 
 def _candidate(file: str, number: int, row: Any) -> Candidate:

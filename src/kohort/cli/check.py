@@ -83,7 +83,7 @@ class Check(Command):
         )
 
     def main(self, args: Namespace) -> int:
-        return print_result(lambda output: _check(args, output), as_json=args.format == "json")
+        return print_result(lambda output: _check(args, output), args.format)
 
 
 def _check(args: Namespace, output: Output) -> int:
@@ -92,7 +92,7 @@ def _check(args: Namespace, output: Output) -> int:
         verdict = _verdict(args)
     except (KohortError, OSError) as error:
         complain(reason(error))
-        if output.as_json:
+        if not output.is_table:
             output.json({"state": "UNKNOWN", "exit_code": UNKNOWN, **error_fields(error)})
         else:
             output.line(f"UNKNOWN - {reason(error)}")
@@ -108,7 +108,7 @@ def _check(args: Namespace, output: Output) -> int:
     if verdict is None:
         return UNKNOWN
     limit = args.limit
-    if output.as_json:
+    if not output.is_table:
         _tell_json(verdict, output, limit)
     else:
         _tell(verdict, output, LISTED if limit is None else limit)

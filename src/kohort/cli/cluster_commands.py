@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from kohort.cli.command import USAGE, Command, complain, print_result
+from kohort.cli.command import USAGE, Command, add_format, complain, print_result
 from kohort.cli.connection import (
     SHORT_VARIABLE,
     VARIABLE,
@@ -99,12 +99,7 @@ class AdminCommand(ClusterCommand):
 
     def configure(self, parser: ArgumentParser) -> None:
         super().configure(parser)
-        parser.add_argument(
-            "--format",
-            choices=("table", "json"),
-            default="table",
-            help="table for people (default), json for programs",
-        )
+        add_format(parser)
 
     def mistake(self, _args: Namespace) -> str | None:
         """What is wrong with arguments that are fine one by one; None if nothing is."""
@@ -168,7 +163,7 @@ class AdminCommand(ClusterCommand):
                 answer = asyncio.run(_with(client(), output, ask, args))
             return self.show(answer, args, output)
 
-        return print_result(asked_and_shown, as_json=args.format == "json")
+        return print_result(asked_and_shown, args.format)
 
 
 async def _with(

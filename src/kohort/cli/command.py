@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kohort.cli.render import Output, erase_progress, printable, runs
+from kohort.cli.render import FORMATS, Output, erase_progress, printable, runs
 from kohort.errors import ApiError, ErrorCode, KohortError
 
 if TYPE_CHECKING:  # the client is imported when a command runs: `--help` must not wait for it
@@ -43,25 +43,35 @@ class Command:
         raise NotImplementedError
 
 
+def add_format(parser: ArgumentParser) -> None:
+    """The argument of a command that shows rows."""
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        default=FORMATS[0],
+        help="table for people (default); for programs one document of json, a line of jsonl for "
+        "each row, or csv",
+    )
+
+
 class WrongCallError(KohortError):
     """The command was called wrongly, which showed only when it was under way."""
 
 
-def print_result(show: Callable[[Output], int], *, as_json: bool) -> int:
+def print_result(show: Callable[[Output], int], form: str = FORMATS[0]) -> int:
     """Let a command write to stdout, and turn whatever happens meanwhile into an exit code.
 
     A command that answers in JSON reports its failure as a document: its reader always gets one.
     """
     if isinstance(sys.stdout, TextIOWrapper):  # it may lack characters of a name
         sys.stdout.reconfigure(errors="backslashreplace")
-    output = Output(sys.stdout, as_json=as_json)
+    output = Output(sys.stdout, form)
     try:
         try:
             code = show(output)
         except KohortError as error:
             complain(reason(error))
-            if as_json and not output.has_json:
-                output.json(error_fields(error))
+            output.error(error_fields(error))
             code = USAGE if isinstance(error, WrongCallError) else FAILED
         output.end()
         sys.stdout.flush()
@@ -195,6 +205,9 @@ def reason(error: Exception) -> str:
     if error.code in (ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT):
         return error.message
     return f"{error.message} ({error.code.name})"
+
+
+ERROR_FIELDS = ("error", "message")
 
 
 def error_fields(error: Exception) -> dict[str, str]:

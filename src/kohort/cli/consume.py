@@ -15,7 +15,8 @@ from kohort.cli.cluster_commands import (
 )
 from kohort.cli.command import OK, USAGE, complain, error_fields, name, print_result
 from kohort.cli.connection import Connection
-from kohort.cli.render import Output, json_text, printable
+from kohort.cli.documents import json_text
+from kohort.cli.render import Output, printable
 from kohort.errors import KohortError
 
 if TYPE_CHECKING:
@@ -68,9 +69,7 @@ class Consume(ClusterCommand):
         connection = connection_or_none(args)
         if connection is None:
             return USAGE
-        return print_result(
-            lambda output: asyncio.run(_consume(connection, args, output)), as_json=False
-        )
+        return print_result(lambda output: asyncio.run(_consume(connection, args, output)))
 
 
 async def _consume(connection: Connection, args: Namespace, output: Output) -> int:

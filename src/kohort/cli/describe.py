@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from kohort.cli.cluster_commands import AdminCommand
 from kohort.cli.command import (
+    ERROR_FIELDS,
     FAILED,
     OK,
     complain,
@@ -44,6 +45,10 @@ GROUP_HEADERS = ("GROUP", "TYPE", "STATE", "ASSIGNOR", "EPOCH", "TARGET-EPOCH", 
 MEMBER_HEADERS = ("MEMBER", "CLIENT", "HOST", "EPOCH", "OWNS", "TARGET")
 INSTANCE = "INSTANCE"  # a column behind the first one, of a group with static members
 OFFSET_HEADERS = ("TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER")
+OFFSET_FIELDS = (
+    *("topic", "partition", "committed_offset", "leader_epoch", "metadata", "end_offset", "lag"),
+    "member_id",
+)
 
 
 class _ClusterAnswer(NamedTuple):
@@ -105,20 +110,21 @@ class DescribeGroups(AdminCommand):
         ]
         for group in shown:
             code = max(code, group.complain())
-        if output.as_json:
+        if not output.is_table:
             errors = [
                 {"group_id": name, **error_fields(error)}
                 for outcomes in (described, offsets)
                 for name, error in outcomes.failed.items()
             ]
-            output.json(
-                {
-                    "groups": [group.fields() for group in shown],
-                    "errors": [*([] if listings is None else missing_groups(listings)), *errors],
-                    "skipped": [
-                        {"group_id": listing.group_id, "type": listing.type} for listing in skipped
-                    ],
-                }
+            output.rows(
+                "groups",
+                (group.fields() for group in shown),
+                ("group_id", "type", "state", *OFFSET_FIELDS, *ERROR_FIELDS),
+                nested="offsets",
+                errors=[*([] if listings is None else missing_groups(listings)), *errors],
+                skipped=[
+                    {"group_id": listing.group_id, "type": listing.type} for listing in skipped
+                ],
             )
         else:
             for index, group in enumerate(shown):

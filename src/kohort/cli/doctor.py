@@ -52,9 +52,7 @@ class Doctor(ClusterCommand):
         if connection is None:
             return USAGE
         try:
-            return print_result(
-                lambda output: _examine(connection, args, output), as_json=args.format == "json"
-            )
+            return print_result(lambda output: _examine(connection, args, output), args.format)
         except ValueError as error:
             complain(f"doctor: {error}")
             return USAGE
@@ -80,7 +78,7 @@ def _examine(connection: Connection, args: Namespace, output: Output) -> int:
 
     findings = asyncio.run(run())
     failed = any(finding.result == diagnosis.FAILED for finding in findings)
-    if output.as_json:
+    if not output.is_table:
         output.json({"ok": not failed, "checks": [finding._asdict() for finding in findings]})
     else:
         for finding in findings:

@@ -74,7 +74,7 @@ class Export(Command):
         if wrong is not None:
             complain(f"pipeline export: {wrong}")
             return USAGE
-        return print_result(lambda output: _export(args, output), as_json=False)
+        return print_result(lambda output: _export(args, output))
 
 
 def _misused(args: Namespace) -> str | None:

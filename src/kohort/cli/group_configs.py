@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kohort.cli.cluster_commands import AdminCommand
 from kohort.cli.command import (
+    ERROR_FIELDS,
     WrongCallError,
     complain_of,
     error_fields,
@@ -82,8 +83,8 @@ class ConfigureGroups(AdminCommand):
     def show(
         self, answer: "Outcomes[str, dict[str, GroupConfig]]", _args: Namespace, output: Output
     ) -> int:
-        if output.as_json:
-            groups = [
+        if not output.is_table:
+            rows = (
                 {"group_id": group_id, **error_fields(outcome)}
                 if isinstance(outcome, ApiError)
                 else {
@@ -94,17 +95,17 @@ class ConfigureGroups(AdminCommand):
                     },
                 }
                 for group_id, outcome in answer.items()
-            ]
-            output.json({"groups": groups})
+            )
+            output.rows("groups", rows, ("group_id", "configs", *ERROR_FIELDS))
         else:
-            rows = [
+            settings = [
                 (group_id, key, config.value or "", "group" if config.own else "broker")
                 for group_id, outcome in answer.items()
                 if not isinstance(outcome, ApiError)
                 for key, config in outcome.items()
             ]
-            if rows:
-                output.table(("GROUP", "SETTING", "VALUE", "SET FOR"), rows)
+            if settings:
+                output.table(("GROUP", "SETTING", "VALUE", "SET FOR"), settings)
         return complain_of("group", answer)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from kohort.cli.cluster_commands import AdminCommand, add_yes
 from kohort.cli.command import (
+    ERROR_FIELDS,
     FAILED,
     OK,
     Command,
@@ -62,17 +63,10 @@ class ListGroups(AdminCommand):
         return await admin.list_groups(states=args.state, types=args.type)
 
     def show(self, answer: "Listings", _args: Namespace, output: Output) -> int:
-        if output.as_json:
-            groups = [
-                {
-                    "group_id": listing.group_id,
-                    "type": listing.type,
-                    "state": listing.state,
-                    "protocol_type": listing.protocol_type,
-                }
-                for listing in answer
-            ]
-            output.json({"groups": groups, "errors": missing_groups(answer)})
+        if not output.is_table:
+            columns = ("group_id", "type", "state", "protocol_type")
+            rows = ({name: getattr(listing, name) for name in columns} for listing in answer)
+            output.rows("groups", rows, columns, errors=missing_groups(answer))
         else:
             output.table(
                 ("GROUP", "TYPE", "STATE", "PROTOCOL"),
@@ -179,9 +173,10 @@ class DeleteGroups(AdminCommand):
         }
 
     def show(self, answer: Mapping[str, Fate], args: Namespace, output: Output) -> int:
-        if output.as_json:
-            rows = [{"group_id": group_id, **fate.fields} for group_id, fate in answer.items()]
-            output.json({"dry_run": args.dry_run, "groups": rows})
+        if not output.is_table:
+            rows = ({"group_id": group_id, **fate.fields} for group_id, fate in answer.items())
+            columns = ("group_id", "result", *ERROR_FIELDS, "reason")
+            output.rows("groups", rows, columns, dry_run=args.dry_run)
         else:
             output.table(
                 ("GROUP", "RESULT"),

@@ -52,7 +52,7 @@ class InspectCodec(Command):
         }
 
         def show(output: Output) -> int:
-            if output.as_json:
+            if not output.is_table:
                 output.json(_fields(cls, args.version, functions))
             else:
                 for index, (source, constants) in enumerate(functions.values()):
@@ -60,7 +60,7 @@ class InspectCodec(Command):
                     output.text("".join(f"# {line}\n" for line in _meanings(constants)))
             return OK
 
-        return print_result(show, as_json=args.format == "json")
+        return print_result(show, args.format)
 
 
 Functions = Mapping[str, tuple[str, dict[str, Any]]]

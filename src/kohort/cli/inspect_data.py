@@ -61,7 +61,7 @@ class InspectData(Command):
             except OSError as error:
                 raise StorageError(f"{args.directory} cannot be inspected: {error}") from error
 
-        return print_result(show, as_json=args.format == "json")
+        return print_result(show, args.format)
 
 
 def _inspect(path: str, mend: bool, output: Output) -> int:  # noqa: FBT001  (as the option says)
@@ -168,7 +168,7 @@ def _show(
     mended: bool,
 ) -> int:
     damaged = [folder for folder in found if folder.damages]
-    if output.as_json:
+    if not output.is_table:
         output.json(
             {
                 "in_use": in_use,

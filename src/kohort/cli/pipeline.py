@@ -111,7 +111,7 @@ class Run(Command):
             connection = connection_or_none(args)
             if connection is None:
                 return USAGE
-        return print_result(lambda output: _run(args, connection, output), as_json=False)
+        return print_result(lambda output: _run(args, connection, output))
 
 
 def _add_cluster(parser: ArgumentParser) -> None:
@@ -376,7 +376,7 @@ class Report(Command):
         add_group(parser, "only this group; may be repeated")
 
     def main(self, args: Namespace) -> int:
-        return print_result(lambda output: _report(args, output), as_json=False)
+        return print_result(lambda output: _report(args, output))
 
 
 def _report(args: Namespace, output: Output) -> int:
@@ -436,7 +436,7 @@ class Snapshot(Command):
         connection = connection_or_none(args)
         if connection is None:
             return USAGE
-        return print_result(lambda output: _snapshot(connection, args, output), as_json=False)
+        return print_result(lambda output: _snapshot(connection, args, output))
 
 
 def _snapshot(connection: Connection, args: Namespace, output: Output) -> int:
@@ -467,7 +467,7 @@ class Warm(Command):
 
     def main(self, args: Namespace) -> int:
         del args
-        return print_result(_warm, as_json=False)
+        return print_result(_warm)
 
 
 def _warm(output: Output) -> int:

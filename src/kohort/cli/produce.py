@@ -63,9 +63,7 @@ class Produce(ClusterCommand):
         connection = connection_or_none(args)
         if connection is None:
             return USAGE
-        return print_result(
-            lambda output: asyncio.run(_produce(connection, args, output)), as_json=False
-        )
+        return print_result(lambda output: asyncio.run(_produce(connection, args, output)))
 
 
 async def _produce(connection: Connection, args: Namespace, output: Output) -> int:

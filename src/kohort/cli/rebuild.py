@@ -27,7 +27,7 @@ class Rebuild(Command):
         _add_tables(parser)
 
     def main(self, args: Namespace) -> int:
-        return print_result(lambda output: _rebuild(args.tables, output), as_json=False)
+        return print_result(lambda output: _rebuild(args.tables, output))
 
 
 def _add_tables(parser: ArgumentParser) -> None:
@@ -82,7 +82,7 @@ class Verify(Command):
         )
 
     def main(self, args: Namespace) -> int:
-        return print_result(lambda output: _verify(args, output), as_json=args.format == "json")
+        return print_result(lambda output: _verify(args, output), args.format)
 
 
 def _verify(args: Namespace, output: Output) -> int:
@@ -91,7 +91,7 @@ def _verify(args: Namespace, output: Output) -> int:
 
     logging.getLogger().addHandler(logging.NullHandler())
     found = jobs.verify(args.tables, every=args.every, progress=ProgressPrinter(), alone=True)
-    (_print_json if output.as_json else _print_findings)(found, output)
+    (_print_json if not output.is_table else _print_findings)(found, output)
     return FAILED if found.findings else OK
 
 

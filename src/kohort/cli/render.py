@@ -1,15 +1,14 @@
-"""Tables for people, plain columns for pipes, JSON for programs.
+"""Tables for people, plain columns for pipes, documents for programs.
 
 On a terminal rich draws the columns that it has room for. A pipe gets all of them, aligned,
 whatever any width is: scripts may rely on that. Control characters in what brokers send are
 escaped.
 """
 
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
 Cell = str | int | None
 NOTHING = "-"
+TABLE, JSON, JSON_LINES, CSV = FORMATS = ("table", "json", "jsonl", "csv")
 GAP = 3  # what rich puts between two columns of its lightest table
 ERASE = "\r\x1b[K"  # back to the start of the line, and nothing on it
 
@@ -25,12 +25,13 @@ ERASE = "\r\x1b[K"  # back to the start of the line, and nothing on it
 class Output:
     """Where a command's results go, in the format that was asked for. Call `end` after the last."""
 
-    def __init__(self, stream: TextIO, *, as_json: bool) -> None:
+    def __init__(self, stream: TextIO, form: str = TABLE) -> None:
         self._stream = stream
+        self._form = form
         self._terminal = stream.isatty()
         self._left_out: dict[str, None] = {}
-        self.as_json = as_json
-        self.has_json = False
+        self.is_table = form == TABLE
+        self.has_document = False
         self.doing = "asking the cluster"  # what a line of progress shows; see progress.py
         self.is_changing = False  # whether that may change something before it is answered
 
@@ -43,9 +44,42 @@ class Output:
 
     def json(self, value: object) -> None:
         """One JSON document."""
+        from kohort.cli.documents import write_json
+
         erase_progress()
-        self.has_json = True
-        self._stream.write(json_text(value, self._stream.encoding, indent=2) + "\n")
+        self.has_document = True
+        write_json(self._stream, value)
+
+    def error(self, fields: Mapping[str, Any]) -> None:
+        """What a program gets for an answer that there is none of, unless it has a part of one: a
+        document of JSON. Lines and CSV have no place for it.
+        """
+        if self._form == JSON and not self.has_document:
+            self.json(fields)
+
+    def rows(
+        self,
+        name: str,
+        rows: Iterable[Mapping[str, Any]],
+        columns: Sequence[str],
+        *,
+        nested: str | None = None,
+        **beside: object,
+    ) -> None:
+        """Rows for a program, in the format that it asked for: all of one JSON document, under
+        their `name` and with what is `beside` them; or a document for each; or the `columns` of
+        them in CSV, with a line for each that is `nested` in them under a name.
+        """
+        from kohort.cli import documents
+
+        erase_progress()
+        self.has_document = True
+        if self._form == CSV:
+            documents.write_csv(self._stream, columns, rows, nested)
+        elif self._form == JSON_LINES:
+            documents.write_json_lines(self._stream, rows)
+        else:
+            documents.write_json_rows(self._stream, name, rows, beside)
 
     def line(self, text: str = "") -> None:
         """A line between tables."""
@@ -167,24 +201,6 @@ def _text(cell: Cell) -> str:
 def name_text(name: str) -> str:
     """A name in a table: the empty one, which a group may have, is no missing one."""
     return name or '""'
-
-
-def json_text(value: object, encoding: str | None = None, *, indent: int | None = None) -> str:
-    """JSON with its letters as they are, where the encoding has them, and control characters
-    escaped, as those beyond ASCII are not by JSON's own rules.
-    """
-    unicode = encoding is None or encoding.lower().startswith("utf")
-    text = json.dumps(value, indent=indent, ensure_ascii=not unicode)
-    return "\n".join(map(_escaped, text.split("\n")))
-
-
-def _escaped(line: str) -> str:
-    """A line of JSON. What cannot be printed in it is within a text, where an escape may stand."""
-    if line.isprintable():
-        return line
-    return "".join(
-        character if character.isprintable() else json.dumps(character)[1:-1] for character in line
-    )
 
 
 _STYLES = {

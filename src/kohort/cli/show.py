@@ -5,7 +5,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kohort.cli.arguments import add_group, add_out, count, require
-from kohort.cli.command import USAGE, Command, complain, complain_of_lost, print_result
+from kohort.cli.command import (
+    USAGE,
+    Command,
+    add_format,
+    complain,
+    complain_of_lost,
+    print_result,
+)
 from kohort.cli.render import Cell, Output, name_text
 from kohort.cli.table_columns import SHOWN, WHERE
 from kohort.figures import FIGURES, Figure, beside, counted, figure
@@ -49,17 +56,12 @@ class Show(Command):
             "--limit",
             type=count,
             metavar="N",
-            help=f"at most N rows (default {ROWS_SHOWN}, and all in JSON)",
+            help=f"at most N rows (default {ROWS_SHOWN}, and all for programs)",
         )
-        parser.add_argument(
-            "--format",
-            choices=("table", "json"),
-            default="table",
-            help="table for people (default), json for programs",
-        )
+        add_format(parser)
 
     def main(self, args: Namespace) -> int:
-        return print_result(lambda output: _show(args, output), as_json=args.format == "json")
+        return print_result(lambda output: _show(args, output), args.format)
 
 
 class _UsageError(Exception):
@@ -78,8 +80,9 @@ def _show(args: Namespace, output: Output) -> int:
         )
     except _UsageError:
         return USAGE
-    if output.as_json:
-        output.json([{name: plain(value) for name, value in row.items()} for row in _dicts(shown)])
+    if not output.is_table:
+        rows = ({name: plain(value) for name, value in row.items()} for row in _dicts(shown))
+        output.rows("rows", rows, names)
         return complain_of_lost(lost)
     output.table(
         [name.upper() for name in names],
@@ -105,12 +108,12 @@ def _asked(
 
     table = snapshots.table(args.table)
     several = len(args.out) > 1
-    names = _columns(args, table, several=several, as_json=output.as_json)
+    names = _columns(args, table, several=several, for_people=output.is_table)
     if args.group and "group_id" not in table.names:
         complain(f"table {table.name} has no groups, so --group cannot choose among its rows")
         raise _UsageError
     snapshots.check_groups(args.group, table.name)
-    limit = args.limit if args.limit is not None else None if output.as_json else ROWS_SHOWN
+    limit = args.limit if args.limit is not None else ROWS_SHOWN if output.is_table else None
     read = [*names, *beside(table.name, names)]
     found = [_rows(member, table, args, read, limit) for member in snapshots.members]
     shown = pa.concat_tables([rows for rows, _ in found])
@@ -122,7 +125,7 @@ def _asked(
     )
 
 
-def _columns(args: Namespace, table: "Table", *, several: bool, as_json: bool) -> list[str]:
+def _columns(args: Namespace, table: "Table", *, several: bool, for_people: bool) -> list[str]:
     """The columns to show; of several clusters with their names. Raises _UsageError, with a
     complaint, when one that is asked for does not exist.
     """
@@ -132,7 +135,7 @@ def _columns(args: Namespace, table: "Table", *, several: bool, as_json: bool) -
     told = [CLUSTER] if several else []
     if args.columns is None:
         of_terminal = SHOWN[table.name].names if table.name in SHOWN else table.names
-        return [*(table.names if as_json else of_terminal), *told]
+        return [*(of_terminal if for_people else table.names), *told]
     wanted = list(dict.fromkeys(name.strip() for name in args.columns.split(",")))
     known = [*table.names, CLUSTER]
     for name in wanted:

@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, ClassVar
 
 from kohort.cli.arguments import add_out, count
-from kohort.cli.command import OK, Command, print_result
+from kohort.cli.command import OK, Command, add_format, print_result
 from kohort.cli.render import Output
 from kohort.cli.show import ROWS_SHOWN, cell
 
@@ -34,17 +34,12 @@ class Sql(Command):
             "--limit",
             type=count,
             metavar="N",
-            help=f"at most N rows (default {ROWS_SHOWN}, and all in JSON and CSV)",
+            help=f"at most N rows (default {ROWS_SHOWN}, and all for programs)",
         )
-        parser.add_argument(
-            "--format",
-            choices=("table", "json", "csv"),
-            default="table",
-            help="table for people (default), json or csv for programs",
-        )
+        add_format(parser)
 
     def main(self, args: Namespace) -> int:
-        return print_result(lambda output: _sql(args, output), as_json=args.format == "json")
+        return print_result(lambda output: _sql(args, output), args.format)
 
 
 def _sql(args: Namespace, output: Output) -> int:
@@ -56,7 +51,7 @@ def _sql(args: Namespace, output: Output) -> int:
     shown = answer if most is None else answer.slice(0, most)
     _print(shown, args.format, output)
     if args.format == "table" and shown.num_rows < answer.num_rows:
-        output.line("… and more rows: --limit N shows N, --format json or csv all")
+        output.line("… and more rows: --limit N shows N, --format json, jsonl or csv all")
     return OK
 
 
@@ -70,10 +65,12 @@ def _print(answer: "pa.Table", form: str, output: Output) -> None:
         for batch in batches:
             output.text(csv_lines(batch))
         return
-    found = [row for batch in batches for row in rows(batch)]
-    if form == "json":
-        output.json([dict(zip(names, map(plain, row), strict=True)) for row in found])
-    else:
+    found = (row for batch in batches for row in rows(batch))
+    if output.is_table:
         output.table(
             [name.upper() for name in names], [[cell(value) for value in row] for row in found]
+        )
+    else:
+        output.rows(
+            "rows", (dict(zip(names, map(plain, row), strict=True)) for row in found), names
         )

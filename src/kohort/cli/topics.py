@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kohort.cli.cluster_commands import AdminCommand, add_yes
 from kohort.cli.command import (
+    ERROR_FIELDS,
     FAILED,
     OK,
     Command,
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
         TopicDescription,
         TopicListing,
     )
+
+
+_RESULT = ("topic", "result", *ERROR_FIELDS)
 
 
 class CreateTopics(AdminCommand):
@@ -80,8 +84,8 @@ class CreateTopics(AdminCommand):
             return _with_doubts(await admin.create_topics(wanted), "created")
 
     def show(self, answer: "Outcomes[str, CreatedTopic]", _args: Namespace, output: Output) -> int:
-        if output.as_json:
-            output.json({"topics": _results(answer, "created", "failed")})
+        if not output.is_table:
+            output.rows("topics", _results(answer, "created", "failed"), _RESULT)
         else:
             _show_results(answer, "created", "failed", output)
         return complain_of("topic", answer)
@@ -126,8 +130,9 @@ class DeleteTopics(AdminCommand):
 
     def show(self, answer: "Outcomes[str, Any]", args: Namespace, output: Output) -> int:
         done, failed = ("would be deleted", "would fail") if args.dry_run else ("deleted", "failed")
-        if output.as_json:
-            output.json({"dry_run": args.dry_run, "topics": _results(answer, done, failed)})
+        if not output.is_table:
+            rows = _results(answer, done, failed)
+            output.rows("topics", rows, _RESULT, dry_run=args.dry_run)
         else:
             _show_results(answer, done, failed, output)
         return complain_of("topic", answer)
@@ -205,21 +210,19 @@ class ListTopics(AdminCommand):
         )
 
     def show(self, answer: "tuple[TopicListing, ...]", _args: Namespace, output: Output) -> int:
-        if output.as_json:
-            output.json(
+        if not output.is_table:
+            rows = (
                 {
-                    "topics": [
-                        {
-                            "topic": topic.name,
-                            "topic_id": _id(topic.topic_id),
-                            "internal": topic.internal,
-                            "partitions": topic.partitions,
-                            **(error_fields(topic.error) if topic.error else {}),
-                        }
-                        for topic in answer
-                    ]
+                    "topic": topic.name,
+                    "topic_id": _id(topic.topic_id),
+                    "internal": topic.internal,
+                    "partitions": topic.partitions,
+                    **(error_fields(topic.error) if topic.error else {}),
                 }
+                for topic in answer
             )
+            columns = ("topic", "topic_id", "internal", "partitions", *ERROR_FIELDS)
+            output.rows("topics", rows, columns)
         else:
             output.table(
                 ("TOPIC", "PARTITIONS", "ID"),
@@ -252,16 +255,16 @@ class DescribeTopics(AdminCommand):
     def show(
         self, answer: "Outcomes[str, TopicDescription]", _args: Namespace, output: Output
     ) -> int:
-        if output.as_json:
-            output.json(
-                {
-                    "topics": [_topic_fields(topic) for topic in answer.succeeded.values()],
-                    "errors": [
-                        {"topic": name, **error_fields(error)}
-                        for name, error in answer.failed.items()
-                    ],
-                }
+        if not output.is_table:
+            columns = (
+                *("topic", "topic_id", "internal", "partition", "leader", "leader_epoch"),
+                *("replicas", "in_sync", "offline", *ERROR_FIELDS),
             )
+            errors = [
+                {"topic": name, **error_fields(error)} for name, error in answer.failed.items()
+            ]
+            rows = map(_topic_fields, answer.succeeded.values())
+            output.rows("topics", rows, columns, nested="partitions", errors=errors)
         elif answer.succeeded:
             output.table(
                 ("TOPIC", "PARTITION", "LEADER", "EPOCH", "REPLICAS", "IN-SYNC", "ERROR"),

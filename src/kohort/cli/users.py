@@ -3,10 +3,20 @@
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, ClassVar
 
 from kohort.cli.cluster_commands import AdminCommand, add_yes
-from kohort.cli.command import USAGE, Command, complain, complain_of, error_fields, name, with_doubt
+from kohort.cli.command import (
+    ERROR_FIELDS,
+    USAGE,
+    Command,
+    complain,
+    complain_of,
+    error_fields,
+    name,
+    with_doubt,
+)
 from kohort.cli.connection import others_read, text_of
 from kohort.cli.render import Output
 from kohort.errors import ApiError, ErrorCode
@@ -58,23 +68,15 @@ class ListUsers(AdminCommand):
         _args: Namespace,
         output: Output,
     ) -> int:
-        if output.as_json:
-            output.json(
-                {
-                    "users": [
-                        {"user": user, **error_fields(found)}
-                        if isinstance(found, ApiError)
-                        else {
-                            "user": user,
-                            "credentials": [
-                                {"mechanism": one.mechanism, "iterations": one.iterations}
-                                for one in found
-                            ],
-                        }
-                        for user, found in answer.items()
-                    ]
-                }
+        if not output.is_table:
+            users = (
+                {"user": user, **error_fields(found)}
+                if isinstance(found, ApiError)
+                else {"user": user, "credentials": [asdict(one) for one in found]}
+                for user, found in answer.items()
             )
+            columns = ("user", "mechanism", "iterations", *ERROR_FIELDS)
+            output.rows("users", users, columns, nested="credentials")
         elif answer.succeeded:
             output.table(
                 ("USER", "MECHANISM", "ITERATIONS"),
@@ -230,17 +232,14 @@ def _show_changed(answer: "Outcomes[str, None]", done: str, output: Output) -> i
             for user, error in answer.items()
         }
     )
-    if output.as_json:
-        output.json(
-            {
-                "users": [
-                    {"user": user, "result": done}
-                    if error is None
-                    else {"user": user, "result": "failed", **error_fields(error)}
-                    for user, error in results.items()
-                ]
-            }
+    if not output.is_table:
+        rows = (
+            {"user": user, "result": done}
+            if error is None
+            else {"user": user, "result": "failed", **error_fields(error)}
+            for user, error in results.items()
         )
+        output.rows("users", rows, ("user", "result", *ERROR_FIELDS))
     else:
         output.table(
             ("USER", "RESULT"),

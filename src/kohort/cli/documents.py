@@ -1,0 +1,88 @@
+"""Documents for programs: what `--format json`, `jsonl` and `csv` write.
+
+Rows are written as they come, so an answer about many groups is never built as one text. Every JSON
+document begins with `schema_version`; docs/cli.md says what may change within a version.
+"""
+
+import csv
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TextIO
+
+SCHEMA_VERSION = 1
+VERSION = "schema_version"
+
+Row = Mapping[str, Any]
+
+
+def write_json(stream: TextIO, value: object) -> None:
+    """One document. An object says its version first."""
+    if isinstance(value, Mapping):
+        value = {VERSION: SCHEMA_VERSION, **value}
+    stream.write(json_text(value, stream.encoding, indent=2) + "\n")
+
+
+def write_json_rows(stream: TextIO, name: str, rows: Iterable[Row], beside: Row) -> None:
+    """One document as `write_json` writes it, with the list of rows under their name, and what is
+    `beside` it after that.
+    """
+    stream.write(f'{{\n  "{VERSION}": {SCHEMA_VERSION},\n  {json.dumps(name)}: [')
+    between = "\n"
+    for row in rows:
+        stream.write(between + _indented(json_text(row, stream.encoding, indent=2), 4))
+        between = ",\n"
+    stream.write("]" if between == "\n" else "\n  ]")
+    for key, value in beside.items():
+        text = _indented(json_text(value, stream.encoding, indent=2), 2).lstrip()
+        stream.write(f",\n  {json.dumps(key)}: {text}")
+    stream.write("\n}\n")
+
+
+def write_json_lines(stream: TextIO, rows: Iterable[Row]) -> None:
+    """A document for each row, on a line of its own."""
+    stream.writelines(
+        json_text({VERSION: SCHEMA_VERSION, **row}, stream.encoding) + "\n" for row in rows
+    )
+
+
+def write_csv(
+    stream: TextIO, columns: Sequence[str], rows: Iterable[Row], nested: str | None = None
+) -> None:
+    """A line of the columns' names, and one for each row (RFC 4180), or for each of the rows that
+    are `nested` in it under this name. None is an empty field; a list or an object is JSON. What
+    would be a control character on a terminal stays what it is: quotes keep it in its field.
+    """
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        inner = row.get(nested) if nested is not None else None
+        for one in [{**row, **found} for found in inner] if inner else [row]:
+            writer.writerow([_field(one.get(column)) for column in columns])
+
+
+def _field(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return json_text(value) if isinstance(value, Mapping | list | tuple) else value
+
+
+def _indented(text: str, room: int) -> str:
+    return "\n".join(" " * room + line for line in text.split("\n"))
+
+
+def json_text(value: object, encoding: str | None = None, *, indent: int | None = None) -> str:
+    """JSON with its letters as they are, where the encoding has them, and control characters
+    escaped, as those beyond ASCII are not by JSON's own rules.
+    """
+    unicode = encoding is None or encoding.lower().startswith("utf")
+    text = json.dumps(value, indent=indent, ensure_ascii=not unicode)
+    return "\n".join(map(_escaped, text.split("\n")))
+
+
+def _escaped(line: str) -> str:
+    """A line of JSON. What cannot be printed in it is within a text, where an escape may stand."""
+    if line.isprintable():
+        return line
+    return "".join(
+        character if character.isprintable() else json.dumps(character)[1:-1] for character in line
+    )
