@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kohort.cli.command import reason
+from kohort.cli.lags import ends_of, group_lag
 from kohort.cli.render import name_text
 from kohort.errors import ApiError, ErrorCode
 from kohort.figures import counted
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 MOST = 10  # lines; the others are counted
 
-_UNKNOWN = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 _NOT_THERE = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
@@ -29,9 +29,8 @@ async def of_groups(admin: "AdminClient", ids: Sequence[str]) -> list[str]:
     described = dict((await admin.describe_groups(looked_at)).items())
     if _nothing_is_there(ids, described):
         return []
-    offsets = dict((await admin.list_group_offsets(looked_at)).items())
-    committed: list[Any] = [found for found in offsets.values() if not isinstance(found, ApiError)]
-    ends: dict[Any, Any] = dict((await admin.end_offsets(sorted(set().union(*committed)))).items())
+    found = await admin.list_group_offsets(looked_at)
+    offsets, ends = dict(found.items()), await ends_of(admin, found)
     lines = [_group(one, described[one], offsets[one], ends) for one in looked_at]
     return lines + _others(len(ids))
 
@@ -46,22 +45,8 @@ def _group(group_id: str, group: Any, offsets: Any, ends: Mapping[Any, Any]) -> 
         parts.append("no committed offsets")
     else:
         parts.append(f"committed offsets of {counted(len(offsets), 'partition')}")
-        parts.append(_lag(offsets, ends))
+        parts.append(group_lag(offsets, ends).sentence)
     return f"group {name_text(group_id)}: {', '.join(parts)}"
-
-
-def _lag(offsets: Mapping[Any, Any], ends: Mapping[Any, Any]) -> str:
-    known = [
-        ends[partition].offset - committed.offset
-        for partition, committed in offsets.items()
-        if not isinstance(committed, ApiError)
-        and not isinstance(ends.get(partition, _UNKNOWN), ApiError)
-    ]
-    behind = counted(sum(max(0, lag) for lag in known), "record") + " behind"
-    unknown = len(offsets) - len(known)
-    if not known:
-        return "lag unknown"
-    return behind if not unknown else f"at least {behind}, {unknown} unknown"
 
 
 async def of_topics(admin: "AdminClient", names: Sequence[str]) -> list[str]:

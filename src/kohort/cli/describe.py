@@ -22,6 +22,7 @@ from kohort.cli.command import (
     name,
     reason,
 )
+from kohort.cli.lags import lag_of, offset_of
 from kohort.cli.render import Cell, Output, name_text, partitions_text
 from kohort.errors import ApiError
 from kohort.terms import GroupType
@@ -44,11 +45,11 @@ DESCRIBABLE = (None, GroupType.CLASSIC, GroupType.CONSUMER)
 GROUP_HEADERS = ("GROUP", "TYPE", "STATE", "ASSIGNOR", "EPOCH", "TARGET-EPOCH", "COORDINATOR")
 MEMBER_HEADERS = ("MEMBER", "CLIENT", "HOST", "EPOCH", "OWNS", "TARGET")
 INSTANCE = "INSTANCE"  # a column behind the first one, of a group with static members
-OFFSET_HEADERS = ("TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER")
 OFFSET_FIELDS = (
     *("topic", "partition", "committed_offset", "leader_epoch", "metadata", "end_offset", "lag"),
     "member_id",
 )
+OFFSET_HEADERS = ("TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER")
 
 
 class _ClusterAnswer(NamedTuple):
@@ -224,9 +225,9 @@ class _GroupView:
     def _offset_row(self, partition: Any, committed: Any, end: Any) -> tuple[Cell, ...]:
         return (
             *partition,
-            _offset_of(committed),
-            _offset_of(end),
-            _lag(committed, end),
+            offset_of(committed),
+            offset_of(end),
+            lag_of(committed, end),
             self._owners.get(partition),
         )
 
@@ -256,27 +257,14 @@ class _GroupView:
         return {
             "topic": partition[0],
             "partition": partition[1],
-            "committed_offset": _offset_of(committed),
+            "committed_offset": offset_of(committed),
             "leader_epoch": known.leader_epoch if known else None,
             "metadata": known.metadata if known else None,
-            "end_offset": _offset_of(end),
-            "lag": _lag(committed, end),
+            "end_offset": offset_of(end),
+            "lag": lag_of(committed, end),
             "member_id": self._owners.get(partition),
             **(error_fields(errors[0]) if errors else {}),
         }
-
-
-def _offset_of(found: Any) -> int | None:
-    if found is None or isinstance(found, ApiError):
-        return None
-    offset: int | None = found.offset
-    return offset
-
-
-def _lag(committed: Any, end: Any) -> int | None:
-    """Records that the group has not read; below zero when it committed beyond the end."""
-    at, last = _offset_of(committed), _offset_of(end)
-    return None if at is None or last is None else last - at
 
 
 def _member_row(member: "MemberDescription") -> tuple[Cell, ...]:
