@@ -1,8 +1,6 @@
 """The admin client against whole brokers: ours on one node and on three, and Apache Kafka."""
 
 import asyncio
-import contextlib
-from collections.abc import Iterator
 
 import pytest
 from tests.client.joining import (
@@ -14,7 +12,7 @@ from tests.client.joining import (
     soon,
 )
 from tests.client.scripted import asynchronous
-from tests.peers.kafka import Kafka, unavailable
+from tests.client.whole_brokers import WHOLE_BROKERS, create_topic, whole_broker
 
 from kohort.client.accumulator.partitioning import partition_of
 from kohort.client.admin import AdminClient, NewTopic, TopicPartition
@@ -24,57 +22,19 @@ from kohort.client.topic_reader import TopicReader
 from kohort.client.topic_writer import TopicWriter
 from kohort.errors import ErrorCode, UnsupportedVersionError
 from kohort.terms import uuid_text
-from kohort.testing.broker import Broker
 
 MEMBER_ID = uuid_text(b"an id of a member"[:16])
-OLD = {"ListGroups": 3, "OffsetFetch": 7, "FindCoordinator": 3, "DescribeGroups": 5}
 
 
-@contextlib.contextmanager
-def kafka() -> Iterator[str]:
-    if reason := unavailable():
-        pytest.skip(reason)
-    with Kafka({"offsets.topic.num.partitions": 4}, heap="512M") as broker:
-        yield broker.address
-
-
-@contextlib.contextmanager
-def kohort(**options) -> Iterator[str]:
-    with Broker(in_memory=True, **options) as broker:
-        yield broker.bootstrap
-
-
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param("one", id="kohort"),
-        pytest.param("three", id="kohort-3-nodes"),
-        pytest.param("old", id="kohort-old-versions"),
-        pytest.param("kafka", id="kafka", marks=[pytest.mark.java, pytest.mark.timeout(600)]),
-    ],
-)
+@pytest.fixture(scope="module", params=WHOLE_BROKERS)
 def bootstrap(request):
-    made = {
-        "one": kohort,
-        "three": lambda: kohort(nodes=3),
-        "old": lambda: kohort(versions=OLD),
-        "kafka": kafka,
-    }[request.param]
-    with made() as address:
+    with whole_broker(request.param) as address:
         yield address
 
 
 @pytest.fixture(scope="module")
 def topic(bootstrap):
-    @asynchronous
-    async def create():
-        async with AdminClient(bootstrap) as admin:
-            (await admin.create_topics([NewTopic("orders", 3, 1)])).all()
-            places = [("orders", index) for index in range(3)]
-            while (await admin.end_offsets(places)).failed:  # noqa: ASYNC110
-                await asyncio.sleep(0.05)  # a broker of Kafka's may need a while to lead them
-
-    create()
+    create_topic(bootstrap, "orders", 3)
     return "orders"
 
 

@@ -1,0 +1,45 @@
+"""Whole brokers to ask: ours on one node, on three and with old versions, and Apache Kafka."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from tests.client.scripted import asynchronous
+from tests.peers.kafka import Kafka, unavailable
+
+from kohort.client.admin import AdminClient, NewTopic
+from kohort.testing.broker import Broker
+
+OLD = {"ListGroups": 3, "OffsetFetch": 7, "FindCoordinator": 3, "DescribeGroups": 5}
+OPTIONS = {"one": {}, "three": {"nodes": 3}, "old": {"versions": OLD}}
+WHOLE_BROKERS = [
+    pytest.param("one", id="kohort"),
+    pytest.param("three", id="kohort-3-nodes"),
+    pytest.param("old", id="kohort-old-versions"),
+    pytest.param("kafka", id="kafka", marks=[pytest.mark.java, pytest.mark.timeout(600)]),
+]
+"""The parameters of a fixture of a module."""
+
+
+@contextmanager
+def whole_broker(name: str) -> Iterator[str]:
+    """The addresses of one of them while it runs."""
+    if name in OPTIONS:
+        with Broker(in_memory=True, **OPTIONS[name]) as broker:
+            yield broker.bootstrap
+        return
+    if reason := unavailable():
+        pytest.skip(reason)
+    with Kafka({"offsets.topic.num.partitions": 4}, heap="512M") as broker:
+        yield broker.address
+
+
+@asynchronous
+async def create_topic(bootstrap: str, name: str, partitions: int) -> None:
+    """Create a topic, and wait until its partitions are led: Kafka may need a while for that."""
+    async with AdminClient(bootstrap) as admin:
+        (await admin.create_topics([NewTopic(name, partitions, 1)])).all()
+        places = [(name, index) for index in range(partitions)]
+        while (await admin.end_offsets(places)).failed:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
