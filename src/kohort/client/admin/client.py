@@ -1,21 +1,12 @@
 """AdminClient: groups and topics of a cluster, for asyncio programs."""
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from kohort.client.admin import (
-    acls,
-    arguments,
-    configs,
-    groups,
-    listings,
-    offsets,
-    scram_credentials,
-    topics,
-)
+from kohort.client.admin import acls, arguments, scram_credentials, topics
+from kohort.client.admin.group_operations import GroupOperations
 from kohort.client.admin.security_views import (
     AclBinding,
     AclFilter,
@@ -27,19 +18,12 @@ from kohort.client.admin.settings import AdminSettings
 from kohort.client.admin.views import (
     CreatedTopic,
     FoundOffset,
-    GroupConfig,
-    GroupDescription,
-    GroupOffsets,
-    Listings,
     NewTopic,
     Nodes,
     Outcomes,
-    StateName,
     TopicDescription,
     TopicListing,
-    TypeName,
 )
-from kohort.client.lifetime import Client
 from kohort.client.settings import (
     DEFAULT_SERVER,
     SecurityOptions,
@@ -52,7 +36,7 @@ from kohort.client.topic_partitions import ByPartition, Partition
 from kohort.terms import TopicPartition
 
 
-class AdminClient(Client):
+class AdminClient(GroupOperations):
     """Administers groups and topics of any Kafka-compatible cluster, of any age.
 
         async with AdminClient("127.0.0.1:9092") as admin:
@@ -123,123 +107,6 @@ class AdminClient(Client):
         should have replicas of a topic, and are not among them.
         """
         return await topics.describe_cluster(self._cluster, deadline=self._deadline())
-
-    async def list_groups(
-        self,
-        *,
-        states: StateName | Iterable[StateName] | None = None,
-        types: TypeName | Iterable[TypeName] | None = None,
-    ) -> Listings:
-        """All groups of all brokers, of every protocol type (KIP-40): one ListGroups each.
-
-        Args:
-            states: only groups in one of these (KIP-518): GroupState or its name in any case.
-            types: only groups of one of these (KIP-848): GroupType or its name in any case.
-
-        None filters nothing; an empty filter and an unknown name are ValueErrors.
-
-        Returns:
-            The groups of all brokers that answered, sorted by id. `errors` names the brokers that
-            did not, or were too old for a filter (states need ListGroups v4, types v5), and the
-            coordinators that nobody is at the moment, by their partitions of __consumer_offsets.
-
-        Raises:
-            UnsupportedVersionError: every broker is too old for the filter. No broker was sent an
-                unfiltered request.
-            ApiError: no broker answered; this is the first one's error.
-        """
-        return await listings.list_groups(
-            self._cluster,
-            states=None if states is None else arguments.names("states", states),
-            types=None if types is None else arguments.names("types", types),
-            deadline=self._deadline(),
-        )
-
-    async def describe_groups(
-        self, group_ids: str | Iterable[str]
-    ) -> Outcomes[str, GroupDescription]:
-        """Groups and their members, of either protocol in one view (KIP-40, KIP-848).
-
-        The client asks each coordinator for all its groups by ConsumerGroupDescribe, and by
-        DescribeGroups for the groups that the first call does not know. It asks a coordinator that
-        is too old for the first call by the second alone. A group that does not exist is
-        GROUP_ID_NOT_FOUND, whatever the broker's age.
-        """
-        return await groups.describe_groups(
-            self._cluster, arguments.names("group_ids", group_ids), deadline=self._deadline()
-        )
-
-    async def delete_groups(self, group_ids: str | Iterable[str]) -> Outcomes[str, None]:
-        """Delete groups and their committed offsets (KIP-229): one DeleteGroups per coordinator.
-
-        A group with members is not deleted: NON_EMPTY_GROUP. An unknown one is GROUP_ID_NOT_FOUND.
-        No request is sent twice. When the connection breaks before the answer, the outcome is
-        NETWORK_EXCEPTION, and you must look whether the group is gone.
-        """
-        return await groups.delete_groups(
-            self._cluster, arguments.names("group_ids", group_ids), deadline=self._deadline()
-        )
-
-    async def describe_group_configs(
-        self, group_ids: str | Iterable[str]
-    ) -> Outcomes[str, dict[str, GroupConfig]]:
-        """The settings of groups by name, whether they exist or not (KIP-848)."""
-        return await configs.describe_group_configs(
-            self._cluster, arguments.names("group_ids", group_ids), deadline=self._deadline()
-        )
-
-    async def alter_group_configs(
-        self,
-        changes: Mapping[str, Mapping[str, str | None]],
-        *,
-        validate_only: bool = False,
-    ) -> Outcomes[str, None]:
-        """Change settings of groups: per group all that is named, or nothing (KIP-339, KIP-848).
-
-        Args:
-            changes: group id -> name -> the new value, or None to take the setting back.
-            validate_only: only check whether it could be done.
-        """
-        arguments.changes(changes)
-        return await configs.alter_group_configs(
-            self._cluster, changes, validate_only=validate_only, deadline=self._deadline()
-        )
-
-    async def list_group_offsets(
-        self,
-        wanted: str | Iterable[str] | Mapping[str, Iterable[Partition] | None],
-        *,
-        require_stable: bool = False,
-    ) -> Outcomes[str, GroupOffsets]:
-        """Committed offsets of any number of groups: one OffsetFetch per coordinator (KIP-709).
-
-        Brokers below OffsetFetch v8 get a request for each group, and brokers below FindCoordinator
-        v4 one for each coordinator; the result is the same.
-
-        Args:
-            wanted: a group id or several, for all partitions that have an offset; or a mapping of
-                group id -> its partitions as (topic, index), None for all.
-            require_stable: wait for open transactions to end (KIP-447). Refused for the groups of
-                a broker below OffsetFetch v7.
-
-        Returns:
-            Per group: partition -> CommittedOffset, None where nothing is committed, or the
-            ApiError of this partition alone (UNSTABLE_OFFSET_COMMIT when a transaction is still
-            open at the end of the timeout). An unknown group has no offsets; that is no error.
-        """
-        given: dict[str, list[TopicPartition] | None] = dict.fromkeys(
-            arguments.names("wanted", wanted)
-        )
-        if isinstance(wanted, Mapping):
-            for group_id, places in wanted.items():
-                what = f"partitions of group {group_id}"
-                given[group_id] = None if places is None else arguments.partitions(what, places)
-        return await offsets.list_group_offsets(
-            self._cluster,
-            given,
-            require_stable=require_stable,
-            deadline=self._deadline(),
-        )
 
     async def create_topics(
         self, new_topics: Iterable[NewTopic], *, validate_only: bool = False
@@ -369,12 +236,3 @@ class AdminClient(Client):
 
     def _details(self) -> Mapping[str, object]:
         return {"client_id": self._cluster.client_id}
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise ValueError("the admin client is closed: make another one")
-
-    def _deadline(self) -> float:
-        self._check_open()
-        self._loop = asyncio.get_running_loop()
-        return self._loop.time() + self._timeout_s

@@ -1,0 +1,41 @@
+"""What all calls of the admin client have in common."""
+
+import inspect
+
+import pytest
+from tests.client.scripted import asynchronous
+
+from kohort.client.admin import AdminClient
+
+ARGUMENTS = {
+    "alter_group_configs": [{"g": {"x": "1"}}],
+    "alter_group_offsets": ["g", {("t", 0): 1}],
+    "create_partitions": [{"t": 3}],
+    "delete_group_offsets": ["g", "t"],
+    "list_offsets": [{("t", 0): "latest"}],
+}
+CALLS = [
+    name
+    for name, value in inspect.getmembers(AdminClient, inspect.isfunction)
+    if not name.startswith("_") and name != "close"
+]
+
+
+def awaitable(admin, name):
+    """A call with arguments that make sense, as far as any must be given."""
+    call = getattr(admin, name)
+    needed = [
+        each
+        for each in inspect.signature(call).parameters.values()
+        if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD
+    ]
+    return call(*ARGUMENTS.get(name, [[] for _ in needed]))
+
+
+@pytest.mark.parametrize("name", CALLS)
+@asynchronous
+async def test_a_client_that_is_closed_asks_nothing(name):
+    admin = AdminClient("127.0.0.1:1")
+    await admin.close()
+    with pytest.raises(ValueError, match="the admin client is closed"):
+        await awaitable(admin, name)
