@@ -10,6 +10,7 @@ from kohort.client.admin import (
     AclFilter,
     AclOperation,
     AdminClient,
+    CommittedOffset,
     NewTopic,
     ResourceType,
     ScramDeletion,
@@ -60,6 +61,36 @@ SESSION = "consumer.session.timeout.ms"
         (lambda it: it.list_groups(states=[3]), "states has 3, expected texts"),
         (lambda it: it.list_groups(types=3), "types is 3, expected a text or a list of texts"),
         (lambda it: it.list_group_offsets([3]), "wanted has 3, expected texts"),
+        (lambda it: it.alter_group_offsets(3, {}), "group_id is 3, expected a text"),
+        (
+            lambda it: it.alter_group_offsets("g", [("t", 0)]),
+            "new_offsets is [('t', 0)], expected a mapping",
+        ),
+        (
+            lambda it: it.alter_group_offsets("g", {"t": 5}),
+            "new_offsets has 't', expected (topic, index), as ('orders', 0)",
+        ),
+        (
+            lambda it: it.alter_group_offsets("g", {("t", 0): "5"}),
+            "the offset of t:0 in new_offsets is '5', expected a number or a CommittedOffset",
+        ),
+        (
+            lambda it: it.alter_group_offsets("g", {("t", 0): True}),
+            "the offset of t:0 in new_offsets is True, expected a number or a CommittedOffset",
+        ),
+        (
+            lambda it: it.alter_group_offsets("g", {("t", 0): CommittedOffset("5")}),
+            "the offset of t:0 in new_offsets is '5', expected a number",
+        ),
+        (
+            lambda it: it.alter_group_offsets("g", {("t", 0): CommittedOffset(5, None, 5)}),
+            "the metadata beside the offset of t:0 in new_offsets is 5, expected a text",
+        ),
+        (lambda it: it.delete_group_offsets("g", 3), "partitions is 3, expected a list of topics"),
+        (
+            lambda it: it.delete_group_offsets("g", ("t", 0)),
+            "partitions has 0, expected (topic, index), as ('orders', 0)",
+        ),
         (
             lambda it: it.list_group_offsets({"g": "t"}),
             "partitions of group g is 't', expected a list of (topic, index)",
@@ -138,6 +169,19 @@ async def test_what_is_of_another_kind_is_named_with_what_was_expected(call, why
             lambda it: it.end_offsets([("x", 2**31)]),
             "the index of a partition of topic x in partitions is 2147483648, expected",
         ),
+        (
+            lambda it: it.alter_group_offsets("g", {("x", 0): -1}),
+            "the offset of x:0 in new_offsets is -1, expected 0 at least",
+        ),
+        (
+            lambda it: it.alter_group_offsets("g", {("x", 0): 2**63}),
+            "the offset of x:0 in new_offsets is 9223372036854775808, expected 92",
+        ),
+        (
+            lambda it: it.alter_group_offsets("g", {("x", 0): CommittedOffset(1, -1)}),
+            "the leader epoch beside the offset of x:0 in new_offsets is -1, expected 0 at least",
+        ),
+        (lambda it: it.delete_group_offsets("g", "\ud800"), "partitions has '\\ud800', expected"),
         (
             lambda it: it.list_group_offsets({"g": [("\ud800", 0)]}),
             "partitions of group g has '\\u",

@@ -13,12 +13,13 @@ from kohort.client.admin.security_views import (
     ScramDeletion,
     ScramUpsertion,
 )
-from kohort.client.admin.views import NewTopic
+from kohort.client.admin.views import CommittedOffset, NewTopic
 from kohort.security.scram import ITERATIONS_LEAST, ITERATIONS_MOST, ITERATIONS_TAKEN, NUMBERS
 from kohort.terms import TopicPartition
 
 INT16_MAX = NAME_BYTES = 2**15 - 1
 INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
 
 Rule = TypeVar("Rule", AclBinding, AclFilter)
 
@@ -113,6 +114,50 @@ def partitions(what: str, given: object) -> list[TopicPartition]:
     return [_partition(what, partition) for partition in given]
 
 
+def name(what: str, given: object) -> str:
+    """One name. Raises TypeError, and ValueError for one that cannot be sent."""
+    if not isinstance(given, str):
+        raise TypeError(f"{what} is {given!r}, expected a text")
+    return _sendable(what, given)
+
+
+def topics_and_partitions(what: str, given: object) -> list[TopicPartition | str]:
+    """Topics by name, or partitions of them; a single name is a list of one. Raises TypeError, and
+    ValueError for a name or an index that cannot be sent.
+    """
+    if isinstance(given, str):
+        return [_sendable(what, given)]
+    if isinstance(given, bytes | bytearray) or not isinstance(given, Iterable):
+        raise TypeError(f"{what} is {given!r}, expected a list of topics or of (topic, index)")
+    return [
+        _sendable(what, place) if isinstance(place, str) else _partition(what, place)
+        for place in given
+    ]
+
+
+def offsets(what: str, given: object) -> dict[TopicPartition, CommittedOffset]:
+    """Offsets by partition: numbers or CommittedOffset. Raises TypeError, and ValueError for what
+    cannot be sent, or is no offset.
+    """
+    found = mapping(what, given)
+    return {
+        place: _offset(f"the offset of {place} in {what}", found[given_place])
+        for place, given_place in zip(partitions(what, found), found, strict=True)
+    }
+
+
+def _offset(what: str, given: object) -> CommittedOffset:
+    if isinstance(given, int) and not isinstance(given, bool):
+        given = CommittedOffset(given)
+    if not isinstance(given, CommittedOffset):
+        raise TypeError(f"{what} is {given!r}, expected a number or a CommittedOffset")
+    _natural(what, given.offset, INT64_MAX)
+    if given.leader_epoch is not None:
+        _natural(f"the leader epoch beside {what}", given.leader_epoch, INT32_MAX)
+    name(f"the metadata beside {what}", given.metadata)
+    return given
+
+
 def bindings(what: str, given: object) -> list[AclBinding]:
     """Rules to be made. Raises TypeError, and ValueError for texts that cannot be sent."""
     return [_rule(what, one, AclBinding) for one in _many(what, given, AclBinding)]
@@ -200,6 +245,12 @@ def _whole(what: str, value: object, most: int) -> None:
         raise TypeError(f"{what} is {value!r}, expected a number")
     if not -most - 1 <= value <= most:
         raise ValueError(f"{what} is {value}, expected {most} at most")
+
+
+def _natural(what: str, value: object, most: int) -> None:
+    _whole(what, value, most)
+    if isinstance(value, int) and value < 0:
+        raise ValueError(f"{what} is {value}, expected 0 at least")
 
 
 def _sendable(what: str, text: str) -> str:

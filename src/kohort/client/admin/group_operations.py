@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
-from kohort.client.admin import arguments, configs, groups, listings, offsets
+from kohort.client.admin import arguments, configs, groups, listings, offset_changes, offsets
 from kohort.client.admin.calls import AdminCalls
 from kohort.client.admin.views import (
+    CommittedOffset,
     GroupConfig,
     GroupDescription,
     GroupOffsets,
@@ -13,7 +14,7 @@ from kohort.client.admin.views import (
     StateName,
     TypeName,
 )
-from kohort.client.topic_partitions import Partition
+from kohort.client.topic_partitions import ByPartition, Partition
 from kohort.terms import TopicPartition
 
 
@@ -134,5 +135,50 @@ class GroupOperations(AdminCalls):
             self._cluster,
             given,
             require_stable=require_stable,
+            deadline=self._deadline(),
+        )
+
+    async def alter_group_offsets(
+        self, group_id: str, new_offsets: ByPartition[int | CommittedOffset]
+    ) -> Outcomes[TopicPartition, None]:
+        """Set offsets of a group that has no members (KIP-396): one OffsetCommit.
+
+        A group that does not exist comes into being. One with members refuses every partition
+        (UNKNOWN_MEMBER_ID) and changes nothing. Where a partition is refused by itself, the others
+        are set. No request is sent twice: when the connection breaks before the answer, the outcome
+        is NETWORK_EXCEPTION, and you must look what is committed.
+
+        Args:
+            group_id: the group.
+            new_offsets: (topic, index) -> the offset of the next record that the group shall read,
+                or a CommittedOffset, which may have metadata and a leader epoch (OffsetCommit v6).
+        """
+        return await offset_changes.alter_group_offsets(
+            self._cluster,
+            arguments.name("group_id", group_id),
+            arguments.offsets("new_offsets", new_offsets),
+            deadline=self._deadline(),
+        )
+
+    async def delete_group_offsets(
+        self, group_id: str, partitions: str | Iterable[str | Partition]
+    ) -> Outcomes[TopicPartition, None]:
+        """Take away offsets that a group has committed (KIP-496): one OffsetDelete.
+
+        A topic that a member reads keeps its offsets: GROUP_SUBSCRIBED_TO_TOPIC. To take away what
+        is not there is a success. No request is sent twice.
+
+        Args:
+            group_id: the group.
+            partitions: (topic, index), or a topic for all of its partitions that have an offset:
+                those are in the result.
+
+        Raises:
+            ApiError: GROUP_ID_NOT_FOUND where a topic is named and there is no such group.
+        """
+        return await offset_changes.delete_group_offsets(
+            self._cluster,
+            arguments.name("group_id", group_id),
+            arguments.topics_and_partitions("partitions", partitions),
             deadline=self._deadline(),
         )

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from kohort.client.admin.arguments import INT32_MAX
+from kohort.client.admin.arguments import INT32_MAX, INT64_MAX
 from kohort.client.admin.request_rounds import Locate, settle
 from kohort.client.admin.views import (
     CreatedTopic,
@@ -55,7 +55,6 @@ BROKER_DEFAULTS = Need(4, "the broker's own number of partitions", "KIP-464, Apa
 MAX_TIMESTAMP = Need(7, "the offset of the latest timestamp", "KIP-734, Apache Kafka 3.0")
 BY_ID = 6  # DeleteTopics takes a list of structs from this version on
 
-INT64_MAX = 2**63 - 1
 _POINTS = {"latest": -1, "earliest": -2, "max_timestamp": -3}
 
 When: TypeAlias = str | int | datetime

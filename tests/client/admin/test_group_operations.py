@@ -1,0 +1,96 @@
+"""Groups administered on whole brokers: offsets set and taken away."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from tests.client.joining import ConsumerMember, coordinator, join_classic, leave_classic
+from tests.client.scripted import asynchronous
+from tests.client.whole_brokers import WHOLE_BROKERS, create_topic, whole_broker
+
+from kohort.client.admin import AdminClient, CommittedOffset
+from kohort.errors import ApiError, ErrorCode
+from kohort.terms import uuid_text
+
+TOPIC = "orders"
+OTHER = "refunds"
+MEMBER_ID = uuid_text(b"an id of a member"[:16])
+
+
+@pytest.fixture(scope="module", params=WHOLE_BROKERS)
+def bootstrap(request):
+    with whole_broker(request.param) as address:
+        create_topic(address, TOPIC, 3)
+        create_topic(address, OTHER, 2)
+        yield address
+
+
+@asynccontextmanager
+async def member_of(bootstrap: str, group_id: str, protocol: str) -> AsyncIterator[str]:
+    """A group with one member that reads all of `TOPIC`, and the id of the member."""
+    async with coordinator(bootstrap, group_id) as connection:
+        if protocol == "consumer":
+            member = ConsumerMember(connection, group_id, MEMBER_ID)
+            await member.join(TOPIC)
+            yield MEMBER_ID
+            await member.leave()
+        else:
+            member_id = await join_classic(connection, group_id, TOPIC, [0, 1, 2])
+            yield member_id
+            await leave_classic(connection, group_id, member_id)
+
+
+@asynchronous
+async def test_offsets_are_set_and_taken_away(bootstrap):
+    """For a group that there was not, partition by partition."""
+    async with AdminClient(bootstrap) as admin:
+        new = {(TOPIC, 0): 5, (OTHER, 1): CommittedOffset(7, 0, "by hand"), (TOPIC, 9): 1}
+        altered = await admin.alter_group_offsets("set", new)
+        assert list(altered) == list(new)
+        assert altered.succeeded == {(TOPIC, 0): None, (OTHER, 1): None}
+        assert altered.failed[TOPIC, 9].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert altered.failed[TOPIC, 9].message == "partition orders:9 does not exist"
+        assert (await admin.list_group_offsets("set"))["set"] == {
+            (TOPIC, 0): CommittedOffset(5, None, ""),
+            (OTHER, 1): CommittedOffset(7, 0, "by hand"),
+        }
+
+        deleted = await admin.delete_group_offsets("set", [OTHER, (TOPIC, 1), (TOPIC, 9)])
+        assert deleted.succeeded == {(TOPIC, 1): None, (OTHER, 1): None}
+        assert deleted.failed[TOPIC, 9].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert list((await admin.list_group_offsets("set"))["set"]) == [(TOPIC, 0)]
+        assert list(await admin.delete_group_offsets("set", OTHER)) == []
+
+
+@asynchronous
+async def test_offsets_of_no_group_are_not_there(bootstrap):
+    async with AdminClient(bootstrap) as admin:
+        result = await admin.delete_group_offsets("nobody", [(TOPIC, 0)])
+        assert result.failed[TOPIC, 0].code is ErrorCode.GROUP_ID_NOT_FOUND
+        with pytest.raises(ApiError, match="GROUP_ID_NOT_FOUND"):
+            await admin.delete_group_offsets("nobody", TOPIC)
+
+
+@pytest.mark.parametrize("protocol", ["consumer", "classic"])
+@asynchronous
+async def test_a_group_with_members_keeps_its_offsets(bootstrap, protocol):
+    async with AdminClient(bootstrap) as admin:
+        group_id = f"busy-{protocol}"
+        before = {(TOPIC, 0): CommittedOffset(3), (OTHER, 0): CommittedOffset(4)}
+        (await admin.alter_group_offsets(group_id, before)).all()
+        async with member_of(bootstrap, group_id, protocol):
+            altered = await admin.alter_group_offsets(group_id, {(TOPIC, 0): 1, (TOPIC, 1): 1})
+            assert len(altered.failed) == 2
+            error = altered.failed[TOPIC, 1]
+            assert error.code is ErrorCode.UNKNOWN_MEMBER_ID
+            assert error.message == (
+                f"group {group_id} has members, expected none: stop its consumers first"
+            )
+            deleted = await admin.delete_group_offsets(group_id, [TOPIC, OTHER])
+            assert deleted.succeeded == {(OTHER, 0): None}  # nobody reads it
+            assert deleted.failed[TOPIC, 0].code is ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+            assert deleted.failed[TOPIC, 0].message == (
+                f"group {group_id} reads topic orders, expected nobody: stop its consumers"
+            )
+            left = (await admin.list_group_offsets(group_id))[group_id]
+            assert left == {(TOPIC, 0): CommittedOffset(3)}
