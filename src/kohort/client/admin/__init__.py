@@ -1,6 +1,12 @@
 """The admin client, and the views that it returns."""
 
 from kohort.client.admin.client import AdminClient
+from kohort.client.admin.offset_reset import (
+    OffsetAdjustment,
+    OffsetReset,
+    OffsetResetPlan,
+    PlannedOffset,
+)
 from kohort.client.admin.security_views import (
     AclBinding,
     AclFilter,
@@ -55,9 +61,13 @@ __all__ = [
     "NewTopic",
     "NodeDescription",
     "Nodes",
+    "OffsetAdjustment",
+    "OffsetReset",
+    "OffsetResetPlan",
     "Outcomes",
     "PartitionDescription",
     "PatternType",
+    "PlannedOffset",
     "ResourceType",
     "ScramCredential",
     "ScramDeletion",

@@ -151,11 +151,24 @@ def _offset(what: str, given: object) -> CommittedOffset:
         given = CommittedOffset(given)
     if not isinstance(given, CommittedOffset):
         raise TypeError(f"{what} is {given!r}, expected a number or a CommittedOffset")
-    _natural(what, given.offset, INT64_MAX)
+    natural(what, given.offset)
     if given.leader_epoch is not None:
-        _natural(f"the leader epoch beside {what}", given.leader_epoch, INT32_MAX)
+        natural(f"the leader epoch beside {what}", given.leader_epoch, INT32_MAX)
     name(f"the metadata beside {what}", given.metadata)
     return given
+
+
+def whole(what: str, given: object, most: int = INT64_MAX) -> int:
+    """A number that may be negative. Raises TypeError, and ValueError for what cannot be sent."""
+    _whole(what, given, most)
+    return cast("int", given)
+
+
+def natural(what: str, given: object, most: int = INT64_MAX) -> int:
+    """A number from 0 on. Raises TypeError, and ValueError for any other."""
+    if whole(what, given, most) < 0:
+        raise ValueError(f"{what} is {given}, expected 0 at least")
+    return cast("int", given)
 
 
 def bindings(what: str, given: object) -> list[AclBinding]:
@@ -245,12 +258,6 @@ def _whole(what: str, value: object, most: int) -> None:
         raise TypeError(f"{what} is {value!r}, expected a number")
     if not -most - 1 <= value <= most:
         raise ValueError(f"{what} is {value}, expected {most} at most")
-
-
-def _natural(what: str, value: object, most: int) -> None:
-    _whole(what, value, most)
-    if isinstance(value, int) and value < 0:
-        raise ValueError(f"{what} is {value}, expected 0 at least")
 
 
 def _sendable(what: str, text: str) -> str:
