@@ -2,8 +2,17 @@
 
 from collections.abc import Iterable, Mapping
 
-from kohort.client.admin import arguments, configs, groups, listings, offset_changes, offsets
+from kohort.client.admin import (
+    arguments,
+    configs,
+    groups,
+    listings,
+    offset_changes,
+    offset_planning,
+    offsets,
+)
 from kohort.client.admin.calls import AdminCalls
+from kohort.client.admin.offset_reset import OffsetReset, OffsetResetPlan
 from kohort.client.admin.views import (
     CommittedOffset,
     GroupConfig,
@@ -180,5 +189,42 @@ class GroupOperations(AdminCalls):
             self._cluster,
             arguments.name("group_id", group_id),
             arguments.topics_and_partitions("partitions", partitions),
+            deadline=self._deadline(),
+        )
+
+    async def plan_offset_reset(
+        self,
+        group_id: str,
+        to: OffsetReset,
+        partitions: str | Iterable[str | Partition] | None = None,
+    ) -> OffsetResetPlan:
+        """Plan where a group goes on reading, as a value: nothing is changed (KIP-122).
+
+            plan = await admin.plan_offset_reset("billing", OffsetReset.earliest(), ["orders"])
+            await admin.alter_group_offsets(plan.group_id, plan.offsets)
+
+        Args:
+            group_id: the group. One that there is not has the state Dead, and can be reset.
+            to: where it goes on.
+            partitions: (topic, index), or a topic for all of its partitions; None for those with an
+                offset of this group, and where offsets are taken over from others for theirs.
+
+        Returns:
+            The plan, with what lies ahead of each partition. An error of one partition (it does not
+            exist, it has no offset to shift) stays with it. `refusal` says that the group has
+            members, so that the plan cannot be applied yet.
+
+        Raises:
+            ApiError: the group's coordinator did not answer, or a topic does not exist.
+        """
+        if not isinstance(to, OffsetReset):
+            raise TypeError(f"to is {to!r}, expected an OffsetReset, as OffsetReset.earliest()")
+        return await offset_planning.plan_offset_reset(
+            self._cluster,
+            arguments.name("group_id", group_id),
+            to,
+            None
+            if partitions is None
+            else arguments.topics_and_partitions("partitions", partitions),
             deadline=self._deadline(),
         )

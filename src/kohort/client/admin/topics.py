@@ -55,7 +55,7 @@ BROKER_DEFAULTS = Need(4, "the broker's own number of partitions", "KIP-464, Apa
 MAX_TIMESTAMP = Need(7, "the offset of the latest timestamp", "KIP-734, Apache Kafka 3.0")
 BY_ID = 6  # DeleteTopics takes a list of structs from this version on
 
-_POINTS = {"latest": -1, "earliest": -2, "max_timestamp": -3}
+POINTS = {"latest": -1, "earliest": -2, "max_timestamp": -3}
 
 When: TypeAlias = str | int | datetime
 
@@ -300,15 +300,15 @@ async def list_offsets(
     async def ask(
         node: Node, keys: Sequence[TopicPartition], deadline: float
     ) -> dict[TopicPartition, FoundOffset | ApiError]:
-        newest = any(times[key] == _POINTS["max_timestamp"] for key in keys)
+        newest = any(times[key] == POINTS["max_timestamp"] for key in keys)
         answer: ListOffsetsResponse = await cluster.ask(
             node,
-            _list_offsets(keys, times, read_committed=read_committed),
+            offsets_request(keys, times, read_committed=read_committed),
             deadline=deadline,
             need=MAX_TIMESTAMP if newest else None,
         )
         return {
-            TopicPartition(topic.name, partition.partition_index): _found(partition)
+            TopicPartition(topic.name, partition.partition_index): found_offset(partition)
             for topic in answer.topics
             for partition in topic.partitions
         }
@@ -324,17 +324,18 @@ def _timestamp(when: When) -> int:
         if not 0 <= when <= INT64_MAX:
             raise ValueError(f"timestamp {when} is out of bounds, expected milliseconds since 1970")
         return when
-    if when not in _POINTS:
-        raise ValueError(f"{when!r} is not a point in a log, expected one of {', '.join(_POINTS)}")
-    return _POINTS[when]
+    if when not in POINTS:
+        raise ValueError(f"{when!r} is not a point in a log, expected one of {', '.join(POINTS)}")
+    return POINTS[when]
 
 
-def _list_offsets(
+def offsets_request(
     keys: Iterable[TopicPartition],
     times: Mapping[TopicPartition, int],
     *,
     read_committed: bool,
 ) -> ListOffsetsRequest:
+    """One ListOffsets for partitions of one leader."""
     topics: dict[str, list[ListOffsetsPartition]] = {}
     for key in keys:
         topics.setdefault(key.topic, []).append(
@@ -379,7 +380,8 @@ def _leader(
     return nodes[partition.leader_id]
 
 
-def _found(partition: ListOffsetsPartitionResponse) -> FoundOffset | ApiError:
+def found_offset(partition: ListOffsetsPartitionResponse) -> FoundOffset | ApiError:
+    """The view of a partition in an answer of ListOffsets."""
     if partition.error_code:
         return api_error(partition.error_code)
     return FoundOffset(
