@@ -103,13 +103,14 @@ class ConsumerMember:
                 ]
         return answer
 
-    async def join(self, *topics: str) -> None:
+    async def join(self, *topics: str, instance_id: str | None = None) -> None:
         """Join, and heartbeat until something is owned and acknowledged."""
         deadline = soon()
         fields: dict[str, Any] = {
             "rebalance_timeout_ms": 60_000,
             "subscribed_topic_names": list(topics),
             "topic_partitions": [],
+            "instance_id": instance_id,
         }
         while True:
             answer = await self.heartbeat(**fields)
@@ -127,7 +128,12 @@ class ConsumerMember:
 
 
 async def join_classic(
-    connection: Connection, group_id: str, topic: str, indexes: list[int]
+    connection: Connection,
+    group_id: str,
+    topic: str,
+    indexes: list[int],
+    *,
+    instance_id: str | None = None,
 ) -> str:
     """Join a classic group as its only member and take these partitions; returns the member id."""
     subscription = consumer_protocol.ConsumerProtocolSubscription(
@@ -144,6 +150,7 @@ async def join_classic(
                 session_timeout_ms=30_000,
                 rebalance_timeout_ms=30_000,
                 member_id=member_id,
+                group_instance_id=instance_id,
                 protocol_type="consumer",
                 protocols=[protocol],
             ),
@@ -162,6 +169,7 @@ async def join_classic(
             group_id=group_id,
             generation_id=joined.generation_id,
             member_id=joined.member_id,
+            group_instance_id=instance_id,
             protocol_type="consumer",
             protocol_name="range",
             assignments=[

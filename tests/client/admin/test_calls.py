@@ -5,13 +5,15 @@ import inspect
 import pytest
 from tests.client.scripted import asynchronous
 
-from kohort.client.admin import AdminClient
+from kohort.client.admin import AdminClient, OffsetReset
 
 ARGUMENTS = {
     "alter_group_configs": [{"g": {"x": "1"}}],
     "alter_group_offsets": ["g", {("t", 0): 1}],
     "create_partitions": [{"t": 3}],
     "delete_group_offsets": ["g", "t"],
+    "plan_offset_reset": ["g", OffsetReset.earliest()],
+    "remove_members": ["g", "i"],
     "list_offsets": [{("t", 0): "latest"}],
 }
 CALLS = [

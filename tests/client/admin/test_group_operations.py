@@ -8,7 +8,7 @@ from tests.client.joining import ConsumerMember, coordinator, join_classic, leav
 from tests.client.scripted import asynchronous
 from tests.client.whole_brokers import WHOLE_BROKERS, create_topic, whole_broker
 
-from kohort.client.admin import AdminClient, CommittedOffset
+from kohort.client.admin import AdminClient, CommittedOffset, MemberToRemove
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import uuid_text
 
@@ -94,3 +94,49 @@ async def test_a_group_with_members_keeps_its_offsets(bootstrap, protocol):
             )
             left = (await admin.list_group_offsets(group_id))[group_id]
             assert left == {(TOPIC, 0): CommittedOffset(3)}
+
+
+@pytest.mark.parametrize("protocol", ["consumer", "classic"])
+@asynchronous
+async def test_members_are_removed_one_by_one_and_all(bootstrap, protocol):
+    """K848-192: of groups of either kind, static ones by the instance, with a reason."""
+    group_id = f"removed-{protocol}"
+    async with AdminClient(bootstrap) as admin, coordinator(bootstrap, group_id) as connection:
+        for reason in ("it is gone", None):
+            if protocol == "consumer":
+                member = ConsumerMember(connection, group_id, MEMBER_ID)
+                await member.join(TOPIC, instance_id="i-1")
+            else:
+                await join_classic(connection, group_id, TOPIC, [0], instance_id="i-1")
+            if reason:
+                result = await admin.remove_members(group_id, ["i-1", "i-2"], reason=reason)
+                assert result.succeeded == {"i-1": None}
+                assert result.failed["i-2"].message == f"group {group_id} has no instance i-2"
+            else:
+                result = await admin.remove_members(group_id)
+                assert result.all() == {MemberToRemove(instance_id="i-1"): None}
+            assert (await admin.describe_groups(group_id))[group_id].members == ()
+        assert list(await admin.remove_members(group_id)) == []  # nobody is left
+
+
+@pytest.mark.parametrize("protocol", ["consumer", "classic"])
+@asynchronous
+async def test_a_member_is_removed_by_its_id(bootstrap, protocol):
+    """K848-192."""
+    group_id = f"by-id-{protocol}"
+    async with AdminClient(bootstrap) as admin, coordinator(bootstrap, group_id) as connection:
+        if protocol == "consumer":
+            await ConsumerMember(connection, group_id, MEMBER_ID).join(TOPIC)
+        else:
+            await join_classic(connection, group_id, TOPIC, [0])
+        (member,) = (await admin.describe_groups(group_id))[group_id].members
+        by_id = MemberToRemove(member.member_id)
+        unknown = MemberToRemove("nobody")
+        result = await admin.remove_members(group_id, [unknown, by_id])
+        assert result.succeeded == {by_id: None}
+        assert result.failed[unknown].code is ErrorCode.UNKNOWN_MEMBER_ID
+        assert (await admin.describe_groups(group_id))[group_id].members == ()
+        with pytest.raises(ApiError, match="GROUP_ID_NOT_FOUND"):
+            await admin.remove_members("nobody")
+        missing = await admin.remove_members("nobody", [by_id])
+        assert missing.failed[by_id].code is ErrorCode.UNKNOWN_MEMBER_ID

@@ -1,6 +1,7 @@
 """The admin client, and the views that it returns."""
 
 from kohort.client.admin.client import AdminClient
+from kohort.client.admin.member_removal import MemberToRemove
 from kohort.client.admin.offset_reset import (
     OffsetAdjustment,
     OffsetReset,
@@ -58,6 +59,7 @@ __all__ = [
     "GroupOffsets",
     "Listings",
     "MemberDescription",
+    "MemberToRemove",
     "NewTopic",
     "NodeDescription",
     "Nodes",

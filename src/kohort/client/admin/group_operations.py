@@ -7,11 +7,13 @@ from kohort.client.admin import (
     configs,
     groups,
     listings,
+    member_removal,
     offset_changes,
     offset_planning,
     offsets,
 )
 from kohort.client.admin.calls import AdminCalls
+from kohort.client.admin.member_removal import MemberToRemove
 from kohort.client.admin.offset_reset import OffsetReset, OffsetResetPlan
 from kohort.client.admin.views import (
     CommittedOffset,
@@ -227,4 +229,40 @@ class GroupOperations(AdminCalls):
             if partitions is None
             else arguments.topics_and_partitions("partitions", partitions),
             deadline=self._deadline(),
+        )
+
+    async def remove_members(
+        self,
+        group_id: str,
+        members: str | MemberToRemove | Iterable[str | MemberToRemove] | None = None,
+        *,
+        reason: str | None = None,
+    ) -> Outcomes[str | MemberToRemove, None]:
+        """Remove members from a group of either protocol (KIP-345, KIP-800): one LeaveGroup.
+
+        A consumer that still runs joins again, as a member of another id: this frees the place of a
+        static member that is gone for good. No request is sent twice.
+
+        Args:
+            group_id: the group.
+            members: instance ids, or a MemberToRemove for a member by its id; None for
+                all members that the group has now.
+            reason: what the broker's log says, 255 characters at most; LeaveGroup v5 has it.
+
+        Returns:
+            An outcome for each member, under what was given, or with None under a MemberToRemove. A
+            member that there is not is UNKNOWN_MEMBER_ID.
+
+        Raises:
+            ApiError: with None, the group cannot be described, or does not exist.
+        """
+        arguments.name("group_id", group_id)
+        reason = member_removal.checked_reason(reason)
+        named = None if members is None else member_removal.named_members("members", members)
+        deadline = self._deadline()
+        if named is None:
+            found = await member_removal.all_members(self._cluster, group_id, deadline)
+            named = {member: member for member in found}
+        return await member_removal.remove_members(
+            self._cluster, group_id, named, reason, deadline=deadline
         )
