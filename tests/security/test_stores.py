@@ -5,8 +5,10 @@ import ssl
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from unittest import mock
 
 import pytest
+from freezegun import freeze_time
 from tests.certificates import Authority, Identity
 
 from kohort.security.settings import Store
@@ -18,6 +20,7 @@ from kohort.security.stores import (
     expired_text,
     server_context,
 )
+from kohort.storage.files import system
 
 PASSWORD = "key-secret"
 
@@ -255,9 +258,16 @@ def test_no_key_is_left_on_the_disk(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     for there in (True, False):
         if not there:
-            monkeypatch.delattr("os.memfd_create")
+            monkeypatch.delattr(system, "memfd_create")
         server_context(Store(text=server.pem()))
         assert not list(tmp_path.iterdir())
+
+
+def test_dates_are_those_of_the_machine(authority: Authority) -> None:
+    """OpenSSL goes by them. A test in whose process a broker runs may have frozen Python's."""
+    store = Store(text=authority.sign("server").pem())
+    with freeze_time("2076-01-01"), mock.patch.multiple(os, stat=None, write=None, close=None):
+        assert expired_text(store, server_context(store).certificate) is None
 
 
 def test_labels_of_older_tools_are_certificates_too(authority: Authority, server: Identity) -> None:

@@ -15,9 +15,11 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from kohort.errors import KohortError
+from kohort.runtime.clocks import wall
 from kohort.security.certificates import Certificate, CertificateError, read_certificate
 from kohort.security.names import CLIENT_AUTH, TLS_VERSIONS
 from kohort.security.settings import Store
+from kohort.storage.files import system
 
 _VERIFY = dict(zip(CLIENT_AUTH, (ssl.CERT_NONE, ssl.CERT_OPTIONAL, ssl.CERT_REQUIRED), strict=True))
 _VERSIONS = dict(zip(TLS_VERSIONS, (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3), strict=True))
@@ -121,7 +123,7 @@ def _der(name: str, block: str) -> bytes:
 
 def expired_text(store: Store, certificate: Certificate) -> str | None:
     """An error about the dates of this certificate of a keystore; None where it is valid now."""
-    now = datetime.now(UTC)
+    now = datetime.fromtimestamp(wall(), UTC)  # as OpenSSL asks it: of the machine
     if certificate.not_after < now:
         return (
             f"{_named(store, 'keystore')}: the certificate of {certificate.subject} has expired on"
@@ -348,18 +350,27 @@ def _pkcs12(name: str, data: bytes, password: str | None) -> _Pem:
     return _Pem(blocks)
 
 
+def _has_files_in_memory() -> bool:
+    """Whether the system knows files that are on no disk, and gives them paths."""
+    try:
+        system.stat(OPEN_FILES)
+    except OSError:
+        return False
+    return hasattr(system, "memfd_create")
+
+
 @contextmanager
 def _in_memory(text: str) -> Iterator[str]:
     """The path of a file that has this text and is on no disk, where the system knows such files;
     else of one that only its owner may read, and that is gone afterwards.
     """
-    if hasattr(os, "memfd_create") and Path(OPEN_FILES).exists():
-        descriptor = os.memfd_create("store")
+    if _has_files_in_memory():
+        descriptor = system.memfd_create("store")
         try:
-            os.write(descriptor, text.encode())
+            system.write(descriptor, text.encode())
             yield f"{OPEN_FILES}/{descriptor}"
         finally:
-            os.close(descriptor)
+            system.close(descriptor)
     else:
         with NamedTemporaryFile("w") as file:
             file.write(text)
