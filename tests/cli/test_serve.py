@@ -2,7 +2,9 @@
 
 import argparse
 import errno
+import fcntl
 import os
+import pty
 import re
 import select
 import signal
@@ -10,6 +12,8 @@ import socket
 import ssl
 import subprocess
 import sys
+import termios
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,12 +25,13 @@ from kohort.config import BrokerConfig
 from kohort.config.listeners import client_listeners
 
 
-def start(*argv):
+def start(*argv, **options):
     process = subprocess.Popen(
         [sys.executable, "-m", "kohort", "serve", *argv],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        **options,
     )
     assert select.select([process.stdout], [], [], SOON_S)[0]
     return process, process.stdout.readline()
@@ -324,6 +329,69 @@ def test_a_port_for_root_is_refused_in_a_plain_sentence():
     told = "cannot listen on 127.0.0.1:80: permission denied, since ports below 1024 are for root"
     for data_dir in (None, Path("data")):
         assert serve._os_reason(error, ("127.0.0.1", 80), data_dir) == told
+
+
+NOTHING_TO_READ = "no certificate is read anew: no listener speaks TLS"
+SASL = ("-X", "sasl.enabled.mechanisms=SCRAM-SHA-256")
+LISTENERS = {
+    "plain": ("--listen", "127.0.0.1:0"),
+    "SASL": ("-X", "listeners=SASL_PLAINTEXT://127.0.0.1:0", *SASL),
+}
+
+
+@contextmanager
+def ended(process):
+    """It does not outlive its test."""
+    with process:
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+def read_until(process, text):
+    while text not in (line := process.stderr.readline()):
+        assert line, f"it has ended without {text!r}"
+
+
+@pytest.mark.parametrize("listener", LISTENERS)
+def test_a_hangup_without_a_certificate_is_a_line(listener):
+    """It used to end a broker of plain text: one command for all brokers took some of them down."""
+    process, _ = start("--in-memory", *LISTENERS[listener])
+    with ended(process):
+        for _ in range(2):
+            process.send_signal(signal.SIGHUP)
+            read_until(process, NOTHING_TO_READ)
+        process.terminate()
+        assert process.wait(SOON_S) == 0
+
+
+@pytest.mark.parametrize("nohup", [False, True])
+def test_the_end_of_its_terminal_ends_a_broker(nohup):
+    """Also one in the background of a shell, which nobody could find any more."""
+    ours, theirs = pty.openpty()
+
+    def become_foreground():
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        if nohup:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    process, _ = start(
+        *("--in-memory", "--listen", "127.0.0.1:0"),
+        stdin=theirs,
+        start_new_session=True,
+        preexec_fn=become_foreground,
+    )
+    with ended(process):
+        process.send_signal(signal.SIGHUP)
+        read_until(process, NOTHING_TO_READ)
+        os.close(theirs)
+        os.close(ours)
+        if nohup:
+            read_until(process, NOTHING_TO_READ)
+            process.terminate()
+        assert process.wait(SOON_S) == 0
+        assert process.stderr.read() == ""
 
 
 def test_a_hangup_reads_the_certificates_anew(tmp_path):

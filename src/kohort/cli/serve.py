@@ -320,8 +320,15 @@ async def _until_stopped(broker: "Broker", ready: str) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_requested.set)
-    if any(listener.uses_tls for listener in broker.ports.listeners):
-        loop.add_signal_handler(signal.SIGHUP, broker.reload_certificates)
+    ends_with_terminal = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN and _has_terminal()
+
+    def hang_up() -> None:
+        if ends_with_terminal and not _has_terminal():
+            stop_requested.set()
+        else:
+            broker.reload_certificates()
+
+    loop.add_signal_handler(signal.SIGHUP, hang_up)
     first, *further = broker.ports.listeners
     text = f"{_addresses_text(broker.addresses)} {ready}"
     if first.protocol != "PLAINTEXT":
@@ -342,6 +349,19 @@ async def _until_stopped(broker: "Broker", ready: str) -> int:
         complain(f"serve: stopped without closing everything in {STOP_SECONDS:g} s")
         return FAILED
     return OK
+
+
+def _has_terminal() -> bool:
+    """Whether this process belongs to a terminal that is still there: the system sends the same
+    signal when somebody closes the terminal as when somebody wants certificates to be read anew.
+    """
+    import os
+
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 def _addresses_text(addresses: "Sequence[tuple[str, int]]") -> str:

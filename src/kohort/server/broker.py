@@ -166,9 +166,18 @@ class Broker:
         )
 
     def reload_certificates(self) -> None:
-        """Read the certificates of all listeners again, for connections to come."""
-        if self.cluster is not None and self._secure is not None:
-            self._secure.certificates.reload(self.cluster.config)
+        """Read the certificates of all listeners again, for connections to come. Where no listener
+        speaks TLS, a line says that there are none.
+        """
+        if self.cluster is None:
+            return
+        if self._secure is None or not self._secure.certificates.of:
+            self.environment.observe.info(
+                "no certificate is read anew: no listener speaks TLS, expected one of SSL or"
+                " SASL_SSL"
+            )
+            return
+        self._secure.certificates.reload(self.cluster.config)
 
     def _protocol(self, node: int, listener: int) -> ClientProtocol:
         if self._secure is None:
