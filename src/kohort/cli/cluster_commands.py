@@ -152,7 +152,7 @@ class AdminCommand(ClusterCommand):
             question = self.question(args)
             with telling_origin(server):
                 if question is not None and is_person():
-                    output.doing = "looking at what would be deleted"
+                    output.doing = "looking at what would be changed"
                     lines = asyncio.run(_with(client(), output, self.consequences, args))
                     if lines and not confirm(f"{question} at {server.text}?", lines):
                         raise KohortError("nothing is changed: the answer was not yes")

@@ -1,0 +1,240 @@
+"""A change of committed offsets: it is planned, shown, and then made as it was shown.
+
+A person at a terminal reads the plan above the question. What a yes applies is that plan, and not
+another one that is made after it.
+"""
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kohort.cli.cluster_commands import AdminCommand, add_yes
+from kohort.cli.command import (
+    ERROR_FIELDS,
+    FAILED,
+    OK,
+    complain,
+    error_fields,
+    is_unsure,
+    name,
+    reason,
+    with_doubt,
+)
+from kohort.cli.lags import offset_of
+from kohort.cli.render import Cell, Output, columns, name_text
+from kohort.errors import ApiError, KohortError
+
+if TYPE_CHECKING:
+    from kohort.client.admin import AdminClient, OffsetReset, OffsetResetPlan
+    from kohort.terms import TopicPartition
+
+HEADERS = ("GROUP", "TOPIC", "PARTITION", "NOW", "NEW", "LAG-NOW", "LAG-NEW", "RESULT")
+FIELDS = (
+    *("group_id", "topic", "partition", "current_offset", "new_offset", "lag_before", "lag_after"),
+    *("adjustment", "result", *ERROR_FIELDS),
+)
+LINES = 40  # of a plan above the question; the others are counted
+Wanted = Mapping[str, "OffsetReset"]
+"""What each group shall go on with, by its id."""
+
+
+class AppliedPlan(NamedTuple):
+    """A plan and what became of it: an error for each partition that was to be changed, or None.
+    Without `outcomes` nothing was tried.
+    """
+
+    plan: "OffsetResetPlan"
+    outcomes: "Mapping[TopicPartition, ApiError | None] | None"
+
+    def result(self, partition: "TopicPartition") -> tuple[str, ApiError | None]:
+        """A word, and the error behind it."""
+        error = self.plan.partitions[partition].error or self.plan.refusal
+        if self.outcomes is None:
+            return ("would fail", error) if error else ("would be set", None)
+        if error is None:
+            error = self.outcomes.get(partition)
+        if error is None:
+            return "set", None
+        return ("unknown" if is_unsure(error) else "failed"), with_doubt(error, "set")
+
+
+class ChangeOffsets(AdminCommand):
+    """A command that sets committed offsets of groups. The groups must have no members."""
+
+    def arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--dry-run", action="store_true", help="show the plan, and change nothing"
+        )
+        add_yes(parser)
+
+    def wanted(self, args: Namespace) -> Wanted:
+        """What the arguments ask for. Raises ValueError for a file that makes no sense."""
+        raise NotImplementedError
+
+    def mistake(self, args: Namespace) -> str | None:
+        try:
+            args.wanted = self.wanted(args)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    def question(self, args: Namespace) -> str | None:
+        return None if args.dry_run or args.yes else "Set these offsets"
+
+    async def consequences(self, admin: "AdminClient", args: Namespace) -> Sequence[str]:
+        args.plans = await _plans(admin, args)
+        for plan in args.plans:
+            if plan.refusal is not None:
+                raise KohortError(f"nothing is changed: {reason(plan.refusal)}")
+        if not any(plan.offsets for plan in args.plans):
+            return ()
+        rows = [row for plan in args.plans for row in _rows(AppliedPlan(plan, None))]
+        lines = columns(HEADERS[:-1], [row[:-1] for row in rows[:LINES]])
+        notes = [text for plan in args.plans for text in _notes(AppliedPlan(plan, None))][:LINES]
+        more = [f"and {len(rows) - LINES:,} more"] if len(rows) > LINES else []
+        return [*lines, *more, *notes]
+
+    async def ask(self, admin: "AdminClient", args: Namespace, output: Output) -> list[AppliedPlan]:
+        plans = getattr(args, "plans", None)
+        if plans is None:
+            output.doing = "planning"
+            plans = await _plans(admin, args)
+        if args.dry_run:
+            return [AppliedPlan(plan, None) for plan in plans]
+        done = []
+        for plan in plans:
+            with output.changing(f"setting offsets of group {plan.group_id}"):
+                done.append(AppliedPlan(plan, await _apply(admin, plan)))
+        return done
+
+    def show(self, answer: list[AppliedPlan], args: Namespace, output: Output) -> int:
+        if not output.is_table:
+            rows = (row for applied in answer for row in _documents(applied))
+            output.rows("offsets", rows, FIELDS, dry_run=args.dry_run)
+        else:
+            table = [row for applied in answer for row in _rows(applied)]
+            if table:
+                output.table(HEADERS, table, spare=("LAG-NOW", "LAG-NEW"))
+        return max((_complaints(applied) for applied in answer), default=OK)
+
+
+async def _plans(admin: "AdminClient", args: Namespace) -> "list[OffsetResetPlan]":
+    return [
+        await admin.plan_offset_reset(group_id, to, places_of(args))
+        for group_id, to in args.wanted.items()
+    ]
+
+
+async def _apply(
+    admin: "AdminClient", plan: "OffsetResetPlan"
+) -> "Mapping[TopicPartition, ApiError | None]":
+    if plan.refusal is not None or not plan.offsets:
+        return {}
+    try:
+        return dict((await admin.alter_group_offsets(plan.group_id, plan.offsets)).items())
+    except ApiError as error:
+        return dict.fromkeys(plan.offsets, error)
+
+
+def _rows(applied: AppliedPlan) -> Iterator[tuple[Cell, ...]]:
+    for partition, planned in applied.plan.partitions.items():
+        yield (
+            name_text(applied.plan.group_id),
+            *partition,
+            offset_of(planned.current),
+            offset_of(planned.new),
+            planned.lag_before,
+            planned.lag_after,
+            applied.result(partition)[0],
+        )
+
+
+def _documents(applied: AppliedPlan) -> Iterator[dict[str, Any]]:
+    for partition, planned in applied.plan.partitions.items():
+        result, error = applied.result(partition)
+        yield {
+            "group_id": applied.plan.group_id,
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "current_offset": offset_of(planned.current),
+            "new_offset": offset_of(planned.new),
+            "lag_before": planned.lag_before,
+            "lag_after": planned.lag_after,
+            "adjustment": planned.adjustment.name if planned.adjustment else None,
+            "result": result,
+            **(error_fields(error) if error else {}),
+        }
+
+
+def _notes(applied: AppliedPlan) -> Iterator[str]:
+    """A line for each partition whose new offset is not the one that was asked for."""
+    group = f"group {applied.plan.group_id}"
+    for partition, planned in applied.plan.partitions.items():
+        if planned.adjustment is not None:
+            yield f"{group}, {place_text(partition)}: {planned.adjustment.value}"
+
+
+def _complaints(applied: AppliedPlan) -> int:
+    """A line for each thing that is not as it was asked for, and the exit code."""
+    group = f"group {applied.plan.group_id}"
+    for note in _notes(applied):
+        complain(note)
+    if not applied.plan.partitions:
+        complain(f"{group} has no committed offset, expected --topic for those it shall get")
+        return FAILED
+    if applied.plan.refusal is not None:
+        complain(reason(applied.plan.refusal))
+        return FAILED
+    code = OK
+    for partition in applied.plan.partitions:
+        error = applied.result(partition)[1]
+        if error is not None:
+            complain(f"{group}, {place_text(partition)}: {reason(error)}")
+            code = FAILED
+    return code
+
+
+def place_text(partition: "TopicPartition") -> str:
+    return f"{partition.topic}:{partition.partition}"
+
+
+def add_topics(parser: ArgumentParser, text: str) -> None:
+    """The argument that names topics and partitions."""
+    parser.add_argument(
+        "--topic",
+        action="append",
+        type=topic_partitions,
+        metavar="TOPIC[:PARTITIONS]",
+        help=f"{text}: a topic, or such of its partitions as 0-2,5; may be repeated",
+    )
+
+
+def places_of(args: Namespace) -> list[str | tuple[str, int]] | None:
+    """The topics and partitions that the arguments name; None where they name none."""
+    return [place for places in args.topic for place in places] if args.topic else None
+
+
+def topic_partitions(text: str) -> list[str | tuple[str, int]]:
+    """The type of an argument `orders` or `orders:0-2,5`; no topic's name has a colon."""
+    topic, found, numbers = text.partition(":")
+    if not topic:
+        raise ArgumentTypeError(f"{text!r} names no topic, expected such as orders or orders:0-2,5")
+    if not found:
+        return [name(topic)]
+    partitions: dict[int, None] = {}
+    for part in numbers.split(","):
+        first, is_range, last = part.partition("-")
+        ends = (first, last if is_range else first)
+        if not all(end.isascii() and end.isdigit() and len(end) <= _DIGITS for end in ends):
+            raise ArgumentTypeError(
+                f"{part!r} in {text!r} is no partition, expected such as 5 or 0-2"
+            )
+        low, high = map(int, ends)
+        if not low <= high < low + _MOST:
+            raise ArgumentTypeError(f"{part!r} in {text!r} is no range of partitions")
+        partitions |= dict.fromkeys(range(low, high + 1))
+    return [(name(topic), index) for index in partitions]
+
+
+_DIGITS = 9
+_MOST = 100_000  # partitions that a range may name
