@@ -8,22 +8,35 @@ from pathlib import Path
 
 import pytest
 
+from kohort.cli.command import Command
 from kohort.cli.main import ELSEWHERE, WORDS, command_of, commands_of, parser
 
 DOCS = Path(__file__).parents[2] / "docs"
+
+
+def paths(words, commands):
+    """The words of each command, of those behind a noun of a noun too."""
+    for verb, command in commands.items():
+        if isinstance(command, Command):
+            yield (*words, verb)
+        else:
+            yield from paths((*words, verb), command)
+
+
 COMMANDS = [
     *[(word,) for word, (_, is_noun) in WORDS.items() if not is_noun],
     *[
-        (word, verb)
+        path
         for word, (_, is_noun) in WORDS.items()
         if is_noun
-        for verb in commands_of(word)
+        for path in paths((word,), commands_of(word))
     ],
 ]
 WITHOUT_JSON = {  # they make something, and say in a line what
     ("serve",),
     ("produce",),
     ("consume",),  # a document in each line
+    ("offsets", "export"),  # lines for `offsets import`
     ("pipeline", "run"),
     ("pipeline", "report"),
     ("pipeline", "rebuild"),
@@ -31,7 +44,7 @@ WITHOUT_JSON = {  # they make something, and say in a line what
     ("pipeline", "snapshot"),
     ("pipeline", "warm"),
 }
-_ASKING = ("acls", "groups", "topics", "users", "produce", "consume", "doctor")
+_ASKING = ("acls", "groups", "offsets", "topics", "users", "produce", "consume", "doctor")
 CLIENTS = {one for one in COMMANDS if one[0] in _ASKING}
 HEAVY = (
     *("asyncio", "msgspec", "pyarrow", "pyspark", "rich"),

@@ -11,7 +11,7 @@ from kohort.cli.command import (
     ERROR_FIELDS,
     FAILED,
     OK,
-    Command,
+    Commands,
     complain,
     error_fields,
     name,
@@ -438,7 +438,7 @@ def _fields(acl: "AclBinding") -> dict[str, str]:
     }
 
 
-COMMANDS: dict[str, Command] = {
+COMMANDS: Commands = {
     "list": ListAcls(),
     "add": AddAcls(),
     "remove": RemoveAcls(),

@@ -9,7 +9,7 @@ import errno
 import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -41,6 +41,10 @@ class Command:
     def main(self, args: Namespace) -> int:
         """Do it, and return the exit code."""
         raise NotImplementedError
+
+
+Commands = Mapping[str, "Command | Commands"]
+"""What may follow a noun: commands, and nouns that have commands of their own."""
 
 
 def add_format(parser: ArgumentParser) -> None:

@@ -4,7 +4,14 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from kohort.cli.command import OK, USAGE, Command, complain, print_result
+from kohort.cli.command import (
+    OK,
+    USAGE,
+    Command,
+    Commands,
+    complain,
+    print_result,
+)
 from kohort.cli.inspect_data import InspectData
 from kohort.cli.render import Output
 
@@ -116,4 +123,4 @@ def _version(text: str) -> int:
     return int(text)
 
 
-COMMANDS: dict[str, Command] = {"codec": InspectCodec(), "data": InspectData()}
+COMMANDS: Commands = {"codec": InspectCodec(), "data": InspectData()}

@@ -7,12 +7,12 @@ import os
 import re
 import sys
 from argparse import Action, ArgumentError, ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from importlib import import_module
 from textwrap import fill
 from typing import Any, NoReturn
 
-from kohort.cli.command import INTERRUPTED, USAGE, Command, complain
+from kohort.cli.command import INTERRUPTED, USAGE, Command, Commands, complain
 from kohort.cli.connection import add_connection, in_front_or_none
 
 # The first word, its help, and whether others follow: then they are in the COMMANDS of its module,
@@ -22,6 +22,7 @@ WORDS = {
     "produce": ("append the lines of stdin to a topic, a record for each", False),
     "consume": ("print the records of a topic as they come, until interrupted", False),
     "groups": ("list, describe, configure and delete consumer groups", True),
+    "offsets": ("reset, export, import, clone and delete committed offsets", True),
     "topics": ("create, list, describe and delete topics", True),
     "acls": ("list, add and remove rules of access", True),
     "users": ("list, create and delete users of SCRAM", True),
@@ -29,14 +30,11 @@ WORDS = {
     "pipeline": ("what happened to every consumer group, from the group log", True),
     "inspect": ("see what Kohort makes of things", True),
 }
-_RESET = (
-    "committed offsets cannot be reset or deleted yet, use kafka-consumer-groups.sh --reset-offsets"
-    " or AdminClient.alter_consumer_group_offsets of confluent-kafka"
-)
-_MEMBERS = "kohort groups describe GROUP shows members; they cannot be removed yet"
+NOUNS = {"kohort groups members": "remove members from a group"}  # nouns behind a noun
+_RESET = "kohort offsets reset"
+_MEMBERS = "kohort groups describe GROUP shows members, kohort groups members remove removes them"
 ELSEWHERE = {
     "kohort": {
-        "offsets": "kohort groups describe GROUP shows committed offsets and lag",
         "lag": "kohort groups describe GROUP shows lag",
         "members": _MEMBERS,
         "reset": _RESET,
@@ -52,12 +50,25 @@ ELSEWHERE = {
         "reset": _RESET,
         "offsets": "kohort groups describe GROUP shows committed offsets and lag",
         "lag": "kohort groups describe GROUP shows lag",
-        "members": _MEMBERS,
         "state": "kohort groups describe GROUP shows the state",
         "seek": _RESET,
         "remove": "kohort groups delete",
         "show": "kohort groups describe",
         "settings": "kohort groups config",
+    },
+    "kohort groups members": {
+        "list": "kohort groups describe GROUP shows members",
+        "describe": "kohort groups describe GROUP shows members",
+        "delete": "kohort groups members remove",
+    },
+    "kohort offsets": {
+        "list": "kohort groups describe GROUP shows committed offsets and lag",
+        "show": "kohort groups describe GROUP shows committed offsets and lag",
+        "describe": "kohort groups describe GROUP shows committed offsets and lag",
+        "alter": _RESET,
+        "set": _RESET,
+        "copy": "kohort offsets clone",
+        "remove": "kohort offsets delete",
     },
     "kohort topics": {
         "alter": "settings and partitions of a topic cannot be changed yet",
@@ -183,21 +194,24 @@ def parser(words: Collection[str] | None = None) -> ArgumentParser:
         if words is not None and word not in words:
             inner.add_parser(word, help=text)
         elif is_noun:
-            _add_noun(inner, word, text)
+            _add_noun(inner, word, text, commands_of(word))
         else:
             _add(inner, word, command_of(word))
     return top
 
 
-def _add_noun(words: Any, noun: str, text: str) -> None:
-    commands = commands_of(noun)
+def _add_noun(words: Any, noun: str, text: str, commands: Commands, prog: str = "kohort") -> None:
     added = words.add_parser(noun, help=text, description=text)
-    if any(command.asks_a_cluster for command in commands.values()):
+    if any(not isinstance(one, Command) or one.asks_a_cluster for one in commands.values()):
         add_connection(added, in_front=True)
     added.set_defaults(parser=added)
-    verbs = added.add_subparsers(metavar="COMMAND", prog=f"kohort {noun}")
+    prog = f"{prog} {noun}"
+    verbs = added.add_subparsers(metavar="COMMAND", prog=prog)
     for verb, command in commands.items():
-        _add(verbs, verb, command)
+        if isinstance(command, Command):
+            _add(verbs, verb, command)
+        else:
+            _add_noun(verbs, verb, NOUNS[f"{prog} {verb}"], command, prog)
 
 
 def _add(words: Any, word: str, command: Command) -> None:
@@ -218,9 +232,9 @@ def command_of(word: str) -> Command:
     return found
 
 
-def commands_of(noun: str) -> Mapping[str, Command]:
+def commands_of(noun: str) -> Commands:
     """The commands of a noun, by their verbs."""
-    found: Mapping[str, Command] = import_module(f"kohort.cli.{noun}").COMMANDS
+    found: Commands = import_module(f"kohort.cli.{noun}").COMMANDS
     return found
 
 

@@ -25,7 +25,15 @@ from kohort.cli.arguments import (
 )
 from kohort.cli.check import Check
 from kohort.cli.cluster_commands import connection_or_none
-from kohort.cli.command import INTERRUPTED, OK, USAGE, Command, complain, print_result
+from kohort.cli.command import (
+    INTERRUPTED,
+    OK,
+    USAGE,
+    Command,
+    Commands,
+    complain,
+    print_result,
+)
 from kohort.cli.connection import Connection, add_connection, add_security
 from kohort.cli.export import Export
 from kohort.cli.pipeline_progress import ProgressPrinter
@@ -486,7 +494,7 @@ def _text(at: datetime) -> str:
     return at.isoformat(" ", "seconds").removesuffix("+00:00")
 
 
-COMMANDS: dict[str, Command] = {
+COMMANDS: Commands = {
     "run": Run(),
     "report": Report(),
     "show": Show(),

@@ -9,7 +9,7 @@ from kohort.cli.command import (
     ERROR_FIELDS,
     FAILED,
     OK,
-    Command,
+    Commands,
     complain_about,
     complain_of,
     error_fields,
@@ -329,7 +329,7 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-COMMANDS: dict[str, Command] = {
+COMMANDS: Commands = {
     "create": CreateTopics(),
     "list": ListTopics(),
     "describe": DescribeTopics(),

@@ -10,7 +10,7 @@ from kohort.cli.cluster_commands import AdminCommand, add_yes
 from kohort.cli.command import (
     ERROR_FIELDS,
     USAGE,
-    Command,
+    Commands,
     complain,
     complain_of,
     error_fields,
@@ -290,7 +290,7 @@ def _iterations(text: str) -> int:
     return int(text)
 
 
-COMMANDS: dict[str, Command] = {
+COMMANDS: Commands = {
     "list": ListUsers(),
     "create": CreateUser(),
     "delete": DeleteUsers(),
