@@ -9,7 +9,7 @@ from kohort.cli.command import (
     ERROR_FIELDS,
     FAILED,
     OK,
-    Command,
+    Commands,
     complain,
     complain_about,
     complain_of_missing,
@@ -24,6 +24,7 @@ from kohort.cli.command import (
 from kohort.cli.consequences import of_groups, which
 from kohort.cli.describe import DescribeGroups
 from kohort.cli.group_configs import ConfigureGroups
+from kohort.cli.members import COMMANDS as MEMBERS
 from kohort.cli.render import Output, name_text
 from kohort.errors import ApiError, ErrorCode
 from kohort.figures import counted
@@ -248,9 +249,10 @@ def _busy(group_id: str, state: str | None, members: str) -> ApiError | None:
     return ApiError(ErrorCode.NON_EMPTY_GROUP, text)
 
 
-COMMANDS: dict[str, Command] = {
+COMMANDS: Commands = {
     "list": ListGroups(),
     "describe": DescribeGroups(),
     "delete": DeleteGroups(),
     "config": ConfigureGroups(),
+    "members": MEMBERS,
 }
