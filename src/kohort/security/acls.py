@@ -66,3 +66,15 @@ class AclPermission(_ProtocolNumber):
     ANY = 1
     DENY = 2
     ALLOW = 3
+
+
+_NOT_ASKED = -(2**31)  # what brokers answer where nobody has asked
+
+
+def operations_in(bits: int) -> frozenset[AclOperation] | None:
+    """The operations that a number names, a bit for each (KIP-430); None where none were asked for.
+    Those that are newer than this version are UNKNOWN.
+    """
+    if bits == _NOT_ASKED:
+        return None
+    return frozenset(AclOperation(bit) for bit in range(1, 32) if bits >> bit & 1)

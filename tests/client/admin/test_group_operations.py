@@ -8,7 +8,7 @@ from tests.client.joining import ConsumerMember, coordinator, join_classic, leav
 from tests.client.scripted import asynchronous
 from tests.client.whole_brokers import WHOLE_BROKERS, create_topic, whole_broker
 
-from kohort.client.admin import AdminClient, CommittedOffset, MemberToRemove
+from kohort.client.admin import AclOperation, AdminClient, CommittedOffset, MemberToRemove
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import uuid_text
 
@@ -140,3 +140,29 @@ async def test_a_member_is_removed_by_its_id(bootstrap, protocol):
             await admin.remove_members("nobody")
         missing = await admin.remove_members("nobody", [by_id])
         assert missing.failed[by_id].code is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+@asynchronous
+async def test_groups_say_what_may_be_done_with_them(bootstrap):
+    """K40-33, K848-186: without an authorizer everything that can be done with a group."""
+    everything = {
+        *(AclOperation.READ, AclOperation.DELETE, AclOperation.DESCRIBE),
+        *(AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS),
+    }
+    async with (
+        AdminClient(bootstrap) as admin,
+        member_of(bootstrap, "may-new", "consumer"),
+        member_of(bootstrap, "may-old", "classic"),
+    ):
+        described = await admin.describe_groups(
+            ["may-new", "may-old"], include_authorized_operations=True
+        )
+        assert [group.authorized_operations for group in described.all().values()] == [
+            everything,
+            everything,
+        ]
+        plain = await admin.describe_groups(["may-new", "may-old"])
+        assert {group.authorized_operations for group in plain.all().values()} == {None}
+        listed = await admin.list_groups(consumers_only=True)
+        assert {"may-new", "may-old"} <= {group.group_id for group in listed}
+        assert list(await admin.list_groups(protocols=["connect"])) == []

@@ -1,11 +1,14 @@
 """Groups by the admin client: every broker of every age, and one entry for each thing asked."""
 
+from copy import copy
+
 import pytest
 from tests.client.scripted import CLOSE, ScriptedCluster, asynchronous, in_turn
 
 from kohort.client.network.connection_errors import RequestTimeoutError
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError
 from kohort.records import consumer_protocol
+from kohort.security.acls import AclOperation
 from kohort.terms import GroupState, GroupType
 from kohort.wire.messages import consumer_group_describe as new
 from kohort.wire.messages import describe_groups as old
@@ -105,6 +108,11 @@ async def test_filters_are_sent_in_the_protocols_own_spelling():
             "'foo' is not a group state, expected one of PreparingRebalance, Com",
         ),
         ({"types": ["foo"]}, "expected one of classic, consumer, share, streams"),
+        ({"protocols": []}, "no protocol is given to filter by, expected None for all"),
+        (
+            {"protocols": ["connect"], "consumers_only": True},
+            "is .'connect'. beside consumers_only, expected one of them",
+        ),
     ],
 )
 @asynchronous
@@ -114,6 +122,27 @@ async def test_filters_that_make_no_sense_are_refused(filters, message):
         with pytest.raises(ValueError, match=message):
             await admin.list_groups(**filters)
     assert scripted.asked == []
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"protocols": "connect"}, ["c"]),
+        ({"protocols": ["consumer", "connect"]}, ["b", "c"]),
+        ({"protocols": [""]}, ["a"]),
+        ({"protocols": ["Consumer"]}, []),
+        ({"consumers_only": True}, ["a", "b"]),
+        ({"protocols": None, "consumers_only": False}, ["a", "b", "c"]),
+    ],
+)
+@asynchronous
+async def test_groups_are_listed_by_the_type_of_their_protocol(options, expected):
+    """K40-06, K518-29: also where a broker has no filter."""
+    answers = {ListGroupsRequest: listing}
+    async with ScriptedCluster(2, answers) as scripted, scripted.admin() as admin:
+        scripted.offer("ListGroups", "0")
+        listings = await admin.list_groups(**options)
+    assert [one.group_id for one in listings] == expected
 
 
 @pytest.mark.parametrize(
@@ -320,6 +349,48 @@ async def test_both_protocols_give_one_view():
     assert member.assignment == {"orders": (1, 2)}
     assert scripted.names() == ["FindCoordinator", "ConsumerGroupDescribe", "DescribeGroups"]
     assert scripted.sent("DescribeGroups")[0].request.groups == ["classic"]
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "told"),
+    [(True, frozenset({AclOperation.READ, AclOperation.DESCRIBE})), (False, None)],
+)
+@asynchronous
+async def test_what_a_client_may_do_with_a_group_is_told_when_it_is_asked_for(asked_for, told):
+    """K40-33, K848-186: one option for groups of both protocols."""
+    bits = 1 << AclOperation.READ | 1 << AclOperation.DESCRIBE
+
+    def with_rights(answer):
+        def describe(asked):
+            answered = answer(asked)
+            answered.groups = [copy(one) for one in answered.groups]
+            if asked.request.include_authorized_operations:
+                for one in answered.groups:
+                    one.authorized_operations = bits
+            return answered
+
+        return describe
+
+    answers = {request: with_rights(answer) for request, answer in DESCRIBE.items()}
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin() as admin:
+        described = await admin.describe_groups(
+            ["new", "classic"], include_authorized_operations=asked_for
+        )
+    assert [group.authorized_operations for group in described.succeeded.values()] == [told, told]
+
+
+@asynchronous
+async def test_rights_are_never_left_out_in_silence():
+    """K40-33: below v3 nobody could tell them."""
+    async with ScriptedCluster(1, DESCRIBE) as scripted, scripted.admin() as admin:
+        scripted.offer("DescribeGroups", "0-2")
+        described = await admin.describe_groups(
+            ["new", "classic"], include_authorized_operations=True
+        )
+    assert described["new"].group_id == "new"
+    assert "v0-2; authorized operations needs v3 (KIP-430, Apache Kafka 2.3)" in str(
+        described.failed["classic"]
+    )
 
 
 @pytest.mark.parametrize(("newest", "consumer"), [(6, "0-1"), (5, "0-0"), (5, None), (0, None)])

@@ -37,12 +37,18 @@ class GroupOperations(AdminCalls):
         *,
         states: StateName | Iterable[StateName] | None = None,
         types: TypeName | Iterable[TypeName] | None = None,
+        protocols: str | Iterable[str] | None = None,
+        consumers_only: bool = False,
     ) -> Listings:
         """All groups of all brokers, of every protocol type (KIP-40): one ListGroups each.
 
         Args:
             states: only groups in one of these (KIP-518): GroupState or its name in any case.
             types: only groups of one of these (KIP-848): GroupType or its name in any case.
+            protocols: only groups whose protocol type is one of these, such as "connect"; "" is
+                that of a group without members that only has offsets. The client filters: every
+                broker knows this.
+            consumers_only: only groups of consumers: those of the protocol types "consumer" and "".
 
         None filters nothing; an empty filter and an unknown name are ValueErrors.
 
@@ -60,11 +66,15 @@ class GroupOperations(AdminCalls):
             self._cluster,
             states=None if states is None else arguments.names("states", states),
             types=None if types is None else arguments.names("types", types),
+            protocols=listings.protocol_types(
+                None if protocols is None else arguments.names("protocols", protocols),
+                consumers_only=consumers_only,
+            ),
             deadline=self._deadline(),
         )
 
     async def describe_groups(
-        self, group_ids: str | Iterable[str]
+        self, group_ids: str | Iterable[str], *, include_authorized_operations: bool = False
     ) -> Outcomes[str, GroupDescription]:
         """Groups and their members, of either protocol in one view (KIP-40, KIP-848).
 
@@ -72,9 +82,15 @@ class GroupOperations(AdminCalls):
         DescribeGroups for the groups that the first call does not know. It asks a coordinator that
         is too old for the first call by the second alone. A group that does not exist is
         GROUP_ID_NOT_FOUND, whatever the broker's age.
+
+        `include_authorized_operations` asks what this client may do with each group (KIP-430);
+        below DescribeGroups v3 it is refused for groups of the classic protocol.
         """
         return await groups.describe_groups(
-            self._cluster, arguments.names("group_ids", group_ids), deadline=self._deadline()
+            self._cluster,
+            arguments.names("group_ids", group_ids),
+            include_authorized_operations=include_authorized_operations,
+            deadline=self._deadline(),
         )
 
     async def delete_groups(self, group_ids: str | Iterable[str]) -> Outcomes[str, None]:

@@ -14,8 +14,10 @@ from kohort.client.admin.views import (
     Outcomes,
 )
 from kohort.client.network.cluster import Cluster, Node, unanswered
+from kohort.client.network.connection import Need
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
 from kohort.records import consumer_protocol
+from kohort.security.acls import operations_in
 from kohort.terms import GroupState, GroupType
 from kohort.wire.messages import consumer_group_describe as described_848
 from kohort.wire.messages import describe_groups as described_classic
@@ -23,13 +25,19 @@ from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRe
 from kohort.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
 
+OPERATIONS = Need(3, "authorized operations", "KIP-430, Apache Kafka 2.3")
+
 _MEMBER_TYPES = {0: GroupType.CLASSIC, 1: GroupType.CONSUMER}
 # ConsumerGroupDescribe's ways to say that a group may be found by DescribeGroups.
 _ELSEWHERE = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION})
 
 
 async def describe_groups(
-    cluster: Cluster, group_ids: Iterable[str], *, deadline: float
+    cluster: Cluster,
+    group_ids: Iterable[str],
+    *,
+    include_authorized_operations: bool = False,
+    deadline: float,
 ) -> Outcomes[str, GroupDescription]:
     """See `AdminClient.describe_groups`."""
 
@@ -42,15 +50,21 @@ async def describe_groups(
         rest = list(ids)
         if connection.offers(ConsumerGroupDescribeRequest):
             answer = await connection.ask(
-                ConsumerGroupDescribeRequest(group_ids=rest, include_authorized_operations=False),
+                ConsumerGroupDescribeRequest(
+                    group_ids=rest, include_authorized_operations=include_authorized_operations
+                ),
                 deadline=deadline,
             )
             for group in answer.groups:
                 outcomes[group.group_id] = _consumer_group(group, node)
             rest = [id_ for id_ in ids if _may_be_classic(id_, outcomes.get(id_))]
         if rest:
+            classic_request = DescribeGroupsRequest(
+                groups=rest, include_authorized_operations=include_authorized_operations
+            )
+            need = OPERATIONS if include_authorized_operations else None
             try:
-                answer = await connection.ask(DescribeGroupsRequest(groups=rest), deadline=deadline)
+                answer = await connection.ask(classic_request, deadline=deadline, need=need)
             except (ApiError, UnsupportedVersionError, WireError) as error:
                 if len(rest) == len(ids):
                     raise
@@ -88,6 +102,7 @@ def _consumer_group(group: described_848.DescribedGroup, node: Node) -> GroupDes
         assignment_epoch=group.assignment_epoch,
         members=tuple(_consumer_member(member) for member in group.members),
         client_side=_client_side(group.client_side),
+        authorized_operations=operations_in(group.authorized_operations),
     )
 
 
@@ -170,6 +185,7 @@ def _classic_group(
         group_epoch=None,
         assignment_epoch=None,
         members=tuple(_classic_member(member, consumers) for member in group.members),
+        authorized_operations=operations_in(group.authorized_operations),
     )
 
 

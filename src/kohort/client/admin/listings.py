@@ -5,7 +5,7 @@ answer. The partitions of __consumer_offsets say which coordinators there must b
 through its leader, and one that has no leader, or has moved behind our back, is named.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self, TypeAlias, TypeVar
@@ -22,6 +22,9 @@ from kohort.wire.messages.metadata import MetadataResponse
 OFFSETS_TOPIC = "__consumer_offsets"
 BY_STATE = Need(4, "filtering by state", "KIP-518, Apache Kafka 2.6")
 BY_TYPE = Need(5, "filtering by type", "KIP-848, Apache Kafka 3.8")
+
+CONSUMERS = ("consumer", "")
+"""The protocol types of groups of consumers: "" is that of a group that only has offsets."""
 
 _ROUNDS = 5  # how often coordinators may move between a question and the look behind it
 _STATES = {state.value: state for state in GroupState}
@@ -88,6 +91,7 @@ async def list_groups(
     *,
     states: Iterable[str] | None,
     types: Iterable[str] | None,
+    protocols: Collection[str] | None,
     deadline: float,
 ) -> Listings:
     """See `AdminClient.list_groups`."""
@@ -95,7 +99,7 @@ async def list_groups(
     wanted_types = _words(GroupType, "type", types)
     need = BY_TYPE if wanted_types else BY_STATE if wanted_states else None
     request = ListGroupsRequest(states_filter=wanted_states, types_filter=wanted_types)
-    sweep = _Sweep(cluster, request, need)
+    sweep = _Sweep(cluster, request, need, protocols)
     await sweep.run(deadline)
     return sweep.listings()
 
@@ -105,10 +109,17 @@ class _Sweep:
     that others have taken over meanwhile.
     """
 
-    def __init__(self, cluster: Cluster, request: ListGroupsRequest, need: Need | None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        request: ListGroupsRequest,
+        need: Need | None,
+        protocols: Collection[str] | None,
+    ) -> None:
         self._cluster = cluster
         self._request = request
         self._need = need
+        self._protocols = protocols
         self._known = _Coordinators({}, {}, None)
         self._is_fresh = False  # nobody has used what is known yet
         self._outcomes: dict[Part, int | ApiError] = {}  # the node that has listed its groups
@@ -184,7 +195,11 @@ class _Sweep:
         if answer.error_code:
             return dict.fromkeys(parts, api_error(answer.error_code))
         version = connection.version(ListGroupsRequest)
-        self._groups |= {group.group_id: _listing(group, version) for group in answer.groups}
+        self._groups |= {
+            group.group_id: _listing(group, version)
+            for group in answer.groups
+            if self._protocols is None or group.protocol_type in self._protocols
+        }
         return dict.fromkeys(parts, node.id)
 
 
@@ -202,6 +217,21 @@ def _words(enum: type[Word], thing: str, given: Iterable[str] | None) -> list[st
                 f"{name!r} is not a group {thing}, expected one of {', '.join(valid.values())}"
             )
     return list(dict.fromkeys(valid[name.strip().lower()] for name in names))
+
+
+def protocol_types(
+    protocols: Collection[str] | None, *, consumers_only: bool
+) -> Collection[str] | None:
+    """The filter by protocol type; None for all. Raises ValueError for one that makes no sense."""
+    if protocols is None:
+        return CONSUMERS if consumers_only else None
+    if consumers_only:
+        raise ValueError(
+            f"protocols is {list(protocols)!r} beside consumers_only, expected one of them"
+        )
+    if not protocols:
+        raise ValueError("no protocol is given to filter by, expected None for all or protocols")
+    return protocols
 
 
 def _listing(group: ListedGroup, version: int) -> GroupListing:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
 from kohort.errors import ApiError
+from kohort.security.acls import AclOperation
 from kohort.terms import GroupState, GroupType, TopicPartition, uuid_text
 
 Key = TypeVar("Key")
@@ -222,7 +223,8 @@ class GroupDescription:
 
     `assignor` is the chosen protocol of a classic group, "" while it rebalances, and the
     assignor of a KIP-848 group. The epochs are None for a classic group, and `client_side` for any
-    group whose members offer no assignors.
+    group whose members offer no assignors. `authorized_operations` are what this client may do with
+    the group (KIP-430); None where that was not asked for.
     """
 
     group_id: str
@@ -237,6 +239,7 @@ class GroupDescription:
     assignment_epoch: int | None
     members: tuple[MemberDescription, ...]
     client_side: ClientSide | None = None
+    authorized_operations: frozenset[AclOperation] | None = None
 
     @property
     def is_consumer(self) -> bool:
