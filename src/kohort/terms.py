@@ -5,8 +5,8 @@ import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
-from typing import NamedTuple, NewType
+from enum import IntEnum, StrEnum
+from typing import NamedTuple, NewType, Self
 
 for _name in (
     "utf-16-be",
@@ -41,6 +41,14 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     for topic, partition in dict.fromkeys(partitions):
         topics.setdefault(topic, []).append(partition)
     return topics
+
+
+class ProtocolNumber(IntEnum):
+    """What the protocol numbers. A number that is newer than this version is the one of 0."""
+
+    @classmethod
+    def _missing_(cls, _value: object) -> Self:
+        return cls(0)
 
 
 class GroupType(StrEnum):

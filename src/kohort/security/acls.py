@@ -3,17 +3,10 @@
 A number that is newer than this version is UNKNOWN.
 """
 
-from enum import IntEnum
-from typing import Self
+from kohort.terms import ProtocolNumber
 
 
-class _ProtocolNumber(IntEnum):
-    @classmethod
-    def _missing_(cls, _value: object) -> Self:
-        return cls(0)
-
-
-class ResourceType(_ProtocolNumber):
+class ResourceType(ProtocolNumber):
     """What a rule is about."""
 
     UNKNOWN = 0
@@ -26,7 +19,7 @@ class ResourceType(_ProtocolNumber):
     USER = 7
 
 
-class PatternType(_ProtocolNumber):
+class PatternType(ProtocolNumber):
     """How a rule names it. ANY and MATCH are for filters: MATCH finds each rule that counts for a
     name, be it by a prefix or for all.
     """
@@ -38,7 +31,7 @@ class PatternType(_ProtocolNumber):
     PREFIXED = 4
 
 
-class AclOperation(_ProtocolNumber):
+class AclOperation(ProtocolNumber):
     """What a rule allows or denies."""
 
     UNKNOWN = 0
@@ -59,7 +52,7 @@ class AclOperation(_ProtocolNumber):
     TWO_PHASE_COMMIT = 15
 
 
-class AclPermission(_ProtocolNumber):
+class AclPermission(ProtocolNumber):
     """A denial counts before anything that is allowed."""
 
     UNKNOWN = 0
