@@ -8,6 +8,7 @@ from tests.client.scripted import asynchronous
 from kohort.client.admin import AdminClient, OffsetReset
 
 ARGUMENTS = {
+    "alter_configs": [{("topic", "t"): {"x": "1"}}],
     "alter_group_configs": [{"g": {"x": "1"}}],
     "alter_group_offsets": ["g", {("t", 0): 1}],
     "create_partitions": [{"t": 3}],
@@ -27,11 +28,11 @@ def awaitable(admin, name):
     """A call with arguments that make sense, as far as any must be given."""
     call = getattr(admin, name)
     needed = [
-        each
-        for each in inspect.signature(call).parameters.values()
-        if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD
+        each for each in inspect.signature(call).parameters.values() if each.default is each.empty
     ]
-    return call(*ARGUMENTS.get(name, [[] for _ in needed]))
+    numbers = {each.name: 0 for each in needed if each.kind is each.KEYWORD_ONLY}
+    given = [[] for each in needed if each.kind is each.POSITIONAL_OR_KEYWORD]
+    return call(*ARGUMENTS.get(name, given), **numbers)
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from kohort.client.admin import acls, arguments, scram_credentials, topics
+from kohort.client.admin.config_operations import ConfigOperations
 from kohort.client.admin.group_operations import GroupOperations
 from kohort.client.admin.security_views import (
     AclBinding,
@@ -36,7 +37,7 @@ from kohort.client.topic_partitions import ByPartition, Partition
 from kohort.terms import TopicPartition
 
 
-class AdminClient(GroupOperations):
+class AdminClient(GroupOperations, ConfigOperations):
     """Administers groups and topics of any Kafka-compatible cluster, of any age.
 
         async with AdminClient("127.0.0.1:9092") as admin:

@@ -1,0 +1,84 @@
+"""The calls of AdminClient about configurations."""
+
+from collections.abc import Iterable
+
+from kohort.client.admin import config_arguments, configs
+from kohort.client.admin.calls import AdminCalls
+from kohort.client.admin.config_views import (
+    ConfigChanges,
+    ConfigEntry,
+    ConfigResource,
+    ConfigResources,
+)
+from kohort.client.admin.views import Outcomes
+
+
+class ConfigOperations(AdminCalls):
+    """Configurations of topics, brokers and others."""
+
+    async def describe_configs(
+        self,
+        resources: ConfigResources,
+        *,
+        names: str | Iterable[str] | None = None,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+    ) -> Outcomes[ConfigResource, dict[str, ConfigEntry]]:
+        """Configs of topics, brokers, groups and others, by name (KIP-133, KIP-226, KIP-569).
+
+            described = await admin.describe_configs([("topic", "orders"), ("broker", "")])
+            described["topic", "orders"]["retention.ms"].value
+
+        Args:
+            resources: pairs of a type ("topic", "broker", "broker_logger", "client_metrics",
+                "group") and a name. That of a broker is its id as text, and the broker itself is
+                asked; "" means what is set for all brokers.
+            names: only these configs, where a resource has them; None for all.
+            include_synonyms: also where else a value is set, that in force first.
+            include_documentation: also what a config is for; needs DescribeConfigs v3.
+        """
+        return await configs.describe_configs(
+            self._cluster,
+            config_arguments.resources(resources),
+            names=config_arguments.config_names(names),
+            include_synonyms=include_synonyms,
+            include_documentation=include_documentation,
+            deadline=self._deadline(),
+        )
+
+    async def alter_configs(
+        self, changes: ConfigChanges, *, validate_only: bool = False
+    ) -> Outcomes[ConfigResource, None]:
+        """Change configs: per resource all that is named, or nothing (KIP-339).
+
+            await admin.alter_configs({("topic", "orders"): {"retention.ms": "60000"}})
+
+        Args:
+            changes: (type, name) -> name of the config -> the new value as text, None to take the
+                value back, or ConfigAppend and ConfigSubtract for a list, as `cleanup.policy`. What
+                is not named stays as it is.
+            validate_only: only check whether it could be done.
+
+        No request is sent twice.
+        """
+        return await configs.alter_configs(
+            self._cluster,
+            config_arguments.config_changes(changes),
+            validate_only=validate_only,
+            deadline=self._deadline(),
+        )
+
+    async def list_config_resources(
+        self, types: str | Iterable[str] | None = None
+    ) -> tuple[ConfigResource, ...]:
+        """What has configs, sorted: of these types, or of all with None (KIP-1142).
+
+        Raises:
+            UnsupportedVersionError: the broker is too old: "client_metrics" alone needs
+                ListConfigResources v0, anything else v1.
+        """
+        return await configs.list_config_resources(
+            self._cluster,
+            None if types is None else config_arguments.resource_types(types),
+            deadline=self._deadline(),
+        )
