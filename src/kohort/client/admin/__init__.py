@@ -24,6 +24,14 @@ from kohort.client.admin.security_views import (
     ScramDeletion,
     ScramUpsertion,
 )
+from kohort.client.admin.transaction_views import (
+    FencedProducer,
+    ProducerState,
+    TransactionDescription,
+    TransactionListing,
+    TransactionListings,
+    TransactionState,
+)
 from kohort.client.admin.views import (
     Assignment,
     Attachment,
@@ -69,6 +77,7 @@ __all__ = [
     "ConfigSynonym",
     "ConfigType",
     "CreatedTopic",
+    "FencedProducer",
     "FoundOffset",
     "GroupConfig",
     "GroupDescription",
@@ -87,6 +96,7 @@ __all__ = [
     "PartitionDescription",
     "PatternType",
     "PlannedOffset",
+    "ProducerState",
     "ResourceType",
     "ScramCredential",
     "ScramDeletion",
@@ -94,4 +104,8 @@ __all__ = [
     "TopicDescription",
     "TopicListing",
     "TopicPartition",
+    "TransactionDescription",
+    "TransactionListing",
+    "TransactionListings",
+    "TransactionState",
 ]

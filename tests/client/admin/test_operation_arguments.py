@@ -1,0 +1,45 @@
+"""What callers may give to calls that are about no group, and what they are told otherwise."""
+
+import re
+
+import pytest
+
+from kohort import TransactionState
+from kohort.client.admin import operation_arguments
+from kohort.client.admin.arguments import INT32_MAX, INT64_MAX
+
+WRONG = [
+    (operation_arguments.broker, "1", TypeError, "broker_id is '1', expected a number"),
+    (operation_arguments.broker, True, TypeError, "broker_id is True, expected a number"),
+    (operation_arguments.broker, -1, ValueError, "broker_id is -1, expected 0 to 2147483647"),
+    (
+        operation_arguments.transaction_states,
+        "open",
+        ValueError,
+        "'open' is not a state, expected one of Empty, Ongoing,",
+    ),
+    (operation_arguments.transaction_states, [], ValueError, "states is empty, expected None"),
+    (operation_arguments.transaction_states, [1], TypeError, "states has 1, expected texts"),
+]
+
+
+@pytest.mark.parametrize(("read", "given", "kind", "text"), WRONG)
+def test_what_makes_no_sense_is_said_in_one_line(read, given, kind, text):
+    with pytest.raises(kind, match=re.escape(text)) as raised:
+        read(given)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("given", ["1", b"1", {1: 2}, None, [1, "2"], 1.5])
+def test_numbers_are_numbers(given):
+    with pytest.raises(TypeError, match=r"ids (is|has) .*, expected a number"):
+        operation_arguments.numbers("ids", given, INT32_MAX)
+
+
+def test_what_makes_sense_is_taken():
+    assert operation_arguments.numbers("ids", 3, INT32_MAX) == [3]
+    assert operation_arguments.numbers("ids", (2, 1, 2), INT64_MAX) == [2, 1]
+    assert operation_arguments.broker(None) is None
+    assert operation_arguments.broker(0) == 0
+    assert operation_arguments.transaction_states(None) == []
+    assert operation_arguments.transaction_states(["EMPTY", TransactionState.EMPTY]) == ["Empty"]
