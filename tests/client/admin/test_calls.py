@@ -8,6 +8,7 @@ from tests.client.scripted import asynchronous
 from kohort.client.admin import AdminClient, OffsetReset
 
 ARGUMENTS = {
+    "abort_transaction": [("t", 0)],
     "alter_configs": [{("topic", "t"): {"x": "1"}}],
     "alter_group_configs": [{"g": {"x": "1"}}],
     "alter_group_offsets": ["g", {("t", 0): 1}],

@@ -16,6 +16,7 @@ from kohort.client.admin.security_views import (
     ScramUpsertion,
 )
 from kohort.client.admin.settings import AdminSettings
+from kohort.client.admin.transaction_operations import TransactionOperations
 from kohort.client.admin.views import (
     CreatedTopic,
     FoundOffset,
@@ -37,7 +38,7 @@ from kohort.client.topic_partitions import ByPartition, Partition
 from kohort.terms import TopicPartition
 
 
-class AdminClient(GroupOperations, ConfigOperations):
+class AdminClient(GroupOperations, ConfigOperations, TransactionOperations):
     """Administers groups and topics of any Kafka-compatible cluster, of any age.
 
         async with AdminClient("127.0.0.1:9092") as admin:

@@ -52,6 +52,7 @@ _BUSY = frozenset(
         ErrorCode.UNSTABLE_OFFSET_COMMIT,
         ErrorCode.OFFSET_NOT_AVAILABLE,  # a new leader that does not know its high watermark yet
         ErrorCode.THROTTLING_QUOTA_EXCEEDED,  # KIP-599: the change was not made
+        ErrorCode.CONCURRENT_TRANSACTIONS,  # the one before it is still ending
     }
 )
 # How often to try a code that may stay for hours: the caller's time is for the others.

@@ -79,7 +79,7 @@ async def create_topics(
             node,
             CreateTopicsRequest(
                 topics=[_creatable(topic) for topic in wanted],
-                timeout_ms=_left_ms(deadline),
+                timeout_ms=left_ms(deadline),
                 validate_only=validate_only,
             ),
             deadline=deadline,
@@ -138,7 +138,7 @@ async def create_partitions(
                     CreatePartitionsTopic(name=name, count=counts[name], assignments=None)
                     for name in names
                 ],
-                timeout_ms=_left_ms(deadline),
+                timeout_ms=left_ms(deadline),
                 validate_only=validate_only,
             ),
             deadline=deadline,
@@ -165,10 +165,10 @@ async def delete_topics(
         if connection.offers(DeleteTopicsRequest, BY_ID):
             request = DeleteTopicsRequest(
                 topics=[DeleteTopicState(name=name) for name in names],
-                timeout_ms=_left_ms(deadline),
+                timeout_ms=left_ms(deadline),
             )
         else:
-            request = DeleteTopicsRequest(topic_names=list(names), timeout_ms=_left_ms(deadline))
+            request = DeleteTopicsRequest(topic_names=list(names), timeout_ms=left_ms(deadline))
         answer: DeleteTopicsResponse = await connection.ask(request, deadline=deadline)
         return {response.name or "": _deleted(response) for response in answer.responses}
 
@@ -196,7 +196,7 @@ def controller(cluster: Cluster) -> Any:
     return locate
 
 
-def _left_ms(deadline: float) -> int:
+def left_ms(deadline: float) -> int:
     """What a broker may take: it shall not go on when nobody waits for its answer any more."""
     left_s = deadline - asyncio.get_running_loop().time()
     return max(1, int(min(left_s * 1000, INT32_MAX)))
