@@ -19,8 +19,16 @@ from kohort.wire.messages.describe_producers import DescribeProducersRequest
 from kohort.wire.messages.describe_transactions import DescribeTransactionsRequest
 from kohort.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kohort.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from kohort.wire.messages.write_txn_markers import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
 
 PLACE = TopicPartition("t", 0)
+EPOCHS = {"producer_id": 7, "producer_epoch": 3}
 
 
 def listed(*names, state="Ongoing"):
@@ -199,3 +207,58 @@ async def test_who_was_fenced_is_told_though_the_next_one_was_not():
     assert fenced["a"] == FencedProducer(4, 9)
     assert fenced.failed["b"].sent
     assert len(scripted.sent("InitProducerId")) == 2
+
+
+def marked(code):
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(
+                producer_id=7,
+                topics=[
+                    WritableTxnMarkerTopicResult(
+                        name="t",
+                        partitions=[
+                            WritableTxnMarkerPartitionResult(partition_index=0, error_code=code)
+                        ],
+                    )
+                ],
+            )
+        ]
+    )
+
+
+@asynchronous
+async def test_an_abort_is_one_marker_for_one_partition():
+    async with (
+        ScriptedCluster(2, {WriteTxnMarkersRequest: lambda _: marked(0)}) as scripted,
+        scripted.admin() as admin,
+    ):
+        scripted.topics = {"t": [1]}
+        assert await admin.abort_transaction(PLACE, **EPOCHS, coordinator_epoch=2) is None
+        await admin.abort_transaction(("t", 0), **EPOCHS)
+    first, second = scripted.sent("WriteTxnMarkers")
+    (marker,) = first.request.markers
+    assert (first.node, marker.producer_id, marker.producer_epoch) == (1, 7, 3)
+    assert (marker.transaction_result, marker.coordinator_epoch) == (False, 2)
+    assert [(each.name, each.partition_indexes) for each in marker.topics] == [("t", [0])]
+    assert second.request.markers[0].coordinator_epoch == 0
+
+
+@asynchronous
+async def test_an_abort_that_is_refused_raises_and_one_that_may_have_arrived_is_not_repeated():
+    fenced = marked(ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+    denied = marked(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    answers = {WriteTxnMarkersRequest: in_turn(fenced, denied, WriteTxnMarkersResponse(), CLOSE)}
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin() as admin:
+        scripted.topics = {"t": [0]}
+        for text in (
+            "TRANSACTION_COORDINATOR_FENCED",
+            "not authorized for Alter on the cluster",
+            "has answered for no partition",
+            "closed the connection",
+        ):
+            with pytest.raises(ApiError, match=text):
+                await admin.abort_transaction(PLACE, **EPOCHS)
+        with pytest.raises(ApiError, match="partition t:9 does not exist"):
+            await admin.abort_transaction(("t", 9), **EPOCHS)
+    assert len(scripted.sent("WriteTxnMarkers")) == 4
