@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from kohort.client.admin import acls, arguments, scram_credentials, topics
+from kohort.client.admin.cluster_operations import ClusterOperations
 from kohort.client.admin.config_operations import ConfigOperations
 from kohort.client.admin.group_operations import GroupOperations
 from kohort.client.admin.security_views import (
@@ -21,7 +22,6 @@ from kohort.client.admin.views import (
     CreatedTopic,
     FoundOffset,
     NewTopic,
-    Nodes,
     Outcomes,
     TopicDescription,
     TopicListing,
@@ -38,7 +38,7 @@ from kohort.client.topic_partitions import ByPartition, Partition
 from kohort.terms import TopicPartition
 
 
-class AdminClient(GroupOperations, ConfigOperations, TransactionOperations):
+class AdminClient(GroupOperations, ConfigOperations, TransactionOperations, ClusterOperations):
     """Administers groups and topics of any Kafka-compatible cluster, of any age.
 
         async with AdminClient("127.0.0.1:9092") as admin:
@@ -103,12 +103,6 @@ class AdminClient(GroupOperations, ConfigOperations, TransactionOperations):
         """Close all connections. A later call raises ValueError."""
         self._closed = True
         await self._cluster.close()
-
-    async def describe_cluster(self) -> Nodes:
-        """The brokers that the cluster has now, sorted by id. Its `away` are the ids of those that
-        should have replicas of a topic, and are not among them.
-        """
-        return await topics.describe_cluster(self._cluster, deadline=self._deadline())
 
     async def create_topics(
         self, new_topics: Iterable[NewTopic], *, validate_only: bool = False

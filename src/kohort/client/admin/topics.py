@@ -11,8 +11,6 @@ from kohort.client.admin.views import (
     CreatedTopic,
     FoundOffset,
     NewTopic,
-    NodeDescription,
-    Nodes,
     Outcomes,
     PartitionDescription,
     TopicDescription,
@@ -204,25 +202,6 @@ def left_ms(deadline: float) -> int:
 
 def _id(topic_id: bytes) -> bytes | None:
     return None if topic_id == NO_TOPIC_ID else topic_id
-
-
-async def describe_cluster(cluster: Cluster, *, deadline: float) -> Nodes:
-    """See `AdminClient.describe_cluster`."""
-    metadata = await cluster.brokers_and(None, deadline)
-    nodes = nodes_of(metadata)
-    replicas = {
-        replica
-        for topic in metadata.topics
-        for partition in topic.partitions
-        for replica in partition.replica_nodes
-    }
-    return Nodes(
-        (
-            NodeDescription(node.id, node.host, node.port, node.rack)
-            for _, node in sorted(nodes.items())
-        ),
-        away=tuple(sorted(replicas - nodes.keys())),
-    )
 
 
 async def list_topics(

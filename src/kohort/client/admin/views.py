@@ -93,24 +93,47 @@ class Outcomes(Generic[Key, Value]):
 
 @dataclass(frozen=True, slots=True)
 class NodeDescription:
-    """A broker of the cluster, and the address it names. `rack` is None when it has none."""
+    """A broker of the cluster, and the address it names. `rack` is None when it has none.
+
+    One that `is_fenced` has no part in the cluster now (KIP-1073): it is only there if such are
+    asked for.
+    """
 
     node_id: int
     host: str
     port: int
     rack: str | None
+    is_fenced: bool = False
 
 
 class Nodes(tuple[NodeDescription, ...]):  # noqa: SLOT001  (a tuple cannot have any)
-    """The brokers of a cluster, sorted by id. `away` are the ids of those that are not there, as
-    far as topics name them as replicas; a broker without any replica is not missed.
+    """The brokers of a cluster, sorted by id, and what is said of the cluster.
+
+    `away` are the ids of those that are not there, as far as topics name them as replicas; a broker
+    without any replica is not missed. `cluster_id` is None below Metadata v2. `controller_id` is
+    the broker that takes changes, None where there is none. `authorized_operations` are what this
+    client may do with the cluster (KIP-430), None unless they are asked for.
     """
 
     away: tuple[int, ...]
+    cluster_id: str | None
+    controller_id: int | None
+    authorized_operations: frozenset[AclOperation] | None
 
-    def __new__(cls, nodes: Iterable[NodeDescription] = (), *, away: tuple[int, ...] = ()) -> Self:
+    def __new__(
+        cls,
+        nodes: Iterable[NodeDescription] = (),
+        *,
+        away: tuple[int, ...] = (),
+        cluster_id: str | None = None,
+        controller_id: int | None = None,
+        authorized_operations: frozenset[AclOperation] | None = None,
+    ) -> Self:
         made = super().__new__(cls, nodes)
         made.away = away
+        made.cluster_id = cluster_id
+        made.controller_id = controller_id
+        made.authorized_operations = authorized_operations
         return made
 
 
