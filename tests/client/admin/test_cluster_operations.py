@@ -1,10 +1,14 @@
 """Brokers, topics by id, records and leaders of whole brokers: ours, and Apache Kafka."""
 
+import asyncio
+
 import pytest
 from tests.client.scripted import asynchronous
 from tests.client.whole_brokers import WHOLE_BROKERS, create_topic, whole_broker
+from tests.waiting import SOON_S
 
-from kohort import AclOperation, AdminClient, TopicPartition
+from kohort import AclOperation, AdminClient, ErrorCode, TopicPartition
+from kohort.terms import uuid_text
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -30,3 +34,22 @@ async def test_a_cluster_is_described_with_its_rights(bootstrap):
         assert (whole.cluster_id, whole.away) == (nodes.cluster_id, ())
         assert {AclOperation.ALTER, AclOperation.CREATE} <= whole.authorized_operations
         assert AclOperation.READ not in whole.authorized_operations
+
+
+@asynchronous
+async def test_topics_are_described_and_deleted_by_id(bootstrap):
+    await asyncio.to_thread(create_topic, bootstrap, "short", 2)
+    async with AdminClient(bootstrap) as admin:
+        topic = (await admin.describe_topics("short"))["short"]
+        nobody = bytes([1] * 16)
+        by_id = await admin.describe_topics_by_id([topic.topic_id, nobody])
+        assert by_id.succeeded == {topic.topic_id: topic}
+        assert by_id.failed[nobody].code is ErrorCode.UNKNOWN_TOPIC_ID
+        text = uuid_text(topic.topic_id)
+        assert (await admin.describe_topics_by_id(text)).all() == {text: topic}
+        deleted = await admin.delete_topics_by_id([nobody, topic.topic_id])
+        assert deleted.succeeded == {topic.topic_id: None}
+        assert deleted.failed[nobody].code is ErrorCode.UNKNOWN_TOPIC_ID
+        async with asyncio.timeout(SOON_S):
+            while (await admin.describe_topics("short")).succeeded:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)  # a broker of Kafka's hears of it a little later

@@ -7,11 +7,20 @@ import pytest
 from kohort import TransactionState
 from kohort.client.admin import operation_arguments
 from kohort.client.admin.arguments import INT32_MAX, INT64_MAX
+from kohort.terms import uuid_text
+
+ID = bytes(range(16))
 
 WRONG = [
     (operation_arguments.broker, "1", TypeError, "broker_id is '1', expected a number"),
     (operation_arguments.broker, True, TypeError, "broker_id is True, expected a number"),
     (operation_arguments.broker, -1, ValueError, "broker_id is -1, expected 0 to 2147483647"),
+    (operation_arguments.topic_ids, 3, TypeError, "ids is 3, expected a list of ids of topics"),
+    (operation_arguments.topic_ids, {ID: 1}, TypeError, "expected a list of ids of topics"),
+    (operation_arguments.topic_ids, [ID, 3], TypeError, "ids has 3, expected 16 bytes or the 22"),
+    (operation_arguments.topic_ids, b"short", ValueError, "ids has b'short', expected 16 bytes"),
+    (operation_arguments.topic_ids, "orders", ValueError, "ids has 'orders', expected 16 bytes"),
+    (operation_arguments.topic_ids, "\u00e4" * 22, ValueError, "expected 16 bytes or the 22"),
     (
         operation_arguments.transaction_states,
         "open",
@@ -43,3 +52,7 @@ def test_what_makes_sense_is_taken():
     assert operation_arguments.broker(0) == 0
     assert operation_arguments.transaction_states(None) == []
     assert operation_arguments.transaction_states(["EMPTY", TransactionState.EMPTY]) == ["Empty"]
+    assert operation_arguments.topic_ids([ID, uuid_text(ID)]) == {
+        ID: ID,
+        uuid_text(ID): ID,
+    }

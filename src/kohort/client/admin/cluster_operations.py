@@ -1,10 +1,15 @@
 """The calls of AdminClient about brokers, topics by id, records and leaders."""
 
+from collections.abc import Iterable
+
 from kohort.client.admin import (
     cluster_description,
+    operation_arguments,
+    topics_by_id,
 )
 from kohort.client.admin.calls import AdminCalls
-from kohort.client.admin.views import Nodes
+from kohort.client.admin.topics_by_id import Id
+from kohort.client.admin.views import Nodes, Outcomes, TopicDescription
 
 
 class ClusterOperations(AdminCalls):
@@ -33,4 +38,22 @@ class ClusterOperations(AdminCalls):
             include_authorized_operations=include_authorized_operations,
             include_fenced_brokers=include_fenced_brokers,
             deadline=self._deadline(),
+        )
+
+    async def describe_topics_by_id(self, ids: Id | Iterable[Id]) -> Outcomes[Id, TopicDescription]:
+        """Topics by their ids (KIP-516): 16 bytes, or the text that Kafka's tools show.
+
+        Raises UnsupportedVersionError below Metadata v12.
+        """
+        return await topics_by_id.describe_topics_by_id(
+            self._cluster, operation_arguments.topic_ids(ids), deadline=self._deadline()
+        )
+
+    async def delete_topics_by_id(self, ids: Id | Iterable[Id]) -> Outcomes[Id, None]:
+        """Delete topics with all their records, by id (KIP-516): none that has a name anew.
+
+        No request is sent twice. A broker below DeleteTopics v6 is sent none at all.
+        """
+        return await topics_by_id.delete_topics_by_id(
+            self._cluster, operation_arguments.topic_ids(ids), deadline=self._deadline()
         )

@@ -3,10 +3,12 @@ asked. Names and partitions are read by `arguments`.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from kohort.client.admin import arguments
 from kohort.client.admin.arguments import INT32_MAX
 from kohort.client.admin.transaction_views import TransactionState
+from kohort.terms import TopicId, uuid_bytes
 
 _STATES = {state.value.lower(): state for state in TransactionState}
 
@@ -32,6 +34,30 @@ def numbers(what: str, given: object, most: int) -> list[int]:
 def broker(given: object) -> int | None:
     """Raises TypeError and ValueError."""
     return None if given is None else number("broker_id", given, INT32_MAX)
+
+
+def topic_ids(given: object) -> dict[Any, TopicId]:
+    """Each id as it was given, several or one, and its bytes. Raises TypeError and ValueError."""
+    if isinstance(given, str | bytes):
+        return {given: _topic_id(given)}
+    if isinstance(given, Mapping) or not isinstance(given, Iterable):
+        raise TypeError(f"ids is {given!r}, expected a list of ids of topics")
+    return {each: _topic_id(each) for each in given}
+
+
+def _topic_id(given: object) -> TopicId:
+    expected = "16 bytes or the 22 characters that Kafka shows"
+    if isinstance(given, bytes):
+        if len(given) == len(bytes(16)):
+            return TopicId(given)
+    elif isinstance(given, str):
+        try:
+            return TopicId(uuid_bytes(given))
+        except ValueError:
+            pass  # the text below says what was expected
+    else:
+        raise TypeError(f"ids has {given!r}, expected {expected}")
+    raise ValueError(f"ids has {given!r}, expected {expected}")
 
 
 def transaction_states(given: object) -> list[TransactionState]:

@@ -233,12 +233,13 @@ async def describe_topics(
     metadata = await cluster.metadata(wanted, deadline)
     found = {topic.name: topic for topic in metadata.topics}
     principal = cluster.principal
-    return Outcomes({name: _described(name, found.get(name), principal) for name in wanted})
+    return Outcomes({name: topic_description(name, found.get(name), principal) for name in wanted})
 
 
-def _described(
+def topic_description(
     name: str, topic: MetadataResponseTopic | None, principal: str
 ) -> TopicDescription | ApiError:
+    """A topic as Metadata has it, or why it is not described."""
     if topic is None or topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return _unknown(name)
     if topic.error_code:
