@@ -16,6 +16,7 @@ ARGUMENTS = {
     "delete_group_offsets": ["g", "t"],
     "plan_offset_reset": ["g", OffsetReset.earliest()],
     "remove_members": ["g", "i"],
+    "delete_records": [{("t", 0): 1}],
     "list_offsets": [{("t", 0): "latest"}],
 }
 CALLS = [

@@ -7,7 +7,7 @@ from tests.client.scripted import asynchronous
 from tests.client.whole_brokers import WHOLE_BROKERS, create_topic, whole_broker
 from tests.waiting import SOON_S
 
-from kohort import AclOperation, AdminClient, ErrorCode, TopicPartition
+from kohort import AclOperation, AdminClient, ErrorCode, Producer, TopicPartition
 from kohort.terms import uuid_text
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -34,6 +34,31 @@ async def test_a_cluster_is_described_with_its_rights(bootstrap):
         assert (whole.cluster_id, whole.away) == (nodes.cluster_id, ())
         assert {AclOperation.ALTER, AclOperation.CREATE} <= whole.authorized_operations
         assert AclOperation.READ not in whole.authorized_operations
+
+
+@asynchronous
+async def test_records_are_deleted(bootstrap):
+    async with AdminClient(bootstrap) as admin:
+        async with Producer(bootstrap_servers=bootstrap) as producer:
+            for number in range(5):
+                await (await producer.send("orders", b"%d" % number, partition=0))
+        deleted = await admin.delete_records({FIRST: 3, SECOND: 99, ("missing", 0): 1})
+        assert deleted.succeeded == {FIRST: 3}
+        assert deleted.failed[SECOND].code is ErrorCode.OFFSET_OUT_OF_RANGE
+        assert deleted.failed["missing", 0].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert (await admin.list_offsets({FIRST: "earliest"}))[FIRST].offset == 3
+        assert (await admin.delete_records({FIRST: "latest"})).all() == {FIRST: 5}
+        assert (await admin.delete_records({FIRST: 1})).all() == {FIRST: 5}
+
+
+@asynchronous
+async def test_an_election_that_is_not_needed_is_none(bootstrap):
+    async with AdminClient(bootstrap) as admin:
+        outcomes = await admin.elect_leaders("preferred", [FIRST, ("missing", 0)])
+        assert outcomes.failed[FIRST].code is ErrorCode.ELECTION_NOT_NEEDED
+        assert outcomes.failed["missing", 0].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert (await admin.elect_leaders()).all() == {}
+        assert (await admin.elect_leaders("unclean")).all() == {}
 
 
 @asynchronous

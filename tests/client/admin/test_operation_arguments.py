@@ -21,6 +21,27 @@ WRONG = [
     (operation_arguments.topic_ids, b"short", ValueError, "ids has b'short', expected 16 bytes"),
     (operation_arguments.topic_ids, "orders", ValueError, "ids has 'orders', expected 16 bytes"),
     (operation_arguments.topic_ids, "\u00e4" * 22, ValueError, "expected 16 bytes or the 22"),
+    (operation_arguments.before_offsets, [1], TypeError, "before is [1], expected a mapping"),
+    (operation_arguments.before_offsets, {"t": 1}, TypeError, "before has 't', expected (topic,"),
+    (
+        operation_arguments.before_offsets,
+        {("t", 0): -1},
+        ValueError,
+        "the offset of t:0 in before is -1, expected 0 to 9223372036854775807",
+    ),
+    (
+        operation_arguments.before_offsets,
+        {("t", 0): "earliest"},
+        TypeError,
+        "the offset of t:0 in before is 'earliest', expected a number or 'latest'",
+    ),
+    (
+        operation_arguments.election_type,
+        "uncle",
+        ValueError,
+        "election_type is 'uncle', expected preferred or unclean",
+    ),
+    (operation_arguments.partitions_or_all, "t", TypeError, "partitions is 't', expected a list"),
     (
         operation_arguments.transaction_states,
         "open",
@@ -56,3 +77,9 @@ def test_what_makes_sense_is_taken():
         ID: ID,
         uuid_text(ID): ID,
     }
+    assert operation_arguments.before_offsets({("t", 0): 0, ("t", 1): "latest"}) == {
+        ("t", 0): 0,
+        ("t", 1): -1,
+    }
+    assert operation_arguments.election_type("unclean") == "unclean"
+    assert operation_arguments.partitions_or_all(None) is None

@@ -1,15 +1,23 @@
 """The calls of AdminClient about brokers, topics by id, records and leaders."""
 
 from collections.abc import Iterable
+from typing import Literal
 
 from kohort.client.admin import (
     cluster_description,
+    elections,
     operation_arguments,
+    records,
     topics_by_id,
+)
+from kohort.client.admin.broker_views import (
+    ElectionType,
 )
 from kohort.client.admin.calls import AdminCalls
 from kohort.client.admin.topics_by_id import Id
 from kohort.client.admin.views import Nodes, Outcomes, TopicDescription
+from kohort.client.topic_partitions import ByPartition, Partition
+from kohort.terms import TopicPartition
 
 
 class ClusterOperations(AdminCalls):
@@ -56,4 +64,44 @@ class ClusterOperations(AdminCalls):
         """
         return await topics_by_id.delete_topics_by_id(
             self._cluster, operation_arguments.topic_ids(ids), deadline=self._deadline()
+        )
+
+    async def delete_records(
+        self, before: ByPartition[int] | ByPartition[Literal["latest"]]
+    ) -> Outcomes[TopicPartition, int]:
+        """Delete records from the start of partitions (KIP-107): one request to each leader.
+
+        Args:
+            before: (topic, index) -> the first offset that stays, or "latest" to delete all that
+                consumers can see now.
+
+        Returns:
+            The offset at which each partition begins now; OFFSET_OUT_OF_RANGE where the offset is
+            behind the end, POLICY_VIOLATION for a topic that is only compacted.
+        """
+        return await records.delete_records(
+            self._cluster, operation_arguments.before_offsets(before), deadline=self._deadline()
+        )
+
+    async def elect_leaders(
+        self,
+        election_type: ElectionType = "preferred",
+        partitions: Iterable[Partition] | None = None,
+    ) -> Outcomes[TopicPartition, None]:
+        """Have leaders elected: the preferred one (KIP-183), or with "unclean" a replica that may
+        lack records, where no other is left (KIP-460).
+
+        Args:
+            election_type: "preferred" or "unclean"; the latter needs ElectLeaders v1.
+            partitions: pairs of (topic, index). None means all that need an election, and the
+                result then has these alone.
+
+        Returns:
+            None for each that has a new leader, ELECTION_NOT_NEEDED where it stays.
+        """
+        return await elections.elect_leaders(
+            self._cluster,
+            operation_arguments.election_type(election_type),
+            operation_arguments.partitions_or_all(partitions),
+            deadline=self._deadline(),
         )

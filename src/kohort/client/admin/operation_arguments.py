@@ -3,13 +3,17 @@ asked. Names and partitions are read by `arguments`.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from kohort.client.admin import arguments
-from kohort.client.admin.arguments import INT32_MAX
+from kohort.client.admin.arguments import INT32_MAX, INT64_MAX
+from kohort.client.admin.broker_views import ElectionType
+from kohort.client.admin.elections import ELECTION_TYPES
+from kohort.client.admin.records import HIGH_WATERMARK
 from kohort.client.admin.transaction_views import TransactionState
-from kohort.terms import TopicId, uuid_bytes
+from kohort.terms import TopicId, TopicPartition, uuid_bytes
 
+END: Literal["latest"] = "latest"
 _STATES = {state.value.lower(): state for state in TransactionState}
 
 
@@ -58,6 +62,35 @@ def _topic_id(given: object) -> TopicId:
     else:
         raise TypeError(f"ids has {given!r}, expected {expected}")
     raise ValueError(f"ids has {given!r}, expected {expected}")
+
+
+def before_offsets(given: object) -> dict[TopicPartition, int]:
+    """Raises TypeError, and ValueError for what is no offset."""
+    offsets = arguments.mapping("before", given).values()
+    found = {}
+    for partition, offset in zip(arguments.partitions("before", given), offsets, strict=True):
+        what = f"the offset of {partition} in before"
+        if offset == END:
+            found[partition] = HIGH_WATERMARK
+        elif isinstance(offset, str):
+            raise TypeError(f"{what} is {offset!r}, expected a number or {END!r}")
+        else:
+            found[partition] = number(what, offset, INT64_MAX)
+    return found
+
+
+def election_type(given: object) -> ElectionType:
+    """Raises ValueError."""
+    for word in ELECTION_TYPES:
+        if given == word:
+            return word
+    expected = " or ".join(ELECTION_TYPES)
+    raise ValueError(f"election_type is {given!r}, expected {expected}")
+
+
+def partitions_or_all(given: object) -> list[TopicPartition] | None:
+    """Raises TypeError and ValueError."""
+    return None if given is None else arguments.partitions("partitions", given)
 
 
 def transaction_states(given: object) -> list[TransactionState]:
