@@ -25,10 +25,3 @@ def test_operations_are_bits_and_newer_ones_unknown(
     bits: int, expected: frozenset[AclOperation] | None
 ) -> None:
     assert operations_in(bits) == expected
-
-
-def test_operations_are_bits_and_none_where_nobody_asked() -> None:
-    assert operations_in(-(2**31)) is None
-    assert operations_in(0) == frozenset()
-    assert operations_in(1 << 3 | 1 << 8) == {AclOperation.READ, AclOperation.DESCRIBE}
-    assert operations_in(1 << 30) == {AclOperation.UNKNOWN}

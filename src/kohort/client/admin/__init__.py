@@ -1,12 +1,6 @@
 """The admin client, and the views that it returns."""
 
 from kohort.client.admin.client import AdminClient
-from kohort.client.admin.member_removal import MemberToRemove
-from kohort.client.admin.offset_reset import (
-    OffsetAdjustment,
-    OffsetReset,
-    OffsetResetPlan,
-    PlannedOffset,
 from kohort.client.admin.config_views import (
     ConfigAppend,
     ConfigEntry,
@@ -16,6 +10,13 @@ from kohort.client.admin.config_views import (
     ConfigSubtract,
     ConfigSynonym,
     ConfigType,
+)
+from kohort.client.admin.member_removal import MemberToRemove
+from kohort.client.admin.offset_reset import (
+    OffsetAdjustment,
+    OffsetReset,
+    OffsetResetPlan,
+    PlannedOffset,
 )
 from kohort.client.admin.security_views import (
     AclBinding,
