@@ -91,7 +91,7 @@ async def list_groups(
     *,
     states: Iterable[str] | None,
     types: Iterable[str] | None,
-    protocols: Collection[str] | None,
+    protocols: Collection[str] | None = None,
     deadline: float,
 ) -> Listings:
     """See `AdminClient.list_groups`."""
