@@ -1,5 +1,6 @@
 """The admin client, and the views that it returns."""
 
+from kohort.client.admin.answers import Answers
 from kohort.client.admin.client import AdminClient
 from kohort.client.admin.config_views import (
     ConfigAppend,
@@ -54,6 +55,7 @@ from kohort.client.admin.views import (
     PartitionDescription,
     TopicDescription,
     TopicListing,
+    TopicListings,
 )
 from kohort.security.acls import AclOperation, AclPermission, PatternType, ResourceType
 from kohort.terms import TopicPartition
@@ -64,6 +66,7 @@ __all__ = [
     "AclOperation",
     "AclPermission",
     "AdminClient",
+    "Answers",
     "Assignment",
     "Attachment",
     "ClientAssignor",
@@ -104,6 +107,7 @@ __all__ = [
     "ScramUpsertion",
     "TopicDescription",
     "TopicListing",
+    "TopicListings",
     "TopicPartition",
     "TransactionDescription",
     "TransactionListing",

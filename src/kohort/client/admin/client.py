@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from kohort.client.admin import acls, arguments, scram_credentials, topics
+from kohort.client.admin.answers import OutcomeAnswers
 from kohort.client.admin.cluster_operations import ClusterOperations
 from kohort.client.admin.config_operations import ConfigOperations
 from kohort.client.admin.group_operations import GroupOperations
@@ -24,7 +25,7 @@ from kohort.client.admin.views import (
     NewTopic,
     Outcomes,
     TopicDescription,
-    TopicListing,
+    TopicListings,
 )
 from kohort.client.settings import (
     DEFAULT_SERVER,
@@ -140,7 +141,7 @@ class AdminClient(GroupOperations, ConfigOperations, TransactionOperations, Clus
             deadline=self._deadline(),
         )
 
-    async def list_topics(self, *, internal: bool = False) -> tuple[TopicListing, ...]:
+    async def list_topics(self, *, internal: bool = False) -> TopicListings:
         """All topics, sorted by name; with `internal` those of the brokers, too. One that cannot
         be looked at is there with its `error`.
         """
@@ -152,12 +153,13 @@ class AdminClient(GroupOperations, ConfigOperations, TransactionOperations, Clus
             self._cluster, arguments.names("names", names), deadline=self._deadline()
         )
 
-    async def list_offsets(
+    def list_offsets(
         self,
         partitions: ByPartition[topics.When],
         *,
         read_committed: bool = False,
-    ) -> Outcomes[TopicPartition, FoundOffset]:
+        timeout: float | None = None,
+    ) -> OutcomeAnswers[TopicPartition, FoundOffset]:
         """Offsets by time (KIP-79): one ListOffsets per leader.
 
         Args:
@@ -165,20 +167,28 @@ class AdminClient(GroupOperations, ConfigOperations, TransactionOperations, Clus
                 time, as milliseconds since 1970 or a datetime with a zone: the first record at or
                 after it.
             read_committed: latest is the last stable offset, before any open transaction.
+            timeout: seconds that this call may take, instead of those of the client.
         """
         whens = arguments.mapping("partitions", partitions).values()
         places = arguments.partitions("partitions", partitions)
         wanted: dict[tuple[str, int], topics.When] = dict(zip(places, whens, strict=True))
-        return await topics.list_offsets(
-            self._cluster, wanted, read_committed=read_committed, deadline=self._deadline()
+        return self._answers(
+            timeout,
+            lambda deadline, arrived: topics.list_offsets(
+                self._cluster,
+                wanted,
+                read_committed=read_committed,
+                deadline=deadline,
+                arrived=arrived,
+            ),
         )
 
-    async def end_offsets(
-        self, partitions: Iterable[Partition]
-    ) -> Outcomes[TopicPartition, FoundOffset]:
+    def end_offsets(
+        self, partitions: Iterable[Partition], *, timeout: float | None = None
+    ) -> OutcomeAnswers[TopicPartition, FoundOffset]:
         """The offset that the next record of each partition will get."""
         places = arguments.partitions("partitions", partitions)
-        return await self.list_offsets(dict.fromkeys(places, "latest"))
+        return self.list_offsets(dict.fromkeys(places, "latest"), timeout=timeout)
 
     async def describe_acls(self, wanted: AclFilter | None = None) -> tuple[AclBinding, ...]:
         """The rules that a filter finds, sorted; without one all of them (KIP-140).

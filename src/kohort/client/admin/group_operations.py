@@ -12,6 +12,7 @@ from kohort.client.admin import (
     offset_planning,
     offsets,
 )
+from kohort.client.admin.answers import Answers, OutcomeAnswers
 from kohort.client.admin.calls import AdminCalls
 from kohort.client.admin.member_removal import MemberToRemove
 from kohort.client.admin.offset_reset import OffsetReset, OffsetResetPlan
@@ -19,7 +20,9 @@ from kohort.client.admin.views import (
     CommittedOffset,
     GroupConfig,
     GroupDescription,
+    GroupListing,
     GroupOffsets,
+    ListedPart,
     Listings,
     Outcomes,
     StateName,
@@ -30,16 +33,20 @@ from kohort.terms import TopicPartition
 
 
 class GroupOperations(AdminCalls):
-    """List, describe and delete groups; their settings and their offsets."""
+    """List, describe and delete groups; their settings, members and offsets.
 
-    async def list_groups(
+    `timeout` is how many seconds a call may take, instead of those of the client.
+    """
+
+    def list_groups(
         self,
         *,
         states: StateName | Iterable[StateName] | None = None,
         types: TypeName | Iterable[TypeName] | None = None,
         protocols: str | Iterable[str] | None = None,
         consumers_only: bool = False,
-    ) -> Listings:
+        timeout: float | None = None,
+    ) -> Answers[ListedPart, tuple[GroupListing, ...], Listings]:
         """All groups of all brokers, of every protocol type (KIP-40): one ListGroups each.
 
         Args:
@@ -49,6 +56,7 @@ class GroupOperations(AdminCalls):
                 that of a group without members that only has offsets. The client filters: every
                 broker knows this.
             consumers_only: only groups of consumers: those of the protocol types "consumer" and "".
+            timeout: seconds that this call may take, instead of those of the client.
 
         None filters nothing; an empty filter and an unknown name are ValueErrors.
 
@@ -56,26 +64,39 @@ class GroupOperations(AdminCalls):
             The groups of all brokers that answered, sorted by id. `errors` names the brokers that
             did not, or were too old for a filter (states need ListGroups v4, types v5), and the
             coordinators that nobody is at the moment, by their partitions of __consumer_offsets.
+            One by one: the id of each broker that answers, with its groups, and at the end what is
+            in `missing`.
 
         Raises:
             UnsupportedVersionError: every broker is too old for the filter. No broker was sent an
                 unfiltered request.
             ApiError: no broker answered; this is the first one's error.
         """
-        return await listings.list_groups(
-            self._cluster,
-            states=None if states is None else arguments.names("states", states),
-            types=None if types is None else arguments.names("types", types),
-            protocols=listings.protocol_types(
-                None if protocols is None else arguments.names("protocols", protocols),
-                consumers_only=consumers_only,
+        wanted_states = None if states is None else arguments.names("states", states)
+        wanted_types = None if types is None else arguments.names("types", types)
+        wanted_protocols = listings.protocol_types(
+            None if protocols is None else arguments.names("protocols", protocols),
+            consumers_only=consumers_only,
+        )
+        return self._answers(
+            timeout,
+            lambda deadline, arrived: listings.list_groups(
+                self._cluster,
+                states=wanted_states,
+                types=wanted_types,
+                protocols=wanted_protocols,
+                deadline=deadline,
+                arrived=arrived,
             ),
-            deadline=self._deadline(),
         )
 
-    async def describe_groups(
-        self, group_ids: str | Iterable[str], *, include_authorized_operations: bool = False
-    ) -> Outcomes[str, GroupDescription]:
+    def describe_groups(
+        self,
+        group_ids: str | Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        timeout: float | None = None,
+    ) -> OutcomeAnswers[str, GroupDescription]:
         """Groups and their members, of either protocol in one view (KIP-40, KIP-848).
 
         The client asks each coordinator for all its groups by ConsumerGroupDescribe, and by
@@ -86,30 +107,41 @@ class GroupOperations(AdminCalls):
         `include_authorized_operations` asks what this client may do with each group (KIP-430);
         below DescribeGroups v3 it is refused for groups of the classic protocol.
         """
-        return await groups.describe_groups(
-            self._cluster,
-            arguments.names("group_ids", group_ids),
-            include_authorized_operations=include_authorized_operations,
-            deadline=self._deadline(),
+        ids = arguments.names("group_ids", group_ids)
+        return self._answers(
+            timeout,
+            lambda deadline, arrived: groups.describe_groups(
+                self._cluster,
+                ids,
+                include_authorized_operations=include_authorized_operations,
+                deadline=deadline,
+                arrived=arrived,
+            ),
         )
 
-    async def delete_groups(self, group_ids: str | Iterable[str]) -> Outcomes[str, None]:
+    def delete_groups(
+        self, group_ids: str | Iterable[str], *, timeout: float | None = None
+    ) -> OutcomeAnswers[str, None]:
         """Delete groups and their committed offsets (KIP-229): one DeleteGroups per coordinator.
 
         A group with members is not deleted: NON_EMPTY_GROUP. An unknown one is GROUP_ID_NOT_FOUND.
         No request is sent twice. When the connection breaks before the answer, the outcome is
         NETWORK_EXCEPTION, and you must look whether the group is gone.
         """
-        return await groups.delete_groups(
-            self._cluster, arguments.names("group_ids", group_ids), deadline=self._deadline()
+        ids = arguments.names("group_ids", group_ids)
+        return self._answers(
+            timeout,
+            lambda deadline, arrived: groups.delete_groups(
+                self._cluster, ids, deadline=deadline, arrived=arrived
+            ),
         )
 
     async def describe_group_configs(
-        self, group_ids: str | Iterable[str]
+        self, group_ids: str | Iterable[str], *, timeout: float | None = None
     ) -> Outcomes[str, dict[str, GroupConfig]]:
         """The settings of groups by name, whether they exist or not (KIP-848)."""
         return await configs.describe_group_configs(
-            self._cluster, arguments.names("group_ids", group_ids), deadline=self._deadline()
+            self._cluster, arguments.names("group_ids", group_ids), deadline=self._deadline(timeout)
         )
 
     async def alter_group_configs(
@@ -117,24 +149,27 @@ class GroupOperations(AdminCalls):
         changes: Mapping[str, Mapping[str, str | None]],
         *,
         validate_only: bool = False,
+        timeout: float | None = None,
     ) -> Outcomes[str, None]:
         """Change settings of groups: per group all that is named, or nothing (KIP-339, KIP-848).
 
         Args:
             changes: group id -> name -> the new value, or None to take the setting back.
             validate_only: only check whether it could be done.
+            timeout: seconds that this call may take, instead of those of the client.
         """
         arguments.changes(changes)
         return await configs.alter_group_configs(
-            self._cluster, changes, validate_only=validate_only, deadline=self._deadline()
+            self._cluster, changes, validate_only=validate_only, deadline=self._deadline(timeout)
         )
 
-    async def list_group_offsets(
+    def list_group_offsets(
         self,
         wanted: str | Iterable[str] | Mapping[str, Iterable[Partition] | None],
         *,
         require_stable: bool = False,
-    ) -> Outcomes[str, GroupOffsets]:
+        timeout: float | None = None,
+    ) -> OutcomeAnswers[str, GroupOffsets]:
         """Committed offsets of any number of groups: one OffsetFetch per coordinator (KIP-709).
 
         Brokers below OffsetFetch v8 get a request for each group, and brokers below FindCoordinator
@@ -145,6 +180,7 @@ class GroupOperations(AdminCalls):
                 group id -> its partitions as (topic, index), None for all.
             require_stable: wait for open transactions to end (KIP-447). Refused for the groups of
                 a broker below OffsetFetch v7.
+            timeout: seconds that this call may take, instead of those of the client.
 
         Returns:
             Per group: partition -> CommittedOffset, None where nothing is committed, or the
@@ -158,15 +194,23 @@ class GroupOperations(AdminCalls):
             for group_id, places in wanted.items():
                 what = f"partitions of group {group_id}"
                 given[group_id] = None if places is None else arguments.partitions(what, places)
-        return await offsets.list_group_offsets(
-            self._cluster,
-            given,
-            require_stable=require_stable,
-            deadline=self._deadline(),
+        return self._answers(
+            timeout,
+            lambda deadline, arrived: offsets.list_group_offsets(
+                self._cluster,
+                given,
+                require_stable=require_stable,
+                deadline=deadline,
+                arrived=arrived,
+            ),
         )
 
     async def alter_group_offsets(
-        self, group_id: str, new_offsets: ByPartition[int | CommittedOffset]
+        self,
+        group_id: str,
+        new_offsets: ByPartition[int | CommittedOffset],
+        *,
+        timeout: float | None = None,
     ) -> Outcomes[TopicPartition, None]:
         """Set offsets of a group that has no members (KIP-396): one OffsetCommit.
 
@@ -179,16 +223,21 @@ class GroupOperations(AdminCalls):
             group_id: the group.
             new_offsets: (topic, index) -> the offset of the next record that the group shall read,
                 or a CommittedOffset, which may have metadata and a leader epoch (OffsetCommit v6).
+            timeout: seconds that this call may take, instead of those of the client.
         """
         return await offset_changes.alter_group_offsets(
             self._cluster,
             arguments.name("group_id", group_id),
             arguments.offsets("new_offsets", new_offsets),
-            deadline=self._deadline(),
+            deadline=self._deadline(timeout),
         )
 
     async def delete_group_offsets(
-        self, group_id: str, partitions: str | Iterable[str | Partition]
+        self,
+        group_id: str,
+        partitions: str | Iterable[str | Partition],
+        *,
+        timeout: float | None = None,
     ) -> Outcomes[TopicPartition, None]:
         """Take away offsets that a group has committed (KIP-496): one OffsetDelete.
 
@@ -199,6 +248,7 @@ class GroupOperations(AdminCalls):
             group_id: the group.
             partitions: (topic, index), or a topic for all of its partitions that have an offset:
                 those are in the result.
+            timeout: seconds that this call may take, instead of those of the client.
 
         Raises:
             ApiError: GROUP_ID_NOT_FOUND where a topic is named and there is no such group.
@@ -207,7 +257,7 @@ class GroupOperations(AdminCalls):
             self._cluster,
             arguments.name("group_id", group_id),
             arguments.topics_and_partitions("partitions", partitions),
-            deadline=self._deadline(),
+            deadline=self._deadline(timeout),
         )
 
     async def plan_offset_reset(
@@ -215,6 +265,8 @@ class GroupOperations(AdminCalls):
         group_id: str,
         to: OffsetReset,
         partitions: str | Iterable[str | Partition] | None = None,
+        *,
+        timeout: float | None = None,
     ) -> OffsetResetPlan:
         """Plan where a group goes on reading, as a value: nothing is changed (KIP-122).
 
@@ -226,6 +278,7 @@ class GroupOperations(AdminCalls):
             to: where it goes on.
             partitions: (topic, index), or a topic for all of its partitions; None for those with an
                 offset of this group, and where offsets are taken over from others for theirs.
+            timeout: seconds that this call may take, instead of those of the client.
 
         Returns:
             The plan, with what lies ahead of each partition. An error of one partition (it does not
@@ -244,7 +297,7 @@ class GroupOperations(AdminCalls):
             None
             if partitions is None
             else arguments.topics_and_partitions("partitions", partitions),
-            deadline=self._deadline(),
+            deadline=self._deadline(timeout),
         )
 
     async def remove_members(
@@ -253,6 +306,7 @@ class GroupOperations(AdminCalls):
         members: str | MemberToRemove | Iterable[str | MemberToRemove] | None = None,
         *,
         reason: str | None = None,
+        timeout: float | None = None,
     ) -> Outcomes[str | MemberToRemove, None]:
         """Remove members from a group of either protocol (KIP-345, KIP-800): one LeaveGroup.
 
@@ -264,6 +318,7 @@ class GroupOperations(AdminCalls):
             members: instance ids, or a MemberToRemove for a member by its id; None for
                 all members that the group has now.
             reason: what the broker's log says, 255 characters at most; LeaveGroup v5 has it.
+            timeout: seconds that this call may take, instead of those of the client.
 
         Returns:
             An outcome for each member, under what was given, or with None under a MemberToRemove. A
@@ -275,7 +330,7 @@ class GroupOperations(AdminCalls):
         arguments.name("group_id", group_id)
         reason = member_removal.checked_reason(reason)
         named = None if members is None else member_removal.named_members("members", members)
-        deadline = self._deadline()
+        deadline = self._deadline(timeout)
         if named is None:
             found = await member_removal.all_members(self._cluster, group_id, deadline)
             named = {member: member for member in found}

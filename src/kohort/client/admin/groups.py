@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from kohort.client.admin.answers import Arrived
 from kohort.client.admin.listings import state_of
 from kohort.client.admin.request_rounds import failure, settle
 from kohort.client.admin.views import (
@@ -38,6 +39,7 @@ async def describe_groups(
     *,
     include_authorized_operations: bool = False,
     deadline: float,
+    arrived: Arrived[str, GroupDescription] | None = None,
 ) -> Outcomes[str, GroupDescription]:
     """See `AdminClient.describe_groups`."""
 
@@ -75,7 +77,11 @@ async def describe_groups(
                 outcomes[classic.group_id] = _classic_group(classic, node)
         return outcomes
 
-    return Outcomes(await settle(cluster, group_ids, cluster.coordinators, ask, deadline=deadline))
+    return Outcomes(
+        await settle(
+            cluster, group_ids, cluster.coordinators, ask, deadline=deadline, arrived=arrived
+        )
+    )
 
 
 def _may_be_classic(group_id: str, outcome: GroupDescription | ApiError | None) -> bool:
@@ -234,7 +240,11 @@ def _classic_assignment(data: bytes) -> Assignment | None:
 
 
 async def delete_groups(
-    cluster: Cluster, group_ids: Iterable[str], *, deadline: float
+    cluster: Cluster,
+    group_ids: Iterable[str],
+    *,
+    deadline: float,
+    arrived: Arrived[str, None] | None = None,
 ) -> Outcomes[str, None]:
     """See `AdminClient.delete_groups`."""
     ids = list(group_ids)
@@ -255,7 +265,15 @@ async def delete_groups(
         return found
 
     return Outcomes(
-        await settle(cluster, ids, cluster.coordinators, ask, deadline=deadline, repeatable=False)
+        await settle(
+            cluster,
+            ids,
+            cluster.coordinators,
+            ask,
+            deadline=deadline,
+            repeatable=False,
+            arrived=arrived,
+        )
     )
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self, TypeAlias, TypeVar
 
+from kohort.client.admin.answers import Arrived
 from kohort.client.admin.request_rounds import settle
-from kohort.client.admin.views import GroupListing, Listings
+from kohort.client.admin.views import OFFSETS_TOPIC, GroupListing, ListedPart, Listings
 from kohort.client.network.cluster import Cluster, Node, nodes_of, unanswered
 from kohort.client.network.connection import Need
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, api_error
@@ -19,7 +20,6 @@ from kohort.terms import GroupState, GroupType, TopicPartition
 from kohort.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from kohort.wire.messages.metadata import MetadataResponse
 
-OFFSETS_TOPIC = "__consumer_offsets"
 BY_STATE = Need(4, "filtering by state", "KIP-518, Apache Kafka 2.6")
 BY_TYPE = Need(5, "filtering by type", "KIP-848, Apache Kafka 3.8")
 
@@ -93,6 +93,7 @@ async def list_groups(
     types: Iterable[str] | None,
     protocols: Collection[str] | None = None,
     deadline: float,
+    arrived: Arrived[ListedPart, tuple[GroupListing, ...]] | None = None,
 ) -> Listings:
     """See `AdminClient.list_groups`."""
     wanted_states = _words(GroupState, "state", states)
@@ -100,8 +101,13 @@ async def list_groups(
     need = BY_TYPE if wanted_types else BY_STATE if wanted_states else None
     request = ListGroupsRequest(states_filter=wanted_states, types_filter=wanted_types)
     sweep = _Sweep(cluster, request, need, protocols)
+    sweep.arrived = arrived
     await sweep.run(deadline)
-    return sweep.listings()
+    listings = sweep.listings()
+    if arrived is not None:
+        for part, error in listings.missing.items():
+            arrived(part, error)
+    return listings
 
 
 class _Sweep:
@@ -116,6 +122,7 @@ class _Sweep:
         need: Need | None,
         protocols: Collection[str] | None,
     ) -> None:
+        self.arrived: Arrived[ListedPart, tuple[GroupListing, ...]] | None = None
         self._cluster = cluster
         self._request = request
         self._need = need
@@ -195,11 +202,15 @@ class _Sweep:
         if answer.error_code:
             return dict.fromkeys(parts, api_error(answer.error_code))
         version = connection.version(ListGroupsRequest)
-        self._groups |= {
+        found = {
             group.group_id: _listing(group, version)
             for group in answer.groups
             if self._protocols is None or group.protocol_type in self._protocols
         }
+        if self.arrived is not None:  # of a coordinator that has moved, only what nobody heard of
+            news = [found[group_id] for group_id in sorted(found.keys() - self._groups.keys())]
+            self.arrived(node.id, tuple(news))
+        self._groups |= found
         return dict.fromkeys(parts, node.id)
 
 

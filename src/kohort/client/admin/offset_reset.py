@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 
 from kohort.client.admin import arguments
 from kohort.client.admin.offsets_csv import offsets_csv, read_offsets
-from kohort.client.admin.views import CommittedOffset, GroupOffsets, Outcomes
+from kohort.client.admin.views import CommittedOffset, Coverage, GroupOffsets, Outcomes
 from kohort.client.topic_partitions import ByPartition
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import GroupState, TopicPartition, millis_of
@@ -141,7 +141,7 @@ class PlannedOffset:
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetResetPlan:
+class OffsetResetPlan(Coverage):
     """What a reset would do to a group now. Nothing is changed until somebody applies it:
 
         await admin.alter_group_offsets(plan.group_id, plan.offsets)
@@ -171,6 +171,11 @@ class OffsetResetPlan:
             for partition, planned in self.partitions.items()
             if planned.error is not None
         }
+
+    @property
+    def missing(self) -> dict[TopicPartition, ApiError]:
+        """As `failed`."""
+        return self.failed
 
     def to_csv(self, *, with_group: bool = False) -> str:
         """The new offsets as lines for `OffsetReset.from_csv` and kafka-consumer-groups."""

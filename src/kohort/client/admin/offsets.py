@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from kohort.client.admin.answers import Arrived
 from kohort.client.admin.request_rounds import failure, settle
 from kohort.client.admin.views import CommittedOffset, GroupOffsets, Outcomes
 from kohort.client.network.cluster import Cluster, Node, unanswered
@@ -47,6 +48,7 @@ async def list_group_offsets(
     *,
     require_stable: bool,
     deadline: float,
+    arrived: Arrived[str, GroupOffsets] | None = None,
 ) -> Outcomes[str, GroupOffsets]:
     """See `AdminClient.list_group_offsets`."""
     wanted: dict[str, Partitions] = {
@@ -64,7 +66,13 @@ async def list_group_offsets(
         return await _one_by_one(connection, share, require_stable, deadline)
 
     outcomes: dict[str, GroupOffsets | ApiError] = await settle(
-        cluster, wanted, cluster.coordinators, ask, deadline=deadline, unfinished=_is_unstable
+        cluster,
+        wanted,
+        cluster.coordinators,
+        ask,
+        deadline=deadline,
+        unfinished=_is_unstable,
+        arrived=arrived,
     )
     return Outcomes(outcomes)
 

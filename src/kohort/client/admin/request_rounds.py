@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from kohort.client.admin.answers import Arrived
 from kohort.client.network.cluster import Cluster, Node, unanswered
 from kohort.client.network.connection_errors import ConnectionFailedError, RequestTimeoutError
 from kohort.client.network.denials import explained
@@ -73,6 +74,7 @@ async def settle(
     deadline: float,
     repeatable: bool = True,
     unfinished: Callable[[Value], bool] | None = None,
+    arrived: Arrived[Key, Value] | None = None,
 ) -> dict[Key, Value | ApiError]:
     """One outcome for each key, in the order given: its broker's answer, or the reason for none.
 
@@ -86,6 +88,7 @@ async def settle(
     rounds = _RequestRounds(cluster, list(dict.fromkeys(keys)), locate, ask, deadline)
     rounds.repeatable = repeatable
     rounds.unfinished = unfinished
+    rounds.arrived = arrived
     return await rounds.outcomes()
 
 
@@ -106,6 +109,7 @@ class _RequestRounds(Generic[Key, Value]):
     ) -> None:
         self.repeatable = True
         self.unfinished: Callable[[Value], bool] | None = None
+        self.arrived: Arrived[Key, Value] | None = None
         self._cluster = cluster
         self._locate = locate
         self._ask = ask
@@ -114,6 +118,7 @@ class _RequestRounds(Generic[Key, Value]):
         self._located: dict[Key, Node] = {}
         self._tried: Counter[tuple[Key, ErrorCode]] = Counter()
         self._reached = False
+        self._unheard: list[Key] = []  # that are certain, while nobody was reached
 
     async def outcomes(self) -> dict[Key, Value | ApiError]:
         """Take all steps. Raises as `settle` does."""
@@ -132,12 +137,24 @@ class _RequestRounds(Generic[Key, Value]):
             silence = next(iter(self._outcomes.values()))
             assert isinstance(silence, ApiError)
             raise silence
-        return {
-            key: explained(outcome, self._cluster.principal, key)
-            if isinstance(outcome, ApiError)
-            else outcome
-            for key, outcome in self._outcomes.items()
-        }
+        self._report([])
+        return {key: self._outcome(key) for key in self._outcomes}
+
+    def _outcome(self, key: Key) -> Value | ApiError:
+        outcome = self._outcomes[key]
+        if isinstance(outcome, ApiError):
+            return explained(outcome, self._cluster.principal, key)
+        return outcome
+
+    def _report(self, keys: Iterable[Key]) -> None:
+        """Where nobody is reached at all, the call raises, and no outcome is heard of."""
+        if self.arrived is None:
+            return
+        self._unheard += keys
+        if self._reached:
+            for key in self._unheard:
+                self.arrived(key, self._outcome(key))
+            self._unheard.clear()
 
     async def _look_up(self, keys: Sequence[Key], attempt: int) -> list["Step"]:
         """Find the brokers that are not known, and go on with the share of each by itself."""
@@ -180,19 +197,23 @@ class _RequestRounds(Generic[Key, Value]):
 
     async def _keep(self, fresh: Mapping[Key, Value | ApiError], attempt: int) -> list["Step"]:
         """Keep these outcomes, and after a pause ask again for those that may get a better one."""
-        again = []
+        again, certain = [], []
         for key, outcome in fresh.items():
             late = isinstance(outcome, RequestTimeoutError)
             if not (late and attempt and self.repeatable):  # what was tried again tells more
                 self._outcomes[key] = outcome
             if self._is_worth_asking_again(key, self._outcomes[key]):
                 again.append(key)
+            else:
+                certain.append(key)
+        self._report(certain)
         if not again:
             return []
         if await self._cluster.pause(attempt, self._deadline):
             return [partial(self._look_up, again, attempt + 1)]
         for key in again:
             self._outcomes[key] = _still(self._outcomes[key], attempt + 1)
+        self._report(again)
         return []
 
     def _is_worth_asking_again(self, key: Key, outcome: Value | ApiError) -> bool:

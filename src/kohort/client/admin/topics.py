@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeAlias
 
+from kohort.client.admin.answers import Arrived
 from kohort.client.admin.arguments import INT32_MAX, INT64_MAX
 from kohort.client.admin.request_rounds import Locate, settle
 from kohort.client.admin.views import (
@@ -15,6 +16,7 @@ from kohort.client.admin.views import (
     PartitionDescription,
     TopicDescription,
     TopicListing,
+    TopicListings,
 )
 from kohort.client.network.cluster import Cluster, Node, nodes_of
 from kohort.client.network.connection import Need
@@ -204,9 +206,7 @@ def _id(topic_id: bytes) -> bytes | None:
     return None if topic_id == NO_TOPIC_ID else topic_id
 
 
-async def list_topics(
-    cluster: Cluster, *, internal: bool, deadline: float
-) -> tuple[TopicListing, ...]:
+async def list_topics(cluster: Cluster, *, internal: bool, deadline: float) -> TopicListings:
     """See `AdminClient.list_topics`."""
     metadata = await cluster.metadata(None, deadline)
     listings = [
@@ -220,7 +220,7 @@ async def list_topics(
         for topic in metadata.topics
         if internal or not topic.is_internal
     ]
-    return tuple(sorted(listings, key=lambda listing: listing.name))
+    return TopicListings(sorted(listings, key=lambda listing: listing.name))
 
 
 async def describe_topics(
@@ -271,6 +271,7 @@ async def list_offsets(
     *,
     read_committed: bool,
     deadline: float,
+    arrived: Arrived[TopicPartition, FoundOffset] | None = None,
 ) -> Outcomes[TopicPartition, FoundOffset]:
     """See `AdminClient.list_offsets`."""
     times = {
@@ -293,7 +294,9 @@ async def list_offsets(
             for partition in topic.partitions
         }
 
-    return Outcomes(await settle(cluster, times, leaders(cluster), ask, deadline=deadline))
+    return Outcomes(
+        await settle(cluster, times, leaders(cluster), ask, deadline=deadline, arrived=arrived)
+    )
 
 
 def _timestamp(when: When) -> int:

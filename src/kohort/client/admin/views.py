@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
-from kohort.errors import ApiError
+from kohort.errors import ApiError, ErrorCode
 from kohort.security.acls import AclOperation
 from kohort.terms import GroupState, GroupType, TopicPartition, uuid_text
 
@@ -32,11 +32,29 @@ StateName: TypeAlias = (
 )
 TypeName: TypeAlias = GroupType | Literal["classic", "consumer", "share", "streams"]
 
+OFFSETS_TOPIC = "__consumer_offsets"
+
 # Topic name -> its partitions, sorted.
 Assignment = Mapping[str, tuple[int, ...]]
 
 
-class Outcomes(Generic[Key, Value]):
+class Coverage:
+    """A result that knows what it should have covered."""
+
+    __slots__ = ()
+
+    @property
+    def missing(self) -> Mapping[Any, ApiError]:
+        """What should be here and is not, each with the reason."""
+        raise NotImplementedError
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing."""
+        return not self.missing
+
+
+class Outcomes(Coverage, Generic[Key, Value]):
     """The outcome for each thing that was asked for, in that order: a value, or an ApiError.
 
     A failure hides no other outcome, and cannot be overlooked: `outcomes[key]` gives the value or
@@ -84,11 +102,33 @@ class Outcomes(Generic[Key, Value]):
         """The errors of those that failed."""
         return {key: error for key, error in self._outcomes.items() if isinstance(error, ApiError)}
 
+    @property
+    def missing(self) -> dict[Any, ApiError]:
+        """`failed`, and what failed inside of values: such as the offset of one partition of a
+        group, under (group id, partition).
+        """
+        return {
+            (key, inner) if value is not error else key: error
+            for key, value in self._outcomes.items()
+            for inner, error in _errors_in(value).items()
+        }
+
     def all(self) -> dict[Key, Value]:
         """Everything, if nothing failed. Raises the first error otherwise."""
         for error in self.failed.values():
             raise error
         return self.succeeded
+
+
+def _errors_in(value: object) -> Mapping[Any, ApiError]:
+    """What is missing in an outcome: the whole of it, or parts."""
+    if isinstance(value, ApiError):
+        return {None: value}
+    if isinstance(value, Coverage):
+        return value.missing
+    if isinstance(value, Mapping):
+        return {key: each for key, each in value.items() if isinstance(each, ApiError)}
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +146,7 @@ class NodeDescription:
     is_fenced: bool = False
 
 
-class Nodes(tuple[NodeDescription, ...]):  # noqa: SLOT001  (a tuple cannot have any)
+class Nodes(tuple[NodeDescription, ...], Coverage):  # noqa: SLOT001  (a tuple cannot have any)
     """The brokers of a cluster, sorted by id, and what is said of the cluster.
 
     `away` are the ids of those that are not there, as far as topics name them as replicas; a broker
@@ -136,6 +176,17 @@ class Nodes(tuple[NodeDescription, ...]):  # noqa: SLOT001  (a tuple cannot have
         made.authorized_operations = authorized_operations
         return made
 
+    @property
+    def missing(self) -> dict[int, ApiError]:
+        """The brokers that are away, by id."""
+        return {
+            node: ApiError(
+                ErrorCode.BROKER_NOT_AVAILABLE,
+                f"node {node} has replicas and is not among the brokers",
+            )
+            for node in self.away
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
@@ -151,19 +202,32 @@ class GroupListing:
     type: GroupType | str | None
 
 
+ListedPart: TypeAlias = int | TopicPartition | str
+"""A part of a listing: a broker by its id, a coordinator by its partition of __consumer_offsets, or
+this topic by its name, for all coordinators."""
+
+
 @dataclass(frozen=True, slots=True)
-class Listings:
+class Listings(Coverage):
     """All groups, sorted by id, and what is missing among them, with the reason.
 
     `errors` has the id of each broker that could not be asked, and the partition of
     __consumer_offsets of each coordinator that could not, such as one that nobody is at the moment:
     their groups are missing from `groups`. `unverified` says why it is not known whether all
-    coordinators have answered; None where that is known.
+    coordinators have answered; None where that is known. `missing` has both.
     """
 
     groups: tuple[GroupListing, ...]
     errors: Mapping[int | TopicPartition, ApiError]
     unverified: ApiError | None = None
+
+    @property
+    def missing(self) -> dict[ListedPart, ApiError]:
+        """`errors`, and `unverified` under the name of the topic that it is about."""
+        found: dict[ListedPart, ApiError] = dict(self.errors.items())
+        if self.unverified is not None:
+            found[OFFSETS_TOPIC] = self.unverified
+        return found
 
     def __iter__(self) -> Iterator[GroupListing]:
         return iter(self.groups)
@@ -346,6 +410,15 @@ class TopicListing(_WithTopicId):
     error: ApiError | None = None
 
 
+class TopicListings(tuple[TopicListing, ...], Coverage):  # noqa: SLOT001  (as Nodes)
+    """All topics, sorted by name."""
+
+    @property
+    def missing(self) -> dict[str, ApiError]:
+        """The topics that could not be looked at, by name."""
+        return {topic.name: topic.error for topic in self if topic.error is not None}
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionDescription:
     """Where a partition is. `leader` is None while it has none; `error` says what is wrong."""
@@ -360,13 +433,18 @@ class PartitionDescription:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TopicDescription(_WithTopicId):
+class TopicDescription(_WithTopicId, Coverage):
     """A topic and its partitions, sorted by index."""
 
     name: str
     topic_id: bytes | None
     internal: bool
     partitions: tuple[PartitionDescription, ...]
+
+    @property
+    def missing(self) -> dict[int, ApiError]:
+        """The partitions with an error, by index."""
+        return {each.partition: each.error for each in self.partitions if each.error is not None}
 
 
 @dataclass(frozen=True, slots=True)
