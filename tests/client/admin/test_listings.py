@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.client.scripted import ScriptedCluster, asynchronous, in_turn
 
-from kohort.client.admin import AdminClient
+from kohort.client.admin import AdminClient, OffsetReset
 from kohort.errors import ApiError, ErrorCode
 from kohort.storage.files import DiskFiles
 from kohort.storage.segments import SegmentLog
@@ -66,54 +66,45 @@ def ask(broker, question, timeout=2.0):
     return asyncio.run(asked())
 
 
-def outcomes_missing(outcomes):
-    return set(outcomes.failed)
-
-
 @pytest.mark.parametrize(
-    ("question", "missing", "expected"),
+    ("question", "expected"),
     [
         (
             lambda admin: admin.list_groups(),
-            lambda answer: set(answer.errors),
             {TopicPartition(OFFSETS, 0), TopicPartition(OFFSETS, 3)},
         ),
         (
             lambda admin: admin.list_groups(states=["Empty"]),
-            lambda answer: set(answer.errors),
             {TopicPartition(OFFSETS, 0), TopicPartition(OFFSETS, 3)},
         ),
-        (lambda admin: admin.describe_groups(GROUPS), outcomes_missing, "groups"),
-        (lambda admin: admin.list_group_offsets(GROUPS), outcomes_missing, "groups"),
-        (lambda admin: admin.end_offsets(PLACES), outcomes_missing, LED_BY_1),
+        (lambda admin: admin.describe_groups(GROUPS), "groups"),
+        (lambda admin: admin.list_group_offsets(GROUPS), "groups"),
+        (lambda admin: admin.end_offsets(PLACES), LED_BY_1),
+        (lambda admin: admin.list_offsets(dict.fromkeys(PLACES, "earliest")), LED_BY_1),
+        (lambda admin: admin.describe_topics(["t"]), LED_BY_1),
+        (lambda admin: admin.describe_cluster(), {1}),
+        (lambda admin: admin.describe_group_configs(GROUPS), "groups"),
         (
-            lambda admin: admin.list_offsets(dict.fromkeys(PLACES, "earliest")),
-            outcomes_missing,
+            lambda admin: admin.plan_offset_reset("g0", OffsetReset.latest(), ["t"], timeout=1),
             LED_BY_1,
-        ),
-        (
-            lambda admin: admin.describe_topics(["t"]),
-            lambda answer: {
-                TopicPartition("t", one.partition) for one in answer["t"].partitions if one.error
-            },
-            LED_BY_1,
-        ),
-        (lambda admin: admin.describe_cluster(), lambda answer: set(answer.away), {1}),
-        (lambda admin: admin.describe_group_configs(GROUPS), outcomes_missing, "groups"),
-        (
-            lambda admin: admin.list_topics(),
-            lambda answer: {one.name for one in answer if one.error},
-            set(),
         ),
     ],
 )
-def test_what_a_node_that_is_away_takes_along_is_named(two_of_three, question, missing, expected):
+def test_what_a_node_that_is_away_takes_along_is_named(two_of_three, question, expected):
     broker, away = two_of_three
     answer = ask(broker, question)
-    if expected == "groups":
-        expected = away
-    if expected is not None:
-        assert missing(answer) == expected
+    assert set(answer.missing) == (away if expected == "groups" else expected)
+    assert not answer.complete
+    for error in answer.missing.values():
+        assert isinstance(error, ApiError)
+
+
+def test_what_lacks_nothing_is_complete(two_of_three):
+    broker, _ = two_of_three
+    topics = ask(broker, lambda admin: admin.list_topics())
+    assert topics.complete
+    (there,) = sorted(set(PLACES) - LED_BY_1)[:1]
+    assert ask(broker, lambda admin: admin.end_offsets([there])).complete
 
 
 def test_the_groups_of_those_who_answered_are_there_all_the_same(two_of_three):
@@ -242,10 +233,12 @@ async def test_a_topic_that_cannot_be_looked_at_is_listed_with_its_error():
             return told
 
         scripted.answers[MetadataRequest] = answer
-        t, u = await admin.list_topics()
+        listings = await admin.list_topics()
+    t, u = listings
     assert (t.name, t.partitions, t.error) == ("t", 1, None)
     assert (u.name, u.partitions) == ("u", None)
     assert u.error.code is ErrorCode.LEADER_NOT_AVAILABLE
+    assert listings.missing == {"u": u.error}
 
 
 # One thing of two is refused for good, or for as long as the caller has time: the other is there.

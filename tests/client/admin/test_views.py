@@ -2,7 +2,7 @@
 
 import pytest
 
-from kohort.client.admin import AdminClient, Outcomes
+from kohort.client.admin import AdminClient, Listings, Nodes, Outcomes, TopicPartition
 from kohort.errors import ApiError, ErrorCode
 
 BAD = ApiError(ErrorCode.NON_EMPTY_GROUP, "has members")
@@ -34,6 +34,28 @@ def test_all_of_them_by_sort():
         outcomes.all()
     assert Outcomes({"good": 1}).all() == {"good": 1}
     assert "has members" in repr(outcomes)
+
+
+def test_what_is_missing_has_a_name_and_a_reason_also_inside_of_a_value():
+    place, other = TopicPartition("t", 0), TopicPartition("t", 1)
+    of_partition = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    outcomes = Outcomes({"bad": BAD, "half": {place: of_partition, other: None}, "none": None})
+    assert outcomes.missing == {"bad": BAD, ("half", place): of_partition}
+    assert not outcomes.complete
+    assert Outcomes({"half": {other: None}, "none": None}).complete
+    assert Outcomes({}).complete
+
+
+def test_a_listing_names_brokers_coordinators_and_what_is_not_known():
+    place = TopicPartition("__consumer_offsets", 3)
+    assert Listings((), {}).complete
+    listings = Listings((), {1: BAD, place: BAD}, BAD)
+    assert listings.missing == {1: BAD, place: BAD, "__consumer_offsets": BAD}
+
+
+def test_a_cluster_names_the_brokers_that_are_away():
+    assert Nodes((), away=()).complete
+    assert Nodes((), away=(3,)).missing[3].code is ErrorCode.BROKER_NOT_AVAILABLE
 
 
 @pytest.mark.parametrize(
