@@ -29,6 +29,7 @@ WORDS = {
     "consume.py": "13 words, most often 'the'",
     "broker.py": "read after the kill: hello",
     "demo.py": "Every check held.",
+    "reset_offsets.py": "orders:0: 10 -> 7, 3 records ahead",
     "produce.py": "copied 12 orders in transactions",
     "test_billing.py": "7 passed",
 }

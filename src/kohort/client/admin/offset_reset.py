@@ -117,7 +117,7 @@ class OffsetReset:
 class OffsetAdjustment(StrEnum):
     """Why the new offset is not the one that was asked for; the values are for people."""
 
-    BEFORE_START = "the first record has a higher offset, which is taken"
+    BEFORE_START = "the log begins after that, at the offset that is taken"
     AFTER_END = "the log ends before that, at the offset that is taken"
     NO_RECORD = "no record is that new, so the end of the log is taken"
     NO_OFFSET = "nothing is committed, so the end of the log is taken"
