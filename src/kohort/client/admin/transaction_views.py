@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
+from kohort.client.admin.views import Coverage
 from kohort.errors import ApiError
 from kohort.terms import TopicPartition
 
@@ -66,7 +67,7 @@ class TransactionListing:
 
 
 @dataclass(frozen=True, slots=True)
-class TransactionListings:
+class TransactionListings(Coverage):
     """All transactional ids, sorted, and what is missing among them, with the reason.
 
     `errors` has the id of each broker that could not be asked, and the partition of
@@ -82,6 +83,11 @@ class TransactionListings:
 
     def __len__(self) -> int:
         return len(self.transactions)
+
+    @property
+    def missing(self) -> Mapping[int | TopicPartition, ApiError]:
+        """`errors`."""
+        return self.errors
 
 
 @dataclass(frozen=True, slots=True)

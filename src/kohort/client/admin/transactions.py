@@ -151,9 +151,9 @@ async def list_transactions(
         for listings in outcomes.succeeded.values()
         for listing in listings
     }
-    return TransactionListings(
-        tuple(found[id_] for id_ in sorted(found)), {**outcomes.failed, **_nobodys(metadata)}
-    )
+    errors: dict[int | TopicPartition, ApiError] = dict(outcomes.failed.items())
+    errors.update(_nobodys(metadata).items())
+    return TransactionListings(tuple(found[id_] for id_ in sorted(found)), errors)
 
 
 def _nobodys(metadata: MetadataResponse) -> dict[TopicPartition, ApiError]:
