@@ -153,19 +153,26 @@ def partitions(event: dict[str, Any]) -> set[TopicPartition]:
 
 
 def produce(
-    bootstrap: str, topic: str, count: int, *, seconds: float = 180.0
+    bootstrap: str,
+    topic: str,
+    count: int,
+    *,
+    seconds: float = 180.0,
+    properties: Mapping[str, object] | None = None,
+    per_second: int = -1,
 ) -> list[dict[str, Any]]:
     """Let the Java producer send the values "0" … to `topic`; what was acknowledged, and where.
 
-    Raises PeerError unless all of them were, with what it told of the others.
+    It sends as many a second as it is told, or as it can. Raises PeerError unless all of them were
+    acknowledged, with what it told of the others.
     """
     with tempfile.TemporaryDirectory(prefix="kohort-java-") as directory:
         config = Path(directory) / "client.properties"
-        config.write_text(properties_text(PRODUCER_PROPERTIES))
+        config.write_text(properties_text(PRODUCER_PROPERTIES | dict(properties or {})))
         done = run_tool(
             PRODUCER,
             *("--bootstrap-server", bootstrap, "--topic", topic, "--max-messages", str(count)),
-            *("--command-config", str(config)),
+            *("--throughput", str(per_second), "--command-config", str(config)),
             seconds=seconds,
         )
     lines = done.stdout.splitlines()
