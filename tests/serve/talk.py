@@ -29,6 +29,7 @@ from kohort.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchReq
 from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 CLIENT_ID = "talk"
+READY = r"kohort ready on (\S+) \(.*?\)((?:, \S+ \(\S+\) on \S+)*)(, metrics on \S+)?\n"
 COORDINATOR_MOVES = (14, 15, 16)
 
 
@@ -178,13 +179,14 @@ class ServeProcess:
         assert process.stdout is not None
         ready = select.select([process.stdout], [], [], SOON_S)[0]
         self.ready_line = process.stdout.readline() if ready else ""
-        match = re.fullmatch(r"kohort ready on (\S+) \(.*\)(, metrics on \S+)?\n", self.ready_line)
+        match = re.fullmatch(READY, self.ready_line)
         if match is None:
             process.kill()
             process.wait(SOON_S)
             self._reader.join(5)
             raise AssertionError(f"not ready: {self.ready_line!r}\n{self.errors}")
         self.addresses = match[1].split(",")
+        self.listeners = dict(re.findall(r", (\S+) \(\S+\) on (\S+?:\d+)", match[2]))
 
     def _read_errors(self) -> None:
         assert self.process.stderr is not None
