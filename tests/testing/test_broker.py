@@ -105,7 +105,7 @@ def test_nothing_is_left_behind_when_it_does_not_come_up(process, monkeypatch, t
     with Broker(process=process) as other:
         port = _port(other.bootstrap)
         broker = Broker(process=process)
-        broker._port = port
+        broker._ports = {"PLAINTEXT": port}
         before = threading.active_count()
         with pytest.raises(KohortError, match=f"port {port} is taken"), broker:
             pass

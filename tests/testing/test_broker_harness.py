@@ -12,13 +12,13 @@ from kohort.testing.disk import RealDisk
 from kohort.testing.log_lines import LogLines
 
 
-def plan(**different):
+def plan(port=0, **different):
     settings = {"offsets.topic.num.partitions": "2"}
     usual = {
         "settings": settings,
         "data_dir": None,
         "nodes": 1,
-        "port": 0,
+        "ports": {"PLAINTEXT": port},
         "clock": "manual",
         "begin_ms": 1_000,
         "moved_ms": 0,
@@ -29,7 +29,7 @@ def plan(**different):
 def staged(play, **different):
     async def whole():
         harness = BrokerHarness(plan(**different), LogLines([]), RealDisk(synced=False))
-        bootstrap = await harness.start()
+        (bootstrap,) = (await harness.start()).values()
         try:
             return await play(harness, bootstrap)
         finally:
@@ -79,7 +79,7 @@ def test_a_port_that_somebody_has_for_a_moment(taken):
     async def whole():
         harness = BrokerHarness(plan(nodes=2, port=port), LogLines([]), RealDisk(synced=False))
         asyncio.get_running_loop().call_later(0.1, other.close)
-        bootstrap = await harness.start()
+        (bootstrap,) = (await harness.start()).values()
         try:
             return await play(harness, bootstrap)
         finally:

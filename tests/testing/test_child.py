@@ -27,9 +27,9 @@ def started():
 def test_it_ends_with_the_test_that_has_started_it():
     pipe, process = started()
     pipe.send(plan())
-    number, bootstrap, error = pipe.recv()
+    number, addresses, error = pipe.recv()
     assert (number, error) == (0, None)
-    assert ":" in bootstrap
+    assert addresses["PLAINTEXT"].startswith("127.0.0.1:")
     for number, command in ((7, "time_ms"), (8, "no_such_command")):
         pipe.send((number, command, (), {}))
     answers = {number: (value, error) for number, value, error in (pipe.recv(), pipe.recv())}

@@ -159,7 +159,7 @@ def test_a_start_or_an_end_that_an_alarm_interrupts_can_be_repeated(host, alarm,
     for milliseconds in (1, 5, 20, 80, 160, 320):
         struck += alarm(partial(host.start, wanted), 1_000 * milliseconds)
         if not host.is_running:
-            bootstrap = host.start(wanted)
+            (bootstrap,) = host.start(wanted).values()
             wanted = plan(data_dir=wanted.data_dir, port=int(bootstrap.rpartition(":")[2]))
         assert host.ask("time_ms") == 1_000
         pid = host.pid if isinstance(host, ProcessHost) else None

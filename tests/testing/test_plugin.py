@@ -526,7 +526,7 @@ def test_process(kohort_broker):
 
 def test_taken(kohort_broker):
     other = Broker()
-    other._port = int(kohort_broker.bootstrap.rpartition(":")[2])
+    other._ports = {"PLAINTEXT": int(kohort_broker.bootstrap.rpartition(":")[2])}
     other.start()
 """
     out = run(tmp_path, text)

@@ -2,18 +2,19 @@
 
 import atexit
 import os
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
 from kohort.config.broker import BrokerConfig
 from kohort.config.settings import plain
 from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.runtime.clocks import monotonic, sleep, wall
+from kohort.security.names import PLAINTEXT
 from kohort.testing.arguments import (
     absolute_path,
     check_bool,
@@ -34,6 +35,10 @@ from kohort.testing.loop import LoopThread
 from kohort.testing.records import Content, Headers, Record, content, headers_of, shortened
 from kohort.wire.batch.reading import Record as WireRecord
 from kohort.wire.offered import offered_versions
+
+if TYPE_CHECKING:
+    from kohort.testing.authority import Authority
+    from kohort.testing.security import ListenerSecurity
 
 _SETTINGS = {
     # Tests need not wait for more members to join.
@@ -78,6 +83,9 @@ class Broker:
         versions: the highest version to offer of an API, by name: `{"OffsetFetch": 7}`.
         process: live in a process of its own.
         clock: "real" goes on by itself; "manual" stands, but for `broker.clock.advance`.
+        security: how clients connect: SSL, SASL_SSL, SASL_PLAINTEXT or PLAINTEXT, or several of
+            them, each on a port of its own. `tls` has the certificates.
+        users: the passwords of users by their names, for SASL; by default of one, alice.
 
     Raises ConfigError for settings and versions that do not exist, KohortError for a data_dir in
     memory. After `start`, `bootstrap` is what clients connect to. `start` raises KohortError, with
@@ -95,11 +103,16 @@ class Broker:
         versions: Mapping[str, int] | None = None,
         process: bool = False,
         clock: Kind = "real",
+        security: str | Sequence[str] = PLAINTEXT,
+        users: Mapping[str, str] | None = None,
     ) -> None:
         self.bootstrap = ""  # first of all: an error shows the repr of what it is about
         self._host: Host | None = None
+        self._security: ListenerSecurity | None = None
         try:
             self.settings = _settings(settings, versions)
+            if security != PLAINTEXT or users is not None:
+                self._secure(security, users)
         except KohortError as error:
             raise error.with_traceback(None) from None  # where it was raised says nothing to a test
         for name, flag in (("in_memory", in_memory), ("process", process)):
@@ -120,7 +133,9 @@ class Broker:
         self._started_by: int | None = None  # a process
         self._own_dir = process and data_dir is None and not in_memory
         self.data_dir = None if data_dir is None else absolute_path("data_dir", data_dir)
-        self._port = 0
+        self._ports = dict.fromkeys(self._listeners, 0)
+        self._has_users = self._security is None  # of SCRAM, which are in the log
+        self._addresses: dict[str, str] = {}  # by listener
         self._loop: LoopThread | None = None
         self._asker: ClusterClient | None = None
 
@@ -175,16 +190,18 @@ class Broker:
             settings=self.settings,
             data_dir=self._where(),
             nodes=self.nodes,
-            port=self._port,
+            ports=self._ports,
             clock=self._clock_kind,
             begin_ms=self._begin_ms,
             moved_ms=self.moved_ms,
         )
         try:
-            self.bootstrap = self._host.start(plan)
+            self._addresses = self._host.start(plan)
         except KohortError as error:
             raise KohortError(f"the broker did not start: {error}") from None
-        self._port = int(self.bootstrap.split(",")[0].rpartition(":")[2])
+        self.bootstrap = next(iter(self._addresses.values()))
+        self._ports = {name: _first_port(text) for name, text in self._addresses.items()}
+        self._create_users()
         running.add(self)
 
     def recover(self) -> Self:
@@ -247,10 +264,56 @@ class Broker:
         if self._own_dir and self.data_dir is not None:
             rmtree(self.data_dir, ignore_errors=True)
             self.data_dir = None
-        self.bootstrap, self._port = "", 0
+        self.bootstrap, self._addresses = "", {}
+        self._ports = dict.fromkeys(self._listeners, 0)
+        if self._security is not None:
+            self._security.close()
+            self._has_users = False
         self.moved_ms = self._begin_ms = 0
         running.discard(self)
         atexit.unregister(self._end_with_interpreter)
+
+    @property
+    def tls(self) -> "Authority":
+        """The authority that has signed the broker's certificate: its files, and certificates for
+        clients. They end with `close`. Raises KohortError where no listener speaks TLS.
+        """
+        authority = None if self._security is None else self._security.authority
+        if authority is None:
+            raise KohortError('no listener speaks TLS, expected Broker(security="SSL")')
+        return authority
+
+    def bootstrap_of(self, protocol: str) -> str:
+        """What clients of one of several protocols connect to. Raises KohortError."""
+        check_choice("protocol", protocol, self._protocols)
+        return self._addresses.get(protocol, "")
+
+    def client_settings(
+        self,
+        client: str,
+        *,
+        protocol: str | None = None,
+        user: str | None = None,
+        password: str | None = None,
+        mechanism: str | None = None,
+    ) -> dict[str, Any]:
+        """What a client needs to connect: as a dict with the names of "librdkafka" or of "java", or
+        as keywords for clients in "python" (kafka-python, aiokafka, Kohort's own).
+
+        `protocol` is one of the broker's, by default the first. For SASL `user` is one of `users`,
+        by default the first, and the password is his unless another is given; the mechanism is
+        PLAIN unless another is. For SSL `user` is the name in a certificate of the client; without
+        a user the client shows none. Raises KohortError for what the broker has not.
+        """
+        from kohort.testing import client_settings as dialects  # noqa: PLC0415  (only then)
+
+        check_choice("client", client, dialects.CLIENTS)
+        protocol = self._protocols[0] if protocol is None else protocol
+        bootstrap = self.bootstrap_of(protocol)
+        if not bootstrap:
+            raise KohortError("the broker does not run, start it first")
+        login = dialects.Login(protocol, user, password, mechanism)
+        return dialects.client_settings(client, bootstrap, login, self._security)
 
     def node(self, index: int) -> NodeHandle:
         """One node of a cluster of several, counted from 0."""
@@ -380,7 +443,7 @@ class Broker:
         if loop is None or not self.is_running:
             raise KohortError("the broker does not run, start it first")
         if self._asker is None:
-            self._asker = ClusterClient(self.bootstrap)
+            self._asker = self._new_asker()
         work: Coroutine[Any, Any, Any] = getattr(self._asker, question)(*arguments)
         try:
             return loop.run(work)
@@ -419,6 +482,38 @@ class Broker:
                 " use a client on its `bootstrap` here"
             )
 
+    def _secure(self, security: str | Sequence[str], users: Mapping[str, str] | None) -> None:
+        """Let its listeners have these protocols. Raises KohortError."""
+        # Nothing of it is imported for a broker of plain text.
+        from kohort.testing.security import ListenerSecurity  # noqa: PLC0415
+
+        self._security = ListenerSecurity(security, users, self.settings)
+        self.settings = self._security.settings
+        self._security.check()
+
+    @property
+    def _protocols(self) -> tuple[str, ...]:
+        return (PLAINTEXT,) if self._security is None else self._security.protocols
+
+    @property
+    def _listeners(self) -> tuple[str, ...]:
+        return (PLAINTEXT,) if self._security is None else self._security.listeners
+
+    def _new_asker(self) -> ClusterClient:
+        """What asks the broker by the protocol, whatever it demands of others."""
+        security = self._security
+        if security is None:
+            return ClusterClient(self.bootstrap)
+        return ClusterClient(self._addresses[self._listeners[-1]], security.own)
+
+    def _create_users(self) -> None:
+        """Those of SCRAM, where the log does not have them yet."""
+        security = self._security
+        if security is not None and (self.in_memory or not self._has_users):
+            for mechanism in security.scram_mechanisms:
+                self.ask("create_users", security.users, mechanism)
+        self._has_users = True
+
     def _where(self) -> str | None:
         if self.in_memory:
             return None
@@ -439,6 +534,10 @@ class Broker:
         asker, self._asker = self._asker, None
         if asker is not None and self._loop is not None:
             self._loop.run(asker.close())
+
+
+def _first_port(addresses: str) -> int:
+    return int(addresses.split(",", maxsplit=1)[0].rpartition(":")[2])
 
 
 def _settings(

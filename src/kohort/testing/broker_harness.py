@@ -7,16 +7,18 @@ since the test may be in another process.
 import asyncio
 import errno
 from asyncio.tasks import sleep  # by no name that tests patch
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from kohort.config import BrokerConfig
+from kohort.config.listeners import listener_text
 from kohort.errors import KohortError
 from kohort.runtime.observers import Observer
 from kohort.server.broker import Broker
 from kohort.server.catalog import OFFSETS_TOPIC
 from kohort.server.environment import BrokerEnvironment
+from kohort.server.network.dispatcher import RequestDispatcher
 from kohort.server.placement import NOBODY, Placement
 from kohort.server.requests.fetch_purgatory import DelayedFetch
 from kohort.terms import GroupId
@@ -24,7 +26,10 @@ from kohort.testing.clock import Kind, MovableClock
 from kohort.testing.disk import Disk
 from kohort.testing.fault_injector import Fault, FaultInjector
 from kohort.testing.threads import Threads
+from kohort.wire.apis import APIS
 
+HOST = "127.0.0.1"
+OF_SASL = (17, 36)  # SaslHandshake, SaslAuthenticate
 SPINS = 20  # turns of the loop before waiting for the disk begins to sleep
 PAUSE_S = 0.0005
 LOOK_S = 0.02  # between two looks at what goes by real time
@@ -33,12 +38,14 @@ BIND_S = 2.0  # for a port that is taken
 
 @dataclass(frozen=True)
 class BrokerSpec:
-    """What to start. `port` is 0 for a free one, `begin_ms` and `moved_ms` are of the clock."""
+    """What to start. `ports` has that of the first node for each listener, by its name; 0 is a free
+    one. `begin_ms` and `moved_ms` are of the clock.
+    """
 
     settings: dict[str, str]
     data_dir: str | None
     nodes: int
-    port: int
+    ports: dict[str, int]
     clock: Kind
     begin_ms: int
     moved_ms: int
@@ -52,9 +59,9 @@ class BrokerHarness:
         self._disk = disk
         self._plan = plan
         self._observe = observe
+        listeners = [listener_text(HOST, port, name) for name, port in plan.ports.items()]
         self._broker = Broker(
-            BrokerConfig.of(plan.settings),
-            listen=("127.0.0.1", plan.port),
+            BrokerConfig.of({**plan.settings, "listeners": ",".join(listeners)}),
             data_dir=None if plan.data_dir is None else Path(plan.data_dir),
             nodes=plan.nodes,
             environment=BrokerEnvironment(
@@ -68,8 +75,10 @@ class BrokerHarness:
         self._away: set[int] = set()
         self._patience: asyncio.Task[None] | None = None
 
-    async def start(self) -> str:
-        """Start the broker; its addresses. Raises KohortError. The disk has room again."""
+    async def start(self) -> dict[str, str]:
+        """Start the broker; its addresses, by the names of its listeners. Raises KohortError. The
+        disk has room again.
+        """
         self._disk.full = False
         await self._bound(self._broker.start, self._tried_port)
         await self._settle()
@@ -77,7 +86,7 @@ class BrokerHarness:
         if self._clock.stands:
             self._patience = asyncio.create_task(self._end_waits())
             self._patience.add_done_callback(self._waits_not_ended)
-        return self._broker.bootstrap
+        return {name: self._broker.bootstrap_of(name) for name in self._plan.ports}
 
     async def stop(self) -> None:
         if self._patience is not None:
@@ -127,17 +136,31 @@ class BrokerHarness:
         return self._clock()
 
     async def add_fault(self, number: int, fault: Fault) -> None:
-        """Let requests fail from now on; the number is the caller's."""
+        """Let requests fail from now on; the number is the caller's. Raises KohortError for those
+        that a listener with SASL answers before anybody is asked for faults.
+        """
+        by_sasl = any(listener.uses_sasl for listener in self._broker.ports.listeners)
+        if by_sasl and fault.api in OF_SASL:
+            raise KohortError(
+                f"{APIS[fault.api].name} is no request that can fail here, expected a client with"
+                " another password: logins are over before faults strike"
+            )
         self._gate.add(number, fault)
-        for index in range(self._plan.nodes):
-            self._broker.dispatcher(index).gate = self._gate
+        for dispatcher in self._dispatchers():
+            dispatcher.gate = self._gate
 
     async def clear_fault(self, number: int) -> None:
         """Let them pass again. Without any fault nobody is asked any more."""
         self._gate.faults.pop(number, None)
         if not self._gate.faults:
+            for dispatcher in self._dispatchers():
+                dispatcher.gate = None
+
+    def _dispatchers(self) -> Iterator[RequestDispatcher]:
+        """The ways in to all nodes, by all listeners."""
+        for listener in range(len(self._plan.ports)):
             for index in range(self._plan.nodes):
-                self._broker.dispatcher(index).gate = None
+                yield self._broker.dispatcher(index, listener)
 
     async def hits(self, number: int) -> int:
         """How often a fault has struck."""
@@ -205,8 +228,9 @@ class BrokerHarness:
         if index not in self._away:
             raise KohortError(f"node {index} is running, stop it first")
         node_id = self._placement.node_ids[index]
-        port = self._broker.addresses[index][1]
-        await self._bound(lambda: self._broker.open_node(index), lambda: port)
+        await self._bound(
+            lambda: self._broker.open_node(index), lambda: self._broker.ports.tried[1]
+        )
         self._away.discard(index)
         assert self._broker.cluster is not None
         self._broker.cluster.rearrange(lambda placement: placement.join(node_id))
@@ -261,7 +285,7 @@ class BrokerHarness:
 
     def _tried_port(self) -> int:
         """The port that was to be bound last; 0 for any one."""
-        return self._plan.port and self._broker.ports.tried[1]
+        return self._broker.ports.tried[1] if any(self._plan.ports.values()) else 0
 
     def _housekeep(self) -> None:
         if self._broker.cluster is not None:

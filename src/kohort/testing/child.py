@@ -20,7 +20,7 @@ from kohort.testing.disk import RealDisk
 
 
 async def serve(pipe: "Connection[Any, Any]") -> None:
-    """Serve until the end. The first answer is the addresses, or why there are none."""
+    """Serve until the end. The first answer is the addresses by listener, or why there are none."""
     plan: BrokerSpec = pipe.recv()
     harness = BrokerHarness(plan, logging.getLogger("kohort"), RealDisk(synced=True))
     stop_requested = asyncio.Event()

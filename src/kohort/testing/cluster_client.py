@@ -12,6 +12,8 @@ from typing import Literal
 from kohort.client.accumulator.partitioning import partition_of
 from kohort.client.admin import groups, listings, offsets, topics
 from kohort.client.admin.request_rounds import settle
+from kohort.client.admin.scram_credentials import Change, alter_credentials
+from kohort.client.admin.security_views import ScramUpsertion
 from kohort.client.admin.views import GroupDescription, MemberDescription, NewTopic
 from kohort.client.network.cluster import Cluster, Node
 from kohort.client.network.connection import software_version
@@ -88,6 +90,13 @@ class ClusterClient:
                 self._cluster, [new], validate_only=False, deadline=_deadline()
             )
         ).all()
+
+    async def create_users(self, users: Mapping[str, str], mechanism: str) -> None:
+        """Let users log in by a mechanism of SCRAM, with these passwords."""
+        changes: dict[str, Change] = {
+            user: ScramUpsertion(user, password, mechanism) for user, password in users.items()
+        }
+        (await alter_credentials(self._cluster, changes, deadline=_deadline())).all()
 
     async def delete_topic(self, name: str) -> None:
         (await topics.delete_topics(self._cluster, [name], deadline=_deadline())).all()

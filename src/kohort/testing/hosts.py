@@ -55,8 +55,8 @@ class Host(Protocol):
     def is_running(self) -> bool: ...
     @property
     def pid(self) -> int: ...
-    def start(self, plan: BrokerSpec) -> str:
-        """Begin a life; the addresses. Raises KohortError when it does not come up."""
+    def start(self, plan: BrokerSpec) -> dict[str, str]:
+        """Begin a life; the addresses, by listener. Raises KohortError when it does not come up."""
 
     def ask(self, command: str, *arguments: Any, **named: Any) -> Any:
         """Give a command and wait for its end. Raises what it raises."""
@@ -105,7 +105,7 @@ class ThreadHost:
     def pid(self) -> int:
         raise KohortError("the broker is a thread of this process, use Broker(process=True)")
 
-    def start(self, plan: BrokerSpec) -> str:
+    def start(self, plan: BrokerSpec) -> dict[str, str]:
         try:
             return self._loop.run(self._start(plan), cancel=False)
         except BaseException:
@@ -123,13 +123,13 @@ class ThreadHost:
     def abandon(self) -> None:
         self._loop.run(self._end("abandon"), cancel=False)
 
-    async def _start(self, plan: BrokerSpec) -> str:
+    async def _start(self, plan: BrokerSpec) -> dict[str, str]:
         async with self._changing:
             disk = self._memory if plan.data_dir == IN_MEMORY else RealDisk(synced=False)
             harness = BrokerHarness(plan, LogLines(self._lines), disk)
-            bootstrap = await harness.start()
+            addresses = await harness.start()
             self._harness = harness
-            return bootstrap
+            return addresses
 
     async def _end(self, how: Literal["stop", "abandon"]) -> None:
         async with self._changing:
@@ -209,7 +209,7 @@ class ProcessHost:
             raise KohortError("the broker does not run, start it first")
         return self._process.pid
 
-    def start(self, plan: BrokerSpec) -> str:
+    def start(self, plan: BrokerSpec) -> dict[str, str]:
         if not hasattr(os, "fork"):
             raise KohortError("process=True needs a POSIX system, leave it out here")
         self._end()  # reap a process that died by itself
@@ -232,11 +232,11 @@ class ProcessHost:
             close_after_fork(self._process, _forget_process)
         try:
             self._pipe.send(plan)
-            bootstrap: str = self._answer(0, START_SECONDS)
+            addresses: dict[str, str] = self._answer(0, START_SECONDS)
         except BaseException:
             self.kill()
             raise
-        return bootstrap
+        return addresses
 
     def ask(self, command: str, *arguments: Any, **named: Any) -> Any:
         with self._asking:

