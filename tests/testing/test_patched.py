@@ -14,6 +14,7 @@ import weakref
 from unittest import mock
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from tests.testing.patches import IN_A_FOLDER, PATCHES
 
 from kohort.errors import ApiError, ErrorCode
@@ -98,6 +99,26 @@ def test_a_broker_is_started_and_restarted_in_the_middle_of_it(patched, process,
             use(broker, now, "second")
         assert broker.topics == ["first", "second"]
         use(broker, now, "after")
+        assert "Traceback" not in broker.log()
+    finally:
+        broker.close()
+
+
+@pytest.mark.parametrize("patch", [*PATCHES, *IN_A_FOLDER])
+def test_a_broker_with_security_is_started_and_restarted_in_the_middle_of_it(patched, now):
+    """Its certificate is of the time of the machine, and its key comes from nothing patched."""
+    broker = Broker(security=["SASL_SSL", "SSL"])
+    try:
+        with patched:
+            broker.start()
+            use(broker, now, "first")
+            broker.restart()
+            use(broker, now, "second")
+            files = broker.tls.ca_file, *broker.tls.client("alice")
+        assert all(system.stat(file).st_size for file in files)
+        login = broker.client_settings("librdkafka")
+        assert {"first", "second"} <= set(AdminClient(login).list_topics(timeout=30).topics)
+        assert "WARNING" not in broker.log()
         assert "Traceback" not in broker.log()
     finally:
         broker.close()

@@ -17,6 +17,7 @@ from kohort.server.sasl.authentication import Authentication
 from kohort.server.sasl.listeners import check_sasl, sasl_listeners
 from kohort.server.sasl.users import ScramUsers
 from kohort.server.tls_listener import Certificates, check_certificates
+from kohort.storage.files import system
 
 
 class SecureListeners:
@@ -90,4 +91,10 @@ def _is_new(data_dir: Path | None) -> bool:
     """Whether nothing stands above the file: a catalog may have settings of an earlier life, and
     the stores that the file names may be gone since.
     """
-    return data_dir is None or not data_dir.exists()
+    if data_dir is None:
+        return True
+    try:
+        system.stat(str(data_dir))
+    except OSError:
+        return True
+    return False
