@@ -94,7 +94,7 @@ PROGRAMS = [
 
 @pytest.mark.parametrize(("where", "code"), PROGRAMS, ids=[where for where, _ in PROGRAMS])
 def test_programs_run_as_they_stand(where, code, tmp_path):
-    assert len(PROGRAMS) == 15
+    assert len(PROGRAMS) == 17
     with Broker(in_memory=True) as broker:
         program = tmp_path / "test_program.py"
         program.write_text(code.replace(USUAL, broker.bootstrap), encoding="utf-8")

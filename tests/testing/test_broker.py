@@ -329,7 +329,10 @@ def test_the_admin_client_falls_back(limits):
         ({"data_dir": Path("d"), "in_memory": True}, "data_dir is d, not allowed with in_memory"),
         ({"clock": "fast"}, "clock is 'fast', expected 'real' or 'manual'"),
         ({"nodes": 0}, "nodes is 0, expected a whole number, 1 or more"),
-        ({"settings": {"listeners": "PLAINTEXT://:9"}}, "listeners is .* takes a free port"),
+        (
+            {"settings": {"listeners": "PLAINTEXT://:9"}},
+            "listeners is .* takes free ports",
+        ),
     ],
 )
 def test_a_mistake_is_told_before_anything_starts(mistake, words):

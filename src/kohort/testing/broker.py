@@ -550,8 +550,8 @@ def _settings(
     for name in _OWN_SETTINGS:
         if name in given:
             raise KohortError(
-                f"{name} is {given[name]!r}, not allowed here: the broker takes a free port,"
-                " and data_dir is an argument"
+                f"{name} is {given[name]!r}, not allowed here: the broker takes free ports,"
+                " and security and data_dir are arguments"
             )
     whole = {**_SETTINGS, **given}
     if versions:
