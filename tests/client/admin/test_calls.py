@@ -5,7 +5,7 @@ import inspect
 import pytest
 from tests.client.scripted import asynchronous
 
-from kohort.client.admin import AdminClient, OffsetReset
+from kohort.client.admin import AdminClient, FeatureUpdate, OffsetReset
 
 ARGUMENTS = {
     "abort_transaction": [("t", 0)],
@@ -18,6 +18,7 @@ ARGUMENTS = {
     "remove_members": ["g", "i"],
     "delete_records": [{("t", 0): 1}],
     "list_offsets": [{("t", 0): "latest"}],
+    "update_features": [{"f": FeatureUpdate(1)}],
 }
 CALLS = [
     name

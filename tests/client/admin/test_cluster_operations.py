@@ -7,7 +7,7 @@ from tests.client.scripted import asynchronous
 from tests.client.whole_brokers import WHOLE_BROKERS, create_topic, whole_broker
 from tests.waiting import SOON_S
 
-from kohort import AclOperation, AdminClient, ErrorCode, Producer, TopicPartition
+from kohort import AclOperation, AdminClient, ErrorCode, FeatureUpdate, Producer, TopicPartition
 from kohort.terms import uuid_text
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -59,6 +59,44 @@ async def test_an_election_that_is_not_needed_is_none(bootstrap):
         assert outcomes.failed["missing", 0].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert (await admin.elect_leaders()).all() == {}
         assert (await admin.elect_leaders("unclean")).all() == {}
+
+
+@asynchronous
+async def test_log_directories_have_every_partition(bootstrap):
+    async with AdminClient(bootstrap) as admin:
+        nodes = [node.node_id for node in await admin.describe_cluster()]
+        described = (await admin.describe_log_dirs()).all()
+        assert list(described) == nodes
+        found = [
+            partition
+            for directories in described.values()
+            for directory in directories.values()
+            for partition in directory.replicas
+            if partition.topic == "orders"
+        ]
+        assert sorted(set(found)) == [FIRST, SECOND]
+        some = await admin.describe_log_dirs(nodes[0], partitions=[SECOND])
+        for directory in some[nodes[0]].values():
+            assert set(directory.replicas) <= {SECOND}
+            assert directory.error is None
+            assert directory.is_cordoned is False
+
+
+@asynchronous
+async def test_features_are_described_and_refuse_what_makes_no_sense(bootstrap):
+    async with AdminClient(bootstrap) as admin:
+        features = await admin.describe_features()
+        assert features.finalized["group.version"].max_level == 1
+        assert features.supported["group.version"].min_level == 0
+        assert features.finalized_epoch >= 0
+        tried = await admin.update_features({"group.version": FeatureUpdate(1)}, validate_only=True)
+        assert tried.all() == {"group.version": None}
+        refused = await admin.update_features(
+            {"group.version": FeatureUpdate(1), "novel": FeatureUpdate(1)}
+        )
+        assert list(refused.failed) == ["group.version", "novel"]
+        lower = await admin.update_features({"group.version": FeatureUpdate(0)}, validate_only=True)
+        assert lower.failed["group.version"].code is ErrorCode.INVALID_UPDATE_VERSION
 
 
 @asynchronous

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from kohort import TransactionState
+from kohort import FeatureUpdate, TransactionState
 from kohort.client.admin import operation_arguments
-from kohort.client.admin.arguments import INT32_MAX, INT64_MAX
+from kohort.client.admin.arguments import INT16_MAX, INT32_MAX, INT64_MAX
 from kohort.terms import uuid_text
 
 ID = bytes(range(16))
@@ -42,6 +42,20 @@ WRONG = [
         "election_type is 'uncle', expected preferred or unclean",
     ),
     (operation_arguments.partitions_or_all, "t", TypeError, "partitions is 't', expected a list"),
+    (operation_arguments.feature_updates, {"f": 1}, TypeError, "updates of feature f is 1, expec"),
+    (operation_arguments.feature_updates, {3: 1}, TypeError, "updates has 3, expected texts"),
+    (
+        operation_arguments.feature_updates,
+        {"f": FeatureUpdate(INT16_MAX + 1)},
+        ValueError,
+        "the level of feature f is 32768, expected 0 to 32767",
+    ),
+    (
+        operation_arguments.feature_updates,
+        {"f": FeatureUpdate(1, "downgrade")},
+        ValueError,
+        "upgrade_type of feature f is 'downgrade', expected one of upgrade, safe_downgrade,",
+    ),
     (
         operation_arguments.transaction_states,
         "open",
@@ -83,3 +97,5 @@ def test_what_makes_sense_is_taken():
     }
     assert operation_arguments.election_type("unclean") == "unclean"
     assert operation_arguments.partitions_or_all(None) is None
+    updates = {"f": FeatureUpdate(0, "safe_downgrade")}
+    assert operation_arguments.feature_updates(updates) == updates

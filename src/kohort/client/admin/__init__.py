@@ -1,6 +1,13 @@
 """The admin client, and the views that it returns."""
 
 from kohort.client.admin.answers import Answers
+from kohort.client.admin.broker_views import (
+    FeatureLevels,
+    FeatureMetadata,
+    FeatureUpdate,
+    LogDirDescription,
+    LogDirReplica,
+)
 from kohort.client.admin.client import AdminClient
 from kohort.client.admin.config_views import (
     ConfigAppend,
@@ -81,6 +88,9 @@ __all__ = [
     "ConfigSynonym",
     "ConfigType",
     "CreatedTopic",
+    "FeatureLevels",
+    "FeatureMetadata",
+    "FeatureUpdate",
     "FencedProducer",
     "FoundOffset",
     "GroupConfig",
@@ -88,6 +98,8 @@ __all__ = [
     "GroupListing",
     "GroupOffsets",
     "Listings",
+    "LogDirDescription",
+    "LogDirReplica",
     "MemberDescription",
     "MemberToRemove",
     "NewTopic",

@@ -1,17 +1,23 @@
 """The calls of AdminClient about brokers, topics by id, records and leaders."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from kohort.client.admin import (
     cluster_description,
     elections,
+    features,
+    log_dirs,
     operation_arguments,
     records,
     topics_by_id,
 )
+from kohort.client.admin.arguments import INT32_MAX
 from kohort.client.admin.broker_views import (
     ElectionType,
+    FeatureMetadata,
+    FeatureUpdate,
+    LogDirDescription,
 )
 from kohort.client.admin.calls import AdminCalls
 from kohort.client.admin.topics_by_id import Id
@@ -103,5 +109,53 @@ class ClusterOperations(AdminCalls):
             self._cluster,
             operation_arguments.election_type(election_type),
             operation_arguments.partitions_or_all(partitions),
+            deadline=self._deadline(),
+        )
+
+    async def describe_log_dirs(
+        self,
+        broker_ids: int | Iterable[int] | None = None,
+        *,
+        partitions: Iterable[Partition] | None = None,
+    ) -> Outcomes[int, dict[str, LogDirDescription]]:
+        """Log directories of brokers, by broker id and path, and the sizes of the partitions in
+        them (KIP-113).
+
+        Args:
+            broker_ids: one or several; None for all that the cluster has now.
+            partitions: only these as pairs of (topic, index); None for all.
+        """
+        return await log_dirs.describe_log_dirs(
+            self._cluster,
+            None
+            if broker_ids is None
+            else operation_arguments.numbers("broker_ids", broker_ids, INT32_MAX),
+            operation_arguments.partitions_or_all(partitions),
+            deadline=self._deadline(),
+        )
+
+    async def describe_features(self, *, broker_id: int | None = None) -> FeatureMetadata:
+        """The features of the cluster, and those that a broker supports (KIP-584): `broker_id`, or
+        any with None. Raises UnsupportedVersionError below ApiVersions v3.
+        """
+        return await features.describe_features(
+            self._cluster, operation_arguments.broker(broker_id), deadline=self._deadline()
+        )
+
+    async def update_features(
+        self, updates: Mapping[str, FeatureUpdate], *, validate_only: bool = False
+    ) -> Outcomes[str, None]:
+        """Change the levels of features (KIP-584): all of them, or none.
+
+        Args:
+            updates: name -> FeatureUpdate. A level that falls needs "safe_downgrade", or
+                "unsafe_downgrade" where metadata may be lost (KIP-778).
+            validate_only: only check whether it could be done; needs UpdateFeatures v1, as a
+                downgrade does.
+        """
+        return await features.update_features(
+            self._cluster,
+            operation_arguments.feature_updates(updates),
+            validate_only=validate_only,
             deadline=self._deadline(),
         )

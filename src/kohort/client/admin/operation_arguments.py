@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from kohort.client.admin import arguments
-from kohort.client.admin.arguments import INT32_MAX, INT64_MAX
-from kohort.client.admin.broker_views import ElectionType
+from kohort.client.admin.arguments import INT16_MAX, INT32_MAX, INT64_MAX
+from kohort.client.admin.broker_views import ElectionType, FeatureUpdate
 from kohort.client.admin.elections import ELECTION_TYPES
+from kohort.client.admin.features import UPGRADE_TYPES
 from kohort.client.admin.records import HIGH_WATERMARK
 from kohort.client.admin.transaction_views import TransactionState
 from kohort.terms import TopicId, TopicPartition, uuid_bytes
@@ -91,6 +92,23 @@ def election_type(given: object) -> ElectionType:
 def partitions_or_all(given: object) -> list[TopicPartition] | None:
     """Raises TypeError and ValueError."""
     return None if given is None else arguments.partitions("partitions", given)
+
+
+def feature_updates(given: object) -> dict[str, FeatureUpdate]:
+    """Raises TypeError and ValueError."""
+    found = arguments.mapping("updates", given)
+    arguments.names("updates", found)
+    for name, update in found.items():
+        if not isinstance(update, FeatureUpdate):
+            raise TypeError(f"updates of feature {name} is {update!r}, expected a FeatureUpdate")
+        number(f"the level of feature {name}", update.level, INT16_MAX)
+        if update.upgrade_type not in UPGRADE_TYPES:
+            expected = ", ".join(UPGRADE_TYPES)
+            raise ValueError(
+                f"upgrade_type of feature {name} is {update.upgrade_type!r}, "
+                f"expected one of {expected}"
+            )
+    return dict(found)
 
 
 def transaction_states(given: object) -> list[TransactionState]:

@@ -584,7 +584,8 @@ class Connection(asyncio.Protocol):
 
 
 def _answer_in(response: type[Any], version: int, flexible: bool, frame: bytes) -> Any:  # noqa: FBT001
-    start = decode_from(ResponseHeader, 1 if flexible else 0, frame, 0)[1]
+    tagged = flexible and response is not ApiVersionsResponse  # KIP-511: every client can read it
+    start = decode_from(ResponseHeader, 1 if tagged else 0, frame, 0)[1]
     return decode(response, version, frame, start)
 
 

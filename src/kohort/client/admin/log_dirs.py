@@ -1,0 +1,77 @@
+"""Log directories: which partitions a broker stores where, and how large they are (KIP-113)."""
+
+from collections.abc import Iterable, Sequence
+
+from kohort.client.admin.broker_views import LogDirDescription, LogDirReplica
+from kohort.client.admin.request_rounds import settle
+from kohort.client.admin.single_requests import broker_by_id
+from kohort.client.admin.views import Outcomes
+from kohort.client.network.cluster import Cluster, Node
+from kohort.client.network.denials import explained
+from kohort.errors import ApiError, ErrorCode, api_error
+from kohort.terms import TopicPartition, by_topic
+from kohort.wire.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+)
+
+WITH_ERROR, WITH_CORDON = 3, 5  # versions of DescribeLogDirs
+
+LogDirs = dict[str, LogDirDescription]
+
+
+async def describe_log_dirs(
+    cluster: Cluster,
+    broker_ids: Iterable[int] | None,
+    partitions: Iterable[TopicPartition] | None,
+    *,
+    deadline: float,
+) -> Outcomes[int, LogDirs]:
+    """See `AdminClient.describe_log_dirs`."""
+    topics = None
+    if partitions is not None:
+        topics = [
+            DescribableLogDirTopic(topic=topic, partitions=indexes)
+            for topic, indexes in by_topic(partitions).items()
+        ]
+
+    async def ask(node: Node, ids: Sequence[int], deadline: float) -> dict[int, LogDirs | ApiError]:
+        connection = await cluster.connection(node.address, deadline)
+        answer: DescribeLogDirsResponse = await connection.ask(
+            DescribeLogDirsRequest(topics=topics), deadline=deadline
+        )
+        version = connection.version(DescribeLogDirsRequest)
+        code = answer.error_code
+        if version < WITH_ERROR and not answer.results:  # how these say that the right lacks
+            code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        if code:
+            return dict.fromkeys(ids, explained(api_error(code), cluster.principal, "", "Describe"))
+        (broker_id,) = ids  # that of this node
+        return {
+            broker_id: {result.log_dir: _description(result, version) for result in answer.results}
+        }
+
+    if broker_ids is None:
+        broker_ids = sorted(await cluster.nodes(deadline))
+    locate = broker_by_id(cluster, lambda broker_id: broker_id)
+    return Outcomes(await settle(cluster, broker_ids, locate, ask, deadline=deadline))
+
+
+def _description(result: DescribeLogDirsResult, version: int) -> LogDirDescription:
+    replicas = {
+        TopicPartition(topic.name, partition.partition_index): LogDirReplica(
+            partition.partition_size, partition.offset_lag, partition.is_future_key
+        )
+        for topic in result.topics
+        for partition in topic.partitions
+    }
+    return LogDirDescription(
+        result.log_dir,
+        dict(sorted(replicas.items())),
+        result.total_bytes if result.total_bytes >= 0 else None,
+        result.usable_bytes if result.usable_bytes >= 0 else None,
+        result.is_cordoned if version >= WITH_CORDON else None,
+        api_error(result.error_code) if result.error_code else None,
+    )
