@@ -442,6 +442,25 @@ async def test_a_group_whose_coordinator_has_moved_is_looked_up_and_described_ag
 
 
 @asynchronous
+async def test_a_group_that_one_partition_describes_and_another_denies_is_there():
+    """Apache Kafka 3.9 answers for each partition of its log that has one of the groups."""
+
+    def denied(group_id):
+        return new.DescribedGroup(group_id=group_id, error_code=69, error_message="not here")
+
+    def answer(asked):
+        assert asked.request.group_ids == ["new", "classic"]
+        groups = [denied("classic"), NEW_GROUP, denied("new"), denied("classic")]
+        return new.ConsumerGroupDescribeResponse(groups=groups)
+
+    answers = {ConsumerGroupDescribeRequest: answer, DescribeGroupsRequest: describe_old}
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin() as admin:
+        described = (await admin.describe_groups(["new", "classic"])).all()
+    assert (described["new"].type, described["classic"].type) == ("consumer", "classic")
+    assert scripted.sent("DescribeGroups")[0].request.groups == ["classic"]
+
+
+@asynchronous
 async def test_when_classic_groups_cannot_be_described_the_others_can():
     """The second of two answers of one coordinator is no message, or does not come."""
     for spoiled, timeout in ((CLOSE, 5), (None, 2)):
