@@ -6,18 +6,24 @@ from contextlib import contextmanager
 
 import pytest
 from tests.client.scripted import asynchronous
-from tests.peers.kafka import Kafka, unavailable
+from tests.peers.kafka import OLDER, VERSION, Kafka, unavailable
 
 from kohort.client.admin import AdminClient, NewTopic
 from kohort.testing.broker import Broker
 
 OLD = {"ListGroups": 3, "OffsetFetch": 7, "FindCoordinator": 3, "DescribeGroups": 5}
 OPTIONS = {"one": {}, "three": {"nodes": 3}, "old": {"versions": OLD}}
+RELEASES = {  # of Apache Kafka, and the settings that it needs
+    "kafka": (VERSION, {}),
+    "kafka-older": (OLDER, {"group.coordinator.rebalance.protocols": "classic,consumer"}),
+}
+_OF_KAFKA = [pytest.mark.java, pytest.mark.timeout(600)]
 WHOLE_BROKERS = [
     pytest.param("one", id="kohort"),
     pytest.param("three", id="kohort-3-nodes"),
     pytest.param("old", id="kohort-old-versions"),
-    pytest.param("kafka", id="kafka", marks=[pytest.mark.java, pytest.mark.timeout(600)]),
+    pytest.param("kafka", id="kafka", marks=_OF_KAFKA),
+    pytest.param("kafka-older", id="kafka-3.9", marks=[pytest.mark.prove, *_OF_KAFKA]),
 ]
 """The parameters of a fixture of a module."""
 
@@ -29,9 +35,11 @@ def whole_broker(name: str) -> Iterator[str]:
         with Broker(in_memory=True, **OPTIONS[name]) as broker:
             yield broker.bootstrap
         return
-    if reason := unavailable():
+    version, settings = RELEASES[name]
+    if reason := unavailable(version):
         pytest.skip(reason)
-    with Kafka({"offsets.topic.num.partitions": 4}, heap="512M") as broker:
+    settings = {"offsets.topic.num.partitions": 4, **settings}
+    with Kafka(settings, heap="512M", version=version) as broker:
         yield broker.address
 
 

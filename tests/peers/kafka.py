@@ -24,23 +24,24 @@ from tests.peers.maven import PeerError
 from tests.ports import free_ports
 
 VERSION = "4.3.1"
+OLDER = "3.9.1"  # the last release with ZooKeeper, and the first protocol of KIP-848 as a preview
 LOG4J = "2.25.4"  # the version Kafka's own jars bring; the binding beside it must match
 CLUSTER_ID = "Mum3idoTSZOW-6psC2Nhig"
 RESOLVE_SECONDS = 400.0
 START_SECONDS = 240.0
 
-POM = f"""<?xml version="1.0" encoding="UTF-8"?>
+POM = """<?xml version="1.0" encoding="UTF-8"?>
 <project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>kohort.peers</groupId><artifactId>kafka</artifactId><version>1</version>
   <packaging>pom</packaging>
   <dependencies>
     <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId>
-      <version>{VERSION}</version></dependency>
+      <version>{version}</version></dependency>
     <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId>
-      <version>{VERSION}</version></dependency>
+      <version>{version}</version></dependency>
     <dependency><groupId>org.apache.logging.log4j</groupId><artifactId>log4j-slf4j-impl</artifactId>
-      <version>{LOG4J}</version></dependency>
+      <version>{log4j}</version></dependency>
   </dependencies>
 </project>
 """
@@ -59,28 +60,33 @@ TOOL_FLAGS = ("-Xmx256M", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava
 
 
 @functools.cache
-def class_path() -> str:
+def class_path(version: str = VERSION) -> str:
     """Kafka's jars and what they need, as Java wants it; Maven brings what is missing."""
-    return maven.kept_class_path(f"kafka-{VERSION}", POM, f"Kafka {VERSION}", RESOLVE_SECONDS)
+    pom = POM.format(version=version, log4j=LOG4J)
+    return maven.kept_class_path(f"kafka-{version}", pom, f"Kafka {version}", RESOLVE_SECONDS)
 
 
 @functools.cache
-def unavailable() -> str | None:
+def unavailable(version: str = VERSION) -> str | None:
     """Why there is no real Kafka here, in words fit for a skip; None when there is one."""
-    return maven.why_not(class_path, "java")
+    return maven.why_not(functools.partial(class_path, version), "java")
 
 
-def tool_command(main: str, *arguments: str) -> list[str]:
+def tool_command(main: str, *arguments: str, version: str = VERSION) -> list[str]:
     """The command line that runs a class of Kafka's jars."""
-    return ["java", *TOOL_FLAGS, "-cp", class_path(), main, *arguments]
+    return ["java", *TOOL_FLAGS, "-cp", class_path(version), main, *arguments]
 
 
 def run_tool(
-    main: str, *arguments: str, given: str | None = None, seconds: float = 120.0
+    main: str,
+    *arguments: str,
+    given: str | None = None,
+    seconds: float = 120.0,
+    version: str = VERSION,
 ) -> subprocess.CompletedProcess[str]:
     """Run a tool to its end, `given` on its standard input. Raises TimeoutExpired."""
     return subprocess.run(
-        tool_command(main, *arguments),
+        tool_command(main, *arguments, version=version),
         input=given or "",
         capture_output=True,
         text=True,
@@ -117,11 +123,13 @@ class Kafka:
         directory: Path | None = None,
         flags: Sequence[str] = (),
         ahead: Path | None = None,
+        version: str = VERSION,
     ) -> None:
         self.settings = dict(settings or {})
         self.heap = heap
         self.flags = tuple(flags)
         self.ahead = ahead
+        self.version = version
         self.keeps_directory = directory is not None
         self.directory = directory or Path(tempfile.mkdtemp(prefix="kohort-kafka-"))
         self.port, self.controller_port = free_ports(2)
@@ -186,7 +194,10 @@ class Kafka:
         if (self.data / "meta.properties").exists():
             return
         config = str(self.directory / "server.properties")
-        done = run_tool("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", config)
+        done = run_tool(
+            *("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", config),
+            version=self.version,
+        )
         if done.returncode != 0:
             raise PeerError(f"StorageTool could not format {self.data}: {done.stderr[:600]}")
 
@@ -196,7 +207,8 @@ class Kafka:
             raise PeerError(f"Kafka already runs as process {self.process.pid}")
         command = ["java", f"-Xms{self.heap}", f"-Xmx{self.heap}", *SERVER_FLAGS, *self.flags]
         config = str(self.directory / "server.properties")
-        classes = f"{self.ahead}:{class_path()}" if self.ahead else class_path()
+        jars = class_path(self.version)
+        classes = f"{self.ahead}:{jars}" if self.ahead else jars
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
                 [*command, "-cp", classes, "kafka.Kafka", config],
@@ -270,7 +282,10 @@ class Kafka:
     ) -> subprocess.CompletedProcess[str]:
         """Run one of Kafka's tools against this broker."""
         return run_tool(
-            main, "--bootstrap-server", self.address, *arguments, given=given, seconds=seconds
+            *(main, "--bootstrap-server", self.address, *arguments),
+            given=given,
+            seconds=seconds,
+            version=self.version,
         )
 
 

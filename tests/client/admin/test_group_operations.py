@@ -25,6 +25,10 @@ def bootstrap(request):
         yield address
 
 
+def is_older(request):
+    return request.node.callspec.params["bootstrap"] == "kafka-older"
+
+
 @asynccontextmanager
 async def member_of(bootstrap: str, group_id: str, protocol: str) -> AsyncIterator[str]:
     """A group with one member that reads all of `TOPIC`, and the id of the member."""
@@ -98,8 +102,10 @@ async def test_a_group_with_members_keeps_its_offsets(bootstrap, protocol):
 
 @pytest.mark.parametrize("protocol", ["consumer", "classic"])
 @asynchronous
-async def test_members_are_removed_one_by_one_and_all(bootstrap, protocol):
+async def test_members_are_removed_one_by_one_and_all(bootstrap, protocol, request):
     """K848-192: of groups of either kind, static ones by the instance, with a reason."""
+    if protocol == "consumer" and is_older(request):
+        pytest.skip("Apache Kafka 3.9 removes members of the classic protocol alone")
     group_id = f"removed-{protocol}"
     async with AdminClient(bootstrap) as admin, coordinator(bootstrap, group_id) as connection:
         for reason in ("it is gone", None):
@@ -121,7 +127,7 @@ async def test_members_are_removed_one_by_one_and_all(bootstrap, protocol):
 
 @pytest.mark.parametrize("protocol", ["consumer", "classic"])
 @asynchronous
-async def test_a_member_is_removed_by_its_id(bootstrap, protocol):
+async def test_a_member_is_removed_by_its_id(bootstrap, protocol, request):
     """K848-192."""
     group_id = f"by-id-{protocol}"
     async with AdminClient(bootstrap) as admin, coordinator(bootstrap, group_id) as connection:
@@ -133,6 +139,9 @@ async def test_a_member_is_removed_by_its_id(bootstrap, protocol):
         by_id = MemberToRemove(member.member_id)
         unknown = MemberToRemove("nobody")
         result = await admin.remove_members(group_id, [unknown, by_id])
+        if protocol == "consumer" and is_older(request):  # which has no way to do it
+            assert result.failed[by_id].code is ErrorCode.UNKNOWN_MEMBER_ID
+            return
         assert result.succeeded == {by_id: None}
         assert result.failed[unknown].code is ErrorCode.UNKNOWN_MEMBER_ID
         assert (await admin.describe_groups(group_id))[group_id].members == ()
@@ -143,12 +152,11 @@ async def test_a_member_is_removed_by_its_id(bootstrap, protocol):
 
 
 @asynchronous
-async def test_groups_say_what_may_be_done_with_them(bootstrap):
+async def test_groups_say_what_may_be_done_with_them(bootstrap, request):
     """K40-33, K848-186: without an authorizer everything that can be done with a group."""
-    everything = {
-        *(AclOperation.READ, AclOperation.DELETE, AclOperation.DESCRIBE),
-        *(AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS),
-    }
+    everything = {AclOperation.READ, AclOperation.DELETE, AclOperation.DESCRIBE}
+    if not is_older(request):  # groups have settings since Apache Kafka 4.0
+        everything |= {AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS}
     async with (
         AdminClient(bootstrap) as admin,
         member_of(bootstrap, "may-new", "consumer"),

@@ -30,7 +30,7 @@ AT_25_S = datetime(2023, 11, 14, 22, 13, 25, tzinfo=UTC)
 PLAN_CSV = {("cli-a", 0): 8, ("cli-a", 1): 3, ("cli-b", 0): 1}
 
 
-@pytest.fixture(scope="module", params=[WHOLE_BROKERS[0], WHOLE_BROKERS[1], WHOLE_BROKERS[3]])
+@pytest.fixture(scope="module", params=WHOLE_BROKERS)
 def bootstrap(request):
     with whole_broker(request.param) as address:
         for topic, ends in ENDS.items():
