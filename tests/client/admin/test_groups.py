@@ -408,6 +408,31 @@ async def test_an_unknown_group_is_not_found_whatever_the_brokers_age(newest, co
     assert list(described.succeeded) == ["classic"]
 
 
+@asynchronous
+async def test_a_group_of_another_kind_is_named_as_what_it_is_not():
+    """That a share group is no classic group would send one looking for it elsewhere."""
+
+    def answer(say, response, group):
+        return lambda _: response(
+            groups=[group(group_id="share", error_code=69, error_message=say)]
+        )
+
+    answers = {
+        ConsumerGroupDescribeRequest: answer(
+            "Group share is not a consumer group.",
+            new.ConsumerGroupDescribeResponse,
+            new.DescribedGroup,
+        ),
+        DescribeGroupsRequest: answer(
+            "Group share is not a classic group.", old.DescribeGroupsResponse, old.DescribedGroup
+        ),
+    }
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin() as admin:
+        described = await admin.describe_groups(["share"])
+    assert described.failed["share"].code is ErrorCode.GROUP_ID_NOT_FOUND
+    assert described.failed["share"].message == "Group share is not a consumer group."
+
+
 @pytest.mark.parametrize("code", [15, 16])
 @asynchronous
 async def test_a_group_whose_coordinator_has_moved_is_looked_up_and_described_again(code):

@@ -75,10 +75,12 @@ async def describe_groups(
                 if len(rest) == len(ids):
                     raise
                 return outcomes | dict.fromkeys(rest, failure(error))  # the first answer holds
-            for group_id in rest:
-                outcomes[group_id] = unanswered("group", group_id)
+            found: dict[str, GroupDescription | ApiError] = {
+                group_id: unanswered("group", group_id) for group_id in rest
+            }
             for classic in answer.groups:
-                outcomes[classic.group_id] = _classic_group(classic, node)
+                found[classic.group_id] = _classic_group(classic, node)
+            outcomes |= {id_: _better(found[id_], outcomes.get(id_)) for id_ in found}
         return outcomes
 
     return Outcomes(
@@ -94,6 +96,19 @@ def _may_be_classic(group_id: str, outcome: GroupDescription | ApiError | None) 
         return False
     nameless = group_id == "" and outcome.code is ErrorCode.INVALID_GROUP_ID
     return nameless or outcome.code in _ELSEWHERE
+
+
+def _better(
+    found: GroupDescription | ApiError, first: GroupDescription | ApiError | None
+) -> GroupDescription | ApiError:
+    """The answer of DescribeGroups; where it knows no such group either, what was said before: that
+    a share group is no consumer group says more than that it is no classic one.
+    """
+    if isinstance(found, ApiError) and isinstance(first, ApiError):
+        nowhere = ErrorCode.GROUP_ID_NOT_FOUND
+        if found.code is nowhere and first.code is nowhere and first.message:
+            return first
+    return found
 
 
 def _consumer_group(group: described_848.DescribedGroup, node: Node) -> GroupDescription | ApiError:
