@@ -33,14 +33,16 @@ READY = r"kohort ready on (\S+) \(.*?\)((?:, \S+ \(\S+\) on \S+)*)(, metrics on 
 COORDINATOR_MOVES = (14, 15, 16)
 
 
-def frame(request: Any, version: int, correlation_id: int = 0) -> bytes:
+def frame(
+    request: Any, version: int, correlation_id: int = 0, *, client_id: str = CLIENT_ID
+) -> bytes:
     """A request as it goes to the socket."""
     api = APIS[request.api_key]
     header = RequestHeader(
         request_api_key=api.key,
         request_api_version=version,
         correlation_id=correlation_id,
-        client_id=CLIENT_ID,
+        client_id=client_id,
     )
     return encode_request(header, encode(request, version), flexible=api.flexible(version))
 
@@ -53,9 +55,16 @@ def address_of(text: str) -> tuple[str, int]:
 class Talk:
     """One connection of a client that waits for each answer."""
 
-    def __init__(self, address: tuple[str, int] | str, timeout: float = SOON_S) -> None:
-        where = address_of(address) if isinstance(address, str) else address
-        self.socket = socket.create_connection(where, timeout)
+    def __init__(
+        self,
+        address: tuple[str, int] | str,
+        timeout: float = SOON_S,
+        *,
+        client_id: str = CLIENT_ID,
+    ) -> None:
+        self.address = address_of(address) if isinstance(address, str) else address
+        self.client_id = client_id
+        self.socket = socket.create_connection(self.address, timeout)
         self._reader = FrameReader(1 << 30)
         self._frames: list[bytes] = []
 
@@ -67,7 +76,7 @@ class Talk:
 
     def send(self, request: Any, version: int | None = None) -> None:
         version = APIS[request.api_key].versions.last if version is None else version
-        self.socket.sendall(frame(request, version))
+        self.socket.sendall(frame(request, version, client_id=self.client_id))
 
     def answer(self) -> bytes:
         """The next frame. Raises EOFError when the broker has closed the connection."""
