@@ -56,6 +56,7 @@ IMPORT_LAYERS = {
     "kohort.testing": 6,
     "kohort.sim": 7,
     "kohort.cli": 7,
+    "kohort.drop_in": 7,
     "kohort.__main__": 7,
 }
 PUBLIC = 6
@@ -82,6 +83,8 @@ FORBIDDEN_IMPORTS = [
         "a producer knows the protocol alone",
     ),
     ("kohort.cli", "kohort.storage", "commands never read a broker's files"),
+    ("kohort.drop_in", "kohort.storage", "commands never read a broker's files"),
+    ("kohort.drop_in", "kohort.server", "commands speak to brokers through the client"),
     ("kohort.server", "kohort.client", "a broker serves, it does not ask"),
     ("kohort.spark", "kohort.coordinator", "Spark reads records, it keeps no groups"),
     ("kohort.spark", "kohort.server", "Spark reads records, it keeps no groups"),

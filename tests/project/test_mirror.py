@@ -14,6 +14,7 @@ FOLDERS = {  # as a whole, and why
     "sim": "a world is tested by playing seeds in it, and what judges it by forged histories",
     "pipeline": "a test there is of a table, a store, a source or a page: modules are their parts",
     "spark": "a test there starts Spark and is of a table or a source: modules are parts of these",
+    "drop_in": "a run of a tool goes through all its modules: what the real tools said, run by run",
     "wire/codegen": "one compiler: what it makes of each message is in wire/test_codec.py",
     "wire/messages": "each is a table, held against upstream's by wire/test_conformance.py",
 }

@@ -1,0 +1,195 @@
+"""How a tool runs: its arguments, its cluster, its exit code.
+
+The Java tools leave with 0 after nearly every failure, which scripts then overlook. These leave
+with 1 when anything failed, and with `--java-exit-codes` as the Java tools do.
+"""
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from textwrap import wrap
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from kohort.cli.command import print_result
+from kohort.cli.render import Output, printable
+from kohort.drop_in.java import ERRORS, JavaError, in_future, of_error
+from kohort.drop_in.options import NONE, OPTIONAL, Option, Options, parse
+
+if TYPE_CHECKING:  # the client is imported when a tool asks: `--help` must not wait for it
+    from kohort.client.admin import AdminClient
+    from kohort.security.settings import Security
+
+T = TypeVar("T")
+
+LIKE = "4.3.1"  # the version of the tools whose output this is
+OK, FAILED = 0, 1
+JAVA_EXIT_CODES = "--java-exit-codes"
+CLIENT_ID = "kohort-tools"
+_HELP_WIDTH = 54
+_LONGEST_MS = 86_400_000
+
+COMMON = (
+    Option("help", "Show this text."),
+    Option("version", "Show the version of Apache Kafka whose tools these follow."),
+)
+
+
+class UsageError(Exception):
+    """The tool was called wrongly: the text and its usage go to stderr, and it leaves with 1."""
+
+
+class Tool(NamedTuple):
+    """A tool: its name, its summary, its options, and what it does with those that were given.
+
+    `act` returns whether everything went well. What it raises as JavaError is shown by `failed`.
+    """
+
+    name: str
+    summary: str
+    options: Collection[Option]
+    act: Callable[[Options], bool]
+    parse_fails: Callable[[JavaError], None]
+    failed: Callable[[JavaError], None]
+    java_fails: bool = False  # whether the Java tool leaves with 1 after a failure
+
+
+def run(tool: Tool, argv: Sequence[str] | None = None) -> int:
+    """Run a tool; returns its exit code. `argv` is without the program's name."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    words = [word for word in given if word != JAVA_EXIT_CODES]
+    is_java = len(words) < len(given)
+
+    def main(_output: Output) -> int:
+        return _run(tool, words, is_java=is_java)
+
+    return print_result(main, as_json=False)
+
+
+def _run(tool: Tool, words: list[str], *, is_java: bool) -> int:
+    try:
+        try:
+            options = parse(words, (*tool.options, *COMMON))
+        except JavaError as error:
+            tool.parse_fails(error)
+            return FAILED
+        if not words or options.has("help"):
+            error_line(_usage(tool))
+            return FAILED if is_java or not words else OK
+        if options.has("version"):
+            line(LIKE)
+            return OK
+        try:
+            went_well = tool.act(options)
+        except JavaError as error:
+            tool.failed(error)
+            went_well = False
+    except UsageError as error:
+        error_line(str(error))
+        error_line(_usage(tool))
+        return FAILED
+    return OK if went_well or (is_java and not tool.java_fails) else FAILED
+
+
+def _usage(tool: Tool) -> str:
+    lines = [f"{tool.name}: {tool.summary}", "", "options:"]
+    more = Option(JAVA_EXIT_CODES[2:], "Leave as the Java tool does: with 0 after most failures.")
+    for option in (*tool.options, *COMMON, more):
+        value = {NONE: "", OPTIONAL: f" [{option.shown}]"}.get(option.value, f" {option.shown}")
+        text = wrap(option.help, _HELP_WIDTH)
+        head = f"  --{option.name}{value}"
+        if len(head) > 24:
+            lines.append(head)
+            head = ""
+        lines += [f"{head:24}  {text[0]}", *(f"{'':26}{more_text}" for more_text in text[1:])]
+    return "\n".join(lines)
+
+
+def line(text: str = "", end: str = "\n") -> None:
+    """A line on stdout. Control characters of names are escaped, which the Java tools do not."""
+    sys.stdout.write("\n".join(map(printable, text.split("\n"))) + end)
+
+
+def error_line(text: str) -> None:
+    """A line on stderr."""
+    sys.stderr.write("\n".join(map(printable, text.split("\n"))) + "\n")
+
+
+def print_error(text: str, error: JavaError | None = None) -> None:
+    """A failure as the Java tools tell it: a line on stdout, the trace on stderr."""
+    line(f"\nError: {text}")
+    for traced in error.trace() if error is not None else ():
+        error_line(traced)
+
+
+def ask(
+    options: Options,
+    asked: Callable[["AdminClient"], Awaitable[T]],
+    *,
+    timeout_ms: int,
+    unreachable: Callable[[JavaError | None], JavaError],
+) -> T:
+    """What `asked` finds out by a client of the cluster that the options name. Raises JavaError;
+    where no broker answers it is what `unreachable` makes of the reason.
+    """
+    import asyncio
+
+    from kohort.client.admin import AdminClient
+    from kohort.client.network.connection_errors import ConnectionFailedError, RequestTimeoutError
+    from kohort.errors import KohortError
+
+    server, security = _connection(options)
+    if timeout_ms <= 0:
+        raise unreachable(None)
+    timeout = min(timeout_ms, _LONGEST_MS) / 1000
+
+    async def main() -> T:
+        async with AdminClient(
+            server, client_id=CLIENT_ID, timeout=timeout, security=security
+        ) as admin:
+            return await asked(admin)
+
+    try:
+        return asyncio.run(main())
+    except (ConnectionFailedError, RequestTimeoutError) as error:
+        raise unreachable(JavaError("java.net.ConnectException", error.message)) from None
+    except KohortError as error:
+        raise in_future(of_error(error)) from None
+
+
+def no_node(call: str, why: JavaError | None) -> JavaError:
+    """No broker answered in time, when this was to be asked first."""
+    text = f"Timed out waiting for a node assignment. Call: {call}"
+    return JavaError(f"{ERRORS}.TimeoutException", text, why)
+
+
+def _connection(options: Options) -> "tuple[str, Security]":
+    from kohort.cli.connection import connection_of
+    from kohort.client.settings import addresses_of
+
+    server = options.value("bootstrap-server") or ""
+    config = options.value("command-config")
+    given = {"bootstrap_server": server}
+    if config is not None:
+        if not os.path.exists(config):  # noqa: PTH110  (pathlib takes as long as all else here)
+            missing = JavaError("java.nio.file.NoSuchFileException", config)
+            raise JavaError("java.lang.RuntimeException", cause=missing)
+        given["command_config"] = config
+    try:
+        connection = connection_of(Namespace(**given))
+    except ValueError as error:
+        raise _no_client(str(error)) from None
+    bad = [part for part in server.split(",") if ":" not in part]
+    try:
+        addresses_of(server)
+    except ValueError:
+        bad = bad or [server]
+    if bad:
+        raise _no_client(f"Invalid url in bootstrap.servers: {bad[0].strip()}")
+    return connection.server.text, connection.security
+
+
+def _no_client(why: str) -> JavaError:
+    cause = JavaError("org.apache.kafka.common.config.ConfigException", why)
+    text = "Failed to create new KafkaAdminClient"
+    return JavaError("org.apache.kafka.common.KafkaException", text, cause)
