@@ -1,0 +1,86 @@
+"""`kafka-consumer-groups --delete-offsets`: offsets of topics that nobody in the group reads."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from kohort.drop_in.java import JavaError, in_future, of_code
+from kohort.drop_in.options import Options
+from kohort.drop_in.orders import by_partition, sorted_names
+from kohort.drop_in.running import ask, line, no_node, print_error
+from kohort.drop_in.tables import MISSING, filled, widest
+from kohort.drop_in.topic_arguments import partitions_in, split
+from kohort.errors import ErrorCode
+from kohort.terms import TopicPartition
+
+if TYPE_CHECKING:  # the client is imported when a tool asks
+    from kohort.client.admin import AdminClient
+
+_OF_THE_GROUP = (
+    ErrorCode.INVALID_GROUP_ID,
+    ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ErrorCode.NON_EMPTY_GROUP,
+)
+_OF_PARTITIONS = (
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+)
+_NO_INDEX = -1
+_Codes = dict[TopicPartition, int]
+
+
+def delete_offsets(options: Options, timeout_ms: int) -> bool:
+    """Whether all are deleted. Raises JavaError and UsageError."""
+    group = options.value("group") or ""
+    named, topics = split(options.values("topic"))
+    given = [partition for text in named for partition in partitions_in(text)]
+
+    async def asked(admin: "AdminClient") -> tuple[_Codes, _Codes]:
+        return await _deleted(admin, group, given, topics)
+
+    missing, codes = ask(options, asked, timeout_ms=timeout_ms, unreachable=_unreachable)
+    first = next((codes[each] for each in by_partition(codes) if codes[each]), 0)
+    if not first:
+        line(f"Request succeeded for deleting offsets from group {group}.")
+    elif first in _OF_THE_GROUP:
+        print_error(of_code(first).text)
+    elif first in _OF_PARTITIONS:
+        print_error("Encountered some partition-level error, see the follow-up details.")
+    else:
+        print_error(f"Encountered some unknown error: {ErrorCode(first).name}")
+    _print_statuses({**missing, **codes})
+    return not any((*missing.values(), *codes.values()))
+
+
+async def _deleted(
+    admin: "AdminClient", group: str, given: Sequence[TopicPartition], topics: Sequence[str]
+) -> tuple[_Codes, _Codes]:
+    """The topics that are not there, and the code of each partition: 0 where it is deleted."""
+    wanted = dict.fromkeys(given)
+    missing = {}
+    described = await admin.describe_topics(topics)
+    for topic, error in described.failed.items():
+        missing[TopicPartition(topic, _NO_INDEX)] = int(error.code)
+    for topic, found in described.succeeded.items():
+        wanted |= dict.fromkeys(TopicPartition(topic, each.partition) for each in found.partitions)
+    outcomes = await admin.delete_group_offsets(group, wanted)
+    failed = outcomes.failed
+    return missing, {each: int(failed[each].code) if each in failed else 0 for each in wanted}
+
+
+def _print_statuses(codes: Mapping[TopicPartition, int]) -> None:
+    width = widest(15, (partition.topic for partition in codes))
+    line("\n" + filled(("TOPIC", "PARTITION", "STATUS"), (width, 10, 15)), end="")
+    by_text = {f"{partition.topic}{partition.partition}": partition for partition in codes}
+    for text in sorted_names(by_text):
+        partition = by_text[text]
+        code = codes[partition]
+        index = MISSING if partition.partition == _NO_INDEX else partition.partition
+        status = f"Error: {of_code(code)}" if code else "Successful"
+        line("\n" + filled((partition.topic, index, status), (width, 10, 15)), end="")
+    line()
+
+
+def _unreachable(why: JavaError | None) -> JavaError:
+    return in_future(no_node("describeTopics", why))
