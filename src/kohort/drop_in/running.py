@@ -63,7 +63,7 @@ def run(tool: Tool, argv: Sequence[str] | None = None) -> int:
     def main(_output: Output) -> int:
         return _run(tool, words, is_java=is_java)
 
-    return print_result(main, as_json=False)
+    return print_result(main)
 
 
 def _run(tool: Tool, words: list[str], *, is_java: bool) -> int:

@@ -75,12 +75,12 @@ async def describe_groups(
                 if len(rest) == len(ids):
                     raise
                 return outcomes | dict.fromkeys(rest, failure(error))  # the first answer holds
-            found: dict[str, GroupDescription | ApiError] = {
+            described: dict[str, GroupDescription | ApiError] = {
                 group_id: unanswered("group", group_id) for group_id in rest
             }
             for classic in answer.groups:
-                found[classic.group_id] = _classic_group(classic, node)
-            outcomes |= {id_: _better(found[id_], outcomes.get(id_)) for id_ in found}
+                described[classic.group_id] = _classic_group(classic, node)
+            outcomes |= {id_: _better(one, outcomes.get(id_)) for id_, one in described.items()}
         return outcomes
 
     return Outcomes(
