@@ -24,6 +24,7 @@ LEFT = {"demo.py": ["kohort-demo"]}  # what an example says that it leaves
 BY_JAVA = re.compile("hsperfdata_|liblz4|snappy-|libzstd|blockmgr|spark-")
 WORDS = {
     "admin.py": "created orders with 3 partitions",
+    "admin_sync.py": "topic orders has retention.ms = 86400000",
     "assignors/test_assignors.py": "9 passed",
     "assignors/watch.py": "weight-1 has 2, weight-2 has 4, weight-3 has 6",
     "consume.py": "13 words, most often 'the'",

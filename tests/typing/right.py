@@ -5,15 +5,26 @@ from datetime import UTC, datetime
 
 from kohort import (
     AdminClient,
+    ApiError,
     CommittedOffset,
+    ConfigAppend,
+    ConfigResource,
+    ConfigResourceType,
     Consumer,
     ConsumerRecord,
+    CreatedTopic,
+    FeatureUpdate,
     GroupState,
+    Listings,
     NewTopic,
+    Outcomes,
     Producer,
     Security,
     Store,
+    SyncAdminClient,
+    TopicDescription,
     TopicPartition,
+    TransactionState,
 )
 
 
@@ -79,3 +90,29 @@ async def administrate() -> None:
         await admin.end_offsets([("orders", 0)])
         await admin.create_topics([NewTopic("orders", 3)])
         print((await admin.describe_cluster()).away)
+        await admin.describe_configs([("topic", "orders")], names="retention.ms")
+        await admin.alter_configs({("topic", "orders"): {"retention.ms": "1", "x": None}})
+        append = ConfigAppend("compact")
+        await admin.alter_configs({("topic", "orders"): {"cleanup.policy": append}})
+        await admin.delete_records({("orders", 0): 3})
+        await admin.delete_records({TopicPartition("orders", 0): "latest"})
+        by_bytes: Outcomes[bytes, TopicDescription] = await admin.describe_topics_by_id(bytes(16))
+        by_text: Outcomes[str, None] = await admin.delete_topics_by_id(["xqyxgaPuTW2GHwNLcu5D3Q"])
+        await admin.list_transactions(states=["Ongoing", TransactionState.EMPTY])
+        await admin.elect_leaders("unclean", [("orders", 0)])
+        await admin.update_features({"group.version": FeatureUpdate(0, "safe_downgrade")})
+        print(by_bytes, by_text)
+
+
+def administrate_without_asyncio() -> None:
+    with SyncAdminClient("127.0.0.1:9092", timeout=3, security_protocol="SSL") as admin:
+        listings: Listings = admin.list_groups(states="Stable")
+        print([group.group_id.upper() for group in listings], admin.describe_cluster().away)
+        topics: Outcomes[str, CreatedTopic] = admin.create_topics([NewTopic("orders", 3)])
+        orders = topics["orders"].partitions
+        resource = ConfigResource(ConfigResourceType.TOPIC, "orders")
+        described = admin.describe_configs([resource], include_synonyms=True)
+        print(orders, described[resource]["retention.ms"].value)
+        by_text: Outcomes[str, None] = admin.delete_topics_by_id(["xqyxgaPuTW2GHwNLcu5D3Q"])
+        failed: dict[str, ApiError] = by_text.failed
+        print(failed)

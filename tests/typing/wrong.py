@@ -1,6 +1,6 @@
 """Mistakes that a type checker finds, each in its line. The program is checked, and not run."""
 
-from kohort import AdminClient, Consumer, ConsumerRecord, Producer
+from kohort import AdminClient, Consumer, ConsumerRecord, Producer, SyncAdminClient
 
 Consumer("orders", grup_id="billing")  # wrong: a name
 Consumer("orders", group_id=3)  # wrong: a type
@@ -33,6 +33,24 @@ async def call(consumer: Consumer, producer: Producer, admin: AdminClient) -> No
     await admin.list_groups(states=["stabel"])  # wrong: no state
     await admin.list_groups(types=["modern"])  # wrong: no type
     await admin.list_offsets({"orders": "latest"})  # wrong: no partition
+    await admin.alter_configs({("topic", "orders"): {"retention.ms": 5}})  # wrong: a number
+    await admin.delete_records({("orders", 0): None})  # wrong: no offset
+    await admin.elect_leaders("uncle")  # wrong: a word
+    await admin.describe_topics_by_id([3])  # wrong: no id
     record: ConsumerRecord[str, int] = await consumer.getone()
     record.value.upper()  # wrong: a number
     record.key + 1  # wrong: a text
+
+
+SyncAdminClient("127.0.0.1:9092", clientid="me")  # wrong: a name
+SyncAdminClient("127.0.0.1:9092", timeout="3 s")  # wrong: a type
+
+
+def wait(admin: SyncAdminClient) -> None:
+    admin.list_groups(states=["stabel"])  # wrong: no state
+    admin.list_groups(state="Stable")  # wrong: a name
+    admin.create_topics("orders", 3)  # wrong: too many
+    admin.list_topics()["orders"]  # wrong: a tuple
+    admin.list_offsets({"orders": "latest"})  # wrong: no partition
+    admin.describe_topics_by_id([3])  # wrong: no id
+    admin.describe_cluster().nodes()  # wrong: no attribute

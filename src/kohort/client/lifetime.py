@@ -17,6 +17,7 @@ class Client:
     _addresses: Sequence[Address] = ()
     _loop: asyncio.AbstractEventLoop | None = None
     _closed = False
+    _to_close = "use `async with`, or await close()"
 
     def _details(self) -> Mapping[str, object]:
         """What its repr says of it. Settings may come to hold secrets, so they are not all here."""
@@ -32,7 +33,7 @@ class Client:
         if self._loop is not None and not self._closed:
             # As asyncio says it of a transport. Python shows it with -X dev, and pytest does.
             warnings.warn(
-                f"unclosed {self!r}: use `async with`, or await close()",
+                f"unclosed {self!r}: {self._to_close}",
                 ResourceWarning,
                 source=self,
                 stacklevel=2,

@@ -33,6 +33,7 @@ from kohort.client.admin.security_views import (
     ScramDeletion,
     ScramUpsertion,
 )
+from kohort.client.admin.synchronous import SyncAdminClient
 from kohort.client.admin.transaction_views import (
     FencedProducer,
     ProducerState,
@@ -117,6 +118,7 @@ __all__ = [
     "ScramCredential",
     "ScramDeletion",
     "ScramUpsertion",
+    "SyncAdminClient",
     "TopicDescription",
     "TopicListing",
     "TopicListings",

@@ -1,0 +1,160 @@
+"""SyncAdminClient: AdminClient for programs without asyncio.
+
+Each of its calls is the one of AdminClient, made in an event loop in a thread of its own. The
+parameters, results and errors are those of AdminClient, also to type checkers: none of them is
+written here.
+"""
+
+from collections.abc import Callable, Coroutine, Mapping
+from functools import wraps
+from threading import Lock
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from kohort.client.admin.client import AdminClient
+from kohort.client.event_loop_thread import EventLoopThread, LoopEndedError
+from kohort.client.lifetime import Client
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def _blocking(
+    call: Callable[Concatenate[AdminClient, Parameters], Coroutine[Any, Any, Result]],
+) -> Callable[Concatenate["SyncAdminClient", Parameters], Result]:
+    """The same call for whoever waits until it has ended."""
+
+    @wraps(call)
+    def wait(
+        self: "SyncAdminClient", /, *args: Parameters.args, **kwargs: Parameters.kwargs
+    ) -> Result:
+        return self._wait(lambda admin: call(admin, *args, **kwargs))
+
+    return wait
+
+
+def _constructor(
+    made: Callable[Parameters, AdminClient],
+) -> Callable[[Callable[..., None]], Callable[Concatenate["SyncAdminClient", Parameters], None]]:
+    """Takes what that of AdminClient takes."""
+
+    def decorate(
+        init: Callable[..., None],
+    ) -> Callable[Concatenate["SyncAdminClient", Parameters], None]:
+        @wraps(AdminClient.__init__)
+        def construct(
+            self: "SyncAdminClient", /, *args: Parameters.args, **kwargs: Parameters.kwargs
+        ) -> None:
+            init(self, made(*args, **kwargs))
+
+        return construct
+
+    return decorate
+
+
+class SyncAdminClient(Client):
+    """`AdminClient` for programs without asyncio: the same calls, which wait for their results.
+
+        with SyncAdminClient("127.0.0.1:9092") as admin:
+            for group in admin.list_groups(states=["Stable"]):
+                print(group.group_id)
+
+    Arguments, results and errors are those of `AdminClient`. Several threads may call at once, and
+    share connections. Ctrl-C ends a call: what was sent by then may have been done. The first call
+    starts a thread, `close` ends it, and neither keeps the program from ending. A process that was
+    forked needs a client of its own.
+    """
+
+    _to_close = "use `with`, or close()"
+
+    @_constructor(AdminClient)
+    def __init__(self, client: AdminClient) -> None:
+        self._client = client
+        self._addresses = client._addresses  # noqa: SLF001  (they are one client)
+        self._thread: EventLoopThread | None = None
+        self._lock = Lock()
+
+    def __enter__(self) -> Self:
+        self._check_open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections, and end the thread. A later call raises ValueError, as does one
+        that waits for its result.
+        """
+        with self._lock:
+            self._closed = True
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.end(self._client.close)
+
+    create_topics = _blocking(AdminClient.create_topics)
+    create_partitions = _blocking(AdminClient.create_partitions)
+    delete_topics = _blocking(AdminClient.delete_topics)
+    list_topics = _blocking(AdminClient.list_topics)
+    describe_topics = _blocking(AdminClient.describe_topics)
+    list_offsets = _blocking(AdminClient.list_offsets)
+    end_offsets = _blocking(AdminClient.end_offsets)
+    describe_acls = _blocking(AdminClient.describe_acls)
+    create_acls = _blocking(AdminClient.create_acls)
+    delete_acls = _blocking(AdminClient.delete_acls)
+    describe_user_scram_credentials = _blocking(AdminClient.describe_user_scram_credentials)
+    alter_user_scram_credentials = _blocking(AdminClient.alter_user_scram_credentials)
+    list_groups = _blocking(AdminClient.list_groups)
+    describe_groups = _blocking(AdminClient.describe_groups)
+    delete_groups = _blocking(AdminClient.delete_groups)
+    describe_group_configs = _blocking(AdminClient.describe_group_configs)
+    alter_group_configs = _blocking(AdminClient.alter_group_configs)
+    list_group_offsets = _blocking(AdminClient.list_group_offsets)
+    alter_group_offsets = _blocking(AdminClient.alter_group_offsets)
+    delete_group_offsets = _blocking(AdminClient.delete_group_offsets)
+    plan_offset_reset = _blocking(AdminClient.plan_offset_reset)
+    remove_members = _blocking(AdminClient.remove_members)
+    describe_configs = _blocking(AdminClient.describe_configs)
+    alter_configs = _blocking(AdminClient.alter_configs)
+    list_config_resources = _blocking(AdminClient.list_config_resources)
+    describe_producers = _blocking(AdminClient.describe_producers)
+    list_transactions = _blocking(AdminClient.list_transactions)
+    describe_transactions = _blocking(AdminClient.describe_transactions)
+    fence_producers = _blocking(AdminClient.fence_producers)
+    abort_transaction = _blocking(AdminClient.abort_transaction)
+    describe_cluster = _blocking(AdminClient.describe_cluster)
+    describe_topics_by_id = _blocking(AdminClient.describe_topics_by_id)
+    delete_topics_by_id = _blocking(AdminClient.delete_topics_by_id)
+    delete_records = _blocking(AdminClient.delete_records)
+    elect_leaders = _blocking(AdminClient.elect_leaders)
+    describe_log_dirs = _blocking(AdminClient.describe_log_dirs)
+    describe_features = _blocking(AdminClient.describe_features)
+    update_features = _blocking(AdminClient.update_features)
+
+    def _details(self) -> Mapping[str, object]:
+        return self._client._details()  # noqa: SLF001
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError("the admin client is closed: make another one")
+
+    def _wait(self, call: Callable[[AdminClient], Coroutine[Any, Any, Result]]) -> Result:
+        with self._lock:
+            self._check_open()
+            if self._thread is None:
+                self._thread = EventLoopThread(repr(self))
+                self._loop = self._thread.loop
+            thread, client = self._thread, self._client  # the loop does not keep this one alive
+        try:
+            return thread.run(lambda: call(client))
+        except LoopEndedError:
+            raise ValueError("the admin client was closed while a call waited") from None
+
+    def __del__(self) -> None:
+        super().__del__()
+        if self._loop is not None and not self._closed and self._thread is not None:
+            self._thread.let_end(self._client.close)
