@@ -1,6 +1,7 @@
 """Limits of connections and requests, and clients that are slow, silent, or do not read."""
 
 import resource
+import select
 import socket
 import struct
 import time
@@ -9,6 +10,7 @@ import pytest
 from tests.serve.talk import Talk, frame, serving
 from tests.waiting import SOON_S
 
+from kohort.server.descriptors import WAITING_MAX
 from kohort.wire.messages.api_versions import ApiVersionsRequest
 from kohort.wire.messages.metadata import MetadataRequest
 
@@ -34,9 +36,8 @@ def test_a_silent_connection_is_closed_and_a_busy_one_is_not():
         assert waiting.answer()  # a request under way is not silence
 
 
-@pytest.mark.parametrize("limit", ["max_connections", "max_connections_per_ip"])
-def test_too_many_connections(limit):
-    with serving("--in-memory", *settings(**{limit: 3})) as broker:
+def test_too_many_connections_from_an_address():
+    with serving("--in-memory", *settings(max_connections_per_ip=3)) as broker:
         first = [broker.talk() for _ in range(3)]
         assert [one.ask(ASK).error_code for one in first] == [0, 0, 0]
         with broker.talk() as fourth:
@@ -51,7 +52,40 @@ def test_too_many_connections(limit):
                 except (EOFError, ConnectionError):
                     assert time.monotonic() < deadline
         assert broker.end() == 0
-        assert f"{limit.replace('_', '.')}=3" in broker.errors
+        assert "max.connections.per.ip=3" in broker.errors
+
+
+def test_a_connection_beyond_the_limit_waits_for_the_end_of_another():
+    """As measured on Apache Kafka 4.3.1. One that gives up meanwhile takes nobody's place."""
+    with serving("--in-memory", *settings(max_connections=2)) as broker:
+        served = [broker.talk() for _ in range(2)]
+        assert [one.ask(ASK).error_code for one in served] == [0, 0]
+        waiting = [broker.talk() for _ in range(4)]
+        for one in waiting:
+            one.send(ASK, 3)
+        assert not select.select([one.socket for one in waiting], [], [], 0.3)[0]
+        waiting[0].socket.close()
+        served[0].socket.close()
+        assert waiting[1].answer()
+        assert not select.select([one.socket for one in waiting[2:]], [], [], 0.3)[0]
+        served[1].socket.close()
+        assert waiting[2].answer()
+        assert waiting[1].ask(ASK).error_code == 0
+        assert broker.end() == 0
+        assert waiting[3].closed_by_peer()
+        assert broker.errors.count("waits until another one ends: max.connections=2") == 4
+
+
+def test_no_more_wait_than_the_system_would_keep():
+    with serving("--in-memory", *settings(max_connections=1)) as broker, broker.talk() as served:
+        assert served.ask(ASK).error_code == 0
+        waiting = [broker.talk() for _ in range(WAITING_MAX)]
+        with broker.talk() as refused:
+            assert refused.closed_by_peer()
+        served.socket.close()
+        assert waiting[0].ask(ASK).error_code == 0
+        assert broker.end() == 0
+        assert f"is refused: {WAITING_MAX} others wait to be served" in broker.errors, broker.errors
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 1001, 2**31 - 1])

@@ -521,14 +521,14 @@ def test_a_forked_process_leaves_the_broker_alone(process):
 
 def test_what_becomes_of_a_connection_is_told_by_its_broker_alone():
     with (
-        Broker({"max.connections": 1}, in_memory=True) as one,
+        Broker({"max.connections.per.ip": 1}, in_memory=True) as one,
         Broker(in_memory=True) as other,
     ):
         with Talk(one.bootstrap) as client, Talk(one.bootstrap) as refused:
             assert refused.closed_by_peer()
             client.socket.sendall(b"GET / HTTP/1.1\r\n\r\n")
             assert client.closed_by_peer()
-        assert "a connection is refused: max.connections=1" in one.log()
+        assert "is refused: max.connections.per.ip=1" in one.log()
         assert "connection from /127.0.0.1 on listener PLAINTEXT closed: " in one.log()
         assert "connection" not in other.log()
 

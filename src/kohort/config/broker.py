@@ -11,7 +11,13 @@ from typing import Any
 from kohort.config.authentication import MECHANISM_PREFIXES, AuthenticationSettings
 from kohort.config.authorizer import STANDARD_AUTHORIZER, check_authorizer, super_users_of
 from kohort.config.ignored import is_ignored
-from kohort.config.listeners import PREFIX, Listener, check_listeners, client_listeners
+from kohort.config.listeners import (
+    PREFIX,
+    Listener,
+    check_listeners,
+    client_listeners,
+    is_of_listeners,
+)
 from kohort.config.settings import (
     INT_MAX,
     LONG_MAX,
@@ -43,10 +49,6 @@ _ASSIGNOR_CLASSES = {
 }
 _ALIASES = {"broker.id": "node.id", "log.dir": "log.dirs"}  # older names
 _HOUR_MS = 3_600_000
-_OF_LISTENERS = (
-    *("ssl.", "sasl.", "connections.max.reauth.ms", "connection.failed.authentication.delay.ms"),
-    "principal.builder.class",
-)
 _OF_MECHANISMS = ("sasl.", "connections.max.reauth.ms")
 LEAST_SEGMENT_BYTES = 1_048_576
 
@@ -83,9 +85,11 @@ class BrokerConfig(AuthenticationSettings):
     log_dirs: tuple[str, ...] = listing(
         (), "The data directory, unless a flag names one. Also log.dir."
     )
-    max_connections: int = integer(INT_MAX, "Connections open at the same time.", least=0)
+    max_connections: int = integer(
+        INT_MAX, "Connections served at once; 50 more wait. A listener may have its own.", least=0
+    )
     max_connections_per_ip: int = integer(
-        INT_MAX, "Connections open at the same time from one address.", least=0
+        INT_MAX, "Connections at the same time from one address, of all listeners.", least=0
     )
     connections_max_idle_ms: int = long(
         600_000, "A connection that is silent for longer is closed."
@@ -482,7 +486,7 @@ def listener_settings(config: BrokerConfig, listener: Listener) -> dict[str, str
     found = {
         name: text
         for name in sorted(config.given)
-        if name.startswith(_OF_LISTENERS)
+        if is_of_listeners(name)
         and not (name == "ssl.client.auth" and listener.protocol == SASL_SSL)
         and (text := text_of(config.value(name))) is not None
     }
@@ -498,7 +502,7 @@ def _without_listener(config: BrokerConfig) -> list[str]:
     return [
         name
         for name in config.prefixed
-        if not (name.startswith(prefixes) and own_name(name).startswith(_OF_LISTENERS))
+        if not (name.startswith(prefixes) and is_of_listeners(own_name(name)))
     ]
 
 

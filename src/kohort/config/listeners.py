@@ -12,6 +12,12 @@ NO_ROUTES = (ANY_ADDRESS, "::")
 PREFIX = "listener.name."
 
 
+_OF_LISTENERS = (
+    *("ssl.", "sasl.", "connections.max.reauth.ms", "connection.failed.authentication.delay.ms"),
+    "principal.builder.class",
+)
+
+
 class Listener(NamedTuple):
     """A listener for clients: its name in capital letters, its security protocol, its address."""
 
@@ -45,6 +51,11 @@ class Listeners(Protocol):
     def listener_security_protocol_map(self) -> tuple[str, ...]: ...
     @property
     def controller_listener_names(self) -> tuple[str, ...]: ...
+
+
+def is_of_listeners(name: str) -> bool:
+    """Whether a setting may be another one for each listener."""
+    return name.startswith(_OF_LISTENERS) or name == "max.connections"
 
 
 def host_and_port(text: str) -> tuple[str, int]:

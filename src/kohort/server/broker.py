@@ -81,7 +81,7 @@ class Broker:
         around = environment or BrokerEnvironment()
         self._lines = BoundedLines(around.observe, clocks.monotonic)
         self.environment = replace(around, observe=self._lines) if around.bounded else around
-        self.sockets = Sockets(self.config, self.environment.observe)
+        self.sockets = Sockets(self.config, self.environment.observe, self.ports.listeners)
         self._clock = self.environment.clock()
         self._background: Background | None = None
         self._abandoned_threads = AbandonedThreads()

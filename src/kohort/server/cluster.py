@@ -35,7 +35,7 @@ from kohort.server.coordinators.coordinator_partitions import (
 )
 from kohort.server.coordinators.loader import Loader
 from kohort.server.coordinators.marker_sender import ANYTHING, MarkerSender
-from kohort.server.descriptors import Limit, Shares, coordinator_logs, share_out
+from kohort.server.descriptors import WAITING_MAX, Limit, Shares, coordinator_logs, share_out
 from kohort.server.metrics.meters import Meters
 from kohort.server.partitions.disk_work import OPEN_SLICE_LOGS, DiskWork, Finish
 from kohort.server.partitions.durability import Durability, SyncListener
@@ -244,7 +244,8 @@ class Cluster:
         """The shares of descriptors if coordinators had so many more logs."""
         on_disk = self.logs.open_files is not None
         always_open = coordinator_logs(self.catalog.by_name.values()) + more if on_disk else 0
-        return share_out(self._limit, always_open, self.config.max_connections, on_disk=on_disk)
+        most = self.config.max_connections + WAITING_MAX
+        return share_out(self._limit, always_open, most, on_disk=on_disk)
 
     def _adopt_shares(self) -> None:
         self.shares = self.shares_with(0)

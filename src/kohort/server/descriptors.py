@@ -59,6 +59,9 @@ class Shares(NamedTuple):
         )
 
 
+WAITING_MAX = 50  # connections that are open and not served yet; upstream's backlog has as many
+
+
 def open_file_limit() -> Limit:
     """The limit of this process."""
     if not _HAS_LIMIT:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from datetime import timedelta
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -562,3 +562,42 @@ def test_half_a_handshake_takes_no_memory_without_end(
         crowd[1].close()
         until(lambda: pool.used == 0)
         assert any("has not authenticated" in line for line in broker.observer.warnings)
+
+
+def test_a_handshake_waits_until_a_connection_of_its_listener_ends(tmp_path: Path) -> None:
+    """`listener.name.ssl.max.connections`, as measured on Apache Kafka 4.3.1: others go on."""
+    authority = Authority()
+    keystore = authority.sign("localhost").write_pem(tmp_path / "server.pem")
+    settings = {
+        "listeners": "SSL://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(keystore),
+        "listener.name.ssl.max.connections": "1",
+    }
+    context = ssl.create_default_context(cadata=authority.pem)
+    with TlsBroker(settings) as broker:
+        addresses = {name: nodes[0] for name, nodes in broker.broker.listeners.items()}
+
+        def shaken(below: socket.socket) -> ssl.SSLSocket:
+            return context.wrap_socket(below, server_hostname="localhost")
+
+        first = shaken(socket.create_connection(addresses["SSL"], SOON_S))
+        second = socket.create_connection(addresses["SSL"], 0.5)
+        with pytest.raises(TimeoutError):
+            shaken(second)
+        third = socket.create_connection(addresses["SSL"], SOON_S)
+        waiting = Thread(target=lambda: found.append(shaken(third).version()))
+        found: list[str | None] = []
+        waiting.start()
+        with socket.create_connection(addresses["PLAINTEXT"], SOON_S) as plain:
+            plain.sendall(len(API_VERSIONS).to_bytes(4) + API_VERSIONS)
+            assert plain.recv(4)
+        assert not found
+        second.close()
+        first.close()
+        waiting.join(SOON_S)
+        assert found == ["TLSv1.3"]
+        third.close()
+    assert len(broker.observer.warnings) == 2
+    limit = "listener.name.ssl.max.connections=1"
+    assert broker.observer.warnings[0].endswith(f"waits until another one ends: {limit}")

@@ -389,8 +389,8 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "kohort_connections_refused",
         COUNTER,
-        "connections beyond `max.connections`, `max.connections.per.ip` or their share of the "
-        "limit of open files",
+        "connections that were closed: beyond `max.connections.per.ip`, beyond those that may wait "
+        "for `max.connections`, or beyond their share of the limit of open files",
         _one(lambda reading: reading.traffic.refused),
     ),
     Metric(

@@ -1,13 +1,13 @@
 """The sockets of a broker: bytes and limits. `connection.py` knows what the bytes mean."""
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from traceback import format_exception
 from typing import Protocol, cast
 
 from kohort.config import BrokerConfig
+from kohort.config.listeners import Listener, client_listeners
 from kohort.errors import KohortError
 from kohort.runtime.driver import INTERNAL
 from kohort.runtime.observers import Observer
@@ -20,6 +20,7 @@ from kohort.server.network.connection import (
     AuthenticationFailedError,
     Connection,
 )
+from kohort.server.network.connection_limits import ConnectionLimits
 from kohort.server.network.dispatcher import RequestDispatcher
 from kohort.server.network.lost_connections import LostConnections, close
 from kohort.server.network.request_buffer import RequestBuffer
@@ -50,13 +51,16 @@ class Host(Protocol):
 
 
 class Sockets:
-    """All connections, counted by host. `observe` is told of those that are refused or closed."""
+    """All connections. `observe` is told of those that wait, and are refused or closed."""
 
-    def __init__(self, config: BrokerConfig, observe: Observer) -> None:
+    def __init__(
+        self, config: BrokerConfig, observe: Observer, listeners: Sequence[Listener] = ()
+    ) -> None:
         self.observe = observe
         self._config = config
         self._protocols: dict[ClientProtocol, str] = {}  # the host that each is from
-        self._hosts: Counter[str] = Counter()
+        self._waiting: dict[ClientProtocol, str] = {}  # to be served, in their order
+        self._limits = ConnectionLimits(config, listeners or client_listeners(config))
         self.memory = MemoryPools(
             _limit(config.queued_max_request_bytes),
             _limit(config.queued_max_response_bytes),
@@ -68,35 +72,43 @@ class Sockets:
         self.starved = self._backpressure.starved  # those that wait for room
         self._timer: asyncio.TimerHandle | None = None  # while some have waited
 
-    def admit(self, protocol: "ClientProtocol", host: str, shares: Shares) -> bool:
-        """Whether one more connection fits under max.connections and max.connections.per.ip, and
-        into the share of descriptors that connections have.
-        """
-        config = self._config
-        if len(self._protocols) >= config.max_connections:
-            self.observe.warning(
-                f"a connection is refused: max.connections={config.max_connections}"
-            )
-            self.traffic.refused += 1
-            return False
-        if len(self._protocols) >= shares.connections:
-            self.observe.warning(
-                f"a connection is refused: {shares.connections} are open, their share of the limit"
-                f" of open files, {shares.limit} (`ulimit -n`)"
-            )
-            self.traffic.refused += 1
-            return False
-        if self._hosts[host] >= config.max_connections_per_ip:
-            self.observe.warning(
-                f"a connection from {host} is refused:"
-                f" max.connections.per.ip={config.max_connections_per_ip}"
-            )
-            self.traffic.refused += 1
-            return False
+    def arrive(self, protocol: "ClientProtocol", host: str, shares: Shares) -> None:
+        """Serve a new connection, or let it wait until others end, or close it."""
+        full = self._limits.full(protocol.listener)
+        refusal = self._limits.refusal(host, len(self._waiting), shares, full=full is not None)
+        if refusal is not None:
+            self._refuse(protocol, refusal)
+        elif full is None:
+            self._serve(protocol, host)
+        else:
+            self.observe.warning(f"a connection from {host} waits until another one ends: {full}")
+            self._waiting[protocol] = host
+
+    def waits(self, protocol: "ClientProtocol") -> bool:
+        """Whether a connection is to be served once another one has ended."""
+        return protocol in self._waiting
+
+    def _serve(self, protocol: "ClientProtocol", host: str) -> None:
+        refusal = self._limits.too_many_of(host)
+        if refusal is not None:
+            self._refuse(protocol, refusal)
+            return
         self.traffic.opened += 1
         self._protocols[protocol] = host
-        self._hosts[host] += 1
-        return True
+        self._limits.enter(host, protocol.listener)
+        protocol.begin(host)
+
+    def _refuse(self, protocol: "ClientProtocol", why: str) -> None:
+        self.observe.warning(why)
+        self.traffic.refused += 1
+        protocol.drop()
+
+    def _serve_waiting(self) -> None:
+        """Those for which there is a place now, the one first that has waited longest."""
+        for protocol, host in list(self._waiting.items()):
+            if protocol in self._waiting and self._limits.full(protocol.listener) is None:
+                del self._waiting[protocol]
+                self._serve(protocol, host)
 
     def starve(self, protocol: "ClientProtocol") -> None:
         """There is no room for more of a request of this one."""
@@ -136,12 +148,13 @@ class Sockets:
 
     def forget(self, protocol: "ClientProtocol") -> None:
         self.starved.pop(protocol, None)
+        self._waiting.pop(protocol, None)
         host = self._protocols.pop(protocol, None)
         if host is not None:
             self.traffic.closed += 1
-            self._hosts[host] -= 1
-            if not self._hosts[host]:
-                del self._hosts[host]
+            self._limits.leave(host, protocol.listener)
+            if self._waiting:
+                asyncio.get_running_loop().call_soon(self._serve_waiting)
 
     def close_silent(self, now: float) -> None:
         """Close connections that have been silent for longer than connections.max.idle.ms."""
@@ -149,6 +162,8 @@ class Sockets:
             limit = now - self._config.connections_max_idle_ms / 1000
             for protocol in list(self._protocols):
                 protocol.close_if_silent_since(limit)
+            for protocol in [one for one in self._waiting if one.heard < limit]:
+                protocol.drop()
 
     def close_slow(self, now: float) -> None:
         """Close connections that do not take their answers while others get less because of it."""
@@ -163,8 +178,9 @@ class Sockets:
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
-        for protocol in list(self._protocols):
+        for protocol in [*self._waiting, *self._protocols]:
             if node is None or protocol.node == node:
+                self._waiting.pop(protocol, None)
                 protocol.drop()
 
 
@@ -179,7 +195,8 @@ class ClientProtocol(asyncio.Protocol):
         self._scheduler: Scheduler | None = None
         self._traffic = host.sockets.traffic
         self.node = node
-        self._listener = listener
+        self.listener = listener
+        self._held = b""  # what it has sent while it waited
         self._transport: asyncio.Transport | None = None
         self._connection: Connection | None = None
         self._loop = asyncio.get_running_loop()
@@ -194,22 +211,40 @@ class ClientProtocol(asyncio.Protocol):
         self._transport = transport = cast("asyncio.Transport", transport)
         cluster = self._host.cluster
         peer = transport.get_extra_info("peername")
-        host = peer[0] if peer else "unknown"
-        if cluster is None or not self._host.sockets.admit(self, host, cluster.shares):
+        self.heard = self._loop.time()
+        if cluster is None:
             transport.abort()
+            return
+        self._host.sockets.arrive(self, peer[0] if peer else "unknown", cluster.shares)
+
+    def begin(self, host: str) -> None:
+        """There is a place for it: serve it."""
+        cluster, transport = self._host.cluster, self._transport
+        if cluster is None or transport is None:
+            self.drop()
             return
         self.heard = self._loop.time()
         self._scheduler = cluster.scheduler
         self._connection = Connection(
-            self._host.dispatcher(self.node, self._listener),
+            self._host.dispatcher(self.node, self.listener),
             host,
             cluster.config.socket_request_max_bytes,
             partial(self._host.ready.append, self),
             self._host.sockets.memory,
         )
-        authenticate = self._host.authenticate(self._listener)
+        authenticate = self._host.authenticate(self.listener)
         if authenticate is not None:
             authenticate(self._connection, self._later)
+        held, self._held = self._held, b""
+        if held:
+            transport.resume_reading()
+            self.data_received(held)
+
+    def _hold(self, data: bytes) -> None:
+        """Read nothing more of it while it waits to be served."""
+        if self._host.sockets.waits(self) and self._transport is not None:
+            self._held += data
+            self._transport.pause_reading()
 
     def _later(self, delay_ms: int, action: Callable[[], None]) -> None:
         def act() -> None:
@@ -221,6 +256,7 @@ class ClientProtocol(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         connection, scheduler = self._connection, self._scheduler
         if connection is None or scheduler is None:
+            self._hold(data)
             return
         self.heard = self._loop.time()
         self._traffic.received_bytes += len(data)
@@ -411,7 +447,7 @@ class ClientProtocol(asyncio.Protocol):
 
     def _where(self) -> str:
         """Which listener it is of, where a broker has several that can be mistaken."""
-        cluster, number = self._host.cluster, self._listener
+        cluster, number = self._host.cluster, self.listener
         dispatcher = None if cluster is None else self._host.dispatcher(self.node, number)
         listener = None if dispatcher is None else dispatcher.listener
         return "" if listener is None else f" on listener {listener.name}"

@@ -66,6 +66,7 @@ class TlsProtocol(ClientProtocol):
     def data_received(self, data: bytes) -> None:
         below = self._below
         if below is None or self._scheduler is None or self._connection is None:
+            self._hold(data)
             return
         session = below.session
         if session is None or not session.established:

@@ -1,0 +1,80 @@
+"""How many connections there may be: in all, of a listener, from an address, for the descriptors.
+
+A connection beyond what its listener or the broker may have waits until another one ends, and is
+served then: whoever asks has connected to the system already, and upstream leaves him there as
+well. One beyond what its address may have, or beyond the descriptors, is closed.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from kohort.config import BrokerConfig, listener_settings
+from kohort.config.listeners import Listener
+from kohort.server.descriptors import WAITING_MAX, Shares
+
+MAX_CONNECTIONS = "max.connections"
+_OF_DESCRIPTORS = 8  # those who wait on one listener leave most of few descriptors to the others
+
+
+class ConnectionLimits:
+    """Counts the connections that are served, by their addresses and the numbers of listeners."""
+
+    def __init__(self, config: BrokerConfig, listeners: Sequence[Listener]) -> None:
+        self._most = config.max_connections
+        self._most_of_address = config.max_connections_per_ip
+        self._names = [listener.prefix for listener in listeners]
+        self._most_of_listener = [
+            int(listener_settings(config, listener).get(MAX_CONNECTIONS, self._most))
+            for listener in listeners
+        ]
+        self._served = 0
+        self._of_listener: Counter[int] = Counter()
+        self._of_address: Counter[str] = Counter()
+
+    def refusal(self, address: str, waiting: int, shares: Shares, *, full: bool) -> str | None:
+        """Why a new connection is closed; None where it is served, or waits because its listener is
+        full, beside `waiting` others that do.
+        """
+        if full and waiting >= min(WAITING_MAX, shares.limit // _OF_DESCRIPTORS):
+            return f"a connection from {address} is refused: {waiting} others wait to be served"
+        if self._served + waiting >= shares.connections:
+            return (
+                f"a connection is refused: {self._served + waiting} are open, and"
+                f" {shares.connections} is their share of the limit of open files, {shares.limit}"
+                " (`ulimit -n`)"
+            )
+        return None
+
+    def too_many_of(self, address: str) -> str | None:
+        """Why a connection is closed instead of served: its address has as many as it may."""
+        if self._of_address[address] < self._most_of_address:
+            return None
+        return (
+            f"a connection from {address} is refused:"
+            f" max.connections.per.ip={self._most_of_address}"
+        )
+
+    def full(self, listener: int) -> str | None:
+        """The setting because of which a new connection of a listener waits; None where it is
+        served.
+        """
+        if self._served >= self._most:
+            return f"{MAX_CONNECTIONS}={self._most}"
+        most = self._most_of_listener[listener]
+        if self._of_listener[listener] >= most:
+            return f"{self._names[listener]}{MAX_CONNECTIONS}={most}"
+        return None
+
+    def enter(self, address: str, listener: int) -> None:
+        """Serve one more."""
+        self._served += 1
+        self._of_listener[listener] += 1
+        self._of_address[address] += 1
+
+    def leave(self, address: str, listener: int) -> None:
+        """One that was served has ended."""
+        self._served -= 1
+        self._of_listener[listener] -= 1
+        self._of_address[address] -= 1
+        if not self._of_address[address]:
+            del self._of_address[address]

@@ -1,0 +1,78 @@
+"""How many connections there may be."""
+
+import pytest
+
+from kohort.config import BrokerConfig
+from kohort.config.listeners import client_listeners
+from kohort.server.descriptors import WAITING_MAX, Limit, share_out
+from kohort.server.network.connection_limits import ConnectionLimits
+
+PLENTY = share_out(Limit(100_000, 10), 50, 1000, on_disk=True)
+SETTINGS = {"listeners": "PLAINTEXT://127.0.0.1:0,OUT://127.0.0.1:0,THIRD://127.0.0.1:0"}
+SETTINGS["listener.security.protocol.map"] = "OUT:PLAINTEXT,THIRD:PLAINTEXT"
+
+
+def limits(**settings):
+    named = {name.replace("_", "."): str(value) for name, value in settings.items()}
+    config = BrokerConfig.of({**SETTINGS, **named})
+    return ConnectionLimits(config, client_listeners(config))
+
+
+def test_a_listener_has_its_own_limit_and_that_of_the_broker():
+    found = limits(max_connections=3, listener_name_out_max_connections=2)
+    for _ in range(2):
+        assert found.full(1) is None
+        found.enter("a", 1)
+    assert found.full(1) == "listener.name.out.max.connections=2"
+    assert found.full(0) is None
+    found.enter("a", 0)
+    assert found.full(0) == found.full(2) == "max.connections=3"
+    found.leave("a", 1)
+    assert [found.full(number) for number in range(3)] == [None, None, None]
+    found.enter("a", 2)
+    assert found.full(1) == "max.connections=3"  # its own has room
+
+
+def test_the_limit_of_an_address_is_of_all_listeners():
+    """Upstream has none for one listener, and passes over such a setting."""
+    prefixed = "listener.name.out.max.connections.per.ip"
+    config = BrokerConfig.of({**SETTINGS, "max.connections.per.ip": "2", prefixed: "1"})
+    assert config.ignored == (prefixed,)
+    found = ConnectionLimits(config, client_listeners(config))
+    found.enter("a", 0)
+    found.enter("b", 1)
+    assert found.too_many_of("a") is None
+    found.enter("a", 1)
+    assert found.too_many_of("a") == "a connection from a is refused: max.connections.per.ip=2"
+    assert found.too_many_of("b") is None
+    found.leave("a", 0)
+    assert found.too_many_of("a") is None
+
+
+def test_descriptors_are_for_those_who_wait_as_well():
+    few = share_out(Limit(120, 10), 20, 10, on_disk=False)
+    found = limits()
+    for _ in range(few.connections - 2):
+        found.enter("a", 0)
+    assert found.refusal("a", 1, few, full=False) is None
+    why = found.refusal("a", 2, few, full=False)
+    assert why.startswith(f"a connection is refused: {few.connections} are open, and")
+    assert "limit of open files, 120" in why
+
+
+def test_those_who_wait_are_few_and_keep_nobody_out_who_can_be_served():
+    found = limits()
+    for most, shares in (
+        (WAITING_MAX, PLENTY),
+        (15, share_out(Limit(120, 10), 20, 60, on_disk=False)),
+    ):
+        assert found.refusal("a", most - 1, shares, full=True) is None
+        why = found.refusal("a", most, shares, full=True)
+        assert why == f"a connection from a is refused: {most} others wait to be served"
+        assert found.refusal("a", most, shares, full=False) is None
+
+
+@pytest.mark.parametrize("text", ["-1", "many", str(1 << 31)])
+def test_a_limit_of_a_listener_is_checked_as_that_of_all(text):
+    with pytest.raises(ValueError, match=r"listener\.name\.out\.max\.connections"):
+        BrokerConfig.of({**SETTINGS, "listener.name.out.max.connections": text})
