@@ -1,5 +1,6 @@
 """A program that a type checker has nothing against. It is checked, and not run."""
 
+import asyncio
 import json
 from datetime import UTC, datetime
 
@@ -16,7 +17,9 @@ from kohort import (
     FeatureUpdate,
     GroupState,
     Listings,
+    MemberToRemove,
     NewTopic,
+    OffsetReset,
     Outcomes,
     Producer,
     Security,
@@ -78,6 +81,20 @@ async def prove() -> None:
         await admin.list_groups()
     security = Security(protocol="SSL", trust=Store(path="ca.pem"))
     Producer(bootstrap_servers="h:9093", security=security)
+
+
+async def reset(admin: AdminClient) -> dict[TopicPartition, CommittedOffset]:
+    async for group_id, outcome in admin.describe_groups(["billing"], timeout=2):
+        if not isinstance(outcome, ApiError):
+            print(group_id.upper(), outcome.state)
+    asking = asyncio.create_task(admin.list_group_offsets("billing"))
+    print((await asking)["billing"].keys(), (await admin.list_groups()).missing)
+    plan = await admin.plan_offset_reset("billing", OffsetReset.shift_by(-1), ["orders"])
+    (await admin.alter_group_offsets(plan.group_id, plan.offsets)).all()
+    await admin.alter_group_offsets("billing", {("orders", 0): 5})
+    await admin.delete_group_offsets("billing", ["orders", ("refunds", 0)])
+    await admin.remove_members("billing", ["i-1", MemberToRemove("m-1")], reason="gone")
+    return plan.offsets
 
 
 async def administrate() -> None:

@@ -37,6 +37,10 @@ async def call(consumer: Consumer, producer: Producer, admin: AdminClient) -> No
     await admin.delete_records({("orders", 0): None})  # wrong: no offset
     await admin.elect_leaders("uncle")  # wrong: a word
     await admin.describe_topics_by_id([3])  # wrong: no id
+    await admin.alter_group_offsets("billing", {"orders": 5})  # wrong: no partition
+    await admin.plan_offset_reset("billing", "earliest")  # wrong: no OffsetReset
+    async for group in admin.list_groups():
+        print(group.group_id)  # wrong: the groups of a broker
     record: ConsumerRecord[str, int] = await consumer.getone()
     record.value.upper()  # wrong: a number
     record.key + 1  # wrong: a text

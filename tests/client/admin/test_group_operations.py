@@ -174,3 +174,30 @@ async def test_groups_say_what_may_be_done_with_them(bootstrap, request):
         listed = await admin.list_groups(consumers_only=True)
         assert {"may-new", "may-old"} <= {group.group_id for group in listed}
         assert list(await admin.list_groups(protocols=["connect"])) == []
+
+
+@asynchronous
+async def test_answers_come_one_by_one_and_are_the_same(bootstrap):
+    """K518-27, K709-34, K229-25: of all coordinators, with those that there are not."""
+    names = [f"one-by-one-{number}" for number in range(8)]
+    async with AdminClient(bootstrap) as admin:
+        for name in names:
+            (await admin.alter_group_offsets(name, {(TOPIC, 0): 1})).all()
+        listed = {
+            group.group_id
+            async for _, groups in admin.list_groups()
+            if not isinstance(groups, ApiError)
+            for group in groups
+        }
+        assert set(names) <= listed
+        assert listed == {group.group_id for group in await admin.list_groups()}
+        asked = [*names, "nobody"]
+        described = {key: outcome async for key, outcome in admin.describe_groups(asked)}
+        at_once = await admin.describe_groups(asked)
+        assert {key: described[key] for key in names} == at_once.succeeded
+        assert described["nobody"].code is at_once.failed["nobody"].code
+        offsets = {key: outcome async for key, outcome in admin.list_group_offsets(asked)}
+        assert offsets == dict((await admin.list_group_offsets(asked)).items())
+        deleted = {key: outcome async for key, outcome in admin.delete_groups(asked)}
+        assert [key for key, outcome in deleted.items() if outcome is not None] == ["nobody"]
+        assert not set(names) & {group.group_id for group in await admin.list_groups()}
