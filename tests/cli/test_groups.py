@@ -513,3 +513,41 @@ def test_a_topic_that_cannot_be_looked_at_is_a_complaint(kohort, monkeypatch):
     assert (listed.code, listed.complaints) == (1, ["kohort: topic orders: LEADER_NOT_AVAILABLE"])
     (row,) = kohort("topics", "list", "--format", "json").json["topics"]
     assert (row["partitions"], row["error"]) == (None, "LEADER_NOT_AVAILABLE")
+
+
+@pytest.mark.parametrize(
+    ("options", "deleted", "left"),
+    [
+        (("--all",), ["idle", "idle-too"], "2 groups with members left as they are"),
+        (("--match", "^idle|modern"), ["idle", "idle-too"], "1 group with members left as they"),
+        (("--match", "too$"), ["idle-too"], ""),
+        (("--match", "nothing"), [], ""),
+    ],
+)
+def test_all_empty_groups_are_deleted_and_no_others(kohort, server, options, deleted, left):
+    planned = kohort("groups", "delete", *options, "--dry-run", *server)
+    assert [row[0] for row in planned.rows[1:]] == deleted
+    ran = kohort("groups", "delete", *options, *server)
+    assert (ran.code, ran.rows[1:]) == (0, [[one, "deleted"] for one in deleted])
+    assert left in ran.err
+    there = {"idle", "idle-too", "modern", "vintage"} - {*deleted}
+    assert {row[0] for row in kohort("groups", "list", *server).rows[1:]} == there
+
+
+def test_what_would_be_refused_is_left_out_of_the_question(kohort, server, monkeypatch):
+    asked = []
+
+    def confirm(question, lines):
+        asked.append((question, list(lines)))
+        return True
+
+    monkeypatch.setattr("kohort.cli.cluster_commands.is_person", lambda: True)
+    monkeypatch.setattr("kohort.cli.cluster_commands.confirm", confirm)
+    ran = kohort("groups", "delete", "idle", "modern", *server)
+    assert (ran.code, ran.rows[1:]) == (1, [["idle", "deleted"], ["modern", "failed"]])
+    ((_, lines),) = asked
+    assert lines[0].startswith("group idle: Empty, 0 members")
+    assert lines[1:] == ["group modern cannot be deleted, and will be named"]
+
+    assert kohort("groups", "delete", "modern", *server).code == 1
+    assert len(asked) == 1

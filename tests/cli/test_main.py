@@ -138,7 +138,10 @@ def test_it_runs_as_a_module(program):
         (["groups", "list", "--bootstrap-server", "a:b"], "'a:b' is not an address, expected host"),
         (["groups", "describe"], "nothing says which groups, expected group ids or --all"),
         (["groups", "describe", "g", "--all"], "'g' and --all are given, expected one of them"),
-        (["groups", "delete"], "nothing says which groups, expected group ids or --from"),
+        (
+            ["groups", "delete"],
+            "nothing says which groups, expected group ids, --from, --match or --all",
+        ),
         (["serve", "--set", "a=b"], "argument --set: there is none, expected -X NAME=VALUE"),
         (["serve", "--set=a=b"], "argument --set: there is none, expected -X NAME=VALUE"),
         (["groups", "list", "--zookeeper", "h:1"], "unrecognized arguments: --zookeeper h:1"),

@@ -134,6 +134,7 @@ async def join_classic(
     indexes: list[int],
     *,
     instance_id: str | None = None,
+    protocol_type: str = "consumer",
 ) -> str:
     """Join a classic group as its only member and take these partitions; returns the member id."""
     subscription = consumer_protocol.ConsumerProtocolSubscription(
@@ -151,7 +152,7 @@ async def join_classic(
                 rebalance_timeout_ms=30_000,
                 member_id=member_id,
                 group_instance_id=instance_id,
-                protocol_type="consumer",
+                protocol_type=protocol_type,
                 protocols=[protocol],
             ),
             deadline=deadline,
@@ -170,7 +171,7 @@ async def join_classic(
             generation_id=joined.generation_id,
             member_id=joined.member_id,
             group_instance_id=instance_id,
-            protocol_type="consumer",
+            protocol_type=protocol_type,
             protocol_name="range",
             assignments=[
                 SyncGroupRequestAssignment(

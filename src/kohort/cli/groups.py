@@ -15,74 +15,22 @@ from kohort.cli.command import (
     complain_of_missing,
     error_fields,
     is_unsure,
-    missing_groups,
     name,
     reason,
     with_doubt,
-    words,
 )
 from kohort.cli.consequences import of_groups, which
 from kohort.cli.describe import DescribeGroups
 from kohort.cli.group_configs import ConfigureGroups
+from kohort.cli.list_groups import ListGroups, add_match, is_match
 from kohort.cli.members import COMMANDS as MEMBERS
 from kohort.cli.render import Output, name_text
-from kohort.errors import ApiError, ErrorCode
+from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.figures import counted
-from kohort.terms import GroupState, GroupType
+from kohort.terms import GroupState
 
 if TYPE_CHECKING:
-    from kohort.client.admin import AdminClient, Listings
-
-
-class ListGroups(AdminCommand):
-    """`kohort groups list`."""
-
-    help: ClassVar[str] = "list groups, all or by state and type"
-    examples: ClassVar[tuple[str, ...]] = (
-        "kohort groups list --state empty",
-        "kohort groups list --type consumer --format json",
-    )
-
-    def arguments(self, parser: ArgumentParser) -> None:
-        states, types = [state.value for state in GroupState], [type_.value for type_ in GroupType]
-        parser.add_argument(
-            "--state",
-            action="extend",
-            type=words("group state", states),
-            metavar="STATE[,STATE]",
-            help=f"only groups in this state: {', '.join(states)}, in any case (KIP-518)",
-        )
-        parser.add_argument(
-            "--type",
-            action="extend",
-            type=words("group type", types),
-            metavar="TYPE[,TYPE]",
-            help=f"only groups of this type: {', '.join(types)} (KIP-848)",
-        )
-
-    async def ask(self, admin: "AdminClient", args: Namespace, _output: Output) -> "Listings":
-        return await admin.list_groups(states=args.state, types=args.type)
-
-    def show(self, answer: "Listings", _args: Namespace, output: Output) -> int:
-        if not output.is_table:
-            columns = ("group_id", "type", "state", "protocol_type")
-            rows = ({name: getattr(listing, name) for name in columns} for listing in answer)
-            output.rows("groups", rows, columns, errors=missing_groups(answer))
-        else:
-            output.table(
-                ("GROUP", "TYPE", "STATE", "PROTOCOL"),
-                (
-                    (
-                        name_text(listing.group_id),
-                        listing.type,
-                        listing.state,
-                        listing.protocol_type,
-                    )
-                    for listing in answer
-                ),
-                spare=("PROTOCOL", "TYPE"),
-            )
-        return complain_of_missing(answer)
+    from kohort.client.admin import AdminClient
 
 
 class Fate(NamedTuple):
@@ -121,16 +69,29 @@ class DeleteGroups(AdminCommand):
             "each line; - for stdin. Each group is looked at again first: it must be empty, and "
             "must not have committed since",
         )
+        parser.add_argument("--all", action="store_true", help="every group that is Empty")
+        add_match(parser, "every Empty group")
         parser.add_argument(
             "--dry-run", action="store_true", help="say what would be deleted, delete nothing"
         )
         add_yes(parser)
+        parser.set_defaults(chosen=None)
 
     def mistake(self, args: Namespace) -> str | None:
-        if args.groups and args.file is not None:
-            return f"groups delete: {args.groups[0]!r} and --from are given, expected one of them"
-        if not args.groups and args.file is None:
-            return "groups delete: nothing says which groups, expected group ids or --from"
+        given = {
+            repr(args.groups[0]) if args.groups else "": bool(args.groups),
+            "--from": args.file is not None,
+            "--all": args.all,
+            "--match": args.match is not None,
+        }
+        chosen = [name for name, is_given in given.items() if is_given]
+        if not chosen:
+            return (
+                "groups delete: nothing says which groups, expected group ids, --from, --match or "
+                "--all"
+            )
+        if len(chosen) > 1:
+            return f"groups delete: {' and '.join(chosen)} are given, expected one of them"
         return None
 
     def question(self, args: Namespace) -> str | None:
@@ -138,6 +99,8 @@ class DeleteGroups(AdminCommand):
             return None
         if args.file is not None:
             return f"Delete the groups of {args.file}, and their committed offsets,"
+        if args.all or args.match is not None:
+            return "Delete these groups and their committed offsets"
         ids = list(dict.fromkeys(args.groups))
         whose = "its" if len(ids) == 1 else "their"
         return f"Delete {which(ids, 'group')} and {whose} committed offsets"
@@ -145,10 +108,16 @@ class DeleteGroups(AdminCommand):
     async def consequences(self, admin: "AdminClient", args: Namespace) -> Sequence[str]:
         from kohort.cli.candidates import read_candidates
 
-        ids = args.groups
         if args.file is not None:
             ids = [one.group_id for one in read_candidates(args.file) if one.against is None]
-        return await of_groups(admin, list(dict.fromkeys(ids)))
+            return await of_groups(admin, list(dict.fromkeys(ids)))
+        ids = args.chosen = await _chosen(admin, args)
+        reasons = await _reasons_against(admin, ids)
+        refused = {group_id: error for group_id, error in reasons.items() if error is not None}
+        lines = await of_groups(admin, [group_id for group_id in ids if group_id not in refused])
+        if lines and refused:  # what is refused anyway needs no yes
+            lines += [f"{which(refused, 'group')} cannot be deleted, and will be named"]
+        return lines
 
     async def ask(
         self, admin: "AdminClient", args: Namespace, output: Output
@@ -156,7 +125,7 @@ class DeleteGroups(AdminCommand):
         done = "would be deleted" if args.dry_run else "deleted"
         if args.file is not None:
             return await _delete_from(admin, args, done, output)
-        ids = list(dict.fromkeys(args.groups))
+        ids = args.chosen or await _chosen(admin, args)
         if args.dry_run:
             output.doing = f"looking at {len(ids)} groups"
             reasons = await _reasons_against(admin, ids)
@@ -189,6 +158,22 @@ class DeleteGroups(AdminCommand):
             elif fate.why is not None:
                 complain(f"group {group_id}: {fate.why}")
         return FAILED if any(fate.is_failure for fate in answer.values()) else OK
+
+
+async def _chosen(admin: "AdminClient", args: Namespace) -> list[str]:
+    """The groups that the arguments name, or all of those that are Empty. Raises KohortError where
+    a part of the cluster does not say which it has.
+    """
+    if args.groups:
+        return list(dict.fromkeys(args.groups))
+    listings = await admin.list_groups()
+    if complain_of_missing(listings):
+        raise KohortError("nothing is deleted: it is not known which groups there are")
+    found = [one for one in listings if is_match(args, one.group_id)]
+    empty = [one.group_id for one in found if one.state in (None, GroupState.EMPTY)]
+    if len(empty) < len(found):
+        complain(f"{counted(len(found) - len(empty), 'group')} with members left as they are")
+    return empty
 
 
 async def _delete_from(

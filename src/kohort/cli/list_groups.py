@@ -1,0 +1,222 @@
+"""`kohort groups list`: the groups of a cluster, and on request their members and lag.
+
+A listing alone is one request to each broker. Members and lag are looked up only where a column, a
+filter or an order needs them, for all groups together.
+"""
+
+import re
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from kohort.cli.cluster_commands import AdminCommand
+from kohort.cli.command import (
+    complain_of,
+    complain_of_missing,
+    missing_groups,
+    words,
+)
+from kohort.cli.describe import DESCRIBABLE
+from kohort.cli.lags import GroupLag, ends_of, group_lag
+from kohort.cli.render import Cell, Output, name_text
+from kohort.figures import counted
+from kohort.terms import GroupState, GroupType
+
+if TYPE_CHECKING:
+    from kohort.client.admin import AdminClient, GroupListing, Listings, Outcomes
+
+COLUMNS = ("group_id", "type", "state", "protocol_type")
+ORDERS = ("group", "state", "members", "lag")
+CONSUMER, OFFSETS_ONLY = "consumer", ""  # protocol types of groups that consumers are in
+
+
+class _ListedGroup(NamedTuple):
+    """A group with what was asked for beside it; None where it was not, or cannot be known."""
+
+    listing: "GroupListing"
+    members: int | None
+    lag: GroupLag | None
+
+
+class _Answer(NamedTuple):
+    listings: "Listings"
+    groups: list[_ListedGroup]
+    failures: "Sequence[tuple[str, Outcomes[str, Any]]]"
+
+
+class ListGroups(AdminCommand):
+    """`kohort groups list`."""
+
+    help: ClassVar[str] = "list groups, all or by state, type, name and lag"
+    examples: ClassVar[tuple[str, ...]] = (
+        "kohort groups list --state empty",
+        "kohort groups list --type consumer --format json",
+        "kohort groups list --only-lagging --sort lag --members",
+    )
+
+    def arguments(self, parser: ArgumentParser) -> None:
+        states, types = [state.value for state in GroupState], [type_.value for type_ in GroupType]
+        parser.add_argument(
+            "--state",
+            action="extend",
+            type=words("group state", states),
+            metavar="STATE[,STATE]",
+            help=f"only groups in this state: {', '.join(states)}, in any case (KIP-518)",
+        )
+        parser.add_argument(
+            "--type",
+            action="extend",
+            type=words("group type", types),
+            metavar="TYPE[,TYPE]",
+            help=f"only groups of this type: {', '.join(types)} (KIP-848)",
+        )
+        parser.add_argument(
+            "--protocol",
+            action="append",
+            metavar="PROTOCOL",
+            help="only groups of this protocol type, as connect; consumer has those with offsets "
+            "alone, too; may be repeated",
+        )
+        add_match(parser)
+        parser.add_argument("--members", action="store_true", help="how many members each has")
+        parser.add_argument(
+            "--lag", action="store_true", help="how many records each has not read, of all topics"
+        )
+        parser.add_argument(
+            "--only-lagging", action="store_true", help="only groups with such records"
+        )
+        parser.add_argument(
+            "--sort",
+            choices=ORDERS,
+            default=ORDERS[0],
+            help="by name (default), state, or the most members or lag first",
+        )
+        parser.add_argument(
+            "--totals", action="store_true", help="a last line with the sums of all rows"
+        )
+
+    async def ask(self, admin: "AdminClient", args: Namespace, output: Output) -> _Answer:
+        protocols = args.protocol and [*args.protocol]
+        if protocols and CONSUMER in protocols:
+            protocols.append(OFFSETS_ONLY)
+        listings = await admin.list_groups(states=args.state, types=args.type, protocols=protocols)
+        found = [one for one in listings if is_match(args, one.group_id)]
+        ids = [one.group_id for one in found if one.type in DESCRIBABLE]
+        failures: list[tuple[str, Outcomes[str, Any]]] = []
+        members: dict[str, int] = {}
+        if args.members or args.sort == "members":
+            output.doing = f"describing {counted(len(ids), 'group')}"
+            described = await admin.describe_groups(ids)
+            failures.append(("group", described))
+            members = {one: len(group.members) for one, group in described.succeeded.items()}
+        lags: dict[str, GroupLag] = {}
+        if args.lag or args.only_lagging or args.sort == "lag":
+            output.doing = f"looking up the lag of {counted(len(ids), 'group')}"
+            offsets = await admin.list_group_offsets(ids)
+            failures.append(("offsets of group", offsets))
+            ends = await ends_of(admin, offsets)
+            lags = {one: group_lag(some, ends) for one, some in offsets.succeeded.items()}
+        groups = [
+            _ListedGroup(one, members.get(one.group_id), lags.get(one.group_id)) for one in found
+        ]
+        if args.only_lagging:
+            groups = [one for one in groups if one.lag and (one.lag.records or one.lag.unknown)]
+        return _Answer(listings, sorted(groups, key=_ORDERS[args.sort]), failures)
+
+    def show(self, answer: _Answer, args: Namespace, output: Output) -> int:
+        with_members = args.members or args.sort == "members"
+        with_lag = args.lag or args.only_lagging or args.sort == "lag"
+        if not output.is_table:
+            columns = [*COLUMNS]
+            columns += ["members"] if with_members else []
+            columns += ["lag", "lag_unknown_partitions"] if with_lag else []
+            rows = (_fields(one, columns) for one in answer.groups)
+            output.rows("groups", rows, columns, errors=missing_groups(answer.listings))
+        else:
+            headers = ["GROUP", "TYPE", "STATE", "PROTOCOL"]
+            headers += ["MEMBERS"] if with_members else []
+            headers += ["LAG"] if with_lag else []
+            output.table(
+                headers,
+                [_row(one, with_members=with_members, with_lag=with_lag) for one in answer.groups],
+                spare=("PROTOCOL", "TYPE"),
+            )
+            if args.totals:
+                output.line(_totals(answer.groups, with_members=with_members, with_lag=with_lag))
+        code = complain_of_missing(answer.listings)
+        return max([code, *(complain_of(what, found) for what, found in answer.failures)])
+
+
+def add_match(parser: ArgumentParser, which: str = "only groups") -> None:
+    """The argument that chooses groups by their names."""
+    parser.add_argument(
+        "--match",
+        type=_expression,
+        metavar="REGEX",
+        help=f"{which} in whose name this expression is found",
+    )
+
+
+def _expression(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ArgumentTypeError(f"{text!r} is no regular expression: {error}") from None
+
+
+def is_match(args: Namespace, group_id: str) -> bool:
+    """Whether the name of a group is one that the arguments choose."""
+    return args.match is None or args.match.search(group_id) is not None
+
+
+def _fields(group: _ListedGroup, columns: Sequence[str]) -> dict[str, Any]:
+    lag = group.lag
+    more = {
+        "members": group.members,
+        "lag": None if lag is None else lag.value,
+        "lag_unknown_partitions": None if lag is None else lag.unknown,
+    }
+    return {
+        column: more[column] if column in more else getattr(group.listing, column)
+        for column in columns
+    }
+
+
+def _row(group: _ListedGroup, *, with_members: bool, with_lag: bool) -> list[Cell]:
+    listing, lag = group.listing, group.lag
+    row: list[Cell] = [
+        name_text(listing.group_id),
+        *(listing.type, listing.state, listing.protocol_type),
+    ]
+    if with_members:
+        row.append(group.members)
+    if with_lag:  # a number stands at the right, where no row has a word
+        row.append(None if lag is None else lag.text if lag.unknown else lag.value)
+    return row
+
+
+def _totals(groups: Sequence[_ListedGroup], *, with_members: bool, with_lag: bool) -> str:
+    """`3 groups: 2 Stable, 1 Empty; 7 members; at least 1,200 records behind`."""
+    states = Counter(str(group.listing.state or "of unknown state") for group in groups)
+    parts = [counted(len(groups), "group")]
+    if states:
+        parts[0] += ": " + ", ".join(f"{count:,} {state}" for state, count in states.most_common())
+    if with_members:
+        known = [group.members for group in groups if group.members is not None]
+        bound = "" if len(known) == len(groups) else "at least "
+        parts.append(bound + counted(sum(known), "member"))
+    if with_lag:
+        lags = [group.lag for group in groups if group.lag is not None]
+        unknown = len(groups) - len(lags) + sum(lag.unknown > 0 for lag in lags)
+        behind = counted(sum(lag.records for lag in lags), "record") + " behind"
+        parts.append(f"at least {behind}, {unknown:,} groups not all known" if unknown else behind)
+    return "; ".join(parts)
+
+
+_ORDERS: Mapping[str, Callable[[_ListedGroup], Any]] = {
+    "group": lambda group: group.listing.group_id,
+    "state": lambda group: (group.listing.state or "", group.listing.group_id),
+    "members": lambda group: (-(group.members or 0), group.listing.group_id),
+    "lag": lambda group: (-(group.lag.records if group.lag else 0), group.listing.group_id),
+}

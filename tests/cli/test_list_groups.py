@@ -1,0 +1,102 @@
+"""`kohort groups list`: filters, orders, and what is looked up beside the listing."""
+
+import pytest
+from tests.client.joining import ConsumerMember, commit, coordinator, join_classic
+from tests.client.scripted import asynchronous
+from tests.serve.talk import Talk
+
+from kohort.client.admin import AdminClient
+from kohort.testing.broker import Broker
+
+
+@pytest.fixture(scope="module")
+def server():
+    """Idle is 3 behind, modern reads up to the end with a member; vintage, of Connect, has none."""
+
+    @asynchronous
+    async def populate():
+        async with coordinator(broker.bootstrap, "idle") as connection:
+            assert await commit(connection, "idle", {("orders", 0): 2}) == [0]
+        async with coordinator(broker.bootstrap, "modern") as connection:
+            member = ConsumerMember(connection, "modern", "member-1")
+            await member.join("orders")
+            more = {"member_id": "member-1", "epoch": member.epoch}
+            assert await commit(connection, "modern", {("orders", 0): 5}, **more) == [0]
+        async with coordinator(broker.bootstrap, "vintage") as connection:
+            await join_classic(connection, "vintage", "orders", [0], protocol_type="connect")
+
+    with Broker(in_memory=True) as broker:
+        with Talk(broker.bootstrap) as client:
+            client.create_topic("orders")
+            client.produce("orders", *[b"x"] * 5)
+        populate()
+        yield ("--bootstrap-server", broker.bootstrap)
+
+
+def names(ran):
+    return [row[0] for row in ran.rows[1:]]
+
+
+def test_members_and_lag_on_request(kohort, server):
+    ran = kohort("groups", "list", "--members", "--lag", "--totals", *server)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.rows == [
+        ["GROUP", "TYPE", "STATE", "PROTOCOL", "MEMBERS", "LAG"],
+        ["idle", "classic", "Empty", "-", "0", "3"],
+        ["modern", "consumer", "Stable", "consumer", "1", "0"],
+        ["vintage", "classic", "Stable", "connect", "1", "-"],
+        ["3", "groups:", "2", "Stable,", "1", "Empty;", "2", "members;", "3", "records", "behind"],
+    ]
+    found = kohort("groups", "list", "--lag", "--format", "json", *server).json["groups"]
+    assert [(one["lag"], one["lag_unknown_partitions"]) for one in found] == [
+        *((3, 0), (0, 0), (None, 0)),
+    ]
+    assert "members" not in found[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (("--match", "^.d"), ["idle"]),
+        (("--match", "d"), ["idle", "modern"]),
+        (("--protocol", "connect"), ["vintage"]),
+        (("--protocol", "consumer"), ["idle", "modern"]),
+        (("--protocol", "consumer", "--protocol", "connect"), ["idle", "modern", "vintage"]),
+        (("--only-lagging",), ["idle"]),
+        (("--sort", "lag"), ["idle", "modern", "vintage"]),
+        (("--sort", "members"), ["modern", "vintage", "idle"]),
+        (("--sort", "state"), ["idle", "modern", "vintage"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_groups_are_chosen_and_sorted(kohort, server, options, found):
+    """K518-29."""
+    assert names(kohort("groups", "list", *options, *server)) == found
+
+
+def test_nothing_is_looked_up_that_nobody_asked_for(kohort, server, monkeypatch):
+    def refused(*_, **__):
+        raise AssertionError("nobody asked for it")
+
+    monkeypatch.setattr(AdminClient, "describe_groups", refused)
+    monkeypatch.setattr(AdminClient, "list_group_offsets", refused)
+    assert kohort("groups", "list", "--match", "idle", "--totals", *server).code == 0
+
+
+def test_a_lag_that_is_not_all_known_says_so(kohort, server, monkeypatch):
+    from kohort.client.admin import Outcomes
+    from kohort.errors import ApiError, ErrorCode
+
+    async def away(_self, partitions, **_):
+        return Outcomes(dict.fromkeys(partitions, ApiError(ErrorCode.LEADER_NOT_AVAILABLE)))
+
+    monkeypatch.setattr(AdminClient, "end_offsets", away)
+    ran = kohort("groups", "list", "--lag", "--totals", *server)
+    assert [row[-1] for row in ran.rows[1:4]] == ["unknown", "unknown", "-"]
+    assert ran.out.endswith("at least 0 records behind, 2 groups not all known\n")
+
+
+def test_an_expression_that_is_none(kohort):
+    ran = kohort("groups", "list", "--match", "[", "--bootstrap-server", "127.0.0.1:1")
+    assert (ran.code, ran.out) == (2, "")
+    assert "'[' is no regular expression" in ran.err
