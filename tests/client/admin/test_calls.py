@@ -25,9 +25,12 @@ CALLS = [
     for name, value in inspect.getmembers(AdminClient, inspect.isfunction)
     if not name.startswith("_") and name != "close"
 ]
+WITH_TIMEOUT = [
+    name for name in CALLS if "timeout" in inspect.signature(getattr(AdminClient, name)).parameters
+]
 
 
-def awaitable(admin, name):
+def awaitable(admin, name, **options):
     """A call with arguments that make sense, as far as any must be given."""
     call = getattr(admin, name)
     needed = [
@@ -35,7 +38,7 @@ def awaitable(admin, name):
     ]
     numbers = {each.name: 0 for each in needed if each.kind is each.KEYWORD_ONLY}
     given = [[] for each in needed if each.kind is each.POSITIONAL_OR_KEYWORD]
-    return call(*ARGUMENTS.get(name, given), **numbers)
+    return call(*ARGUMENTS.get(name, given), **numbers, **options)
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -45,3 +48,11 @@ async def test_a_client_that_is_closed_asks_nothing(name):
     await admin.close()
     with pytest.raises(ValueError, match="the admin client is closed"):
         await awaitable(admin, name)
+
+
+@pytest.mark.parametrize("name", WITH_TIMEOUT)
+@asynchronous
+async def test_a_timeout_of_a_call_is_looked_at_before_anything_is_asked(name):
+    admin = AdminClient("127.0.0.1:1")
+    with pytest.raises(ValueError, match="timeout is 0, expected"):
+        await awaitable(admin, name, timeout=0)

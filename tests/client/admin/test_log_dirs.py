@@ -1,5 +1,7 @@
 """Log directories, by brokers of all ages."""
 
+import asyncio
+
 from tests.client.scripted import CLOSE, ScriptedCluster, asynchronous
 
 from kohort import ErrorCode, LogDirDescription, LogDirReplica
@@ -71,3 +73,24 @@ async def test_an_old_broker_without_an_answer_means_that_the_right_lacks():
         else:
             found = described[0]["/a"]
             assert (found.total_bytes, found.is_cordoned) == outcome
+
+
+@asynchronous
+async def test_a_broker_that_is_slow_holds_up_only_itself():
+    slow = asyncio.Event()
+
+    async def answer(asked):
+        if asked.node == 0:
+            await slow.wait()
+        return DescribeLogDirsResponse(results=[directory(f"/{asked.node}", 1)])
+
+    answers = {DescribeLogDirsRequest: answer}
+    order = []
+    async with ScriptedCluster(3, answers) as scripted, scripted.admin() as admin:
+        async for broker_id, directories in admin.describe_log_dirs(timeout=60):
+            order.append(broker_id)
+            assert list(directories) == [f"/{broker_id}"]
+            if len(order) == 2:
+                slow.set()
+    assert sorted(order[:2]) == [1, 2]
+    assert order[2:] == [0]

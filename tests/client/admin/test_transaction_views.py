@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-from kohort import TransactionListing, TransactionListings, TransactionState
+from kohort import ApiError, ErrorCode, TransactionListing, TransactionListings, TransactionState
 from kohort.client.admin.transaction_views import TransactionStateName
 from kohort.transactions import transaction
 
@@ -22,3 +22,6 @@ def test_listings_are_their_transactions():
     listings = TransactionListings((one,), {})
     assert list(listings) == [one]
     assert len(listings) == 1
+    assert listings.complete
+    error = ApiError(ErrorCode.NETWORK_EXCEPTION)
+    assert TransactionListings((), {1: error}).missing == {1: error}

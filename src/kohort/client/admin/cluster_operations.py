@@ -12,6 +12,7 @@ from kohort.client.admin import (
     records,
     topics_by_id,
 )
+from kohort.client.admin.answers import OutcomeAnswers
 from kohort.client.admin.arguments import INT32_MAX
 from kohort.client.admin.broker_views import (
     ElectionType,
@@ -34,6 +35,7 @@ class ClusterOperations(AdminCalls):
         *,
         include_authorized_operations: bool = False,
         include_fenced_brokers: bool = False,
+        timeout: float | None = None,
     ) -> Nodes:
         """The brokers that the cluster has now, sorted by id, with its id and its controller. Its
         `away` are the ids of those that should have replicas of a topic, and are not among them.
@@ -43,6 +45,7 @@ class ClusterOperations(AdminCalls):
                 needs DescribeCluster v0.
             include_fenced_brokers: also brokers that are registered and have no part in it
                 (KIP-1073); needs DescribeCluster v2.
+            timeout: seconds that this call may take, instead of those of the client.
 
         Raises:
             UnsupportedVersionError: the broker is too old for what is included.
@@ -51,48 +54,62 @@ class ClusterOperations(AdminCalls):
             self._cluster,
             include_authorized_operations=include_authorized_operations,
             include_fenced_brokers=include_fenced_brokers,
-            deadline=self._deadline(),
+            deadline=self._deadline(timeout),
         )
 
-    async def describe_topics_by_id(self, ids: Id | Iterable[Id]) -> Outcomes[Id, TopicDescription]:
+    async def describe_topics_by_id(
+        self, ids: Id | Iterable[Id], *, timeout: float | None = None
+    ) -> Outcomes[Id, TopicDescription]:
         """Topics by their ids (KIP-516): 16 bytes, or the text that Kafka's tools show.
 
         Raises UnsupportedVersionError below Metadata v12.
         """
         return await topics_by_id.describe_topics_by_id(
-            self._cluster, operation_arguments.topic_ids(ids), deadline=self._deadline()
+            self._cluster, operation_arguments.topic_ids(ids), deadline=self._deadline(timeout)
         )
 
-    async def delete_topics_by_id(self, ids: Id | Iterable[Id]) -> Outcomes[Id, None]:
+    async def delete_topics_by_id(
+        self, ids: Id | Iterable[Id], *, timeout: float | None = None
+    ) -> Outcomes[Id, None]:
         """Delete topics with all their records, by id (KIP-516): none that has a name anew.
 
         No request is sent twice. A broker below DeleteTopics v6 is sent none at all.
         """
         return await topics_by_id.delete_topics_by_id(
-            self._cluster, operation_arguments.topic_ids(ids), deadline=self._deadline()
+            self._cluster, operation_arguments.topic_ids(ids), deadline=self._deadline(timeout)
         )
 
-    async def delete_records(
-        self, before: ByPartition[int] | ByPartition[Literal["latest"]]
-    ) -> Outcomes[TopicPartition, int]:
+    def delete_records(
+        self,
+        before: ByPartition[int] | ByPartition[Literal["latest"]],
+        *,
+        timeout: float | None = None,
+    ) -> OutcomeAnswers[TopicPartition, int]:
         """Delete records from the start of partitions (KIP-107): one request to each leader.
 
         Args:
             before: (topic, index) -> the first offset that stays, or "latest" to delete all that
                 consumers can see now.
+            timeout: seconds that this call may take, instead of those of the client.
 
         Returns:
             The offset at which each partition begins now; OFFSET_OUT_OF_RANGE where the offset is
             behind the end, POLICY_VIOLATION for a topic that is only compacted.
         """
-        return await records.delete_records(
-            self._cluster, operation_arguments.before_offsets(before), deadline=self._deadline()
+        offsets = operation_arguments.before_offsets(before)
+        return self._answers(
+            timeout,
+            lambda deadline, arrived: records.delete_records(
+                self._cluster, offsets, deadline=deadline, arrived=arrived
+            ),
         )
 
     async def elect_leaders(
         self,
         election_type: ElectionType = "preferred",
         partitions: Iterable[Partition] | None = None,
+        *,
+        timeout: float | None = None,
     ) -> Outcomes[TopicPartition, None]:
         """Have leaders elected: the preferred one (KIP-183), or with "unclean" a replica that may
         lack records, where no other is left (KIP-460).
@@ -101,6 +118,7 @@ class ClusterOperations(AdminCalls):
             election_type: "preferred" or "unclean"; the latter needs ElectLeaders v1.
             partitions: pairs of (topic, index). None means all that need an election, and the
                 result then has these alone.
+            timeout: seconds that this call may take, instead of those of the client.
 
         Returns:
             None for each that has a new leader, ELECTION_NOT_NEEDED where it stays.
@@ -109,41 +127,51 @@ class ClusterOperations(AdminCalls):
             self._cluster,
             operation_arguments.election_type(election_type),
             operation_arguments.partitions_or_all(partitions),
-            deadline=self._deadline(),
+            deadline=self._deadline(timeout),
         )
 
-    async def describe_log_dirs(
+    def describe_log_dirs(
         self,
         broker_ids: int | Iterable[int] | None = None,
         *,
         partitions: Iterable[Partition] | None = None,
-    ) -> Outcomes[int, dict[str, LogDirDescription]]:
+        timeout: float | None = None,
+    ) -> OutcomeAnswers[int, dict[str, LogDirDescription]]:
         """Log directories of brokers, by broker id and path, and the sizes of the partitions in
         them (KIP-113).
 
         Args:
             broker_ids: one or several; None for all that the cluster has now.
             partitions: only these as pairs of (topic, index); None for all.
+            timeout: seconds that this call may take, instead of those of the client.
         """
-        return await log_dirs.describe_log_dirs(
-            self._cluster,
-            None
-            if broker_ids is None
-            else operation_arguments.numbers("broker_ids", broker_ids, INT32_MAX),
-            operation_arguments.partitions_or_all(partitions),
-            deadline=self._deadline(),
+        ids = None
+        if broker_ids is not None:
+            ids = operation_arguments.numbers("broker_ids", broker_ids, INT32_MAX)
+        places = operation_arguments.partitions_or_all(partitions)
+        return self._answers(
+            timeout,
+            lambda deadline, arrived: log_dirs.describe_log_dirs(
+                self._cluster, ids, places, deadline=deadline, arrived=arrived
+            ),
         )
 
-    async def describe_features(self, *, broker_id: int | None = None) -> FeatureMetadata:
+    async def describe_features(
+        self, *, broker_id: int | None = None, timeout: float | None = None
+    ) -> FeatureMetadata:
         """The features of the cluster, and those that a broker supports (KIP-584): `broker_id`, or
         any with None. Raises UnsupportedVersionError below ApiVersions v3.
         """
         return await features.describe_features(
-            self._cluster, operation_arguments.broker(broker_id), deadline=self._deadline()
+            self._cluster, operation_arguments.broker(broker_id), deadline=self._deadline(timeout)
         )
 
     async def update_features(
-        self, updates: Mapping[str, FeatureUpdate], *, validate_only: bool = False
+        self,
+        updates: Mapping[str, FeatureUpdate],
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,
     ) -> Outcomes[str, None]:
         """Change the levels of features (KIP-584): all of them, or none.
 
@@ -152,10 +180,11 @@ class ClusterOperations(AdminCalls):
                 "unsafe_downgrade" where metadata may be lost (KIP-778).
             validate_only: only check whether it could be done; needs UpdateFeatures v1, as a
                 downgrade does.
+            timeout: seconds that this call may take, instead of those of the client.
         """
         return await features.update_features(
             self._cluster,
             operation_arguments.feature_updates(updates),
             validate_only=validate_only,
-            deadline=self._deadline(),
+            deadline=self._deadline(timeout),
         )

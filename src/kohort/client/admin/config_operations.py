@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from kohort.client.admin import config_arguments, configs
+from kohort.client.admin.answers import OutcomeAnswers
 from kohort.client.admin.calls import AdminCalls
 from kohort.client.admin.config_views import (
     ConfigChanges,
@@ -16,14 +17,15 @@ from kohort.client.admin.views import Outcomes
 class ConfigOperations(AdminCalls):
     """Configurations of topics, brokers and others."""
 
-    async def describe_configs(
+    def describe_configs(
         self,
         resources: ConfigResources,
         *,
         names: str | Iterable[str] | None = None,
         include_synonyms: bool = False,
         include_documentation: bool = False,
-    ) -> Outcomes[ConfigResource, dict[str, ConfigEntry]]:
+        timeout: float | None = None,
+    ) -> OutcomeAnswers[ConfigResource, dict[str, ConfigEntry]]:
         """Configs of topics, brokers, groups and others, by name (KIP-133, KIP-226, KIP-569).
 
             described = await admin.describe_configs([("topic", "orders"), ("broker", "")])
@@ -36,18 +38,25 @@ class ConfigOperations(AdminCalls):
             names: only these configs, where a resource has them; None for all.
             include_synonyms: also where else a value is set, that in force first.
             include_documentation: also what a config is for; needs DescribeConfigs v3.
+            timeout: seconds that this call may take, instead of those of the client.
         """
-        return await configs.describe_configs(
-            self._cluster,
-            config_arguments.resources(resources),
-            names=config_arguments.config_names(names),
-            include_synonyms=include_synonyms,
-            include_documentation=include_documentation,
-            deadline=self._deadline(),
+        wanted = config_arguments.resources(resources)
+        wanted_names = config_arguments.config_names(names)
+        return self._answers(
+            timeout,
+            lambda deadline, arrived: configs.describe_configs(
+                self._cluster,
+                wanted,
+                names=wanted_names,
+                include_synonyms=include_synonyms,
+                include_documentation=include_documentation,
+                deadline=deadline,
+                arrived=arrived,
+            ),
         )
 
     async def alter_configs(
-        self, changes: ConfigChanges, *, validate_only: bool = False
+        self, changes: ConfigChanges, *, validate_only: bool = False, timeout: float | None = None
     ) -> Outcomes[ConfigResource, None]:
         """Change configs: per resource all that is named, or nothing (KIP-339).
 
@@ -58,6 +67,7 @@ class ConfigOperations(AdminCalls):
                 value back, or ConfigAppend and ConfigSubtract for a list, as `cleanup.policy`. What
                 is not named stays as it is.
             validate_only: only check whether it could be done.
+            timeout: seconds that this call may take, instead of those of the client.
 
         No request is sent twice.
         """
@@ -65,11 +75,11 @@ class ConfigOperations(AdminCalls):
             self._cluster,
             config_arguments.config_changes(changes),
             validate_only=validate_only,
-            deadline=self._deadline(),
+            deadline=self._deadline(timeout),
         )
 
     async def list_config_resources(
-        self, types: str | Iterable[str] | None = None
+        self, types: str | Iterable[str] | None = None, *, timeout: float | None = None
     ) -> tuple[ConfigResource, ...]:
         """What has configs, sorted: of these types, or of all with None (KIP-1142).
 
@@ -80,5 +90,5 @@ class ConfigOperations(AdminCalls):
         return await configs.list_config_resources(
             self._cluster,
             None if types is None else config_arguments.resource_types(types),
-            deadline=self._deadline(),
+            deadline=self._deadline(timeout),
         )

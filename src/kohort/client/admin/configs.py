@@ -5,6 +5,7 @@ Those of a broker are told and changed by that broker alone, all others by any.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from kohort.client.admin.answers import Arrived
 from kohort.client.admin.config_views import (
     NUMBERS,
     ConfigAppend,
@@ -58,6 +59,7 @@ async def describe_configs(
     include_synonyms: bool = False,
     include_documentation: bool = False,
     deadline: float,
+    arrived: Arrived[ConfigResource, Entries] | None = None,
 ) -> Outcomes[ConfigResource, Entries]:
     """See `AdminClient.describe_configs`."""
     keys = None if names is None else list(names)
@@ -94,7 +96,8 @@ async def describe_configs(
         }
 
     wanted = list(dict.fromkeys(resources))
-    return Outcomes(await settle(cluster, wanted, _locate(cluster), ask, deadline=deadline))
+    locate = _locate(cluster)
+    return Outcomes(await settle(cluster, wanted, locate, ask, deadline=deadline, arrived=arrived))
 
 
 def _entry(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from kohort.client.admin.answers import Arrived
 from kohort.client.admin.broker_views import LogDirDescription, LogDirReplica
 from kohort.client.admin.request_rounds import settle
 from kohort.client.admin.single_requests import broker_by_id
@@ -28,6 +29,7 @@ async def describe_log_dirs(
     partitions: Iterable[TopicPartition] | None,
     *,
     deadline: float,
+    arrived: Arrived[int, LogDirs] | None = None,
 ) -> Outcomes[int, LogDirs]:
     """See `AdminClient.describe_log_dirs`."""
     topics = None
@@ -56,7 +58,9 @@ async def describe_log_dirs(
     if broker_ids is None:
         broker_ids = sorted(await cluster.nodes(deadline))
     locate = broker_by_id(cluster, lambda broker_id: broker_id)
-    return Outcomes(await settle(cluster, broker_ids, locate, ask, deadline=deadline))
+    return Outcomes(
+        await settle(cluster, broker_ids, locate, ask, deadline=deadline, arrived=arrived)
+    )
 
 
 def _description(result: DescribeLogDirsResult, version: int) -> LogDirDescription:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from kohort.client.admin.answers import Arrived
 from kohort.client.admin.request_rounds import settle
 from kohort.client.admin.topics import leaders, left_ms
 from kohort.client.admin.views import Outcomes
@@ -19,7 +20,11 @@ HIGH_WATERMARK = -1  # in place of an offset
 
 
 async def delete_records(
-    cluster: Cluster, before: Mapping[TopicPartition, int], *, deadline: float
+    cluster: Cluster,
+    before: Mapping[TopicPartition, int],
+    *,
+    deadline: float,
+    arrived: Arrived[TopicPartition, int] | None = None,
 ) -> Outcomes[TopicPartition, int]:
     """See `AdminClient.delete_records`."""
 
@@ -51,5 +56,13 @@ async def delete_records(
         }
 
     return Outcomes(
-        await settle(cluster, before, leaders(cluster), ask, deadline=deadline, repeatable=False)
+        await settle(
+            cluster,
+            before,
+            leaders(cluster),
+            ask,
+            deadline=deadline,
+            repeatable=False,
+            arrived=arrived,
+        )
     )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from kohort.client.admin import arguments, operation_arguments, transactions
+from kohort.client.admin.answers import OutcomeAnswers
 from kohort.client.admin.arguments import INT16_MAX, INT32_MAX, INT64_MAX
 from kohort.client.admin.calls import AdminCalls
 from kohort.client.admin.transaction_views import (
@@ -20,19 +21,25 @@ from kohort.terms import TopicPartition
 class TransactionOperations(AdminCalls):
     """Who writes in transactions, and how that ends (KIP-664)."""
 
-    async def describe_producers(
-        self, partitions: Iterable[Partition], *, broker_id: int | None = None
-    ) -> Outcomes[TopicPartition, tuple[ProducerState, ...]]:
+    def describe_producers(
+        self,
+        partitions: Iterable[Partition],
+        *,
+        broker_id: int | None = None,
+        timeout: float | None = None,
+    ) -> OutcomeAnswers[TopicPartition, tuple[ProducerState, ...]]:
         """Who has written to partitions, and where open transactions begin (KIP-664), sorted by
         producer id.
 
         `broker_id` names a replica to ask; None asks the leaders.
         """
-        return await transactions.describe_producers(
-            self._cluster,
-            arguments.partitions("partitions", partitions),
-            operation_arguments.broker(broker_id),
-            deadline=self._deadline(),
+        places = arguments.partitions("partitions", partitions)
+        replica = operation_arguments.broker(broker_id)
+        return self._answers(
+            timeout,
+            lambda deadline, arrived: transactions.describe_producers(
+                self._cluster, places, replica, deadline=deadline, arrived=arrived
+            ),
         )
 
     async def list_transactions(
@@ -42,6 +49,7 @@ class TransactionOperations(AdminCalls):
         producer_ids: int | Iterable[int] | None = None,
         min_duration_ms: int | None = None,
         pattern: str | None = None,
+        timeout: float | None = None,
     ) -> TransactionListings:
         """The transactional ids of all brokers, sorted (KIP-664): one ListTransactions each.
 
@@ -51,6 +59,7 @@ class TransactionOperations(AdminCalls):
             min_duration_ms: none that has been open for less (KIP-994). Brokers list ids without
                 an open transaction all the same: `states` leaves those out.
             pattern: a regular expression that the whole id has to match (KIP-1152).
+            timeout: seconds that this call may take, instead of those of the client.
 
         Returns:
             The ids of all brokers that answered; `errors` names the others.
@@ -71,23 +80,25 @@ class TransactionOperations(AdminCalls):
             if min_duration_ms is None
             else number("min_duration_ms", min_duration_ms, INT64_MAX),
             pattern=None if pattern is None else arguments.names("pattern", pattern)[0],
-            deadline=self._deadline(),
+            deadline=self._deadline(timeout),
         )
 
-    async def describe_transactions(
-        self, transactional_ids: str | Iterable[str]
-    ) -> Outcomes[str, TransactionDescription]:
+    def describe_transactions(
+        self, transactional_ids: str | Iterable[str], *, timeout: float | None = None
+    ) -> OutcomeAnswers[str, TransactionDescription]:
         """Where transactions stand (KIP-664): one request to each coordinator. An id that nobody
         has used is TRANSACTIONAL_ID_NOT_FOUND.
         """
-        return await transactions.describe_transactions(
-            self._cluster,
-            arguments.names("transactional_ids", transactional_ids),
-            deadline=self._deadline(),
+        ids = arguments.names("transactional_ids", transactional_ids)
+        return self._answers(
+            timeout,
+            lambda deadline, arrived: transactions.describe_transactions(
+                self._cluster, ids, deadline=deadline, arrived=arrived
+            ),
         )
 
     async def fence_producers(
-        self, transactional_ids: str | Iterable[str]
+        self, transactional_ids: str | Iterable[str], *, timeout: float | None = None
     ) -> Outcomes[str, FencedProducer]:
         """End whoever writes under these ids: an open transaction is aborted, and the producer gets
         PRODUCER_FENCED (KIP-98). An id that nobody has used is taken as well.
@@ -97,7 +108,7 @@ class TransactionOperations(AdminCalls):
         return await transactions.fence_producers(
             self._cluster,
             arguments.names("transactional_ids", transactional_ids),
-            deadline=self._deadline(),
+            deadline=self._deadline(timeout),
         )
 
     async def abort_transaction(
@@ -107,6 +118,7 @@ class TransactionOperations(AdminCalls):
         producer_id: int,
         producer_epoch: int,
         coordinator_epoch: int | None = None,
+        timeout: float | None = None,
     ) -> None:
         """Abort a transaction that hangs in one partition, since its coordinator has forgotten it
         (KIP-664). Take the numbers from `describe_producers`; a transaction that its coordinator
@@ -128,5 +140,5 @@ class TransactionOperations(AdminCalls):
             producer_id=number("producer_id", producer_id, INT64_MAX),
             producer_epoch=number("producer_epoch", producer_epoch, INT16_MAX),
             coordinator_epoch=number("coordinator_epoch", epoch, INT32_MAX),
-            deadline=self._deadline(),
+            deadline=self._deadline(timeout),
         )

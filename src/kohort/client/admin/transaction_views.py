@@ -78,6 +78,11 @@ class TransactionListings(Coverage):
     transactions: tuple[TransactionListing, ...]
     errors: Mapping[int | TopicPartition, ApiError]
 
+    @property
+    def missing(self) -> Mapping[int | TopicPartition, ApiError]:
+        """As `errors`."""
+        return self.errors
+
     def __iter__(self) -> Iterator[TransactionListing]:
         return iter(self.transactions)
 

@@ -6,6 +6,7 @@ Partitions are asked at their leaders, transactional ids at their coordinators.
 import asyncio
 from collections.abc import Iterable, Sequence
 
+from kohort.client.admin.answers import Arrived
 from kohort.client.admin.request_rounds import Locate, failure, settle
 from kohort.client.admin.single_requests import broker_by_id, settle_one
 from kohort.client.admin.topics import leaders, left_ms
@@ -51,6 +52,7 @@ async def describe_producers(
     broker_id: int | None,
     *,
     deadline: float,
+    arrived: Arrived[TopicPartition, Producers] | None = None,
 ) -> Outcomes[TopicPartition, Producers]:
     """See `AdminClient.describe_producers`."""
 
@@ -76,7 +78,9 @@ async def describe_producers(
     locate: Locate[TopicPartition] = leaders(cluster)
     if broker_id is not None:
         locate = broker_by_id(cluster, lambda _: broker_id)
-    return Outcomes(await settle(cluster, partitions, locate, ask, deadline=deadline))
+    return Outcomes(
+        await settle(cluster, partitions, locate, ask, deadline=deadline, arrived=arrived)
+    )
 
 
 def _producers(partition: producers_wire.PartitionResponse) -> Producers | ApiError:
@@ -172,7 +176,11 @@ def _nobodys(metadata: MetadataResponse) -> dict[TopicPartition, ApiError]:
 
 
 async def describe_transactions(
-    cluster: Cluster, transactional_ids: Iterable[str], *, deadline: float
+    cluster: Cluster,
+    transactional_ids: Iterable[str],
+    *,
+    deadline: float,
+    arrived: Arrived[str, TransactionDescription] | None = None,
 ) -> Outcomes[str, TransactionDescription]:
     """See `AdminClient.describe_transactions`."""
 
@@ -187,8 +195,9 @@ async def describe_transactions(
             state.transactional_id: _description(state, node) for state in answer.transaction_states
         }
 
+    locate = _coordinators(cluster)
     return Outcomes(
-        await settle(cluster, transactional_ids, _coordinators(cluster), ask, deadline=deadline)
+        await settle(cluster, transactional_ids, locate, ask, deadline=deadline, arrived=arrived)
     )
 
 
