@@ -12,6 +12,7 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from kohort.client.network.address import Address
+from kohort.client.network.api_releases import SINCE
 from kohort.client.network.connecting import connect, hosts_of, reason_of
 from kohort.client.network.connection_errors import (
     ConnectionFailedError,
@@ -61,18 +62,6 @@ _API_VERSIONS = 18
 _SAYS_FIRST = 2  # the version of ApiVersions that came with KIP-219
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
-
-# For readers of a refusal: the KIP and the Apache Kafka release that brought an API.
-_SINCE = {
-    10: "Apache Kafka 0.9",
-    15: "KIP-40, Apache Kafka 0.9",
-    16: "KIP-40, Apache Kafka 0.9",
-    19: "KIP-4, Apache Kafka 0.10.1",
-    20: "KIP-4, Apache Kafka 0.10.1",
-    42: "KIP-229, Apache Kafka 1.1",
-    47: "KIP-496, Apache Kafka 2.4",
-    69: "KIP-848, Apache Kafka 3.7",
-}
 
 
 class Need(NamedTuple):
@@ -358,7 +347,7 @@ class Connection(asyncio.Protocol):
         name, key = request.name, request.api_key
         theirs = self.offered.get(key)
         if theirs is None:
-            since = _SINCE.get(key)
+            since = SINCE.get(key)
             return f"{self.address} does not offer {name}" + (f" ({since})" if since else "")
         has = f"{self.address} offers {name} v{theirs}"
         if need is None:
