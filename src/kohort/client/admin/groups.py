@@ -58,11 +58,11 @@ async def describe_groups(
                 deadline=deadline,
             )
             for group in answer.groups:
-                found = _consumer_group(group, node)
+                described = _consumer_group(group, node)
                 # Apache Kafka 3.9 answers once for each partition of its log that has one of the
                 # groups, and each of these answers denies those of the others.
-                if not isinstance(found, ApiError) or group.group_id not in outcomes:
-                    outcomes[group.group_id] = found
+                if not isinstance(described, ApiError) or group.group_id not in outcomes:
+                    outcomes[group.group_id] = described
             rest = [id_ for id_ in ids if _may_be_classic(id_, outcomes.get(id_))]
         if rest:
             classic_request = DescribeGroupsRequest(
