@@ -25,9 +25,6 @@ CALLS = [
     for name, value in inspect.getmembers(AdminClient, inspect.isfunction)
     if not name.startswith("_") and name != "close"
 ]
-WITH_TIMEOUT = [
-    name for name in CALLS if "timeout" in inspect.signature(getattr(AdminClient, name)).parameters
-]
 
 
 def awaitable(admin, name, **options):
@@ -50,9 +47,17 @@ async def test_a_client_that_is_closed_asks_nothing(name):
         await awaitable(admin, name)
 
 
-@pytest.mark.parametrize("name", WITH_TIMEOUT)
+@pytest.mark.parametrize("name", CALLS)
 @asynchronous
 async def test_a_timeout_of_a_call_is_looked_at_before_anything_is_asked(name):
     admin = AdminClient("127.0.0.1:1")
     with pytest.raises(ValueError, match="timeout is 0, expected"):
         await awaitable(admin, name, timeout=0)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_call_may_have_a_timeout_of_its_own(name):
+    """K518-28, K709-35."""
+    timeout = inspect.signature(getattr(AdminClient, name)).parameters.get("timeout")
+    assert timeout is not None
+    assert (timeout.kind, timeout.default) == (timeout.KEYWORD_ONLY, None)

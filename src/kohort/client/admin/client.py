@@ -106,18 +106,26 @@ class AdminClient(GroupOperations, ConfigOperations, TransactionOperations, Clus
         await self._cluster.close()
 
     async def create_topics(
-        self, new_topics: Iterable[NewTopic], *, validate_only: bool = False
+        self,
+        new_topics: Iterable[NewTopic],
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,
     ) -> Outcomes[str, CreatedTopic]:
         """Create topics (KIP-4). `validate_only` checks everything and creates nothing."""
         return await topics.create_topics(
             self._cluster,
             arguments.new_topics(new_topics),
             validate_only=validate_only,
-            deadline=self._deadline(),
+            deadline=self._deadline(timeout),
         )
 
     async def create_partitions(
-        self, counts: Mapping[str, int], *, validate_only: bool = False
+        self,
+        counts: Mapping[str, int],
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,
     ) -> Outcomes[str, None]:
         """Give topics more partitions (KIP-195). What was written stays where it is, and keys may
         go elsewhere from now on.
@@ -125,32 +133,41 @@ class AdminClient(GroupOperations, ConfigOperations, TransactionOperations, Clus
         Args:
             counts: topic -> how many partitions it has in the end; more than now.
             validate_only: check, and change nothing.
+            timeout: seconds that this call may take, instead of those of the client.
         """
         return await topics.create_partitions(
             self._cluster,
             arguments.counts(counts),
             validate_only=validate_only,
-            deadline=self._deadline(),
+            deadline=self._deadline(timeout),
         )
 
-    async def delete_topics(self, names: str | Iterable[str]) -> Outcomes[str, None]:
+    async def delete_topics(
+        self, names: str | Iterable[str], *, timeout: float | None = None
+    ) -> Outcomes[str, None]:
         """Delete topics with all their records (KIP-4)."""
         return await topics.delete_topics(
             self._cluster,
             arguments.names("names", names),
-            deadline=self._deadline(),
+            deadline=self._deadline(timeout),
         )
 
-    async def list_topics(self, *, internal: bool = False) -> TopicListings:
+    async def list_topics(
+        self, *, internal: bool = False, timeout: float | None = None
+    ) -> TopicListings:
         """All topics, sorted by name; with `internal` those of the brokers, too. One that cannot
         be looked at is there with its `error`.
         """
-        return await topics.list_topics(self._cluster, internal=internal, deadline=self._deadline())
+        return await topics.list_topics(
+            self._cluster, internal=internal, deadline=self._deadline(timeout)
+        )
 
-    async def describe_topics(self, names: str | Iterable[str]) -> Outcomes[str, TopicDescription]:
+    async def describe_topics(
+        self, names: str | Iterable[str], *, timeout: float | None = None
+    ) -> Outcomes[str, TopicDescription]:
         """Topics, and where their partitions are. This never creates a topic."""
         return await topics.describe_topics(
-            self._cluster, arguments.names("names", names), deadline=self._deadline()
+            self._cluster, arguments.names("names", names), deadline=self._deadline(timeout)
         )
 
     def list_offsets(
@@ -190,7 +207,9 @@ class AdminClient(GroupOperations, ConfigOperations, TransactionOperations, Clus
         places = arguments.partitions("partitions", partitions)
         return self.list_offsets(dict.fromkeys(places, "latest"), timeout=timeout)
 
-    async def describe_acls(self, wanted: AclFilter | None = None) -> tuple[AclBinding, ...]:
+    async def describe_acls(
+        self, wanted: AclFilter | None = None, *, timeout: float | None = None
+    ) -> tuple[AclBinding, ...]:
         """The rules that a filter finds, sorted; without one all of them (KIP-140).
 
         Raises:
@@ -198,24 +217,28 @@ class AdminClient(GroupOperations, ConfigOperations, TransactionOperations, Clus
                 CLUSTER_AUTHORIZATION_FAILED without DESCRIBE on the cluster.
         """
         (found,) = arguments.filters("wanted", [AclFilter() if wanted is None else wanted])
-        return await acls.describe_acls(self._cluster, found, deadline=self._deadline())
+        return await acls.describe_acls(self._cluster, found, deadline=self._deadline(timeout))
 
-    async def create_acls(self, new_acls: Iterable[AclBinding]) -> Outcomes[AclBinding, None]:
+    async def create_acls(
+        self, new_acls: Iterable[AclBinding], *, timeout: float | None = None
+    ) -> Outcomes[AclBinding, None]:
         """Add rules (KIP-140, KIP-290). One that is there already is a success."""
         return await acls.create_acls(
-            self._cluster, arguments.bindings("new_acls", new_acls), deadline=self._deadline()
+            self._cluster,
+            arguments.bindings("new_acls", new_acls),
+            deadline=self._deadline(timeout),
         )
 
     async def delete_acls(
-        self, filters: Iterable[AclFilter]
+        self, filters: Iterable[AclFilter], *, timeout: float | None = None
     ) -> Outcomes[AclFilter, tuple[AclBinding, ...]]:
         """Take away the rules that filters find; returns them, sorted, for each filter."""
         return await acls.delete_acls(
-            self._cluster, arguments.filters("filters", filters), deadline=self._deadline()
+            self._cluster, arguments.filters("filters", filters), deadline=self._deadline(timeout)
         )
 
     async def describe_user_scram_credentials(
-        self, users: str | Iterable[str] | None = None
+        self, users: str | Iterable[str] | None = None, *, timeout: float | None = None
     ) -> Outcomes[str, tuple[ScramCredential, ...]]:
         """By which mechanisms of SCRAM users can log in (KIP-554); None asks for all users.
 
@@ -224,11 +247,11 @@ class AdminClient(GroupOperations, ConfigOperations, TransactionOperations, Clus
         return await scram_credentials.describe_credentials(
             self._cluster,
             None if users is None else arguments.names("users", users),
-            deadline=self._deadline(),
+            deadline=self._deadline(timeout),
         )
 
     async def alter_user_scram_credentials(
-        self, changes: Iterable[ScramUpsertion | ScramDeletion]
+        self, changes: Iterable[ScramUpsertion | ScramDeletion], *, timeout: float | None = None
     ) -> Outcomes[str, None]:
         """Give users credentials for SCRAM, or take them away (KIP-554): one change for a user.
 
@@ -237,7 +260,7 @@ class AdminClient(GroupOperations, ConfigOperations, TransactionOperations, Clus
         return await scram_credentials.alter_credentials(
             self._cluster,
             arguments.credential_changes(changes),
-            deadline=self._deadline(),
+            deadline=self._deadline(timeout),
         )
 
     def _details(self) -> Mapping[str, object]:

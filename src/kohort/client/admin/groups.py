@@ -75,12 +75,12 @@ async def describe_groups(
                 if len(rest) == len(ids):
                     raise
                 return outcomes | dict.fromkeys(rest, failure(error))  # the first answer holds
-            described: dict[str, GroupDescription | ApiError] = {
+            classics: dict[str, GroupDescription | ApiError] = {
                 group_id: unanswered("group", group_id) for group_id in rest
             }
             for classic in answer.groups:
-                described[classic.group_id] = _classic_group(classic, node)
-            outcomes |= {id_: _better(one, outcomes.get(id_)) for id_, one in described.items()}
+                classics[classic.group_id] = _classic_group(classic, node)
+            outcomes |= {id_: _better(one, outcomes.get(id_)) for id_, one in classics.items()}
         return outcomes
 
     return Outcomes(

@@ -89,11 +89,6 @@ class TransactionListings(Coverage):
     def __len__(self) -> int:
         return len(self.transactions)
 
-    @property
-    def missing(self) -> Mapping[int | TopicPartition, ApiError]:
-        """`errors`."""
-        return self.errors
-
 
 @dataclass(frozen=True, slots=True)
 class TransactionDescription:
