@@ -66,7 +66,7 @@ def _parse_fails(error: JavaError) -> None:
     error_line(f'Exception in thread "main" {error}')
 
 
-def _failed(error: JavaError) -> None:
+def _failed(error: JavaError, _words: Sequence[str]) -> None:
     print_error(f"Executing consumer group command failed due to {error.text}", error)
 
 

@@ -97,7 +97,7 @@ def _parse_fails(error: JavaError) -> None:
     raise UsageError(error.text)
 
 
-def _failed(error: JavaError) -> None:
+def _failed(error: JavaError, _words: Sequence[str]) -> None:
     if isinstance(error, _ArgumentError):
         error_line(error.text)
         for traced in error.trace():

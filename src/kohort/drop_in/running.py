@@ -42,7 +42,8 @@ class UsageError(Exception):
 class Tool(NamedTuple):
     """A tool: its name, its summary, its options, and what it does with those that were given.
 
-    `act` returns whether everything went well. What it raises as JavaError is shown by `failed`.
+    `act` returns whether everything went well. What it raises as JavaError is shown by
+    `failed`, which gets the arguments as well.
     """
 
     name: str
@@ -50,7 +51,7 @@ class Tool(NamedTuple):
     options: Collection[Option]
     act: Callable[[Options], bool]
     parse_fails: Callable[[JavaError], None]
-    failed: Callable[[JavaError], None]
+    failed: Callable[[JavaError, Sequence[str]], None]
     java_fails: bool = False  # whether the Java tool leaves with 1 after a failure
 
 
@@ -82,7 +83,7 @@ def _run(tool: Tool, words: list[str], *, is_java: bool) -> int:
         try:
             went_well = tool.act(options)
         except JavaError as error:
-            tool.failed(error)
+            tool.failed(error, words)
             went_well = False
     except UsageError as error:
         error_line(str(error))
