@@ -76,7 +76,7 @@ class TlsSession:
         except ssl.SSLError as error:
             raise TlsError(_reason(error)) from error
 
-    def send(self, data: bytes) -> list[bytes]:
+    def send(self, data: bytes | memoryview) -> list[bytes]:
         """The bytes for the wire that carry these."""
         view = memoryview(data)
         parts = []
