@@ -1,6 +1,8 @@
 """`kohort groups` against a broker of ours, and against a cluster with a node missing."""
 
 import asyncio
+import csv
+import io
 import json
 
 import pytest
@@ -551,3 +553,44 @@ def test_what_would_be_refused_is_left_out_of_the_question(kohort, server, monke
 
     assert kohort("groups", "delete", "modern", *server).code == 1
     assert len(asked) == 1
+
+
+def test_views_show_a_part_and_ask_for_no_more(kohort, server, monkeypatch):
+    """K518-20."""
+    call = ("groups", "describe", "modern", *server)
+    whole = kohort(*call).rows
+    assert kohort(*call, "--members").rows == whole[:5]
+    assert kohort(*call, "--offsets").rows == [*whole[:2], *whole[5:]]
+    totals = kohort(*call, "--offsets", "--totals").out.splitlines()[-2:]
+    assert totals == ["orders: 3 partitions, 0 records behind", "group modern: 0 records behind"]
+
+    def refused(*_, **__):
+        raise AssertionError("nobody asked for it")
+
+    monkeypatch.setattr(AdminClient, "list_group_offsets", refused)
+    monkeypatch.setattr(AdminClient, "end_offsets", refused)
+    assert kohort(*call, "--state").rows == whole[:2]
+    (group,) = kohort(*call, "--state", "--members", "--format", "json").json["groups"]
+    assert (len(group["members"]), "offsets" in group) == (1, False)
+    (row,) = csv.DictReader(io.StringIO(kohort(*call, "--members", "--format", "csv").out))
+    assert (row["group_id"], row["member_id"], row["instance_id"]) == ("modern", "member-1", "")
+    assert row["assignment"] == row["target_assignment"] == '{"orders": [0, 1, 2]}'
+
+
+def test_a_member_in_the_way_is_named(kohort, server):
+    """A second member waits for partitions that the first has not given up yet."""
+
+    @asynchronous
+    async def second():
+        async with coordinator(server[1], "modern") as connection:
+            member = ConsumerMember(connection, "modern", "member-2")
+            answer = await member.heartbeat(
+                rebalance_timeout_ms=60_000, subscribed_topic_names=["orders"], topic_partitions=[]
+            )
+            assert answer.error_code == 0
+
+    second()
+    ran = kohort("groups", "describe", "modern", "--state", *server)
+    assert "waits: member (member-1) gives up orders:" in ran.out
+    (group,) = kohort("groups", "describe", "modern", "--format", "json", *server).json["groups"]
+    assert [one["member_id"] for one in group["waits_for"]] == ["member-1"]

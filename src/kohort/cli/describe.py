@@ -22,9 +22,11 @@ from kohort.cli.command import (
     name,
     reason,
 )
-from kohort.cli.lags import lag_of, offset_of
+from kohort.cli.lags import group_lag, lag_of, offset_of
+from kohort.cli.reconciliation import waited_for
 from kohort.cli.render import Cell, Output, name_text, partitions_text
 from kohort.errors import ApiError
+from kohort.figures import counted
 from kohort.terms import GroupType
 
 if TYPE_CHECKING:
@@ -45,6 +47,17 @@ DESCRIBABLE = (None, GroupType.CLASSIC, GroupType.CONSUMER)
 GROUP_HEADERS = ("GROUP", "TYPE", "STATE", "ASSIGNOR", "EPOCH", "TARGET-EPOCH", "COORDINATOR")
 MEMBER_HEADERS = ("MEMBER", "CLIENT", "HOST", "EPOCH", "OWNS", "TARGET")
 INSTANCE = "INSTANCE"  # a column behind the first one, of a group with static members
+STATE, MEMBERS, OFFSETS = "state", "members", "offsets"
+_VIEWS = {
+    STATE: "the group itself, and whom it waits for",
+    MEMBERS: "members and what they own",
+    OFFSETS: "committed offsets and lag",
+}
+GROUP_FIELDS = ("assignor", "group_epoch", "assignment_epoch")
+MEMBER_FIELDS = (
+    *("member_id", "instance_id", "client_id", "client_host", "member_epoch", "assignment"),
+    "target_assignment",
+)
 OFFSET_FIELDS = (
     *("topic", "partition", "committed_offset", "leader_epoch", "metadata", "end_offset", "lag"),
     "member_id",
@@ -74,6 +87,11 @@ class DescribeGroups(AdminCommand):
     def arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("groups", nargs="*", metavar="GROUP", type=name, help="a group id")
         parser.add_argument("--all", action="store_true", help="describe every group")
+        for view, what in _VIEWS.items():
+            parser.add_argument(f"--{view}", action="store_true", help=f"only {what} (and others)")
+        parser.add_argument(
+            "--totals", action="store_true", help="the lag of each topic, and of the group"
+        )
 
     def mistake(self, args: Namespace) -> str | None:
         if args.groups and args.all:
@@ -83,6 +101,8 @@ class DescribeGroups(AdminCommand):
         return None
 
     async def ask(self, admin: "AdminClient", args: Namespace, output: Output) -> _ClusterAnswer:
+        from kohort.client.admin import Outcomes
+
         listings, ids = None, list(dict.fromkeys(args.groups))
         skipped: list[GroupListing] = []
         if args.all:
@@ -91,6 +111,8 @@ class DescribeGroups(AdminCommand):
             skipped = [listing for listing in listings if listing.type not in DESCRIBABLE]
         output.doing = f"describing {len(ids)} groups"
         described = await admin.describe_groups(ids)
+        if OFFSETS not in _views(args):
+            return _ClusterAnswer(listings, skipped, described, Outcomes({}), {})
         output.doing = f"fetching the committed offsets of {len(ids)} groups"
         offsets = await admin.list_group_offsets(list(described.succeeded))
         partitions = _partitions(described, offsets)
@@ -98,7 +120,8 @@ class DescribeGroups(AdminCommand):
         ends = await admin.end_offsets(partitions)
         return _ClusterAnswer(listings, skipped, described, offsets, dict(ends.items()))
 
-    def show(self, answer: _ClusterAnswer, _args: Namespace, output: Output) -> int:
+    def show(self, answer: _ClusterAnswer, args: Namespace, output: Output) -> int:
+        views = _views(args)
         listings, skipped, described, offsets, ends = answer
         code = OK if listings is None else complain_of_missing(listings)
         code = max(code, complain_of("group", described), complain_of("offsets of group", offsets))
@@ -106,7 +129,7 @@ class DescribeGroups(AdminCommand):
             complain(f"group {listing.group_id} is a {listing.type} group, which is listed only")
         committed = offsets.succeeded
         shown = [
-            _GroupView(group, committed.get(group.group_id, {}), ends)
+            _GroupView(group, committed.get(group.group_id, {}), ends, views)
             for group in described.succeeded.values()
         ]
         for group in shown:
@@ -117,11 +140,12 @@ class DescribeGroups(AdminCommand):
                 for outcomes in (described, offsets)
                 for name, error in outcomes.failed.items()
             ]
+            nested, columns = _nested(views)
             output.rows(
                 "groups",
                 (group.fields() for group in shown),
-                ("group_id", "type", "state", *OFFSET_FIELDS, *ERROR_FIELDS),
-                nested="offsets",
+                ("group_id", "type", "state", *columns),
+                nested=nested,
                 errors=[*([] if listings is None else missing_groups(listings)), *errors],
                 skipped=[
                     {"group_id": listing.group_id, "type": listing.type} for listing in skipped
@@ -132,7 +156,21 @@ class DescribeGroups(AdminCommand):
                 if index:
                     output.line()
                 group.show(output)
+                if args.totals:
+                    group.show_totals(output)
         return code
+
+
+def _views(args: Namespace) -> frozenset[str]:
+    """The views that are asked for; all of them where none is."""
+    return frozenset(view for view in _VIEWS if getattr(args, view)) or frozenset(_VIEWS)
+
+
+def _nested(views: frozenset[str]) -> tuple[str | None, tuple[str, ...]]:
+    """What has a line of its own in CSV, under which name, and its columns."""
+    if OFFSETS in views:
+        return OFFSETS, (*OFFSET_FIELDS, *ERROR_FIELDS)
+    return (MEMBERS, MEMBER_FIELDS) if MEMBERS in views else (None, GROUP_FIELDS)
 
 
 def _partitions(
@@ -154,9 +192,15 @@ class _GroupView:
     """A described group with its offsets, in the two formats. `ends` is of all partitions."""
 
     def __init__(
-        self, group: "GroupDescription", committed: Mapping[Any, Any], ends: Mapping[Any, Any]
+        self,
+        group: "GroupDescription",
+        committed: Mapping[Any, Any],
+        ends: Mapping[Any, Any],
+        views: frozenset[str],
     ) -> None:
         self._group = group
+        self._views = views
+        self._waited = waited_for(group)
         self._committed = committed
         self._ends = ends
         self._owners = {
@@ -165,7 +209,9 @@ class _GroupView:
             for topic, indexes in (member.assignment or {}).items()
             for index in indexes
         }
-        self._partitions: list[tuple[str, int]] = sorted({*self._committed, *self._owners})
+        self._partitions: list[tuple[str, int]] = (
+            sorted({*self._committed, *self._owners}) if OFFSETS in views else []
+        )
 
     def complain(self) -> int:
         """A line for each partition whose offset or end could not be found out."""
@@ -203,7 +249,9 @@ class _GroupView:
         )
         if group.client_side is not None:
             output.line(_client_side_text(group.client_side))
-        if group.members:
+        for one in self._waited:
+            output.line(f"waits: {one.text(group.assignment_epoch)}")
+        if group.members and MEMBERS in self._views:
             output.line()
             headers: tuple[str, ...] = MEMBER_HEADERS
             rows = [_member_row(member) for member in group.members]
@@ -221,6 +269,18 @@ class _GroupView:
                 [self._offset_row(*row) for row in self._rows()],
                 spare=("MEMBER", "END", "COMMITTED"),
             )
+
+    def show_totals(self, output: Output) -> None:
+        """The lag of each topic, and of all together."""
+        topics: dict[str, dict[Any, Any]] = {}
+        for partition in self._partitions:
+            topics.setdefault(partition[0], {})[partition] = self._committed.get(partition)
+        output.line()
+        for topic, offsets in topics.items():
+            lag = group_lag(offsets, self._ends)
+            output.line(f"{topic}: {counted(len(offsets), 'partition')}, {lag.sentence}")
+        lag = group_lag(self._committed, self._ends)
+        output.line(f"group {name_text(self._group.group_id)}: {lag.sentence}")
 
     def _offset_row(self, partition: Any, committed: Any, end: Any) -> tuple[Cell, ...]:
         return (
@@ -247,8 +307,13 @@ class _GroupView:
                 "port": group.coordinator_port,
             },
             **({"client_side": _plain(group.client_side)} if group.client_side else {}),
+            **({"waits_for": [one.fields for one in self._waited]} if self._waited else {}),
             "members": [_member_fields(member) for member in group.members],
-            "offsets": [self._offset_fields(*row) for row in self._rows()],
+            **(
+                {"offsets": [self._offset_fields(*row) for row in self._rows()]}
+                if OFFSETS in self._views
+                else {}
+            ),
         }
 
     def _offset_fields(self, partition: Any, committed: Any, end: Any) -> dict[str, Any]:

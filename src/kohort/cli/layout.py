@@ -15,7 +15,7 @@ _FIGURES = (name.upper() for columns in FIGURES.values() for name in columns)
 PHRASES = frozenset([*_FIGURES, "TRIGGER", "POSSIBLE", "LIKELY"])
 """Headers of columns of few words that may take several lines: `at least 82.0 (no_end)`."""
 NARROWEST_PHRASE = 12
-IDS = frozenset({"MEMBER_ID"})  # headers of columns whose values may lose their middle
+IDS = frozenset({"MEMBER", "MEMBER_ID"})  # headers of columns whose values may lose their middle
 NARROWEST_ID = 17
 ID_ENDS = 4  # letters of an id that tell it from others like it
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?P<fraction>\.\d{3})")

@@ -1,7 +1,6 @@
 """The calls of AdminClient about brokers, topics by id, records and leaders."""
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
 
 from kohort.client.admin import (
     cluster_description,
@@ -80,10 +79,7 @@ class ClusterOperations(AdminCalls):
         )
 
     def delete_records(
-        self,
-        before: ByPartition[int] | ByPartition[Literal["latest"]],
-        *,
-        timeout: float | None = None,
+        self, before: ByPartition[int | str], *, timeout: float | None = None
     ) -> OutcomeAnswers[TopicPartition, int]:
         """Delete records from the start of partitions (KIP-107): one request to each leader.
 

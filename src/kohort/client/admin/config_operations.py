@@ -64,7 +64,7 @@ class ConfigOperations(AdminCalls):
 
         Args:
             changes: (type, name) -> name of the config -> the new value as text, None to take the
-                value back, or ConfigAppend and ConfigSubtract for a list, as `cleanup.policy`. What
+                value back, or ConfigAppend and ConfigSubtract where the config is a list. What
                 is not named stays as it is.
             validate_only: only check whether it could be done.
             timeout: seconds that this call may take, instead of those of the client.
