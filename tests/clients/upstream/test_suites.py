@@ -1,4 +1,4 @@
-"""The own tests of other clients about TLS, SASL and rules of access pass here as well."""
+"""The own tests of other clients that need a broker pass here as well."""
 
 from pathlib import Path
 
@@ -7,18 +7,32 @@ from tests.clients.upstream.suites import (
     AIOKAFKA,
     CONFLUENT_KAFKA,
     KAFKA_PYTHON,
+    WHOLE_KAFKA_PYTHON,
     Suite,
     SuiteError,
     files_of,
     run,
 )
 
-pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(1600)]
 
-PASSED = {"kafka-python": 11, "aiokafka": 17, "confluent-kafka": 34}
+OLD = "skipped: Requires KAFKA_VERSION < 0.10.1"
 KERBEROS = "skipped: Kohort has no Kerberos"
-NOT_HERE = {
-    "kafka-python": {},
+NOT_HERE: dict[str, dict[str, str]] = {
+    "kafka-python": {
+        "test_admin_integration::test_describe_metadata_quorum": (  # see docs/skipped.md
+            "failed: kafka.errors.IncompatibleBrokerVersion: [Error 35] IncompatibleBrokerVersion: "
+            "Kafka broker does not support the 'DescribeQuorumRequest' Kafka protocol."
+        ),
+        "test_consumer_integration::test_kafka_consumer_offsets_for_time_old": OLD,
+        **{
+            f"test_producer_integration::{test}[{codec}]": (
+                f"skipped: Compression libraries not installed for {codec}"
+            )
+            for test in ("test_end_to_end", "test_kafka_producer_proper_record_metadata")
+            for codec in ("snappy", "lz4")
+        },
+    },
     "aiokafka": {
         "TestKafkaSASL::test_sasl_plaintext_gssapi": KERBEROS,
         "TestKafkaSASL::test_admin_client_sasl_plaintext_gssapi": KERBEROS,
@@ -30,27 +44,38 @@ NOT_HERE = {
         ),
     },
 }
-"""How every test ends that does not pass: their authors skip two of them on a new broker."""
+"""How every test ends that does not pass. What is skipped but for Kerberos, its authors skip."""
 
 
-def check(suite: Suite, folder: Path) -> None:
+def check(suite: Suite, folder: Path, passed: int) -> None:
+    """So many tests pass, and the others of these files end as is written above."""
     try:
         files_of(suite)
     except SuiteError as error:
         pytest.skip(str(error))
     ends = run(suite, folder)
     others = {name: end for name, end in ends.items() if end != "passed"}
-    assert others == NOT_HERE[suite.name]
-    assert len(ends) - len(others) == PASSED[suite.name]
+    assert others == {name: end for name, end in NOT_HERE[suite.name].items() if name in ends}
+    assert len(ends) - len(others) == passed
 
 
-def test_kafka_python(tmp_path: Path) -> None:
+def test_kafka_python_with_tls_and_sasl(tmp_path: Path) -> None:
     """Three mechanisms, and TLS (SEC-44a)."""
-    check(KAFKA_PYTHON, tmp_path)
+    check(KAFKA_PYTHON, tmp_path, 11)
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("suite", [AIOKAFKA, CONFLUENT_KAFKA], ids=lambda suite: suite.name)
-def test_suites_that_are_in_repositories(suite: Suite, tmp_path: Path) -> None:
-    """SASL, TLS, what rules deny, users of SCRAM, and authorized operations (SEC-44a)."""
-    check(suite, tmp_path)
+def test_all_of_kafka_python(tmp_path: Path) -> None:
+    check(WHOLE_KAFKA_PYTHON, tmp_path, 61)
+
+
+@pytest.mark.prove
+def test_all_of_aiokafka(tmp_path: Path) -> None:
+    """17 of them are about SASL, TLS and what rules deny (SEC-44a)."""
+    check(AIOKAFKA, tmp_path, 234)
+
+
+@pytest.mark.prove
+def test_all_of_confluent_kafka(tmp_path: Path) -> None:
+    """With users of SCRAM, authorized operations and tokens (SEC-44a)."""
+    check(CONFLUENT_KAFKA, tmp_path, 33)
