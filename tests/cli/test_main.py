@@ -44,7 +44,9 @@ WITHOUT_JSON = {  # they make something, and say in a line what
     ("pipeline", "snapshot"),
     ("pipeline", "warm"),
 }
-_ASKING = ("acls", "groups", "offsets", "topics", "users", "produce", "consume", "doctor")
+_ASKING = (
+    *("acls", "brokers", "groups", "offsets", "topics", "users", "produce", "consume", "doctor"),
+)
 CLIENTS = {one for one in COMMANDS if one[0] in _ASKING}
 HEAVY = (
     *("asyncio", "msgspec", "pyarrow", "pyspark", "rich"),

@@ -1,4 +1,4 @@
-"""`kohort topics`: create, list, describe and delete topics."""
+"""`kohort topics`: create, list, describe, configure and delete topics."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
@@ -20,6 +20,7 @@ from kohort.cli.command import (
 )
 from kohort.cli.consequences import of_topics, which
 from kohort.cli.render import Output, runs
+from kohort.cli.resource_configs import ConfigureTopics
 from kohort.errors import ApiError
 from kohort.terms import uuid_text
 
@@ -331,6 +332,7 @@ def _positive(text: str) -> int:
 
 COMMANDS: Commands = {
     "create": CreateTopics(),
+    "config": ConfigureTopics(),
     "list": ListTopics(),
     "describe": DescribeTopics(),
     "delete": DeleteTopics(),
