@@ -1,4 +1,4 @@
-"""AdminClient: groups and topics of a cluster, for asyncio programs."""
+"""AdminClient: all that a cluster may be asked by those who run it, for asyncio programs."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -40,7 +40,7 @@ from kohort.terms import TopicPartition
 
 
 class AdminClient(GroupOperations, ConfigOperations, TransactionOperations, ClusterOperations):
-    """Administers groups and topics of any Kafka-compatible cluster, of any age.
+    """Administers the groups, topics, configs and transactions of any Kafka-compatible cluster.
 
         async with AdminClient("127.0.0.1:9092") as admin:
             for group in await admin.list_groups(states=["Stable"]):
