@@ -4,11 +4,15 @@ Any broker takes these requests. The clocks of a broker of ours stand still, so 
 while the runs are played.
 """
 
+import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.coordinator.classics import join_request, sync_request
 from tests.serve.talk import Talk
+from tests.waiting import SOON_S
 
 from kohort.java import hash_order, id_hash
 from kohort.records.consumer_protocol import (
@@ -31,6 +35,7 @@ from kohort.wire.messages.delete_records import (
 )
 from kohort.wire.messages.delete_topics import DeleteTopicsRequest
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
+from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
 from kohort.wire.messages.join_group import JoinGroupResponse
 from kohort.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kohort.wire.messages.offset_commit import (
@@ -55,12 +60,39 @@ SETTINGS = {
 }
 TOPICS = {"cli-a": 3, "cli-b": 2, "cli-empty": 1, "cli-gone": 1}
 _RECORDS = {("cli-a", 0): 10, ("cli-a", 1): 6, ("cli-b", 0): 4}
+_NOT_FOUND = 69
 _BY_NAME = 9  # of OffsetCommit
 
 
 def talk(address: tuple[str, int] | str) -> Talk:
     """A client with the name of those of the recordings."""
     return Talk(address, client_id="golden")
+
+
+def make_offsets_topic(client: Talk) -> None:
+    """Have groups coordinated: the first look-up of a broker makes the topic."""
+    look_up = FindCoordinatorRequest(coordinator_keys=["cli-simple"], key_type=0)
+    _until_done(lambda: client.ask(look_up).coordinators[0].error_code)
+    for group in ("cli-simple", "größe", *map(str, range(20))):  # every partition of it
+        _until_done(partial(_describe_code, client, group))
+
+
+def _describe_code(client: Talk, group: str) -> int:
+    code: int = client.ask(DescribeGroupsRequest(groups=[group])).groups[0].error_code
+    return 0 if code == _NOT_FOUND else code
+
+
+def _produce_code(client: Talk, request: ProduceRequest) -> int:
+    code: int = client.ask(request, 9).responses[0].partition_responses[0].error_code
+    return code
+
+
+def _until_done(ask: Callable[[], int]) -> None:
+    """Ask until the code is 0: a broker that has just started needs a moment for each."""
+    deadline = time.monotonic() + SOON_S
+    while code := ask():
+        assert time.monotonic() < deadline, code
+        time.sleep(0.2)
 
 
 def make_topics(client: Talk) -> None:
@@ -82,13 +114,12 @@ def make_topics(client: Talk) -> None:
             timeout_ms=5000,
             topic_data=[TopicProduceData(name=topic, partition_data=data)],
         )
-        answer = client.ask(request, 9).responses[0].partition_responses[0]
-        assert answer.error_code == 0, answer
+        _until_done(partial(_produce_code, client, request))
     cut = DeleteRecordsTopic(
         name="cli-a", partitions=[DeleteRecordsPartition(partition_index=1, offset=2)]
     )
-    answer = client.ask(DeleteRecordsRequest(topics=[cut], timeout_ms=5000))
-    assert answer.topics[0].partitions[0].error_code == 0, answer
+    request = DeleteRecordsRequest(topics=[cut], timeout_ms=5000)
+    _until_done(lambda: client.ask(request).topics[0].partitions[0].error_code)
 
 
 def _ids_stand_as_recorded(client: Talk) -> bool:
@@ -200,7 +231,7 @@ def _make_consumer_groups(client: Talk) -> None:
     first = beat(client, group, "member-1", 0, subscribed_topic_names=both)
     second = {"subscribed_topic_names": both, "instance_id": "instance-2", "rack_id": "rack-2"}
     second = beat(client, group, "member-2", 0, **second)
-    settle(client, group, {"member-1": first, "member-2": second})
+    settle(client, group, {"member-1": first, "member-2": second}, 3)
     commit(client, group, {("cli-a", 0): (5, 0)}, member_id="member-1", epoch=3)
 
     group = "cli-reconciling"
@@ -220,10 +251,14 @@ def _make_consumer_groups(client: Talk) -> None:
     beat(client, "cli-mixed", "member-new", 0, subscribed_topic_names=["cli-a"])
 
 
-def settle(client: Talk, group: str, answers: dict[str, Any]) -> None:
-    """Heartbeats of members that do as they are told, until nothing changes any more."""
+def settle(client: Talk, group: str, answers: dict[str, Any], epoch: int) -> None:
+    """Heartbeats of members that do as they are told, until all are at this epoch."""
     owns = {member: owned(answer) for member, answer in answers.items()}
-    for _ in range(4):
+    deadline = time.monotonic() + SOON_S
+    while {answer.member_epoch for answer in answers.values()} != {epoch} or any(
+        answer.assignment is not None for answer in answers.values()
+    ):
+        assert time.monotonic() < deadline, answers
         for member, answer in answers.items():
             found = beat(client, group, member, answer.member_epoch, topic_partitions=owns[member])
             answers[member] = found
@@ -257,7 +292,8 @@ def protocols(*topics: str) -> dict[str, bytes]:
 
 
 def _join(group: str, member_id: str = "", **fields: Any) -> Any:
-    return join_request(member_id, group, session_timeout_ms=SESSION_MS, **fields)
+    times = {"session_timeout_ms": SESSION_MS, "rebalance_timeout_ms": SESSION_MS}
+    return join_request(member_id, group, **times, **fields)
 
 
 def join(client: Talk, group: str, **fields: Any) -> JoinGroupResponse:

@@ -34,10 +34,12 @@ KINDS = (
 AT_THE_END = ("reset-all-groups", "delete-all-groups", "list-after-delete-all")
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_FRAMES = re.compile(r"\t\.\.\. \d+ frames\n")
+_FRAMES = re.compile(r"\t(\.\.\. \d+ (frames|more)|at .*)\n")
 _MEMBERS = re.compile(r"(?<=#PARTITIONS)[^\n]*\n(?:.+\n)+")
 _RESET = re.compile(r"(?<=NEW-OFFSET\n)(?:.+\n)+")
-_USAGE = re.compile(r"(<usage>|Option \(\* = required\)|kohort-[a-z-]+: ).*\Z", re.DOTALL)
+_USAGE = re.compile(
+    r"(<usage>|Option {2,}Description|Option \(\* = required\)|kohort-[a-z-]+: ).*\Z", re.DOTALL
+)
 _SETS = re.compile(r"(?<=: \[)\[.*\](?=\]\n)|(?<=following options: )\[.*\]|(?<= are: ).*")
 _REFUSED = re.compile(r"(?:\* Group .*\n)+")
 
@@ -89,11 +91,16 @@ def _case(line: dict[str, Any]) -> Case:
 
 def play(case: Case, server: str, *, java_exit_codes: bool = True) -> Run:
     """Run our tool in this process, in the folder that is current, as the recorded one was."""
-    for name, text in case.files.items():
-        Path(name).write_text(text, encoding="utf-8")
-    argv = [server if word == SERVER else word for word in case.argv]
+    argv = prepare(case, server)
     argv += [JAVA_EXIT_CODES] if java_exit_codes else []
     return run(TOOLS[case.tool], argv)
+
+
+def prepare(case: Case, server: str) -> list[str]:
+    """Write the files of a case into the current folder; its arguments for this server."""
+    for name, text in case.files.items():
+        Path(name).write_text(text, encoding="utf-8")
+    return [server if word == SERVER else word for word in case.argv]
 
 
 def run(tool: Callable[[Sequence[str]], int], argv: Sequence[str]) -> Run:
@@ -132,9 +139,12 @@ def _sorted_groups(found: re.Match[str]) -> str:
     return "".join(sorted(rows, key=lambda row: row.split()[0]))
 
 
-def differences(case: Case, ours: Run, server: str) -> Iterator[str]:
-    """Lines that show where a run is not as it was recorded."""
-    there, here = masked(case.recorded), masked(ours, server)
+def differences(case: Case, ours: Run, server: str, theirs: Run | None = None) -> Iterator[str]:
+    """Lines that show where a run is not as it was recorded, or not as the Java tool's on the same
+    server.
+    """
+    there = masked(case.recorded) if theirs is None else masked(theirs, server)
+    here = masked(ours, server)
     for what, expected, found in zip(Run._fields, there, here, strict=True):
         if expected != found:
             yield f"{case.name} {what}:\n--- Kafka\n{expected}\n--- ours\n{found}"

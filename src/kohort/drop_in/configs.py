@@ -97,8 +97,10 @@ def _describe(options: Options, group: str | None) -> bool:
         for error in found.errors.values():
             raise in_future(of_error(error))
         configured = {each.name for each in await admin.list_config_resources(["group"])}
-        names = sorted({each.group_id for each in found} | configured)
-        wanted = [name for name in names if group in (None, name)]
+        names = {each.group_id for each in found} | configured
+        wanted = sorted(names)
+        if group is not None:
+            wanted = [group] if group in names or options.has("all") else []
         outcomes = await admin.describe_configs(
             [("group", name) for name in wanted], include_synonyms=True
         )
