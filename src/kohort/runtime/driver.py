@@ -399,6 +399,8 @@ class PartitionDriver(Generic[M]):
                 effects, entries = self._undone("a background task", effects, error), []
             turn.take(effects, entries)
             self._warn(effects)
+            if effects.continuation is not None and effects.continuation.long_task is not None:
+                self._long_tasks.append(effects.continuation.long_task)
 
     def _send_out(self, tasks: Iterable[BackgroundTask]) -> None:
         """Hand out what steps have asked for, unless it is being done already."""

@@ -7,7 +7,7 @@ import pytest
 from tests.coordinator.consumers import Consumer, Partitions, beat, kinds, request
 from tests.coordinator.desk import Desk, topics
 
-from kohort.coordinator.consumer import expressions
+from kohort.coordinator.consumer import expressions, rights
 from kohort.coordinator.consumer.no_op_heartbeats import no_op_heartbeat_or_none
 from kohort.errors import ErrorCode
 from kohort.machines.effects import Client
@@ -286,3 +286,93 @@ def test_a_member_that_leaves_is_forgotten(desk: RulesDesk) -> None:
     assert group_of(desk).resolved == {"q.*": ("q1", "q2")}
     desk.rules_change()
     assert group_of(desk).resolved == {"q.*": ("q1",)}
+
+
+class CountedRights(Rights):
+    """Counts the questions."""
+
+    def __init__(self, **seen: str) -> None:
+        super().__init__(**seen)
+        self.asked = 0
+
+    def sees(self, client: Client, topic: str) -> bool:
+        self.asked += 1
+        return super().sees(client, topic)
+
+
+PEOPLE = [f"p{number}" for number in range(20)]
+NAMES = [f"q{number:03}" for number in range(250)]
+SEEN = {person: " ".join(NAMES[at::20]) for at, person in enumerate(PEOPLE)}
+
+
+@pytest.fixture
+def crowd() -> RulesDesk:
+    """20 principals, each of whom may describe other topics of 250."""
+    desk = RulesDesk(
+        known=topics(**dict.fromkeys(NAMES, 1)),
+        rights=CountedRights(**SEEN, late="q000 q001"),
+        group_consumer_assignment_interval_ms=0,
+    )
+    desk.errands_held = True
+    for person in PEOPLE:
+        Person(desk, person).join()
+    return desk
+
+
+def pieces(desk: RulesDesk) -> Any:
+    """A turn after the other, until what was found is written: the questions of each."""
+    asked: Any = desk.rights
+    desk.errands_held = False
+    before = asked.asked
+    desk._step()  # the expression is matched; the outcome is taken
+    desk.errands_held = True
+    while True:
+        yield asked.asked - before
+        if not desk.driver._long_tasks:
+            return
+        before = asked.asked
+        desk._step()
+
+
+def test_many_questions_about_rights_are_asked_some_in_a_turn(crowd: RulesDesk) -> None:
+    """10,000 topics and 50 principals were six seconds in one piece, in which nobody was served."""
+    found = list(pieces(crowd))
+    assert max(found) <= rights.AT_ONCE
+    assert sum(found) == len(PEOPLE) * len(NAMES)
+    assert group_of(crowd).resolved == {"q.*": tuple(NAMES)}
+    crowd.errands_held = False
+    views = group_of(crowd).views
+    assert {name: " ".join(sorted(view.topics)) for name, view in views.items()} == SEEN
+
+
+def test_what_happens_between_two_turns_counts(crowd: RulesDesk) -> None:
+    """A member that joins, rules that change, heartbeats, which ask for nothing more."""
+    turns = pieces(crowd)
+    for _ in range(5):
+        next(turns)
+    Person(crowd, "late").join()
+    Person(crowd, PEOPLE[3]).join()
+    assert not crowd.driver.tasks
+    for _ in range(5):
+        next(turns)
+    crowd.rights.seen[PEOPLE[0]] = {"q249"}
+    crowd.rights.number += 1
+    for _ in turns:
+        pass
+    views = group_of(crowd).views
+    assert views["late"].topics == {"q000", "q001"}
+    assert views[PEOPLE[0]].topics == {"q249"}
+    assert views[PEOPLE[1]].topics == set(SEEN[PEOPLE[1]].split())
+    assert not group_of(crowd).asks_rights
+
+
+def test_a_group_that_goes_between_two_turns_is_let_go(crowd: RulesDesk) -> None:
+    turns = pieces(crowd)
+    next(turns)
+    for person in PEOPLE:
+        beat(crowd, person, -1)
+    for _ in turns:
+        pass
+    group = group_of(crowd)
+    assert group is None or not group.members
+    assert not crowd.driver._long_tasks

@@ -19,7 +19,14 @@ from kohort.coordinator.consumer.records import epoch_record, regex_record
 from kohort.coordinator.consumer.target import NOTHING
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
-from kohort.machines.effects import BackgroundTask, Call, Client, Effects, GroupEvent
+from kohort.machines.effects import (
+    BackgroundTask,
+    Call,
+    Client,
+    Continuation,
+    Effects,
+    GroupEvent,
+)
 from kohort.machines.topics import Topics
 from kohort.records.causes import Cause
 from kohort.terms import GroupId, MemberId, Millis
@@ -106,7 +113,7 @@ def asked(
     new = bool(expression) and not known
     if new and expression != before.subscribed_regex and before.subscribed_regex in group.resolved:
         return []
-    if not new and not group.expressions_stale:
+    if (not new and not group.expressions_stale) or group.asks_rights:
         return []
     group.has_asked = True
     return _tasks(state, group, (expression,) if new else (), asker=(member.id, client))
@@ -163,7 +170,9 @@ def start(group: ConsumerGroup) -> None:
 def finished(
     state: State, task: BackgroundTask, outcome: Resolved | Exception, now: Millis
 ) -> Effects:
-    """Write what was found, and raise the epoch of a group that reads other topics by it."""
+    """Write what was found, and raise the epoch of a group that reads other topics by it. Under
+    rules of access this may take more steps.
+    """
     about: Resolution = task.about
     group = state.groups.consumer(about.group_id)
     if group is None or not group.expressions:
@@ -180,6 +189,48 @@ def finished(
         rights.give_up(state, group)
         text = f"its regular expressions cannot be resolved: {outcome}"
         return Effects(warnings=[f"group {group.id}: {text}"])
+    if state.rights is None:
+        return _taken(state, about, outcome, {}, now)
+    if group.asks_rights:  # what comes of that regards all that has happened meanwhile
+        return Effects()
+    steps = _looked_up(state, group, about, outcome, now)
+    try:
+        next(steps)
+    except StopIteration as end:
+        effects: Effects = end.value
+        return effects
+    return Effects(continuation=Continuation(long_task=_go_on(steps)))
+
+
+def _looked_up(
+    state: State, group: ConsumerGroup, about: Resolution, outcome: Resolved, now: Millis
+) -> Generator[None, None, Effects]:
+    """Find out what members may know of, and write what was found."""
+    group.asks_rights = True
+    try:
+        seen = yield from rights.look(state, about.group_id, outcome)
+    finally:
+        group.asks_rights = False
+    return _taken(state, about, outcome, seen, now)
+
+
+def _go_on(steps: Generator[None, None, Effects]) -> Iterator[Effects]:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            yield end.value
+            return
+        yield Effects()
+
+
+def _taken(
+    state: State, about: Resolution, outcome: Resolved, seen: rights.Seen, now: Millis
+) -> Effects:
+    """Write what was found, for the group as it is now."""
+    group = state.groups.consumer(about.group_id)
+    if group is None or not group.expressions:
+        return Effects()
     group.looked_at = about.topics
     unseen = state.topics is not about.topics and any(
         name not in about.topics.by_name for name in state.topics.by_name
@@ -187,14 +238,14 @@ def finished(
     group.expressions_stale = unseen or any(
         expression not in outcome for expression in group.expressions
     )
-    effects, resolved = _written(state, group, outcome, now)
+    effects, resolved = _written(state, group, outcome, seen, now)
     if group.expressions_stale:  # the records are not true yet, and `looked_at` counts on them
         effects.tasks = _tasks(state, group, known=resolved)
     return effects
 
 
 def _written(
-    state: State, group: ConsumerGroup, found: Resolved, now: Millis
+    state: State, group: ConsumerGroup, found: Resolved, seen: rights.Seen, now: Millis
 ) -> tuple[Effects, Resolved]:
     """What is written, and what the expressions name once that is true."""
     effects = Effects()
@@ -202,7 +253,7 @@ def _written(
     changed = names_others = False
     views: dict[MemberId, View] = {}
     if state.rights is not None:
-        found, views = rights.resolve(state.rights, state, group, found)
+        found, views = rights.resolve(state.rights, state, group, found, seen)
     for expression, topics in found.items():
         if not group.subscribers_of(expression):
             continue

@@ -74,6 +74,7 @@ class ConsumerGroup(Group):
         "_names",
         "_protocols",
         "_votes",
+        "asks_rights",
         "classic_members",
         "expressions_stale",
         "failed_plan",
@@ -117,6 +118,7 @@ class ConsumerGroup(Group):
         self.instances: dict[str, MemberId] = {}
         self.resolved: dict[str, tuple[str, ...]] = {}
         self.looked_at: Topics | None = None
+        self.asks_rights = False  # an outcome waits until it is known what its members may see
         self.has_asked = False
         self.heard: dict[MemberId, Client] = {}
         self.views: dict[MemberId, View] = {}

@@ -8,7 +8,7 @@ since then keeps what it was meant to have, until its next heartbeat.
 Kafka resolves an expression by the rights of whoever's heartbeat comes first, for all members.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Generator, Hashable, Iterable, Mapping
 from typing import NamedTuple
 
 from kohort.coordinator.consumer.group import ConsumerGroup, View
@@ -16,7 +16,12 @@ from kohort.coordinator.consumer.member import Member
 from kohort.coordinator.consumer.target import NOTHING
 from kohort.coordinator.state import State, TopicRights
 from kohort.machines.effects import Client
-from kohort.terms import MemberId
+from kohort.terms import GroupId, MemberId
+
+AT_ONCE = 100  # questions about rights in a step: one takes 12 µs where no answer is remembered
+
+Seen = dict[tuple[str, Hashable], frozenset[str]]
+"""The topics of an expression that clients with the same rights may know of."""
 
 
 def names_of(state: State, group: ConsumerGroup, member: Member) -> tuple[str, ...]:
@@ -95,14 +100,65 @@ def _view_of_others(
     return None
 
 
+def look(
+    state: State, group_id: GroupId, found: Mapping[str, tuple[str, ...]]
+) -> Generator[None, None, Seen]:
+    """Ask which of these topics members may know of: once for all with the same rights, and some
+    topics in a step. For who has joined meanwhile it goes on, and other rules let it begin anew: in
+    the step in which it returns, it knows all that `resolve` asks.
+    """
+    seen: Seen = {}
+    asked = 0
+    rights = state.rights
+    group = state.groups.consumer(group_id)
+    while rights is not None and group is not None:
+        unknown = _unknown(rights, group, found, seen)
+        if not unknown:
+            break
+        number = rights.number
+        for key, client in unknown.items():
+            names, visible = found[key[0]], []
+            for begin in range(0, len(names), AT_ONCE):
+                some = names[begin : begin + AT_ONCE]
+                asked += len(some)
+                if asked > AT_ONCE:
+                    yield
+                    asked = len(some)
+                visible += [name for name in some if rights.sees(client, name)]
+            seen[key] = frozenset(visible)
+            if rights.number != number:
+                seen.clear()
+                break
+        group = state.groups.consumer(group_id)
+    return seen
+
+
+def _unknown(
+    rights: TopicRights, group: ConsumerGroup, found: Mapping[str, Iterable[str]], seen: Seen
+) -> dict[tuple[str, Hashable], Client]:
+    """A client for each of the rights of which it is not known what they let one see."""
+    unknown: dict[tuple[str, Hashable], Client] = {}
+    for member_id, member in group.members.items():
+        client = group.heard.get(member_id)
+        if client is not None and member.subscribed_regex in found:
+            key = member.subscribed_regex, rights.alike(client)
+            if key not in seen:
+                unknown.setdefault(key, client)
+    return unknown
+
+
 def resolve(
-    rights: TopicRights, state: State, group: ConsumerGroup, found: Mapping[str, Iterable[str]]
+    rights: TopicRights,
+    state: State,
+    group: ConsumerGroup,
+    found: Mapping[str, Iterable[str]],
+    seen: Seen,
 ) -> tuple[dict[str, tuple[str, ...]], dict[MemberId, View]]:
     """Of the topics that expressions match, those that any member may describe; and the views of
-    the members that have been heard of.
+    the members that have been heard of. `look` has found out what these see.
     """
-    seen: dict[tuple[str, Hashable], frozenset[str]] = {}
     views: dict[MemberId, View] = {}
+    counted: set[tuple[str, Hashable]] = set()
     known: dict[str, set[str]] = {expression: set() for expression in found}
     for member in group.members.values():
         expression = member.subscribed_regex
@@ -113,8 +169,8 @@ def resolve(
             known[expression].update(names_of(state, group, member))
             continue
         key = expression, rights.alike(client)
-        if key not in seen:
-            seen[key] = frozenset(name for name in found[expression] if rights.sees(client, name))
+        if key not in counted:
+            counted.add(key)
             known[expression] |= seen[key]
         views[member.id] = View(expression, seen[key])
     topics = {
