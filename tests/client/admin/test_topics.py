@@ -150,6 +150,38 @@ async def test_a_change_beyond_the_quota_is_asked_for_again():
         assert list((await admin.create_topics([NewTopic("t", 1, 1)])).succeeded) == ["t"]
 
 
+@pytest.mark.parametrize(
+    ("request_class", "refusal", "call"),
+    [
+        (
+            CreateTopicsRequest,
+            CreateTopicsResponse(topics=[CreatableTopicResult(name="t", error_code=89)]),
+            lambda admin, **how: admin.create_topics([NewTopic("t", 1, 1)], **how),
+        ),
+        (
+            CreatePartitionsRequest,
+            CreatePartitionsResponse(
+                results=[CreatePartitionsTopicResult(name="t", error_code=89)]
+            ),
+            lambda admin, **how: admin.create_partitions({"t": 3}, **how),
+        ),
+        (
+            DeleteTopicsRequest,
+            DeleteTopicsResponse(responses=[DeletableTopicResult(name="t", error_code=89)]),
+            lambda admin, **how: admin.delete_topics("t", **how),
+        ),
+    ],
+)
+@asynchronous
+async def test_who_does_not_want_to_wait_for_the_quota_hears_of_it(request_class, refusal, call):
+    """The option of upstream's calls (KIP-599)."""
+    answers = {request_class: lambda _: refusal}
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin() as admin:
+        outcomes = await call(admin, retry_on_quota_violation=False)
+    assert outcomes.failed["t"].code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert len(scripted.sent(request_class.name)) == 1
+
+
 @asynchronous
 async def test_a_new_leader_that_does_not_know_its_end_yet_is_asked_again():
     def unknown(asked):

@@ -110,13 +110,23 @@ class AdminClient(GroupOperations, ConfigOperations, TransactionOperations, Clus
         new_topics: Iterable[NewTopic],
         *,
         validate_only: bool = False,
+        retry_on_quota_violation: bool = True,
         timeout: float | None = None,
     ) -> Outcomes[str, CreatedTopic]:
-        """Create topics (KIP-4). `validate_only` checks everything and creates nothing."""
+        """Create topics (KIP-4).
+
+        Args:
+            new_topics: the topics.
+            validate_only: check everything, and create nothing.
+            retry_on_quota_violation: ask again where the quota of changes is used up, instead of
+                THROTTLING_QUOTA_EXCEEDED (KIP-599).
+            timeout: seconds that this call may take, instead of those of the client.
+        """
         return await topics.create_topics(
             self._cluster,
             arguments.new_topics(new_topics),
             validate_only=validate_only,
+            retry_on_quota_violation=retry_on_quota_violation,
             deadline=self._deadline(timeout),
         )
 
@@ -125,6 +135,7 @@ class AdminClient(GroupOperations, ConfigOperations, TransactionOperations, Clus
         counts: Mapping[str, int],
         *,
         validate_only: bool = False,
+        retry_on_quota_violation: bool = True,
         timeout: float | None = None,
     ) -> Outcomes[str, None]:
         """Give topics more partitions (KIP-195). What was written stays where it is, and keys may
@@ -133,22 +144,31 @@ class AdminClient(GroupOperations, ConfigOperations, TransactionOperations, Clus
         Args:
             counts: topic -> how many partitions it has in the end; more than now.
             validate_only: check, and change nothing.
+            retry_on_quota_violation: as of `create_topics`.
             timeout: seconds that this call may take, instead of those of the client.
         """
         return await topics.create_partitions(
             self._cluster,
             arguments.counts(counts),
             validate_only=validate_only,
+            retry_on_quota_violation=retry_on_quota_violation,
             deadline=self._deadline(timeout),
         )
 
     async def delete_topics(
-        self, names: str | Iterable[str], *, timeout: float | None = None
+        self,
+        names: str | Iterable[str],
+        *,
+        retry_on_quota_violation: bool = True,
+        timeout: float | None = None,
     ) -> Outcomes[str, None]:
-        """Delete topics with all their records (KIP-4)."""
+        """Delete topics with all their records (KIP-4). For `retry_on_quota_violation` see
+        `create_topics`.
+        """
         return await topics.delete_topics(
             self._cluster,
             arguments.names("names", names),
+            retry_on_quota_violation=retry_on_quota_violation,
             deadline=self._deadline(timeout),
         )
 

@@ -8,7 +8,7 @@ that is silent.
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -74,6 +74,7 @@ async def settle(
     deadline: float,
     repeatable: bool = True,
     unfinished: Callable[[Value], bool] | None = None,
+    final: Collection[ErrorCode] = (),
     arrived: Arrived[Key, Value] | None = None,
 ) -> dict[Key, Value | ApiError]:
     """One outcome for each key, in the order given: its broker's answer, or the reason for none.
@@ -81,13 +82,15 @@ async def settle(
     A key is tried again until the deadline for codes that pass (a coordinator that loads or moves),
     three times for a broker that cannot be reached, and five times, which is most of a second, for
     a partition without a leader. A request that is not `repeatable` is not sent again once it may
-    have arrived. `unfinished` says whether a value is worth asking again.
+    have arrived. `unfinished` says whether a value is worth asking again, and `final` has codes
+    that are not, for this caller. `arrived` hears of each outcome as soon as it is certain.
 
     Raises the error where the cluster could not be reached, so that nothing was looked up.
     """
     rounds = _RequestRounds(cluster, list(dict.fromkeys(keys)), locate, ask, deadline)
     rounds.repeatable = repeatable
     rounds.unfinished = unfinished
+    rounds.final = final
     rounds.arrived = arrived
     return await rounds.outcomes()
 
@@ -109,6 +112,7 @@ class _RequestRounds(Generic[Key, Value]):
     ) -> None:
         self.repeatable = True
         self.unfinished: Callable[[Value], bool] | None = None
+        self.final: Collection[ErrorCode] = ()
         self.arrived: Arrived[Key, Value] | None = None
         self._cluster = cluster
         self._locate = locate
@@ -219,6 +223,8 @@ class _RequestRounds(Generic[Key, Value]):
     def _is_worth_asking_again(self, key: Key, outcome: Value | ApiError) -> bool:
         if not isinstance(outcome, ApiError):
             return self.unfinished is not None and self.unfinished(outcome)
+        if outcome.code in self.final:
+            return False
         self._tried[key, outcome.code] += 1
         if isinstance(outcome, RequestTimeoutError) and not outcome.sent:  # no connection in time
             self._located.pop(key, None)

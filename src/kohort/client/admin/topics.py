@@ -65,6 +65,7 @@ async def create_topics(
     topics: Iterable[NewTopic],
     *,
     validate_only: bool,
+    retry_on_quota_violation: bool = True,
     deadline: float,
 ) -> Outcomes[str, CreatedTopic]:
     """See `AdminClient.create_topics`."""
@@ -94,7 +95,13 @@ async def create_topics(
 
     return Outcomes(
         await settle(
-            cluster, by_name, controller(cluster), ask, deadline=deadline, repeatable=False
+            cluster,
+            by_name,
+            controller(cluster),
+            ask,
+            deadline=deadline,
+            repeatable=False,
+            final=_final(retry_on_quota_violation),
         )
     )
 
@@ -126,6 +133,7 @@ async def create_partitions(
     counts: Mapping[str, int],
     *,
     validate_only: bool,
+    retry_on_quota_violation: bool = True,
     deadline: float,
 ) -> Outcomes[str, None]:
     """See `AdminClient.create_partitions`."""
@@ -151,12 +159,24 @@ async def create_partitions(
         }
 
     return Outcomes(
-        await settle(cluster, counts, controller(cluster), ask, deadline=deadline, repeatable=False)
+        await settle(
+            cluster,
+            counts,
+            controller(cluster),
+            ask,
+            deadline=deadline,
+            repeatable=False,
+            final=_final(retry_on_quota_violation),
+        )
     )
 
 
 async def delete_topics(
-    cluster: Cluster, names: Iterable[str], *, deadline: float
+    cluster: Cluster,
+    names: Iterable[str],
+    *,
+    retry_on_quota_violation: bool = True,
+    deadline: float,
 ) -> Outcomes[str, None]:
     """See `AdminClient.delete_topics`."""
 
@@ -173,7 +193,15 @@ async def delete_topics(
         return {response.name or "": _deleted(response) for response in answer.responses}
 
     return Outcomes(
-        await settle(cluster, names, controller(cluster), ask, deadline=deadline, repeatable=False)
+        await settle(
+            cluster,
+            names,
+            controller(cluster),
+            ask,
+            deadline=deadline,
+            repeatable=False,
+            final=_final(retry_on_quota_violation),
+        )
     )
 
 
@@ -185,6 +213,11 @@ def _deleted(result: DeletableTopicResult) -> ApiError | None:
 
 def _unknown(name: str | None) -> ApiError:
     return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} does not exist")
+
+
+def _final(retry_on_quota_violation: bool) -> tuple[ErrorCode, ...]:  # noqa: FBT001
+    """A change that a quota refuses is not made (KIP-599), and may be asked for again."""
+    return () if retry_on_quota_violation else (ErrorCode.THROTTLING_QUOTA_EXCEEDED,)
 
 
 def controller(cluster: Cluster) -> Any:
