@@ -156,8 +156,15 @@ async def test_a_coordinator_that_moves_while_groups_are_listed_is_asked_where_i
         in_order = [listed("a"), listed("a", "b")]
         listings = await admin.list_groups()
         assert scripted.answers[MetadataRequest] is first
+        scripted.topics[OFFSETS] = [0, 1]
+        in_order = [listed("a"), listed("a", "b")]
+        heard = [
+            (part, [one.group_id for one in groups]) async for part, groups in admin.list_groups()
+        ]
     assert [one.group_id for one in listings] == ["a", "b"]
     assert listings.errors == {}
+    assert sorted(heard[:2]) == [(0, ["a"]), (1, [])]
+    assert heard[2:] == [(TopicPartition(OFFSETS, 1), ["b"])]  # under no key that was heard before
 
 
 @asynchronous

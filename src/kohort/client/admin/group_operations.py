@@ -64,8 +64,9 @@ class GroupOperations(AdminCalls):
             The groups of all brokers that answered, sorted by id. `errors` names the brokers that
             did not, or were too old for a filter (states need ListGroups v4, types v5), and the
             coordinators that nobody is at the moment, by their partitions of __consumer_offsets.
-            One by one: the id of each broker that answers, with its groups, and at the end what is
-            in `missing`.
+            One by one: the id of each broker that answers, with its groups; the partition of a
+            coordinator that has moved meanwhile, with those that nobody has listed before; and at
+            the end what is in `missing`.
 
         Raises:
             UnsupportedVersionError: every broker is too old for the filter. No broker was sent an

@@ -207,10 +207,13 @@ class _Sweep:
             for group in answer.groups
             if self._protocols is None or group.protocol_type in self._protocols
         }
-        if self.arrived is not None:  # of a coordinator that has moved, only what nobody heard of
-            news = [found[group_id] for group_id in sorted(found.keys() - self._groups.keys())]
-            self.arrived(node.id, tuple(news))
+        news = [found[group_id] for group_id in sorted(found.keys() - self._groups.keys())]
         self._groups |= found
+        if self.arrived is not None:
+            if node.id in parts:
+                self.arrived(node.id, tuple(news))
+            elif news:  # of a coordinator that has moved to a node that has answered already
+                self.arrived(parts[0], tuple(news))
         return dict.fromkeys(parts, node.id)
 
 
