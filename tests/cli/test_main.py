@@ -36,6 +36,7 @@ WITHOUT_JSON = {  # they make something, and say in a line what
     ("serve",),
     ("produce",),
     ("consume",),  # a document in each line
+    ("groups", "watch"),  # a line for each event
     ("offsets", "export"),  # lines for `offsets import`
     ("pipeline", "run"),
     ("pipeline", "report"),

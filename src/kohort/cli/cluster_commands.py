@@ -94,6 +94,18 @@ def cluster_of(connection: Connection) -> "Cluster":
     )
 
 
+def admin_client(connection: Connection, args: Namespace) -> "AdminClient":
+    """The admin client of a command. It serves one event loop. Raises ValueError."""
+    from kohort.client.admin import AdminClient
+
+    return AdminClient(
+        connection.server.text,
+        client_id=CLIENT_ID,
+        timeout=args.timeout,
+        security=connection.security,
+    )
+
+
 class AdminCommand(ClusterCommand):
     """A command that asks a cluster through the admin client, and then shows the answer."""
 
@@ -126,8 +138,6 @@ class AdminCommand(ClusterCommand):
     def main(self, args: Namespace) -> int:
         import asyncio
 
-        from kohort.client.admin import AdminClient
-
         mistake = self.mistake(args)
         if mistake is not None:
             complain(mistake)
@@ -135,12 +145,10 @@ class AdminCommand(ClusterCommand):
         connection = connection_or_none(args)
         if connection is None:
             return USAGE
-        server, security = connection
+        server = connection.server
 
         def client() -> "AdminClient":  # one serves one event loop
-            return AdminClient(
-                server.text, client_id=CLIENT_ID, timeout=args.timeout, security=security
-            )
+            return admin_client(connection, args)
 
         try:
             client()

@@ -25,6 +25,7 @@ from kohort.cli.group_configs import ConfigureGroups
 from kohort.cli.list_groups import ListGroups, add_match, is_match
 from kohort.cli.members import COMMANDS as MEMBERS
 from kohort.cli.render import Output, name_text
+from kohort.cli.watch import WatchGroups
 from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.figures import counted
 from kohort.terms import GroupState
@@ -237,6 +238,7 @@ def _busy(group_id: str, state: str | None, members: str) -> ApiError | None:
 COMMANDS: Commands = {
     "list": ListGroups(),
     "describe": DescribeGroups(),
+    "watch": WatchGroups(),
     "delete": DeleteGroups(),
     "config": ConfigureGroups(),
     "members": MEMBERS,
