@@ -44,8 +44,13 @@ def test_a_dry_run_says_what_would_be_and_changes_nothing(kohort, server):
     wrong = kohort("topics", "config", "orders", "--set", f"{RETENTION}=soon", "--dry-run", *server)
     assert (wrong.code, wrong.out) == (1, "")
     assert RETENTION in wrong.err
-    shown = kohort("topics", "config", "orders", *server)
-    assert rows(shown, RETENTION) == [["orders", RETENTION, "604800000", "broker"]]
+    document = kohort("topics", "config", "orders", *values, "--format", "json", *server).json
+    assert document["dry_run"] is True
+    (topic,) = document["topics"]
+    assert topic["configs"][RETENTION] == {"value": "604800000", "own": False}
+    changed = kohort("topics", "config", "orders", *values[:2], "--format", "json", *server).json
+    assert "dry_run" not in changed
+    assert changed["topics"][0]["configs"][RETENTION]["value"] == "60000"
 
 
 def test_settings_of_brokers_say_where_they_come_from(kohort, server):

@@ -6,7 +6,7 @@ Names are looked up before anything is changed, and what holds afterwards is sho
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kohort.cli.cluster_commands import AdminCommand
 from kohort.cli.command import (
@@ -179,7 +179,8 @@ class ConfigureResources(AdminCommand):
     def show(self, answer: "Outcomes[str, Entries]", args: Namespace, output: Output) -> int:
         if not output.is_table:
             rows = (self._fields(*each) for each in answer.items())
-            output.rows(f"{self.noun}s", rows, (self.key, "configs", *ERROR_FIELDS))
+            beside: dict[str, Any] = {"dry_run": True} if args.dry_run else {}
+            output.rows(f"{self.noun}s", rows, (self.key, "configs", *ERROR_FIELDS), **beside)
         elif args.dry_run:
             results = [(each, "would be changed") for each in answer.succeeded]
             if results:
