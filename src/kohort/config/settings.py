@@ -71,6 +71,10 @@ class Setting:
                     raise self.refusal(text)
                 return self._bounded(text, value)
 
+    def parse_or_default(self, text: str | None) -> Value:
+        """The value of a text, or the default where none is given. Raises ConfigError."""
+        return self.default if text is None else self.parse(text)
+
     def refusal(self, text: str) -> ConfigError:
         return ConfigError(f"{self.name} is {text!r}, expected {self.range}")
 

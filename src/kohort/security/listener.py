@@ -30,8 +30,7 @@ def tls_config(listener: Listener, texts: Mapping[str, str]) -> TlsConfig:
     """Read the settings of a listener, without its prefix. Raises ConfigError."""
 
     def value(name: str) -> Any:
-        setting, text = BROKER_SETTINGS[name], texts.get(name)
-        return setting.default if text is None else setting.parse(text)
+        return BROKER_SETTINGS[name].parse_or_default(texts.get(name))
 
     try:
         identity, key = _keystore(value)

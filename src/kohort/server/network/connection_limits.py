@@ -6,14 +6,21 @@ well. One beyond what its address may have, or beyond the descriptors, is closed
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from kohort.config import BrokerConfig, listener_settings
+from kohort.config import BROKER_SETTINGS, BrokerConfig, listener_settings
 from kohort.config.listeners import Listener
 from kohort.server.descriptors import WAITING_MAX, Shares
 
 MAX_CONNECTIONS = "max.connections"
 _OF_DESCRIPTORS = 8  # those who wait on one listener leave most of few descriptors to the others
+
+
+def _most_of(settings: Mapping[str, str]) -> int:
+    """How many connections a listener may have, by its settings."""
+    most = BROKER_SETTINGS[MAX_CONNECTIONS].parse_or_default(settings.get(MAX_CONNECTIONS))
+    assert isinstance(most, int)
+    return most
 
 
 class ConnectionLimits:
@@ -24,8 +31,7 @@ class ConnectionLimits:
         self._most_of_address = config.max_connections_per_ip
         self._names = [listener.prefix for listener in listeners]
         self._most_of_listener = [
-            int(listener_settings(config, listener).get(MAX_CONNECTIONS, self._most))
-            for listener in listeners
+            _most_of(listener_settings(config, listener)) for listener in listeners
         ]
         self._served = 0
         self._of_listener: Counter[int] = Counter()

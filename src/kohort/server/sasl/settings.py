@@ -178,6 +178,4 @@ class SaslSettings:
 
     def _value(self, mechanism: str, name: str) -> Any:
         """A setting, as it is where it is not given. Raises ConfigError."""
-        setting = BROKER_SETTINGS[name]
-        text = self._text(mechanism, name)
-        return setting.default if text is None else setting.parse(text)
+        return BROKER_SETTINGS[name].parse_or_default(self._text(mechanism, name))
