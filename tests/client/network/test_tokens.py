@@ -178,6 +178,12 @@ def test_one_who_gives_up_does_not_take_the_token_from_the_others(monkeypatch):
         (jwt({"sub": "alice", "exp": 1012}), "sub alice, ends in 12 s"),
         (jwt({"sub": "alice", "exp": 988.2}), "sub alice, ended 12 s ago"),
         (
+            jwt({"sub": "alice", "iat": 1045, "exp": 1345}),
+            "sub alice, ends in 345 s, issued 45 s ahead of the clock of this machine",
+        ),
+        (jwt({"sub": "alice", "iat": 1004}), "sub alice"),
+        (jwt({"sub": "alice", "iat": "soon"}), "sub alice"),
+        (
             jwt({"iss": "https://idp", "aud": ["a", "b"], "x": 1}),
             "iss https://idp, aud ['a', 'b']",
         ),

@@ -18,6 +18,7 @@ Value = TypeVar("Value")
 _FRESH_SHARE = 0.8  # of a token's life: less than of a session, which ends with it
 _SHOWN_CLAIMS = ("sub", "iss", "aud", "scope")
 _SHOWN_MAX = 100
+_SKEW_S = 5  # clocks that differ by less are as good as the same
 
 
 class SharedWork(Generic[Value]):
@@ -93,8 +94,9 @@ def _checked(token: Any) -> str:
 
 
 def describe_token(token: str, now_s: float) -> str:
-    """What a token says of itself, for an error: whose it is, and whether it has ended. Nothing of
-    that is secret, and nobody has checked it. "" for one that is no JWT.
+    """What a token says of itself, for an error: whose it is, whether it has ended, and whether it
+    was issued at a time that is yet to come here: then two clocks differ. Nothing of that is
+    secret, and nobody has checked it. "" for one that is no JWT.
     """
     claims = _claims(token)
     shown = [
@@ -102,14 +104,22 @@ def describe_token(token: str, now_s: float) -> str:
         for name in _SHOWN_CLAIMS
         if claims.get(name)
     ]
-    try:
-        left_s = float(claims["exp"]) - now_s
-    except (KeyError, TypeError, ValueError, OverflowError):
-        left_s = 0.0
+    left_s = _seconds_until(claims, "exp", now_s)
     if left_s:
         shown.append(f"{'ends in' if left_s > 0 else 'ended'} {abs(left_s):.0f} s")
         shown[-1] += "" if left_s > 0 else " ago"
+    ahead_s = _seconds_until(claims, "iat", now_s)
+    if ahead_s > _SKEW_S:
+        shown.append(f"issued {ahead_s:.0f} s ahead of the clock of this machine")
     return ", ".join(shown)
+
+
+def _seconds_until(claims: Mapping[str, Any], name: str, now_s: float) -> float:
+    """From now to the time of a claim; 0 where it has none."""
+    try:
+        return float(claims[name]) - now_s
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return 0.0
 
 
 def subject_of(token: str) -> str | None:
