@@ -1,7 +1,8 @@
 """Sessions that end all the time while records flow: clients log in again, and nothing is noticed.
 
 `KOHORT_REAUTH_SECONDS` says for how long each client runs. aiokafka is not here: it does not know
-of sessions, so the broker closes its connections, and it connects again.
+of sessions, so the broker closes its connections, and it connects again. It loses no record, but
+its consumer may wait for itself in `stop`.
 """
 
 import os
