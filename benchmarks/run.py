@@ -33,6 +33,7 @@ MEASURES = (
     "reload",
     "small_write",
     "producing",
+    "tls",
 )
 
 

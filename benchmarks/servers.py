@@ -77,7 +77,9 @@ class KohortServer:
     def launch(self) -> None:
         program = os.environ.get("KOHORT") or str(Path(sys.executable).with_name("kohort"))
         settings = [f"-X{name}={value}" for name, value in self.settings.items()]
-        place = ["--listen", f"127.0.0.1:{self.port}", "--data-dir", str(self.directory / "data")]
+        place = ["--data-dir", str(self.directory / "data")]
+        if "listeners" not in self.settings:
+            place += ["--listen", f"127.0.0.1:{self.port}"]
         with (self.directory / "broker.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [program, "serve", *place, *settings],
