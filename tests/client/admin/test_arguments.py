@@ -12,6 +12,7 @@ from kohort.client.admin import (
     AdminClient,
     CommittedOffset,
     NewTopic,
+    OffsetReset,
     ResourceType,
     ScramDeletion,
     ScramUpsertion,
@@ -85,6 +86,14 @@ SESSION = "consumer.session.timeout.ms"
         (
             lambda it: it.alter_group_offsets("g", {("t", 0): CommittedOffset(5, None, 5)}),
             "the metadata beside the offset of t:0 in new_offsets is 5, expected a text",
+        ),
+        (
+            lambda it: it.plan_offset_reset("g", "earliest"),
+            "to is 'earliest', expected an OffsetReset, as OffsetReset.earliest()",
+        ),
+        (
+            lambda it: it.plan_offset_reset("g", OffsetReset.latest(), 3),
+            "partitions is 3, expected a list of topics or of (topic, index)",
         ),
         (lambda it: it.delete_group_offsets("g", 3), "partitions is 3, expected a list of topics"),
         (

@@ -64,6 +64,9 @@ async def test_offsets_are_set_and_taken_away(bootstrap):
         assert deleted.failed[TOPIC, 9].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert list((await admin.list_group_offsets("set"))["set"]) == [(TOPIC, 0)]
         assert list(await admin.delete_group_offsets("set", OTHER)) == []
+        with pytest.raises(ApiError, match=r"UNKNOWN_TOPIC_OR_PARTITION: .*nope"):
+            await admin.delete_group_offsets("set", [TOPIC, "nope"])
+        assert list((await admin.list_group_offsets("set"))["set"]) == [(TOPIC, 0)]
 
 
 @asynchronous

@@ -252,7 +252,8 @@ class GroupOperations(AdminCalls):
             timeout: seconds that this call may take, instead of those of the client.
 
         Raises:
-            ApiError: GROUP_ID_NOT_FOUND where a topic is named and there is no such group.
+            ApiError: a topic is named, of which the group has no offset, and there is no such group
+                (GROUP_ID_NOT_FOUND) or no such topic. Nothing is deleted then.
         """
         return await offset_changes.delete_group_offsets(
             self._cluster,

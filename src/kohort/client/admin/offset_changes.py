@@ -10,6 +10,7 @@ from typing import Any
 from kohort.client.admin.groups import describe_groups
 from kohort.client.admin.offsets import list_group_offsets
 from kohort.client.admin.request_rounds import Locate, settle
+from kohort.client.admin.topics import describe_topics
 from kohort.client.admin.views import CommittedOffset, Outcomes
 from kohort.client.network.cluster import Cluster, Node
 from kohort.client.network.connection import Need
@@ -130,8 +131,8 @@ async def _with_offsets(
 ) -> list[TopicPartition]:
     """The partitions that are meant: a topic stands for those of its own with an offset.
 
-    A group that does not exist has no offsets, and nobody would hear that it does not exist: so
-    it is asked for where a topic stands for nothing. Raises ApiError.
+    A group or a topic that does not exist has no offsets, and nobody would hear that it does not
+    exist: so both are asked for where a topic stands for nothing. Raises ApiError.
     """
     topics = {place for place in places if isinstance(place, str)}
     keys = {place: None for place in places if not isinstance(place, str)}
@@ -140,8 +141,10 @@ async def _with_offsets(
             cluster, {group_id: None}, require_stable=False, deadline=deadline
         )
         keys |= {key: None for key in found[group_id] if key.topic in topics}
-        if not topics <= {key.topic for key in keys}:
+        without = sorted(topics - {key.topic for key in keys})
+        if without:
             (await describe_groups(cluster, [group_id], deadline=deadline)).all()
+            (await describe_topics(cluster, without, deadline=deadline)).all()
     return list(keys)
 
 
