@@ -38,7 +38,8 @@ _FRAMES = re.compile(r"\t(\.\.\. \d+ (frames|more)|at .*)\n")
 _MEMBERS = re.compile(r"(?<=#PARTITIONS)[^\n]*\n(?:.+\n)+")
 _RESET = re.compile(r"(?<=NEW-OFFSET\n)(?:.+\n)+")
 _USAGE = re.compile(
-    r"(<usage>|This tool helps |Option {2,}Description|Option \(\* = required\)|kohort-[a-z-]+: ).*\Z",
+    r"(<usage>|This tool helps |Option {2,}Description|Option \(\* = required\)"
+    r"|kohort-[a-z-]+: ).*\Z",
     re.DOTALL,
 )
 _SETS = re.compile(r"(?<=: \[)\[.*\](?=\]\n)|(?<=following options: )\[.*\]|(?<= are: ).*")
