@@ -26,6 +26,10 @@ WHOLE_BROKERS = [
     pytest.param("kafka-older", id="kafka-3.9", marks=[pytest.mark.prove, *_OF_KAFKA]),
 ]
 """The parameters of a fixture of a module."""
+CURRENT_BROKERS = [each for each in WHOLE_BROKERS if each.id != "kafka-3.9"]
+"""Those with all that 4.3.1 has. 3.9 has neither levels of groups among its features, nor fenced
+brokers to look at, cordoned directories, resources of all types or patterns of transactional ids.
+"""
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from tests.client.scripted import asynchronous
-from tests.client.whole_brokers import WHOLE_BROKERS, create_topic, whole_broker
+from tests.client.whole_brokers import CURRENT_BROKERS, create_topic, whole_broker
 from tests.waiting import SOON_S
 
 from kohort import AclOperation, AdminClient, ErrorCode, FeatureUpdate, Producer, TopicPartition
@@ -13,7 +13,7 @@ from kohort.terms import uuid_text
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
-@pytest.fixture(scope="module", params=WHOLE_BROKERS)
+@pytest.fixture(scope="module", params=CURRENT_BROKERS)
 def bootstrap(request):
     with whole_broker(request.param) as address:
         create_topic(address, "orders", 2)

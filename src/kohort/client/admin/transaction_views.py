@@ -94,7 +94,8 @@ class TransactionListings(Coverage):
 class TransactionDescription:
     """Where the transaction of a transactional id stands.
 
-    `start_time_ms` is None where none is open, and `partitions` are those that are in it, sorted.
+    `partitions` are those that are in it, sorted. `start_time_ms` is None where none is open;
+    Apache Kafka 3.9 names that of the last one there.
     """
 
     transactional_id: str
