@@ -127,7 +127,7 @@ def test_what_cannot_be_looked_at_is_not_deleted():
 
 def test_a_file_or_names(kohort):
     for argv, why in (
-        ((), "nothing says which groups, expected group ids or --from"),
+        ((), "nothing says which groups, expected group ids, --from, --match or --all"),
         (("g", "--from", "f"), "'g' and --from are given, expected one of them"),
     ):
         refused = kohort("groups", "delete", *argv)
