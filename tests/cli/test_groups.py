@@ -594,3 +594,22 @@ def test_a_member_in_the_way_is_named(kohort, server):
     assert "waits: member (member-1) gives up orders:" in ran.out
     (group,) = kohort("groups", "describe", "modern", "--format", "json", *server).json["groups"]
     assert [one["member_id"] for one in group["waits_for"]] == ["member-1"]
+
+
+def test_nothing_that_nobody_was_asked_about_is_deleted(kohort, server, monkeypatch):
+    """What becomes Empty between the look and the deletion."""
+    kohort("groups", "delete", "--all", *server)
+    monkeypatch.setattr("kohort.cli.cluster_commands.is_person", lambda: True)
+    real = AdminClient.describe_groups
+
+    async def late(self, ids, **options):
+        found = await real(self, ids, **options)
+        async with coordinator(server[1], "late") as connection:
+            assert await commit(connection, "late", {("orders", 1): 0}) == [0]
+        return found
+
+    monkeypatch.setattr(AdminClient, "describe_groups", late)
+    ran = kohort("groups", "delete", "--all", *server)
+    assert (ran.code, ran.rows[1:]) == (0, [])
+    monkeypatch.undo()
+    assert "late" in [row[0] for row in kohort("groups", "list", *server).rows]

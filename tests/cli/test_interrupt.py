@@ -108,7 +108,7 @@ def test_one_that_was_changing_something_says_that_it_may_be_done():
                 with suppress(ProcessLookupError):
                     process.kill()
             assert (process.returncode, out) == (130, b"")
-            expected = b"kohort: interrupted while deleting 1 groups: it may be done all the same\n"
+            expected = b"kohort: interrupted while deleting 1 group: it may be done all the same\n"
             assert err == expected
 
     asyncio.run(interrupted())

@@ -90,3 +90,28 @@ def test_wrong_calls(kohort, call, words):
     assert (ran.code, ran.out) == (2, "")
     (complaint,) = ran.complaints
     assert words in complaint
+
+
+def test_a_yes_removes_those_that_were_shown(kohort, server, monkeypatch):
+    """A member that joins after the look stays, and one that is not there needs no yes."""
+
+    @asynchronous
+    async def second():
+        async with coordinator(server[1], "modern") as connection:
+            member = ConsumerMember(connection, "modern", "member-2")
+            await member.heartbeat(
+                rebalance_timeout_ms=60_000, subscribed_topic_names=["orders"], topic_partitions=[]
+            )
+
+    def confirm(_question, _lines):
+        second()
+        return True
+
+    monkeypatch.setattr("kohort.cli.cluster_commands.is_person", lambda: True)
+    monkeypatch.setattr("kohort.cli.cluster_commands.confirm", confirm)
+    ran = kohort("groups", "members", "remove", "modern", "--all", *server)
+    assert (ran.code, [row[0] for row in ran.rows[1:]]) == (0, ["member-1"])
+    assert members(kohort, server, "modern") == ["member-2"]
+    unknown = kohort("groups", "members", "remove", "modern", "--instance-id", "i", *server)
+    assert unknown.code == 1
+    assert "instance i is not in the group (UNKNOWN_MEMBER_ID)" in unknown.err

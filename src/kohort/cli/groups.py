@@ -76,7 +76,7 @@ class DeleteGroups(AdminCommand):
             "--dry-run", action="store_true", help="say what would be deleted, delete nothing"
         )
         add_yes(parser)
-        parser.set_defaults(chosen=None)
+        parser.set_defaults(chosen=None, refused={})  # what stood above the question
 
     def mistake(self, args: Namespace) -> str | None:
         given = {
@@ -112,12 +112,12 @@ class DeleteGroups(AdminCommand):
         if args.file is not None:
             ids = [one.group_id for one in read_candidates(args.file) if one.against is None]
             return await of_groups(admin, list(dict.fromkeys(ids)))
-        ids = args.chosen = await _chosen(admin, args)
-        reasons = await _reasons_against(admin, ids)
-        refused = {group_id: error for group_id, error in reasons.items() if error is not None}
-        lines = await of_groups(admin, [group_id for group_id in ids if group_id not in refused])
-        if lines and refused:  # what is refused anyway needs no yes
-            lines += [f"{which(refused, 'group')} cannot be deleted, and will be named"]
+        reasons = await _reasons_against(admin, await _chosen(admin, args))
+        args.refused = {group: error for group, error in reasons.items() if error is not None}
+        args.chosen = [group_id for group_id in reasons if group_id not in args.refused]
+        lines = await of_groups(admin, args.chosen)
+        if lines and args.refused:
+            lines += [f"{which(args.refused, 'group')} cannot be deleted, and will be named"]
         return lines
 
     async def ask(
@@ -126,13 +126,13 @@ class DeleteGroups(AdminCommand):
         done = "would be deleted" if args.dry_run else "deleted"
         if args.file is not None:
             return await _delete_from(admin, args, done, output)
-        ids = args.chosen or await _chosen(admin, args)
+        ids = await _chosen(admin, args) if args.chosen is None else args.chosen
         if args.dry_run:
-            output.doing = f"looking at {len(ids)} groups"
+            output.doing = f"looking at {counted(len(ids), 'group')}"
             reasons = await _reasons_against(admin, ids)
         else:
-            with output.changing(f"deleting {len(ids)} groups"):
-                reasons = dict((await admin.delete_groups(ids)).items())
+            with output.changing(f"deleting {counted(len(ids), 'group')}"):
+                reasons = {**dict((await admin.delete_groups(ids)).items()), **args.refused}
         failed = "would fail" if args.dry_run else "failed"
         return {
             group_id: Fate(done)
@@ -184,7 +184,7 @@ async def _delete_from(
     from kohort.cli.candidates import read_candidates, reasons_to_skip
 
     candidates = read_candidates(args.file)
-    output.doing = f"looking at {len(candidates)} groups"
+    output.doing = f"looking at {counted(len(candidates), 'group')}"
     fates = {
         group_id: Fate(done)
         if found is None
@@ -193,7 +193,7 @@ async def _delete_from(
     }
     if not args.dry_run:
         ids = [group_id for group_id, fate in fates.items() if fate.why is None]
-        with output.changing(f"deleting {len(ids)} groups"):
+        with output.changing(f"deleting {counted(len(ids), 'group')}"):
             deleted = await admin.delete_groups(ids)
         for group_id, error in deleted.failed.items():
             fate = _not_deleted(error)

@@ -17,7 +17,7 @@ from kohort.cli.command import (
     with_doubt,
 )
 from kohort.cli.render import Output, columns, name_text, partitions_text
-from kohort.errors import ApiError
+from kohort.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
     from kohort.client.admin import AdminClient, MemberDescription, MemberToRemove
@@ -53,6 +53,7 @@ class RemoveMembers(AdminCommand):
         parser.add_argument("--all", action="store_true", help="all members that it has now")
         parser.add_argument("--reason", metavar="TEXT", help="what the broker's log says")
         add_yes(parser)
+        parser.set_defaults(found=None)
 
     def mistake(self, args: Namespace) -> str | None:
         if bool(args.instance_id or args.member_id) == args.all:
@@ -72,7 +73,7 @@ class RemoveMembers(AdminCommand):
 
     async def consequences(self, admin: "AdminClient", args: Namespace) -> Sequence[str]:
         group = (await admin.describe_groups(args.group))[args.group]
-        found = [member for member in group.members if _is_meant(member, args)]
+        args.found = found = [member for member in group.members if _is_meant(member, args)]
         if not found:
             return ()
         return columns(
@@ -97,13 +98,23 @@ class RemoveMembers(AdminCommand):
             *(MemberToRemove(member) for member in args.member_id),
         ]
         wanted = None if args.all else list(dict.fromkeys(named))
+        missing: dict[MemberToRemove, ApiError | None] = {}
+        if args.found is not None:  # a yes is for those that stood above the question
+            shown = [MemberToRemove(one.member_id, one.instance_id) for one in args.found]
+            if wanted is None:
+                wanted = shown
+            missing = {one: _unknown(one) for one in wanted if not _is_among(one, shown)}
+            wanted = [one for one in wanted if one not in missing]
+        if wanted == []:
+            return missing
         with output.changing(f"removing members of group {args.group}"):
             removed = await admin.remove_members(args.group, wanted, reason=args.reason)
-        return {
+        fates = {
             member: None if error is None else with_doubt(error, "removed")
             for member, error in removed.items()
             if isinstance(member, MemberToRemove)
         }
+        return fates | missing
 
     def show(self, answer: "Fates", args: Namespace, output: Output) -> int:
         rows = [_fields(args.group, member, error) for member, error in answer.items()]
@@ -121,6 +132,19 @@ class RemoveMembers(AdminCommand):
         for member, error in failed.items():
             complain_about(f"group {args.group},", member, error)
         return FAILED if failed else OK
+
+
+def _is_among(member: "MemberToRemove", shown: "Sequence[MemberToRemove]") -> bool:
+    return any(
+        member == one
+        or (not member.member_id and member.instance_id == one.instance_id)
+        or (member.instance_id is None and member.member_id == one.member_id)
+        for one in shown
+    )
+
+
+def _unknown(member: "MemberToRemove") -> ApiError:
+    return ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"{member} is not in the group")
 
 
 def _is_meant(member: "MemberDescription", args: Namespace) -> bool:
