@@ -13,6 +13,7 @@ SOURCE_FORMS = {
     "parquet": "parquet:DIRECTORY",
     "connector": "connector:HOST:PORT",
 }
+LONGEST_MS = 100_000 * 86_400_000
 UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -34,8 +35,10 @@ def duration(text: str) -> int:
     """Milliseconds."""
     number = text.rstrip("dhms")
     unit = UNITS.get(text[len(number) :])
-    if unit is None or not (number.isascii() and number.isdigit()) or not int(number):
+    if unit is None or not (number.isascii() and number.isdigit()) or not int(number[:20]):
         raise ArgumentTypeError(f"{text!r} is not a duration, expected such as 10s, 90m or 7d")
+    if len(number) > 20 or int(number) * unit > LONGEST_MS:
+        raise ArgumentTypeError(f"{text!r} is too long, expected at most 100000d")
     return int(number) * unit
 
 

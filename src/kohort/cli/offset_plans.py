@@ -22,7 +22,8 @@ from kohort.cli.command import (
 )
 from kohort.cli.lags import offset_of
 from kohort.cli.render import Cell, Output, columns, name_text
-from kohort.errors import ApiError, KohortError
+from kohort.errors import ApiError
+from kohort.figures import counted
 
 if TYPE_CHECKING:
     from kohort.client.admin import AdminClient, OffsetReset, OffsetResetPlan
@@ -83,16 +84,16 @@ class ChangeOffsets(AdminCommand):
 
     async def consequences(self, admin: "AdminClient", args: Namespace) -> Sequence[str]:
         args.plans = await _plans(admin, args)
-        for plan in args.plans:
-            if plan.refusal is not None:
-                raise KohortError(f"nothing is changed: {reason(plan.refusal)}")
-        if not any(plan.offsets for plan in args.plans):
-            return ()
-        rows = [row for plan in args.plans for row in _rows(AppliedPlan(plan, None))]
+        possible = [AppliedPlan(plan, None) for plan in args.plans if plan.refusal is None]
+        if not any(one.plan.offsets for one in possible):
+            return ()  # what is refused anyway needs no yes
+        rows = [row for one in possible for row in _rows(one)]
         lines = columns(HEADERS[:-1], [row[:-1] for row in rows[:LINES]])
-        notes = [text for plan in args.plans for text in _notes(AppliedPlan(plan, None))][:LINES]
+        notes = [text for one in possible for text in _notes(one)][:LINES]
         more = [f"and {len(rows) - LINES:,} more"] if len(rows) > LINES else []
-        return [*lines, *more, *notes]
+        refused = len(args.plans) - len(possible)
+        left_out = [f"{counted(refused, 'group')} with members will be named"] if refused else []
+        return [*lines, *more, *notes, *left_out]
 
     async def ask(self, admin: "AdminClient", args: Namespace, output: Output) -> list[AppliedPlan]:
         plans = getattr(args, "plans", None)
@@ -101,9 +102,10 @@ class ChangeOffsets(AdminCommand):
             plans = await _plans(admin, args)
         if args.dry_run:
             return [AppliedPlan(plan, None) for plan in plans]
-        done = []
+        done: list[AppliedPlan] = []
         for plan in plans:
-            with output.changing(f"setting offsets of group {plan.group_id}"):
+            before = f", after those of {counted(len(done), 'group')}" if done else ""
+            with output.changing(f"setting offsets of group {plan.group_id}{before}"):
                 done.append(AppliedPlan(plan, await _apply(admin, plan)))
         return done
 

@@ -4,6 +4,8 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from datetime import timedelta
+from io import TextIOWrapper
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from kohort.cli.arguments import duration, moment
@@ -22,7 +24,6 @@ from kohort.cli.command import (
     reason,
     with_doubt,
 )
-from kohort.cli.connection import text_of
 from kohort.cli.lags import offset_of
 from kohort.cli.offset_plans import ChangeOffsets, Wanted, add_topics, place_text, places_of
 from kohort.cli.render import CSV, Output, columns, name_text
@@ -139,7 +140,7 @@ class ImportOffsets(ChangeOffsets):
         from kohort.client.admin import OffsetReset
         from kohort.client.admin.offsets_csv import read_offsets
 
-        text = sys.stdin.read() if args.file == STDIN else text_of("offsets import", args.file)
+        text = _text(args.file)
         try:
             found = read_offsets(text)
         except ValueError as error:
@@ -148,11 +149,30 @@ class ImportOffsets(ChangeOffsets):
             if not args.group:
                 raise ValueError(f"offsets import: {args.file} names no group, expected --group")
             return dict.fromkeys(args.group, OffsetReset.from_offsets(found[None]))
-        groups = {group: OffsetReset.from_offsets(some) for group, some in found.items() if group}
+        groups = {
+            group: OffsetReset.from_offsets(offsets)
+            for group, offsets in found.items()
+            if group is not None
+        }
         for group in args.group or ():
             if group not in groups:
                 raise ValueError(f"offsets import: {args.file} has no line of group {group}")
         return {group: groups[group] for group in args.group or groups}
+
+
+def _text(file: str) -> str:
+    """The text of a file, or of stdin, with its line ends as they are: a name may have some. Raises
+    ValueError.
+    """
+    try:
+        data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise ValueError(f"offsets import: cannot read {file}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"offsets import: cannot read {file}: byte {error.start} is not UTF-8"
+        ) from None
 
 
 class CloneOffsets(ChangeOffsets):
@@ -212,6 +232,8 @@ class ExportOffsets(AdminCommand):
         from kohort.client.admin import CommittedOffset
         from kohort.client.admin.offsets_csv import offsets_csv
 
+        if isinstance(sys.stdout, TextIOWrapper):  # an escape would be the name of another group
+            sys.stdout.reconfigure(encoding="utf-8", errors="strict")
         code = OK if answer.listings is None else complain_of_missing(answer.listings)
         code = max(code, complain_of("offsets of group", answer.offsets))
         for group_id, found in answer.offsets.succeeded.items():
@@ -243,6 +265,7 @@ class DeleteOffsets(AdminCommand):
             "--dry-run", action="store_true", help="show the offsets, and delete none"
         )
         add_yes(parser)
+        parser.set_defaults(committed=None)  # what stood above the question
 
     def mistake(self, args: Namespace) -> str | None:
         if places_of(args) is None:
@@ -255,7 +278,7 @@ class DeleteOffsets(AdminCommand):
         return f"Delete these offsets of group {name_text(args.group)}"
 
     async def consequences(self, admin: "AdminClient", args: Namespace) -> Sequence[str]:
-        found = await _committed(admin, args)
+        args.committed = found = await _committed(admin, args)
         rows = [(*partition, offset_of(offset)) for partition, offset in found.items()]
         return columns(_COMMITTED, rows) if rows else ()
 
@@ -265,7 +288,7 @@ class DeleteOffsets(AdminCommand):
         from kohort.client.admin import Outcomes
 
         output.doing = f"looking at group {args.group}"
-        found = await _committed(admin, args)
+        found = await _committed(admin, args) if args.committed is None else args.committed
         if args.dry_run or not found:
             return found, Outcomes({})
         with output.changing(f"deleting offsets of group {args.group}"):
