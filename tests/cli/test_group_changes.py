@@ -2,13 +2,13 @@
 
 import pytest
 
-from kohort.cli.group_changes import GroupChanges, GroupEvent, SeenGroup, event_line
+from kohort.cli.group_changes import GroupChanges, GroupEvent, GroupSnapshot, event_line
 from kohort.cli.lags import GroupLag
 
 
 def seen(group_id="g", state="Stable", epoch=3, members=("a",), lag=10, unknown=0, **more):
     known = {f"id-{member}": member for member in members}
-    return SeenGroup(group_id, state, epoch, epoch, known, GroupLag(lag, 1, unknown), **more)
+    return GroupSnapshot(group_id, state, epoch, epoch, known, GroupLag(lag, 1, unknown), **more)
 
 
 def texts(before, after):
@@ -29,9 +29,9 @@ def texts(before, after):
         ([seen()], [seen(members=())], ["a has left (id-a)"]),
         ([seen()], [], ["is gone"]),
         ([], [seen()], ["is there: Stable"]),
-        ([seen()], [SeenGroup("g", error="no answer")], ["no answer"]),
-        ([SeenGroup("g", error="no answer")], [SeenGroup("g", error="no answer")], []),
-        ([SeenGroup("g", error="no answer")], [seen()], ["can be looked at again: Stable"]),
+        ([seen()], [GroupSnapshot("g", error="no answer")], ["no answer"]),
+        ([GroupSnapshot("g", error="no answer")], [GroupSnapshot("g", error="no answer")], []),
+        ([GroupSnapshot("g", error="no answer")], [seen()], ["can be looked at again: Stable"]),
     ],
 )
 def test_what_has_happened(before, after, events):

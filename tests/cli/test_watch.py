@@ -120,3 +120,25 @@ def test_wrong_calls(kohort, options, words):
     ran = kohort("groups", "watch", *options, "--bootstrap-server", "127.0.0.1:1")
     assert (ran.code, ran.out) == (2, "")
     assert words in ran.err
+
+
+def test_a_pipe_goes_on_when_nobody_answers_for_a_while(kohort, broker, monkeypatch):
+    real, looks = AdminClient.list_groups, []
+
+    async def away(self, **options):
+        looks.append(None)
+        if len(looks) in (2, 3):
+            raise ApiError(ErrorCode.NETWORK_EXCEPTION, "nobody is there")
+        return await real(self, **options)
+
+    monkeypatch.setattr(AdminClient, "list_groups", away)
+    where = ("--bootstrap-server", broker.bootstrap, "--every", "0.1", "--looks", "4")
+    ran = kohort("groups", "watch", "--match", "idle", *where)
+    assert (ran.code, untimed(ran.out)) == (
+        0,
+        [
+            "idle: is Empty, 0 members, lag 3",
+            "no answer: nobody is there",
+            "the cluster answers again",
+        ],
+    )

@@ -9,7 +9,7 @@ from kohort.cli.lags import GroupLag
 from kohort.cli.render import name_text
 
 
-class SeenGroup(NamedTuple):
+class GroupSnapshot(NamedTuple):
     """A group at one moment. `error` stands for all else where it could not be looked at; `members`
     has the client of each member, by the member's id.
     """
@@ -23,12 +23,12 @@ class SeenGroup(NamedTuple):
     error: str | None = None
 
 
-class WatchedGroup(NamedTuple):
+class GroupRow(NamedTuple):
     """A group as it is shown. `per_second` is by how many records its lag grows, None where that is
     not known: between two looks at which all of the lag was.
     """
 
-    seen: SeenGroup
+    group: GroupSnapshot
     per_second: float | None
 
 
@@ -43,7 +43,7 @@ class GroupChanges:
     """Compares each look at the groups with the one before."""
 
     def __init__(self) -> None:
-        self._before: dict[str, SeenGroup] = {}
+        self._before: dict[str, GroupSnapshot] = {}
         self._at_s: float | None = None
 
     @property
@@ -52,8 +52,8 @@ class GroupChanges:
         return tuple(self._before)
 
     def look(
-        self, groups: Iterable[SeenGroup], now_s: float
-    ) -> tuple[list[WatchedGroup], list[GroupEvent]]:
+        self, groups: Iterable[GroupSnapshot], now_s: float
+    ) -> tuple[list[GroupRow], list[GroupEvent]]:
         """The rows of this look, and what has happened since the last one. `now_s` are seconds of
         any clock that never goes back.
         """
@@ -63,7 +63,7 @@ class GroupChanges:
         rows, events = [], []
         for group in seen.values():
             before = self._before.get(group.group_id)
-            rows.append(WatchedGroup(group, _growth(before, group, passed)))
+            rows.append(GroupRow(group, _growth(before, group, passed)))
             if not first:
                 events += [GroupEvent(group.group_id, text) for text in _changes(before, group)]
         events += [
@@ -73,14 +73,14 @@ class GroupChanges:
         return rows, events
 
 
-def _growth(before: SeenGroup | None, now: SeenGroup, passed: float) -> float | None:
+def _growth(before: GroupSnapshot | None, now: GroupSnapshot, passed: float) -> float | None:
     lags = [group.lag for group in (before, now) if group is not None and group.lag is not None]
     if len(lags) < 2 or passed <= 0 or any(lag.unknown or not lag.known for lag in lags):
         return None
     return (lags[1].records - lags[0].records) / passed
 
 
-def _changes(before: SeenGroup | None, now: SeenGroup) -> Iterator[str]:
+def _changes(before: GroupSnapshot | None, now: GroupSnapshot) -> Iterator[str]:
     if before is None:
         yield f"is there: {now.error or now.state}"
         return
@@ -98,7 +98,7 @@ def _changes(before: SeenGroup | None, now: SeenGroup) -> Iterator[str]:
             yield f"{client} has left ({member})"
 
 
-def _progress(before: SeenGroup, now: SeenGroup) -> str:
+def _progress(before: GroupSnapshot, now: GroupSnapshot) -> str:
     """`Stable -> Reconciling, epoch 3 -> 4`."""
     parts = [] if now.state == before.state else [f"{before.state} -> {now.state}"]
     if now.epoch != before.epoch and None not in (now.epoch, before.epoch):

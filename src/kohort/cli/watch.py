@@ -1,7 +1,7 @@
 """`kohort groups watch`: groups as they are now, and what happens to them, until somebody stops it.
 
-A terminal has a table that is drawn anew at each look, with the last events below it. Anything else
-gets a line for each event, and none for a look at which nothing has happened.
+A terminal has a table that is drawn again at each look, with the last events below it. Anything
+else gets a line for each event, and none for a look at which nothing has happened.
 """
 
 import sys
@@ -13,14 +13,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kohort.cli.arguments import count
-from kohort.cli.cluster_commands import ClusterCommand, admin_client, connection_or_none
+from kohort.cli.cluster_commands import (
+    ClusterCommand,
+    admin_client,
+    connection_or_none,
+    telling_origin,
+)
 from kohort.cli.command import OK, USAGE, complain, name, print_result, reason
 from kohort.cli.describe import DESCRIBABLE
 from kohort.cli.group_changes import (
     GroupChanges,
     GroupEvent,
-    SeenGroup,
-    WatchedGroup,
+    GroupRow,
+    GroupSnapshot,
     event_line,
 )
 from kohort.cli.lags import ends_of, group_lag
@@ -87,13 +92,14 @@ class WatchGroups(ClusterCommand):
                     else:
                         await _in_lines(admin, args, output)
 
-            asyncio.run(whole())
+            with telling_origin(connection.server):
+                asyncio.run(whole())
             return OK
 
         return print_result(watch)
 
 
-async def _look(admin: "AdminClient", args: Namespace, known: Iterable[str]) -> list[SeenGroup]:
+async def _look(admin: "AdminClient", args: Namespace, known: Iterable[str]) -> list[GroupSnapshot]:
     """The groups at this moment. One that cannot be looked at is there with its error: a group that
     is `known` is not gone while a part of the cluster does not say which groups it has.
 
@@ -112,12 +118,12 @@ async def _look(admin: "AdminClient", args: Namespace, known: Iterable[str]) -> 
     seen = []
     for group_id, found in described.items():
         if isinstance(found, ApiError):
-            seen.append(SeenGroup(group_id, error=reason(found)))
+            seen.append(GroupSnapshot(group_id, error=reason(found)))
             continue
         members = {member.member_id: member.client_id for member in found.members}
         some = committed.get(group_id)
         seen.append(
-            SeenGroup(
+            GroupSnapshot(
                 group_id,
                 str(found.state),
                 found.group_epoch,
@@ -132,13 +138,24 @@ async def _look(admin: "AdminClient", args: Namespace, known: Iterable[str]) -> 
 async def _in_lines(admin: "AdminClient", args: Namespace, output: Output) -> None:
     import asyncio
 
-    changes, looks = GroupChanges(), 0
+    changes, looks, trouble = GroupChanges(), 0, ""
     while True:
-        rows, events = changes.look(await _look(admin, args, changes.known), _now_s())
-        if not looks:
-            events = [GroupEvent(one.seen.group_id, _first(one.seen)) for one in rows]
-        for event in events:
-            output.line(event_line(event, _clock()))
+        try:
+            rows, events = changes.look(await _look(admin, args, changes.known), _now_s())
+        except ApiError as error:
+            if not looks:
+                raise
+            if not trouble:
+                trouble = reason(error)
+                output.line(f"{_clock()} no answer: {trouble}")
+        else:
+            if trouble:
+                trouble = ""
+                output.line(f"{_clock()} the cluster answers again")
+            if not looks:
+                events = [GroupEvent(row.group.group_id, _first(row.group)) for row in rows]
+            for event in events:
+                output.line(event_line(event, _clock()))
         sys.stdout.flush()
         looks += 1
         if looks == args.looks:
@@ -146,7 +163,7 @@ async def _in_lines(admin: "AdminClient", args: Namespace, output: Output) -> No
         await asyncio.sleep(args.every)
 
 
-def _first(seen: SeenGroup) -> str:
+def _first(seen: GroupSnapshot) -> str:
     if seen.error is not None:
         return seen.error
     lag = "" if seen.lag is None or not seen.lag.text else f", lag {seen.lag.text}"
@@ -189,7 +206,7 @@ def _screen(
     console: "Console",
     title: str,
     trouble: str,
-    rows: Sequence[WatchedGroup],
+    rows: Sequence[GroupRow],
     events: Sequence[str],
 ) -> "RenderableType":
     """What fits: a part of the groups, the most behind first, and a third for the last events."""
@@ -218,26 +235,26 @@ def _screen(
     return Group(*parts)
 
 
-def _most_behind(row: WatchedGroup) -> tuple[Any, ...]:
-    lag = row.seen.lag
-    return (row.seen.error is None, -(lag.records if lag else 0), row.seen.group_id)
+def _most_behind(row: GroupRow) -> tuple[Any, ...]:
+    lag = row.group.lag
+    return (row.group.error is None, -(lag.records if lag else 0), row.group.group_id)
 
 
-def _cells(row: WatchedGroup) -> Iterator[str]:
-    seen = row.seen
-    yield printable(name_text(seen.group_id))
-    if seen.error is not None:
-        yield printable(seen.error)
+def _cells(row: GroupRow) -> Iterator[str]:
+    group = row.group
+    yield printable(name_text(group.group_id))
+    if group.error is not None:
+        yield printable(group.error)
         yield from [""] * (len(HEADERS) - 2)
         return
-    yield seen.state
-    yield f"{len(seen.members):,}"
-    if seen.epoch is None:
+    yield group.state
+    yield f"{len(group.members):,}"
+    if group.epoch is None:
         yield "-"
     else:
-        target = "" if seen.target_epoch == seen.epoch else f" ({seen.target_epoch})"
-        yield f"{seen.epoch}{target}"
-    yield "-" if seen.lag is None else seen.lag.text or "-"
+        target = "" if group.target_epoch == group.epoch else f" ({group.target_epoch})"
+        yield f"{group.epoch}{target}"
+    yield "-" if group.lag is None else group.lag.text or "-"
     yield "-" if row.per_second is None else f"{row.per_second:+,.0f}"
 
 
