@@ -62,6 +62,7 @@ def test_csv_is_read_back():
 
 def test_a_row_of_csv_for_each_that_is_nested():
     rows = [{"group_id": "a", "inner": [{"lag": 1}, {"lag": 2}]}, {"group_id": "b", "inner": []}]
+    rows[0]["inner"][0]["group_id"] = "the inner one"
     assert written("csv", rows, nested="inner").splitlines()[1:] == ["a,1,,,", "a,2,,,", "b,,,,"]
 
 

@@ -40,7 +40,7 @@ def test_of_a_partition(committed, last, lag):
         ({0: at(3), 2: at(5)}, 7, "at least 7", "at least 7 records behind, 1 unknown"),
         ({0: at(3), 1: LOST}, 7, "at least 7", "at least 7 records behind, 1 unknown"),
         ({2: at(5)}, None, "unknown", "lag unknown"),
-        ({0: None}, None, "", "lag unknown"),
+        ({0: None}, None, "", "nothing is committed"),
     ],
 )
 def test_of_a_group(offsets, value, text, sentence):

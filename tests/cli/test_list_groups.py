@@ -100,3 +100,19 @@ def test_an_expression_that_is_none(kohort):
     ran = kohort("groups", "list", "--match", "[", "--bootstrap-server", "127.0.0.1:1")
     assert (ran.code, ran.out) == (2, "")
     assert "'[' is no regular expression" in ran.err
+
+
+def test_what_could_not_be_looked_up_is_in_the_document(kohort, server, monkeypatch):
+    from kohort.client.admin import Outcomes
+    from kohort.errors import ApiError, ErrorCode
+
+    async def refused(_self, ids, **_):
+        return Outcomes(dict.fromkeys(ids, ApiError(ErrorCode.GROUP_AUTHORIZATION_FAILED)))
+
+    monkeypatch.setattr(AdminClient, "list_group_offsets", refused)
+    ran = kohort("groups", "list", "--only-lagging", "--match", "idle", "--format", "json", *server)
+    assert ran.code == 1
+    assert [(one["group_id"], one["lag"]) for one in ran.json["groups"]] == [("idle", None)]
+    assert ran.json["errors"] == [
+        {"group_id": "idle", "error": "GROUP_AUTHORIZATION_FAILED", "message": ""}
+    ]

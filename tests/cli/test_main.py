@@ -1,5 +1,6 @@
 """The command line as a whole: what it knows, what it imports, how it refuses."""
 
+import io
 import re
 import shlex
 import subprocess
@@ -258,3 +259,29 @@ def test_a_name_that_is_no_text_is_refused(kohort):
         assert "a name of 32,768 bytes is too long, expected 32,767 at most" in line
     (line,) = kohort("groups", "config", "g", "--set", "a=\udcff").complaints
     assert "is not text in UTF-8" in line
+
+
+def text_options(command):
+    """The options of a command that take a text."""
+    whole = parser(command)
+    for word in command:
+        (choices,) = (one for one in whole._actions if one.choices and one.metavar == "COMMAND")
+        whole = choices.choices[word]
+    return [
+        action.option_strings[0]
+        for action in whole._actions
+        if action.option_strings and action.nargs is None and not action.choices
+    ]
+
+
+@pytest.mark.parametrize("command", sorted(CLIENTS), ids=" ".join)
+def test_no_text_that_is_none_ends_in_a_traceback(kohort, command, monkeypatch):
+    """A byte that is not UTF-8, in every option and as the thing that is meant."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    where = ("--bootstrap-server", "127.0.0.1:1", "--timeout", "0.1")
+    for option in text_options(command):
+        for words in (["g"], ["g", "h"], []):
+            ran = kohort(*command, *words, option, "\udcff", *where)
+            assert ran.code in (1, 2), (option, ran)
+            assert "Traceback" not in ran.err
+    assert kohort(*command, "\udcff", *where).code in (1, 2)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kohort.cli.reconciliation import waited_for
+from kohort.cli.reconciliation import blocking_members
 from kohort.client.admin import GroupDescription, MemberDescription
 from kohort.terms import GroupType
 
@@ -23,7 +23,7 @@ def member(name, *, epoch=4, assignment=HAS, target=HAS):
 def texts(*members, state="Reconciling"):
     where = ("uniform", 0, "127.0.0.1", 9092, 5, 5)
     group = GroupDescription("g", GroupType.CONSUMER, state, "consumer", *where, members)
-    return [one.text(group.assignment_epoch) for one in waited_for(group)]
+    return [one.text(group.assignment_epoch) for one in blocking_members(group)]
 
 
 @pytest.mark.parametrize(

@@ -191,13 +191,15 @@ def complain_of_lost(lost: "Sequence[UnreadableDirectory]") -> int:
 
 def missing_groups(listings: "Listings") -> list[dict[str, Any]]:
     """The same in JSON."""
-    return [
+    missing = [
         {
             **({"node": part} if isinstance(part, int) else part._asdict()),
             **error_fields(error),
         }
         for part, error in listings.errors.items()
     ]
+    unverified = listings.unverified
+    return missing + ([] if unverified is None else [error_fields(unverified)])
 
 
 def reason(error: Exception) -> str:

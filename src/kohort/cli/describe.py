@@ -23,7 +23,7 @@ from kohort.cli.command import (
     reason,
 )
 from kohort.cli.lags import group_lag, lag_of, offset_of
-from kohort.cli.reconciliation import waited_for
+from kohort.cli.reconciliation import blocking_members
 from kohort.cli.render import Cell, Output, name_text, partitions_text
 from kohort.errors import ApiError
 from kohort.figures import counted
@@ -109,14 +109,14 @@ class DescribeGroups(AdminCommand):
             listings = await admin.list_groups()
             ids = [listing.group_id for listing in listings if listing.type in DESCRIBABLE]
             skipped = [listing for listing in listings if listing.type not in DESCRIBABLE]
-        output.doing = f"describing {len(ids)} groups"
+        output.doing = f"describing {counted(len(ids), 'group')}"
         described = await admin.describe_groups(ids)
         if OFFSETS not in _views(args):
             return _ClusterAnswer(listings, skipped, described, Outcomes({}), {})
-        output.doing = f"fetching the committed offsets of {len(ids)} groups"
+        output.doing = f"fetching the committed offsets of {counted(len(ids), 'group')}"
         offsets = await admin.list_group_offsets(list(described.succeeded))
         partitions = _partitions(described, offsets)
-        output.doing = f"looking up the ends of {len(partitions)} partitions"
+        output.doing = f"looking up the ends of {counted(len(partitions), 'partition')}"
         ends = await admin.end_offsets(partitions)
         return _ClusterAnswer(listings, skipped, described, offsets, dict(ends.items()))
 
@@ -163,7 +163,8 @@ class DescribeGroups(AdminCommand):
 
 def _views(args: Namespace) -> frozenset[str]:
     """The views that are asked for; all of them where none is."""
-    return frozenset(view for view in _VIEWS if getattr(args, view)) or frozenset(_VIEWS)
+    views = {view for view in _VIEWS if getattr(args, view)} or {*_VIEWS}
+    return frozenset(views | {OFFSETS} if args.totals else views)
 
 
 def _nested(views: frozenset[str]) -> tuple[str | None, tuple[str, ...]]:
@@ -200,7 +201,7 @@ class _GroupView:
     ) -> None:
         self._group = group
         self._views = views
-        self._waited = waited_for(group)
+        self._blocking = blocking_members(group)
         self._committed = committed
         self._ends = ends
         self._owners = {
@@ -249,7 +250,7 @@ class _GroupView:
         )
         if group.client_side is not None:
             output.line(_client_side_text(group.client_side))
-        for one in self._waited:
+        for one in self._blocking:
             output.line(f"waits: {one.text(group.assignment_epoch)}")
         if group.members and MEMBERS in self._views:
             output.line()
@@ -307,7 +308,7 @@ class _GroupView:
                 "port": group.coordinator_port,
             },
             **({"client_side": _plain(group.client_side)} if group.client_side else {}),
-            **({"waits_for": [one.fields for one in self._waited]} if self._waited else {}),
+            **({"waits_for": [one.fields for one in self._blocking]} if self._blocking else {}),
             "members": [_member_fields(member) for member in group.members],
             **(
                 {"offsets": [self._offset_fields(*row) for row in self._rows()]}
@@ -349,7 +350,7 @@ def _with_second(row: tuple[T, ...], cell: T) -> tuple[T, ...]:
 
 def _member_fields(member: "MemberDescription") -> dict[str, Any]:
     """The fields of a member. A payload that is not a consumer's is shown in hexadecimal."""
-    foreign = member.assignment is None and member.assignment_bytes
+    unreadable = member.assignment is None and member.assignment_bytes
     return {
         "member_id": member.member_id,
         "instance_id": member.instance_id,
@@ -362,7 +363,7 @@ def _member_fields(member: "MemberDescription") -> dict[str, Any]:
         "subscribed_regex": member.subscribed_regex,
         "assignment": member.assignment,
         "target_assignment": member.target_assignment,
-        **({"assignment_bytes": member.assignment_bytes.hex()} if foreign else {}),
+        **({"assignment_bytes": member.assignment_bytes.hex()} if unreadable else {}),
         **_client_side_fields(member),
     }
 

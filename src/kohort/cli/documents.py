@@ -49,14 +49,15 @@ def write_csv(
     stream: TextIO, columns: Sequence[str], rows: Iterable[Row], nested: str | None = None
 ) -> None:
     """A line of the columns' names, and one for each row (RFC 4180), or for each of the rows that
-    are `nested` in it under this name. None is an empty field; a list or an object is JSON. What
-    would be a control character on a terminal stays what it is: quotes keep it in its field.
+    are `nested` in it under this name; a column that both have is that of the outer one. None is an
+    empty field; a list or an object is JSON. What would be a control character on a terminal stays
+    what it is: quotes keep it in its field.
     """
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
         inner = row.get(nested) if nested is not None else None
-        for one in [{**row, **found} for found in inner] if inner else [row]:
+        for one in [{**found, **row} for found in inner] if inner else [row]:
             writer.writerow([_field(one.get(column)) for column in columns])
 
 

@@ -34,10 +34,12 @@ class GroupLag(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """`7 records behind`, `at least 7 records behind, 2 unknown`, or `lag unknown`."""
+        """`7 records behind`, `at least 7 records behind, 2 unknown`, `lag unknown`, or `nothing is
+        committed`.
+        """
         behind = counted(self.records, "record") + " behind"
         if not self.known:
-            return "lag unknown"
+            return "lag unknown" if self.unknown else "nothing is committed"
         return f"at least {behind}, {self.unknown} unknown" if self.unknown else behind
 
 

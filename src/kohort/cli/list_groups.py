@@ -14,7 +14,9 @@ from kohort.cli.cluster_commands import AdminCommand
 from kohort.cli.command import (
     complain_of,
     complain_of_missing,
+    error_fields,
     missing_groups,
+    name,
     words,
 )
 from kohort.cli.describe import DESCRIBABLE
@@ -74,6 +76,7 @@ class ListGroups(AdminCommand):
         parser.add_argument(
             "--protocol",
             action="append",
+            type=name,
             metavar="PROTOCOL",
             help="only groups of this protocol type, as connect; consumer has those with offsets "
             "alone, too; may be repeated",
@@ -121,7 +124,7 @@ class ListGroups(AdminCommand):
             _ListedGroup(one, members.get(one.group_id), lags.get(one.group_id)) for one in found
         ]
         if args.only_lagging:
-            groups = [one for one in groups if one.lag and (one.lag.records or one.lag.unknown)]
+            groups = [one for one in groups if _may_lag(one)]
         return _Answer(listings, sorted(groups, key=_ORDERS[args.sort]), failures)
 
     def show(self, answer: _Answer, args: Namespace, output: Output) -> int:
@@ -132,7 +135,13 @@ class ListGroups(AdminCommand):
             columns += ["members"] if with_members else []
             columns += ["lag", "lag_unknown_partitions"] if with_lag else []
             rows = (_fields(one, columns) for one in answer.groups)
-            output.rows("groups", rows, columns, errors=missing_groups(answer.listings))
+            errors = [
+                {"group_id": group_id, **error_fields(error)}
+                for _, found in answer.failures
+                for group_id, error in found.failed.items()
+            ]
+            errors = [*missing_groups(answer.listings), *errors]
+            output.rows("groups", rows, columns, errors=errors)
         else:
             headers = ["GROUP", "TYPE", "STATE", "PROTOCOL"]
             headers += ["MEMBERS"] if with_members else []
@@ -168,6 +177,13 @@ def _expression(text: str) -> re.Pattern[str]:
 def is_match(args: Namespace, group_id: str) -> bool:
     """Whether the name of a group is one that the arguments choose."""
     return args.match is None or args.match.search(group_id) is not None
+
+
+def _may_lag(group: _ListedGroup) -> bool:
+    """Whether a group has records to read, or may have: where nobody knows, it is shown."""
+    if group.lag is None:
+        return group.listing.type in DESCRIBABLE
+    return bool(group.lag.records or group.lag.unknown)
 
 
 def _fields(group: _ListedGroup, columns: Sequence[str]) -> dict[str, Any]:
@@ -210,7 +226,9 @@ def _totals(groups: Sequence[_ListedGroup], *, with_members: bool, with_lag: boo
         lags = [group.lag for group in groups if group.lag is not None]
         unknown = len(groups) - len(lags) + sum(lag.unknown > 0 for lag in lags)
         behind = counted(sum(lag.records for lag in lags), "record") + " behind"
-        parts.append(f"at least {behind}, {unknown:,} groups not all known" if unknown else behind)
+        parts.append(
+            f"at least {behind}, {counted(unknown, 'group')} not all known" if unknown else behind
+        )
     return "; ".join(parts)
 
 

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from kohort.cli.command import INTERRUPTED, USAGE, Command, Commands, complain
 from kohort.cli.connection import add_connection, in_front_or_none
+from kohort.cli.render import printable
 
 # The first word, its help, and whether others follow: then they are in the COMMANDS of its module,
 # else its module has one COMMAND.
@@ -155,7 +156,7 @@ class Parser(ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         code = self.get_default("wrong_call") or USAGE
-        self.exit(code, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        self.exit(code, f"{self.prog}: {printable(message)} (see {self.prog} --help)\n")
 
 
 def _near(word: str, known: Sequence[str]) -> str:

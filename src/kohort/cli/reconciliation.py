@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from kohort.client.admin import GroupDescription, MemberDescription
 
 
-class WaitedMember(NamedTuple):
+class BlockingMember(NamedTuple):
     """A member that others wait for. `gives_up` are the partitions that it has and should not have
     any more; where there are none, it has not heard of the newest target yet.
     """
@@ -31,7 +31,7 @@ class WaitedMember(NamedTuple):
         return {"member_id": self.member.member_id, "gives_up": self.gives_up}
 
 
-def waited_for(group: "GroupDescription") -> list[WaitedMember]:
+def blocking_members(group: "GroupDescription") -> list[BlockingMember]:
     """The members that a group which is Reconciling waits for; none in any other state, and where
     the broker does not say what members should have.
     """
@@ -52,5 +52,5 @@ def waited_for(group: "GroupDescription") -> list[WaitedMember]:
             and 0 <= member.member_epoch < group.assignment_epoch
         )
         if gives_up or is_behind:
-            found.append(WaitedMember(member, gives_up))
+            found.append(BlockingMember(member, gives_up))
     return found

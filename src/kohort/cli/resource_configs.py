@@ -20,6 +20,7 @@ from kohort.cli.command import (
 )
 from kohort.cli.render import Output
 from kohort.errors import ApiError
+from kohort.figures import counted
 
 if TYPE_CHECKING:
     from kohort.client.admin import AdminClient, ConfigEntry, ConfigResource, Outcomes
@@ -91,7 +92,7 @@ class ConfigureResources(AdminCommand):
         if changes:
             await self._check_names(admin, resources[names[0]], args)
             refused = await self._change(admin, resources, changes, args, output)
-        output.doing = f"reading the settings of {len(names)} {self.noun}s"
+        output.doing = f"reading the settings of {counted(len(names), self.noun)}"
         left = {each: resources[each] for each in names if each not in refused}
         found = await self._found(admin, left, has_changed=bool(changes) and not args.dry_run)
         return Outcomes({each: refused.get(each) or found[each] for each in names})
@@ -111,7 +112,7 @@ class ConfigureResources(AdminCommand):
         output: Output,
     ) -> dict[str, ApiError]:
         wanted = dict.fromkeys(resources.values(), changes)
-        doing = f"the settings of {len(resources)} {self.noun}s"
+        doing = f"the settings of {counted(len(resources), self.noun)}"
         if args.dry_run:
             output.doing = f"trying {doing}"
             changed = await admin.alter_configs(wanted, validate_only=True)
@@ -178,9 +179,15 @@ class ConfigureResources(AdminCommand):
 
     def show(self, answer: "Outcomes[str, Entries]", args: Namespace, output: Output) -> int:
         if not output.is_table:
-            rows = (self._fields(*each) for each in answer.items())
+            done = "would be changed" if args.dry_run else "changed"
+            result = {"result": done} if args.set or args.unset else {}
+            rows = (
+                {**self._fields(each, outcome), **({} if isinstance(outcome, ApiError) else result)}
+                for each, outcome in answer.items()
+            )
             beside: dict[str, Any] = {"dry_run": True} if args.dry_run else {}
-            output.rows(f"{self.noun}s", rows, (self.key, "configs", *ERROR_FIELDS), **beside)
+            columns = (self.key, "configs", *result, *ERROR_FIELDS)
+            output.rows(f"{self.noun}s", rows, columns, **beside)
         elif args.dry_run:
             results = [(each, "would be changed") for each in answer.succeeded]
             if results:
