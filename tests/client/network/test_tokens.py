@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kohort.client.network import tokens as module
+from kohort.client.network import token_endpoint
 from kohort.client.network.connection_errors import ConnectionFailedError
 from kohort.client.network.token_endpoint import AccessToken
 from kohort.client.network.tokens import Tokens, describe_token
@@ -128,7 +128,7 @@ def test_a_token_of_an_endpoint_is_kept_until_shortly_before_its_end(monkeypatch
         time.sleep(0.01)
         return AccessToken(f"token {len(asked)}", 100.0)
 
-    monkeypatch.setattr(module, "request_token", request)
+    monkeypatch.setattr(token_endpoint, "request_token", request)
     clock = Clock()
     tokens = Tokens(Security(token_endpoint="https://idp.example/token"))
     tokens._clock = clock
@@ -152,7 +152,7 @@ def test_an_endpoint_that_fails_is_asked_again_by_the_next(monkeypatch):
             raise outcome
         return outcome
 
-    monkeypatch.setattr(module, "request_token", request)
+    monkeypatch.setattr(token_endpoint, "request_token", request)
     tokens = Tokens(Security(token_endpoint="https://idp.example/token"))
     with pytest.raises(ConnectionFailedError):
         asyncio.run(tokens.current())
@@ -160,7 +160,9 @@ def test_an_endpoint_that_fails_is_asked_again_by_the_next(monkeypatch):
 
 
 def test_one_who_gives_up_does_not_take_the_token_from_the_others(monkeypatch):
-    monkeypatch.setattr(module, "request_token", lambda _: time.sleep(0.05) or AccessToken("t", 9))
+    monkeypatch.setattr(
+        token_endpoint, "request_token", lambda _: time.sleep(0.05) or AccessToken("t", 9)
+    )
     tokens = Tokens(Security(token_endpoint="https://idp.example/token"))
 
     async def run() -> str:
