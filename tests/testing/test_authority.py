@@ -63,6 +63,14 @@ def test_its_files_are_for_their_owner_and_end_with_it(authority, monkeypatch):
     authority.close()
 
 
+def test_a_file_that_a_test_has_removed_leaves_no_other_one_behind(authority):
+    files = [authority.ca_file, *authority.client("alice")]
+    Path(authority.client("alice").certificate_file).unlink()
+    authority.close()
+    assert not [file for file in files if Path(file).exists()]
+    assert not Path(files[0]).parent.exists()
+
+
 def test_dates_are_those_of_the_machine(authority):
     now = datetime.now(UTC)
     with freeze_time("1999-01-01"):
@@ -70,7 +78,13 @@ def test_dates_are_those_of_the_machine(authority):
     assert found.not_valid_before_utc < now < found.not_valid_after_utc - timedelta(days=300)
 
 
-@pytest.mark.parametrize("name", ["", "a" * 65, "a\n", 5])
+@pytest.mark.parametrize("name", ["", "a" * 65, "é" * 33, "a\n", "\ud800", 5])
 def test_a_name_that_no_certificate_can_have(authority, name):
     with pytest.raises(KohortError, match=r"^name is "):
         authority.client(name)
+
+
+@pytest.mark.parametrize("name", ["a" * 64, "é" * 32])
+def test_the_longest_names_that_a_certificate_can_have(authority, name):
+    found = certificate(authority.client(name).certificate_file)
+    assert found.subject.rfc4514_string() == f"CN={name}"

@@ -34,7 +34,7 @@ _TEMPORARY = gettempdir()  # a test may name another one, or take it away
 _VALID = timedelta(days=365)
 _BEFORE = timedelta(hours=1)  # a client's clock may be behind
 _PRIVATE_FOLDER, _PRIVATE = 0o700, 0o600
-_NAME_MAX = 64  # characters of a common name (X.520)
+_NAME_MAX = 64  # of a common name: X.520 counts characters, cryptography its bytes of UTF-8
 
 
 class CertificateFiles(NamedTuple):
@@ -95,10 +95,10 @@ class Authority:
         Raises KohortError for a name that no certificate can have.
         """
         check_text("name", name)
-        if not 0 < len(name) <= _NAME_MAX or not name.isprintable():
+        if not name.isprintable() or not 0 < len(name.encode()) <= _NAME_MAX:
             raise KohortError(
-                f"name is {name!r}, expected 1 to {_NAME_MAX} printable characters, as a"
-                " certificate has them"
+                f"name is {name!r}, expected printable characters of 1 to {_NAME_MAX} bytes in"
+                " UTF-8, as a certificate has them"
             )
         stem = f"client-{name.encode().hex()}"
         if f"{stem}.key" not in self._files:
@@ -119,10 +119,11 @@ class Authority:
 
     def close(self) -> None:
         """Remove its files."""
-        with suppress(FileNotFoundError):  # a test may have removed its temporary folder
-            for path in self._files.values():
+        for path in self._files.values():
+            with suppress(FileNotFoundError):  # a test may have removed one of them, or all
                 system.unlink(path)
-            if self._folder is not None:
+        if self._folder is not None:
+            with suppress(FileNotFoundError):
                 system.rmdir(str(self._folder))
         self._files.clear()
         self._folder = None
