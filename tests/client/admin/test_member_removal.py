@@ -80,6 +80,16 @@ async def test_a_broker_that_is_too_old_is_named_and_a_reason_never_dropped_in_s
 
 
 @asynchronous
+async def test_a_member_that_is_given_twice_alike_is_asked_for_once():
+    async with ScriptedCluster(1, {LeaveGroupRequest: left()}) as scripted, scripted.admin() as it:
+        given = ["host-7", "host-7", MemberToRemove("host-7"), MemberToRemove("host-7")]
+        result = await it.remove_members("g", given)
+    assert result.all() == {"host-7": None, MemberToRemove("host-7"): None}
+    (asked,) = scripted.sent("LeaveGroup")
+    assert len(asked.request.members) == 2
+
+
+@asynchronous
 async def test_only_those_that_are_left_are_asked_for_again():
     answers = {LeaveGroupRequest: in_turn(left({"i-2": 16}), left({"i-2": 14}), left())}
     async with ScriptedCluster(1, answers) as scripted, scripted.admin() as admin:
@@ -125,6 +135,16 @@ async def test_the_refusal_of_a_group_is_that_of_each_member():
             lambda it: it.remove_members("g", MemberToRemove()),
             ValueError,
             "members has MemberToRemove(member_id='', instance_id=None), expected an id that",
+        ),
+        (
+            lambda it: it.remove_members("g", ["host-7", "m", MemberToRemove("old", "host-7")]),
+            ValueError,
+            "members has 'host-7' and MemberToRemove(member_id='old', instance_id='host-7'), expec",
+        ),
+        (
+            lambda it: it.remove_members("g", [MemberToRemove("m"), MemberToRemove("m", "")]),
+            ValueError,
+            "members has MemberToRemove(member_id='m', instance_id=None) and MemberToRemove(mem",
         ),
         (
             lambda it: it.remove_members("g", MemberToRemove(3)),

@@ -328,6 +328,7 @@ class GroupOperations(AdminCalls):
 
         Raises:
             ApiError: with None, the group cannot be described, or does not exist.
+            ValueError: an instance is named twice, as by its id and by a MemberToRemove.
         """
         arguments.name("group_id", group_id)
         reason = member_removal.checked_reason(reason)

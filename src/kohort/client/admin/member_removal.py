@@ -61,14 +61,14 @@ async def remove_members(
 
     async def ask(node: Node, keys: Sequence[Key], deadline: float) -> dict[Key, ApiError | None]:
         connection = await cluster.connection(node.address, deadline)
-        told = connection.offers(LeaveGroupRequest, REASONS.version)
+        takes_reasons = connection.offers(LeaveGroupRequest, REASONS.version)
         request = LeaveGroupRequest(
             group_id=group_id,
             members=[
                 MemberIdentity(
                     member_id=members[key].member_id,
                     group_instance_id=members[key].instance_id,
-                    reason=(reason or REASON) if told else None,
+                    reason=(reason or REASON) if takes_reasons else None,
                 )
                 for key in keys
             ],
@@ -99,7 +99,7 @@ async def all_members(cluster: Cluster, group_id: str, deadline: float) -> list[
     """The members that a group has now. Raises ApiError, also where there is no such group."""
     group = (await describe_groups(cluster, [group_id], deadline=deadline))[group_id]
     return [
-        MemberToRemove(instance_id=member.instance_id)  # whoever has come back under that name
+        MemberToRemove(instance_id=member.instance_id)  # also one that has come back under it
         if member.instance_id is not None
         else MemberToRemove(member.member_id)
         for member in group.members
@@ -108,13 +108,15 @@ async def all_members(cluster: Cluster, group_id: str, deadline: float) -> list[
 
 def named_members(what: str, given: object) -> dict[str | MemberToRemove, MemberToRemove]:
     """What a caller gives, a text as an instance id. Raises TypeError, and ValueError for what
-    cannot be sent.
+    cannot be sent, or is there twice: answers have the instance alone, so that the outcome of one
+    would be taken for that of the other.
     """
     if isinstance(given, str | MemberToRemove):
         given = [given]
     if isinstance(given, bytes | bytearray) or not isinstance(given, Iterable):
         raise TypeError(f"{what} is {given!r}, expected instance ids or MemberToRemove")
     found: dict[str | MemberToRemove, MemberToRemove] = {}
+    names: dict[tuple[str, str], str | MemberToRemove] = {}
     for each in given:
         if isinstance(each, str):
             member = MemberToRemove(instance_id=each)
@@ -126,6 +128,9 @@ def named_members(what: str, given: object) -> dict[str | MemberToRemove, Member
         arguments.name(f"the instance id in {what}", member.instance_id or "")
         if not (member.member_id or member.instance_id):
             raise ValueError(f"{what} has {each!r}, expected an id that is not empty")
+        if names.setdefault(_name(member), each) != each:
+            first = names[_name(member)]
+            raise ValueError(f"{what} has {first!r} and {each!r}, expected one of them")
         found[each] = member
     return found
 
