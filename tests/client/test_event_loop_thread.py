@@ -1,6 +1,7 @@
 """A loop in a thread of its own: calls wait for it, are cancelled, and end with it."""
 
 import asyncio
+import errno
 import os
 import sys
 import threading
@@ -89,6 +90,26 @@ def test_who_waits_when_the_loop_ends_is_told_and_the_thread_is_over(thread):
         thread.run(nothing)
     thread.end(last)
     assert order == ["last", "told"]
+
+
+def test_a_loop_that_cannot_be_made_is_an_error_of_the_constructor(monkeypatch):
+    """In a thread, so that a constructor that waits fails this test instead of blocking it."""
+    found = []
+
+    def refuse():
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    def construct():
+        try:
+            EventLoopThread("no loop")
+        except OSError as error:
+            found.append(error.errno)
+
+    monkeypatch.setattr("asyncio.events.new_event_loop", refuse)
+    caller = threading.Thread(target=construct, daemon=True)
+    caller.start()
+    caller.join(SOON_S)
+    assert found == [errno.EMFILE]
 
 
 def test_a_thread_that_would_wait_for_itself_is_refused(thread):

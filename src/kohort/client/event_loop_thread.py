@@ -26,7 +26,10 @@ class _Loop(NamedTuple):
 
 
 class EventLoopThread:
-    """Runs from its constructor until `end`. The thread does not keep a program from ending."""
+    """Runs from its constructor until `end`. The thread does not keep a program from ending.
+
+    The constructor raises what keeps the loop from running, as OSError without a free descriptor.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -86,7 +89,13 @@ def _run_loop(running: "Future[_Loop]") -> None:
         running.set_result(_Loop(loop, last))
         await (await last)()
 
-    asyncio.run(main())
+    try:
+        with asyncio.Runner() as runner:
+            runner.run(main())
+    except BaseException as error:
+        if running.done():
+            raise
+        running.set_exception(error)  # the constructor waits for it
 
 
 async def _result(call: Callable[[], Awaitable[Result]]) -> Result:

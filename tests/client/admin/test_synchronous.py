@@ -1,8 +1,10 @@
 """The admin client for programs without asyncio: the same calls, which wait."""
 
 import asyncio
+import errno
 import gc
 import inspect
+import os
 import signal
 import sys
 import threading
@@ -199,3 +201,29 @@ def test_ctrl_c_ends_a_call():
             return process.returncode, *said
 
     assert asyncio.run(program()) == (0, "interrupted\n", "")
+
+
+def test_a_call_for_which_there_is_no_loop_raises_and_the_next_one_is_answered(
+    bootstrap, monkeypatch
+):
+    """In a thread, so that a call that waits fails this test instead of blocking it."""
+    raised = []
+
+    def refuse():
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    def call():
+        try:
+            admin.list_topics()
+        except OSError as error:
+            raised.append(error.errno)
+
+    admin = SyncAdminClient(bootstrap)
+    with monkeypatch.context() as patches:
+        patches.setattr("asyncio.events.new_event_loop", refuse)
+        caller = threading.Thread(target=call, daemon=True)
+        caller.start()
+        caller.join(SOON_S)
+    assert raised == [errno.EMFILE]
+    with admin:
+        assert [topic.name for topic in admin.list_topics()] == ["orders"]
