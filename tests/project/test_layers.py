@@ -27,6 +27,7 @@ IMPORT_LAYERS = {
     "kohort.expressions": 0,
     "kohort.escaping": 0,
     "kohort.figures": 0,
+    "kohort.csv_writer": 0,
     "kohort.wire": 1,
     "kohort.records": 2,
     "kohort.assignors": 2,

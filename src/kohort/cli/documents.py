@@ -4,10 +4,11 @@ Rows are written as they come, so an answer about many groups is never built as 
 document begins with `schema_version`; docs/cli.md says what may change within a version.
 """
 
-import csv
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
+
+from kohort.csv_writer import CsvWriter
 
 SCHEMA_VERSION = 1
 VERSION = "schema_version"
@@ -53,7 +54,7 @@ def write_csv(
     empty field; a list or an object is JSON. What would be a control character on a terminal stays
     what it is: quotes keep it in its field.
     """
-    writer = csv.writer(stream, lineterminator="\n")
+    writer = CsvWriter(stream)
     writer.writerow(columns)
     for row in rows:
         inner = row.get(nested) if nested is not None else None

@@ -4,7 +4,6 @@ Times are in ISO 8601, in UTC, and bytes in hex. In CSV a null is nothing, and w
 several values is JSON.
 """
 
-import csv
 import io
 import json
 from collections.abc import Iterator
@@ -13,6 +12,8 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+
+from kohort.csv_writer import CsvWriter
 
 
 def plain(value: Any) -> Any:
@@ -72,5 +73,5 @@ def _cell(value: Any) -> Any:
 
 def _csv(lines: list[list[Any]]) -> str:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(lines)
+    CsvWriter(text).writerows(lines)
     return text.getvalue()

@@ -28,6 +28,16 @@ def test_a_file_is_read_as_upstream_reads_it_and_written_so_that_it_can_be_read(
     assert read_offsets(offsets_csv(found)) == found
 
 
+NAMES = ["a,b", 'a"b', "a\rb", "a\nb", "a\r\nb", "\r", "", " a ", "a\0b", "\ufeffa"]
+
+
+def test_what_is_written_for_any_groups_is_read_as_it_was():
+    offsets = {name: {PARTITION: CommittedOffset(8)} for name in NAMES}
+    assert read_offsets(offsets_csv(offsets)) == offsets
+    for name, alone in offsets.items():
+        assert read_offsets(offsets_csv({name: alone})) == {name: alone}
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

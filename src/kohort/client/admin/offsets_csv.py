@@ -8,8 +8,10 @@ from io import StringIO
 
 from kohort.client.admin import arguments
 from kohort.client.admin.views import CommittedOffset
+from kohort.csv_writer import CsvWriter
 from kohort.terms import TopicPartition
 
+MARK = "\ufeff"  # of the byte order
 ONE_GROUP, SEVERAL_GROUPS = 3, 4  # fields of a line
 
 OffsetsByGroup = dict[str | None, dict[TopicPartition, CommittedOffset]]
@@ -44,17 +46,18 @@ def read_offsets(text: str) -> OffsetsByGroup:
 def offsets_csv(offsets: Mapping[str | None, Mapping[TopicPartition, CommittedOffset]]) -> str:
     """The lines of a file that `read_offsets` reads."""
     written = StringIO()
-    writer = csv.writer(written, lineterminator="\n")
+    writer = CsvWriter(written)
     for group_id, of_group in offsets.items():
         for (topic, index), offset in of_group.items():
             group = () if group_id is None else (group_id,)
             writer.writerow((*group, topic, index, offset.offset))
-    return written.getvalue()
+    text = written.getvalue()
+    return MARK + text if text.startswith(MARK) else text  # a reader takes the first one away
 
 
 def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
     """The lines with anything in them, and their numbers."""
-    reader = csv.reader(StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
+    reader = csv.reader(StringIO(text.removeprefix(MARK), newline=""), strict=True)
     try:
         for fields in reader:
             if fields:
