@@ -88,6 +88,26 @@ def test_no_more_wait_than_the_system_would_keep():
         assert f"is refused: {WAITING_MAX} others wait to be served" in broker.errors, broker.errors
 
 
+def test_those_who_gave_up_while_they_waited_leave_their_places():
+    with serving("--in-memory", *settings(max_connections=1)) as broker, broker.talk() as served:
+        assert served.ask(ASK).error_code == 0
+        for _ in range(WAITING_MAX):
+            with broker.talk() as gone:
+                gone.send(ASK, 3)
+        deadline = time.monotonic() + SOON_S
+        while True:  # until the broker has seen that the first of them are gone
+            alive = broker.talk()
+            alive.send(ASK, 3)
+            if not select.select([alive.socket], [], [], 0.2)[0]:
+                break
+            alive.socket.close()
+            assert time.monotonic() < deadline
+        served.socket.close()
+        assert alive.answer()
+        assert broker.end() == 0
+        alive.socket.close()
+
+
 @pytest.mark.parametrize("size", [-1, -(2**31), 1001, 2**31 - 1])
 def test_a_size_out_of_bounds_closes_only_that_connection(size):
     with (

@@ -86,7 +86,9 @@ class BrokerConfig(AuthenticationSettings):
         (), "The data directory, unless a flag names one. Also log.dir."
     )
     max_connections: int = integer(
-        INT_MAX, "Connections served at once; 50 more wait. A listener may have its own.", least=0
+        INT_MAX,
+        "Connections served at once; 50 more of each listener wait. A listener may have its own.",
+        least=0,
     )
     max_connections_per_ip: int = integer(
         INT_MAX, "Connections at the same time from one address, of all listeners.", least=0

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from kohort.assignors import Assign
 from kohort.config import BrokerConfig, IneffectiveSetting, with_dynamic
+from kohort.config.listeners import client_listeners
 from kohort.errors import Broken, ErrorCode, KohortError, StorageError
 from kohort.machines.effects import Call
 from kohort.machines.topics import Topics
@@ -244,7 +245,8 @@ class Cluster:
         """The shares of descriptors if coordinators had so many more logs."""
         on_disk = self.logs.open_files is not None
         always_open = coordinator_logs(self.catalog.by_name.values()) + more if on_disk else 0
-        most = self.config.max_connections + WAITING_MAX
+        waiting = WAITING_MAX * len(client_listeners(self.config))
+        most = self.config.max_connections + waiting
         return share_out(self._limit, always_open, most, on_disk=on_disk)
 
     def _adopt_shares(self) -> None:

@@ -7,7 +7,6 @@ from kohort.config.listeners import client_listeners
 from kohort.server.descriptors import WAITING_MAX, Limit, share_out
 from kohort.server.network.connection_limits import ConnectionLimits
 
-PLENTY = share_out(Limit(100_000, 10), 50, 1000, on_disk=True)
 SETTINGS = {"listeners": "PLAINTEXT://127.0.0.1:0,OUT://127.0.0.1:0,THIRD://127.0.0.1:0"}
 SETTINGS["listener.security.protocol.map"] = "OUT:PLAINTEXT,THIRD:PLAINTEXT"
 
@@ -54,22 +53,19 @@ def test_descriptors_are_for_those_who_wait_as_well():
     found = limits()
     for _ in range(few.connections - 2):
         found.enter("a", 0)
-    assert found.refusal("a", 1, few, full=False) is None
-    why = found.refusal("a", 2, few, full=False)
+    assert found.refusal(1, few) is None
+    why = found.refusal(2, few)
     assert why.startswith(f"a connection is refused: {few.connections} are open, and")
     assert "limit of open files, 120" in why
 
 
-def test_those_who_wait_are_few_and_keep_nobody_out_who_can_be_served():
-    found = limits()
-    for most, shares in (
-        (WAITING_MAX, PLENTY),
-        (15, share_out(Limit(120, 10), 20, 60, on_disk=False)),
-    ):
-        assert found.refusal("a", most - 1, shares, full=True) is None
-        why = found.refusal("a", most, shares, full=True)
-        assert why == f"a connection from a is refused: {most} others wait to be served"
-        assert found.refusal("a", most, shares, full=False) is None
+@pytest.mark.parametrize(
+    ("descriptors", "most"), [(100_000, WAITING_MAX), (1200, 50), (120, 5), (20, 1)]
+)
+def test_those_who_wait_leave_most_descriptors_to_those_who_can_be_served(descriptors, most):
+    """Three listeners share an eighth of few descriptors."""
+    shares = share_out(Limit(descriptors, 10), 0, 60, on_disk=False)
+    assert limits().most_waiting(shares) == most
 
 
 @pytest.mark.parametrize("text", ["-1", "many", str(1 << 31)])

@@ -2,15 +2,18 @@
 
 import asyncio
 import struct
+from collections import deque
 
 import pytest
 from tests.observer import RecordingObserver
 from tests.world import World
 
 from kohort.config import BrokerConfig
+from kohort.config.listeners import client_listeners
 from kohort.errors import WireError
 from kohort.runtime.driver import INTERNAL
-from kohort.server.network.sockets import DEAF_SECONDS, ClientProtocol, Sockets
+from kohort.server.descriptors import WAITING_MAX
+from kohort.server.network.sockets import DEAF_SECONDS, HELD_BYTES, ClientProtocol, Sockets
 
 KIB = 1024
 
@@ -51,7 +54,8 @@ class Host:
     def __init__(self, **settings):
         self.world = World()
         self.cluster = self.world.cluster
-        self.sockets = Sockets(BrokerConfig(**settings), RecordingObserver())
+        config = BrokerConfig(**settings)
+        self.sockets = Sockets(config, RecordingObserver(), client_listeners(config))
         self.ready = []
 
     def now(self):
@@ -66,8 +70,8 @@ class Host:
     def schedule_turn(self):
         pass
 
-    def connect(self):
-        protocol, pipe = ClientProtocol(self, 0), Pipe()
+    def connect(self, listener=0):
+        protocol, pipe = ClientProtocol(self, 0, listener), Pipe()
         protocol.connection_made(pipe)
         return protocol, pipe
 
@@ -78,6 +82,7 @@ class Loop:
     def __init__(self):
         self.now = 1000.0
         self.timers = []
+        self.soon = deque()
 
     def time(self):
         return self.now
@@ -86,6 +91,14 @@ class Loop:
         timer = [self.now + delay, action]
         self.timers.append(timer)
         return self
+
+    def call_soon(self, action):
+        self.soon.append(action)
+
+    def turn(self):
+        """What was to be called soon."""
+        while self.soon:
+            self.soon.popleft()()
 
     def pass_time(self, seconds):
         end = self.now + seconds
@@ -209,10 +222,9 @@ def test_a_request_that_fails_inside_ends_its_connection_and_no_other(monkeypatc
 
 def wait_for_a_slice(host, *protocols):
     """Each has sent a request, as where the share of arrivals is used up."""
-    frame = struct.pack(">hhih", 18, 0, 1, -1)  # ApiVersions
     for protocol in protocols:
         host.cluster.scheduler.enter(protocol)
-        protocol.data_received(struct.pack(">i", len(frame)) + frame)
+        protocol.data_received(frame())
     return host.cluster.meters.of(18, 0), host.cluster.scheduler
 
 
@@ -247,3 +259,79 @@ def test_an_answer_that_cannot_be_written_ends_its_connection_alone():
     assert not protocol.run(lambda: False)
     assert pipe.aborted
     assert host.sockets.observe.lines == ["connection from /127.0.0.1 closed: no way out"]
+
+
+def test_one_that_waits_is_read_so_that_its_end_is_seen(loop):
+    host = Host(max_connections=1)
+    served, _ = host.connect()
+    gone = [host.connect() for _ in range(WAITING_MAX)]
+    for protocol, pipe in gone:
+        protocol.data_received(bytes(100))
+        assert not pipe.paused
+        protocol.connection_lost(None)
+    alive, pipe = host.connect()
+    alive.data_received(frame())
+    served.connection_lost(None)
+    loop.turn()
+    assert not pipe.aborted
+    assert is_served(alive)
+
+
+def test_where_no_more_may_wait_the_oldest_gives_its_place_whose_end_would_not_be_seen():
+    host = Host(max_connections=1)
+    host.connect()
+    waiting = [host.connect() for _ in range(WAITING_MAX)]
+    for number in (7, 3):
+        waiting[number][0].data_received(bytes(HELD_BYTES - 1))
+        assert not waiting[number][1].paused
+        waiting[number][0].data_received(b"x")
+        assert waiting[number][1].paused
+    new = [host.connect() for _ in range(3)]
+    assert [number for number, (_, pipe) in enumerate(waiting) if pipe.aborted] == [3, 7]
+    assert [pipe.aborted for _, pipe in new] == [False, False, True]
+    told = host.sockets.observe.warnings
+    assert f"closed: it has sent {HELD_BYTES} bytes while it waits to be served" in told[-5]
+    assert told[-1].endswith(f"is refused: {WAITING_MAX} others wait to be served")
+    assert host.sockets.traffic.refused == 3
+
+
+TWO_LISTENERS = {
+    "listeners": ("PLAINTEXT://127.0.0.1:0", "OUT://127.0.0.1:0"),
+    "listener_security_protocol_map": ("PLAINTEXT:PLAINTEXT", "OUT:PLAINTEXT"),
+}
+
+
+def test_those_who_wait_on_one_listener_leave_the_places_of_another(loop):
+    host = Host(max_connections=2, **TWO_LISTENERS)
+    served = [host.connect(listener)[0] for listener in (0, 1)]
+    crowd = [host.connect(0) for _ in range(WAITING_MAX + 1)]
+    assert [pipe.aborted for _, pipe in crowd] == [False] * WAITING_MAX + [True]
+    other, pipe = host.connect(1)
+    assert not pipe.aborted
+    for protocol in [*served, *(one for one, _ in crowd)]:
+        protocol.connection_lost(None)
+    loop.turn()
+    assert is_served(other)
+
+
+def test_a_new_connection_is_served_behind_those_that_wait(loop):
+    host = Host(max_connections=1)
+    first, _ = host.connect()
+    second, _ = host.connect()
+    first.connection_lost(None)  # the second has its place, and is served soon
+    third, pipe = host.connect()
+    assert not is_served(third)
+    loop.turn()
+    assert (is_served(second), is_served(third), pipe.aborted) == (True, False, False)
+    second.connection_lost(None)
+    loop.turn()
+    assert is_served(third)
+
+
+def is_served(protocol):
+    return protocol._connection is not None
+
+
+def frame():
+    request = struct.pack(">hhih", 18, 0, 1, -1)  # ApiVersions
+    return struct.pack(">i", len(request)) + request

@@ -1,8 +1,8 @@
 """How many connections there may be: in all, of a listener, from an address, for the descriptors.
 
 A connection beyond what its listener or the broker may have waits until another one ends, and is
-served then: whoever asks has connected to the system already, and upstream leaves him there as
-well. One beyond what its address may have, or beyond the descriptors, is closed.
+served then: its client has connected to the system already, and upstream leaves it there as well.
+One beyond what its address may have, or beyond the descriptors, is closed.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from kohort.config.listeners import Listener
 from kohort.server.descriptors import WAITING_MAX, Shares
 
 MAX_CONNECTIONS = "max.connections"
-_OF_DESCRIPTORS = 8  # those who wait on one listener leave most of few descriptors to the others
+_OF_DESCRIPTORS = 8  # those who wait leave most of few descriptors to those who can be served
 
 
 def _most_of(settings: Mapping[str, str]) -> int:
@@ -37,12 +37,14 @@ class ConnectionLimits:
         self._of_listener: Counter[int] = Counter()
         self._of_address: Counter[str] = Counter()
 
-    def refusal(self, address: str, waiting: int, shares: Shares, *, full: bool) -> str | None:
-        """Why a new connection is closed; None where it is served, or waits because its listener is
-        full, beside `waiting` others that do.
+    def most_waiting(self, shares: Shares) -> int:
+        """How many connections of one listener may wait. Each listener has places of its own."""
+        return max(1, min(WAITING_MAX, shares.limit // (_OF_DESCRIPTORS * len(self._names))))
+
+    def refusal(self, waiting: int, shares: Shares) -> str | None:
+        """Why a new connection is closed beside `waiting` ones of all listeners; None where there
+        is a descriptor for it.
         """
-        if full and waiting >= min(WAITING_MAX, shares.limit // _OF_DESCRIPTORS):
-            return f"a connection from {address} is refused: {waiting} others wait to be served"
         if self._served + waiting >= shares.connections:
             return (
                 f"a connection is refused: {self._served + waiting} are open, and"

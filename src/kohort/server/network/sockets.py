@@ -29,6 +29,7 @@ from kohort.server.scheduler import CLIENTS, NEW, Over, Scheduler
 from kohort.terms import Millis
 
 DEAF_SECONDS = 30
+HELD_BYTES = 1 << 16  # of a connection that waits: it is read so far, so that its end is seen
 
 Later = Callable[[int, Callable[[], None]], None]
 """Calls a function after so many milliseconds."""
@@ -75,14 +76,47 @@ class Sockets:
     def arrive(self, protocol: "ClientProtocol", host: str, shares: Shares) -> None:
         """Serve a new connection, or let it wait until others end, or close it."""
         full = self._limits.full(protocol.listener)
-        refusal = self._limits.refusal(host, len(self._waiting), shares, full=full is not None)
+        waits = full is not None or self._serves_soon()
+        others = self._count_waiting(protocol.listener) if waits else 0
+        crowded = waits and others >= self._limits.most_waiting(shares)
+        if crowded and not self._give_place(protocol.listener):
+            why = f"a connection from {host} is refused: {others} others wait to be served"
+            self._refuse(protocol, why)
+            return
+        refusal = self._limits.refusal(len(self._waiting), shares)
         if refusal is not None:
             self._refuse(protocol, refusal)
-        elif full is None:
+        elif not waits:
             self._serve(protocol, host)
         else:
-            self.observe.warning(f"a connection from {host} waits until another one ends: {full}")
             self._waiting[protocol] = host
+            if full is None:
+                asyncio.get_running_loop().call_soon(self._serve_waiting)
+            else:
+                why = f"a connection from {host} waits until another one ends: {full}"
+                self.observe.warning(why)
+
+    def _serves_soon(self) -> bool:
+        """Whether a connection that waits has its place already: a new one stands behind it."""
+        return any(self._limits.full(other.listener) is None for other in self._waiting)
+
+    def _count_waiting(self, listener: int) -> int:
+        return sum(other.listener == listener for other in self._waiting)
+
+    def _give_place(self, listener: int) -> bool:
+        """Close the oldest connection that waits and is not read any more, since nobody would see
+        its end; whether there is one.
+        """
+        for other, host in self._waiting.items():
+            if other.listener == listener and other.held_bytes >= HELD_BYTES:
+                del self._waiting[other]
+                self._refuse(
+                    other,
+                    f"connection from {host} closed: it has sent {other.held_bytes} bytes while it"
+                    " waits to be served, and others wait as well",
+                )
+                return True
+        return False
 
     def waits(self, protocol: "ClientProtocol") -> bool:
         """Whether a connection is to be served once another one has ended."""
@@ -240,11 +274,16 @@ class ClientProtocol(asyncio.Protocol):
             transport.resume_reading()
             self.data_received(held)
 
+    @property
+    def held_bytes(self) -> int:
+        return len(self._held)
+
     def _hold(self, data: bytes) -> None:
-        """Read nothing more of it while it waits to be served."""
+        """Keep what it sends while it waits to be served, and read no more once that is much."""
         if self._host.sockets.waits(self) and self._transport is not None:
             self._held += data
-            self._transport.pause_reading()
+            if len(self._held) >= HELD_BYTES:
+                self._transport.pause_reading()
 
     def _later(self, delay_ms: int, action: Callable[[], None]) -> None:
         def act() -> None:
