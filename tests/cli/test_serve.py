@@ -331,7 +331,7 @@ def test_a_port_for_root_is_refused_in_a_plain_sentence():
         assert serve._os_reason(error, ("127.0.0.1", 80), data_dir) == told
 
 
-NOTHING_TO_READ = "no certificate is read anew: no listener speaks TLS"
+NOTHING_TO_READ = "no certificate is read again: no listener speaks TLS"
 SASL = ("-X", "sasl.enabled.mechanisms=SCRAM-SHA-256")
 LISTENERS = {
     "plain": ("--listen", "127.0.0.1:0"),

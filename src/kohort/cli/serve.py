@@ -353,7 +353,7 @@ async def _until_stopped(broker: "Broker", ready: str) -> int:
 
 def _has_terminal() -> bool:
     """Whether this process belongs to a terminal that is still there: the system sends the same
-    signal when somebody closes the terminal as when somebody wants certificates to be read anew.
+    signal when somebody closes the terminal as when somebody wants certificates to be read again.
     """
     import os
 

@@ -173,7 +173,7 @@ class Broker:
             return
         if self._secure is None or not self._secure.certificates.of:
             self.environment.observe.info(
-                "no certificate is read anew: no listener speaks TLS, expected one of SSL or"
+                "no certificate is read again: no listener speaks TLS, expected one of SSL or"
                 " SASL_SSL"
             )
             return

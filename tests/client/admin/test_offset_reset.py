@@ -13,7 +13,7 @@ from kohort.client.admin import (
     PlannedOffset,
     TopicPartition,
 )
-from kohort.client.admin.offset_reset import KnownOffsets, LogOffsets, planned_offset
+from kohort.client.admin.offset_reset import LogOffsets, PlanInputs, planned_offset
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import GroupState
 
@@ -24,8 +24,8 @@ TIME = OffsetReset.to_time(1_700_000_000_000)
 
 
 def planned(reset, *, current=COMMITTED, log=LOG, source=None):
-    known = KnownOffsets({PARTITION: current}, Outcomes({PARTITION: log}), source or {})
-    return planned_offset(reset, PARTITION, known)
+    inputs = PlanInputs({PARTITION: current}, Outcomes({PARTITION: log}), source or {})
+    return planned_offset(reset, PARTITION, inputs)
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ class Answers(Coroutine[Any, Any, Result], Generic[Key, Value, Result]):
         async for group_id, outcome in admin.describe_groups(ids):
             ...  # a GroupDescription or an ApiError, as soon as its coordinator has answered
 
-    Both ways ask the same requests and raise the same errors, the second one at its end. Whoever
-    leaves the loop before cancels what is not answered yet.
+    Both ways ask the same requests and raise the same errors, the second one at its end. A
+    caller that leaves the loop early cancels what is not answered yet.
     """
 
     __slots__ = ("_listener", "_work")

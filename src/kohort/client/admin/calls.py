@@ -29,8 +29,8 @@ class AdminCalls(Client):
         timeout: float | None,
         ask: Callable[[float, Arrived[Key, Value]], Coroutine[Any, Any, Result]],
     ) -> Answers[Key, Value, Result]:
-        """The answers of a call. `ask` is given the deadline and whoever waits for outcomes, once
-        somebody waits for them.
+        """The answers of a call. Once somebody waits for them, `ask` gets the deadline and the
+        function that takes outcomes.
         """
         _check_timeout(timeout)
 

@@ -70,7 +70,8 @@ class ClusterOperations(AdminCalls):
     async def delete_topics_by_id(
         self, ids: Id | Iterable[Id], *, timeout: float | None = None
     ) -> Outcomes[Id, None]:
-        """Delete topics with all their records, by id (KIP-516): none that has a name anew.
+        """Delete topics with all their records, by id (KIP-516): never another topic that got
+        the same name later.
 
         No request is sent twice. A broker below DeleteTopics v6 is sent none at all.
         """

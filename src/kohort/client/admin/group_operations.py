@@ -252,7 +252,7 @@ class GroupOperations(AdminCalls):
             timeout: seconds that this call may take, instead of those of the client.
 
         Raises:
-            ApiError: a topic is named, of which the group has no offset, and there is no such group
+            ApiError: the group has no offset of a topic that is named, and there is no such group
                 (GROUP_ID_NOT_FOUND) or no such topic. Nothing is deleted then.
         """
         return await offset_changes.delete_group_offsets(

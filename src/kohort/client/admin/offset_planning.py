@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kohort.client.admin.groups import describe_groups
 from kohort.client.admin.offset_reset import (
-    KnownOffsets,
     LogOffsets,
     OffsetReset,
     OffsetResetPlan,
+    PlanInputs,
     Scenario,
     planned_offset,
 )
@@ -54,8 +54,8 @@ async def plan_offset_reset(
     if takes_more := [key for key in wanted if key not in current]:
         current = {**current, **await _offsets(cluster, group_id, takes_more, deadline)}
     logs = await _log_offsets(cluster, wanted, _timestamp(reset), deadline)
-    known = KnownOffsets(current, logs, source)
-    planned = {partition: planned_offset(reset, partition, known) for partition in wanted}
+    inputs = PlanInputs(current, logs, source)
+    planned = {partition: planned_offset(reset, partition, inputs) for partition in wanted}
     return OffsetResetPlan(group_id, state, planned)
 
 

@@ -203,7 +203,7 @@ class LogOffsets(NamedTuple):
     at_time: int | None
 
 
-class KnownOffsets(NamedTuple):
+class PlanInputs(NamedTuple):
     """What a plan is made of. `source` has the offsets that are taken over."""
 
     current: GroupOffsets
@@ -212,19 +212,19 @@ class KnownOffsets(NamedTuple):
 
 
 def planned_offset(
-    reset: OffsetReset, partition: TopicPartition, known: KnownOffsets
+    reset: OffsetReset, partition: TopicPartition, inputs: PlanInputs
 ) -> PlannedOffset:
     """What a reset does to a partition."""
-    current = known.current.get(partition)
+    current = inputs.current.get(partition)
     if isinstance(current, ApiError):
         return PlannedOffset(None, None, error=current)
     try:
-        log = known.logs[partition]
+        log = inputs.logs[partition]
     except ApiError as error:
         return PlannedOffset(current, None, error=error.without_frames())
     lag_before = None if current is None else log.end - current.offset
     try:
-        new, adjustment = _aim(reset, partition, current, log, known.source)
+        new, adjustment = _aim(reset, partition, current, log, inputs.source)
     except ApiError as error:
         return PlannedOffset(current, None, lag_before, error=error.without_frames())
     return PlannedOffset(current, new, lag_before, log.end - new.offset, adjustment)

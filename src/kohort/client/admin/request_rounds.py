@@ -30,7 +30,7 @@ Value = TypeVar("Value")
 Locate = Callable[[Sequence[Key], float], Awaitable[Mapping[Key, Node | ApiError]]]
 Ask = Callable[[Node, Sequence[Key], float], Awaitable[Mapping[Key, Value | ApiError]]]
 
-# It has moved, or nobody has it yet: look up anew.
+# It has moved, or nobody has it yet: look it up again.
 _MOVED = frozenset(
     {
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -185,7 +185,7 @@ class _RequestRounds(Generic[Key, Value]):
             partial(self._ask_share, node, share, attempt) for node, share in shares.items()
         ]
         if refused:
-            steps.append(partial(self._keep, refused, attempt))
+            steps.append(partial(self._record, refused, attempt))
         return steps
 
     async def _ask_share(self, node: Node, share: list[Key], attempt: int) -> list["Step"]:
@@ -196,13 +196,13 @@ class _RequestRounds(Generic[Key, Value]):
             answer = await self._ask(node, share, self._deadline)
         except (ApiError, UnsupportedVersionError, WireError) as error:
             answer = dict.fromkeys(share, failure(error))
-        fresh = {key: answer.get(key, unanswered("an entry for", key)) for key in share}
-        return await self._keep(fresh, attempt)
+        outcomes = {key: answer.get(key, unanswered("an entry for", key)) for key in share}
+        return await self._record(outcomes, attempt)
 
-    async def _keep(self, fresh: Mapping[Key, Value | ApiError], attempt: int) -> list["Step"]:
-        """Keep these outcomes, and after a pause ask again for those that may get a better one."""
+    async def _record(self, outcomes: Mapping[Key, Value | ApiError], attempt: int) -> list["Step"]:
+        """Record these outcomes. After a pause ask again for those that may get a better one."""
         again, certain = [], []
-        for key, outcome in fresh.items():
+        for key, outcome in outcomes.items():
             late = isinstance(outcome, RequestTimeoutError)
             if not (late and attempt and self.repeatable):  # what was tried again tells more
                 self._outcomes[key] = outcome

@@ -1,6 +1,6 @@
 """SCRAM credentials of users (KIP-554). A password never leaves the client: its salted form does.
 
-The salted form is as good as the password to whoever sees it on the way, since the salt is no
+The salted form is as good as the password to anybody who sees it on the way: the salt is no
 secret: over plain text it can be seen.
 """
 

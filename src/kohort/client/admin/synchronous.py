@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 def _blocking(
     call: Callable[Concatenate[AdminClient, Parameters], Coroutine[Any, Any, Result]],
 ) -> Callable[Concatenate["SyncAdminClient", Parameters], Result]:
-    """The same call for whoever waits until it has ended."""
+    """The same call, which returns once it has ended."""
 
     @wraps(call)
     def wait(

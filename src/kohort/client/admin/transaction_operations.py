@@ -100,7 +100,7 @@ class TransactionOperations(AdminCalls):
     async def fence_producers(
         self, transactional_ids: str | Iterable[str], *, timeout: float | None = None
     ) -> Outcomes[str, FencedProducer]:
-        """End whoever writes under these ids: an open transaction is aborted, and the producer gets
+        """End the producers of these ids: an open transaction is aborted, and its producer gets
         PRODUCER_FENCED (KIP-98). An id that nobody has used is taken as well.
 
         No request is sent twice.

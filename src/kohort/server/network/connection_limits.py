@@ -63,9 +63,7 @@ class ConnectionLimits:
         )
 
     def full(self, listener: int) -> str | None:
-        """The setting because of which a new connection of a listener waits; None where it is
-        served.
-        """
+        """The setting that makes a new connection of a listener wait; None where it is served."""
         if self._served >= self._most:
             return f"{MAX_CONNECTIONS}={self._most}"
         most = self._most_of_listener[listener]
