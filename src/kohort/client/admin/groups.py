@@ -1,10 +1,11 @@
 """Groups: describe under either protocol (KIP-848), delete (KIP-229)."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from kohort.client.admin.answers import Arrived
 from kohort.client.admin.listings import state_of
-from kohort.client.admin.request_rounds import failure, settle
+from kohort.client.admin.request_rounds import Locate, failure, settle
 from kohort.client.admin.views import (
     Assignment,
     Attachment,
@@ -16,6 +17,7 @@ from kohort.client.admin.views import (
 )
 from kohort.client.network.cluster import Cluster, Node, unanswered
 from kohort.client.network.connection import Need
+from kohort.client.network.denials import explained
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
 from kohort.records import consumer_protocol
 from kohort.security.acls import operations_in
@@ -31,6 +33,18 @@ OPERATIONS = Need(3, "authorized operations", "KIP-430, Apache Kafka 2.3")
 _MEMBER_TYPES = {0: GroupType.CLASSIC, 1: GroupType.CONSUMER}
 # ConsumerGroupDescribe's ways to say that a group may be found by DescribeGroups.
 _ELSEWHERE = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION})
+
+
+def coordinator_of(cluster: Cluster, group_id: str) -> Locate[Any]:
+    """How `settle` finds the broker for parts of one group, be they partitions or members."""
+
+    async def locate(keys: Sequence[Any], deadline: float) -> dict[Any, Node | ApiError]:
+        found = (await cluster.coordinators([group_id], deadline))[group_id]
+        if isinstance(found, ApiError):
+            found = explained(found, cluster.principal, group_id)
+        return dict.fromkeys(keys, found)
+
+    return locate
 
 
 async def describe_groups(

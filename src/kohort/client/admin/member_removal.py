@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from kohort.client.admin import arguments
-from kohort.client.admin.groups import describe_groups
-from kohort.client.admin.offset_changes import members_coordinator
+from kohort.client.admin.groups import coordinator_of, describe_groups
 from kohort.client.admin.request_rounds import settle
 from kohort.client.admin.views import Outcomes
 from kohort.client.network.cluster import Cluster, Node
@@ -89,7 +88,7 @@ async def remove_members(
                 found[key] = _removed_before(group_id, member)
         return found
 
-    locate = members_coordinator(cluster, group_id)
+    locate = coordinator_of(cluster, group_id)
     return Outcomes(
         await settle(cluster, members, locate, ask, deadline=deadline, repeatable=False)
     )

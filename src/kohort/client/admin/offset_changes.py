@@ -7,9 +7,9 @@ say of a group with members depends on the request and on the protocol, so the t
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kohort.client.admin.groups import describe_groups
+from kohort.client.admin.groups import coordinator_of, describe_groups
 from kohort.client.admin.offsets import list_group_offsets
-from kohort.client.admin.request_rounds import Locate, settle
+from kohort.client.admin.request_rounds import settle
 from kohort.client.admin.topics import describe_topics
 from kohort.client.admin.views import CommittedOffset, Outcomes
 from kohort.client.network.cluster import Cluster, Node
@@ -75,7 +75,7 @@ async def alter_group_offsets(
         )
         return _outcomes(answer.topics, group_id, cluster.principal)
 
-    locate = members_coordinator(cluster, group_id)
+    locate = coordinator_of(cluster, group_id)
     return Outcomes(
         await settle(cluster, offsets, locate, ask, deadline=deadline, repeatable=False)
     )
@@ -122,7 +122,7 @@ async def delete_group_offsets(
             }
         return _outcomes(answer.topics, group_id, cluster.principal)
 
-    locate = members_coordinator(cluster, group_id)
+    locate = coordinator_of(cluster, group_id)
     return Outcomes(await settle(cluster, keys, locate, ask, deadline=deadline, repeatable=False))
 
 
@@ -146,18 +146,6 @@ async def _with_offsets(
             (await describe_groups(cluster, [group_id], deadline=deadline)).all()
             (await describe_topics(cluster, without, deadline=deadline)).all()
     return list(keys)
-
-
-def members_coordinator(cluster: Cluster, group_id: str) -> Locate[Any]:
-    """How `settle` finds the broker for parts of one group, be they partitions or members."""
-
-    async def locate(keys: Sequence[Any], deadline: float) -> dict[Any, Node | ApiError]:
-        found = (await cluster.coordinators([group_id], deadline))[group_id]
-        if isinstance(found, ApiError):
-            found = explained(found, cluster.principal, group_id)
-        return dict.fromkeys(keys, found)
-
-    return locate
 
 
 def _outcomes(
