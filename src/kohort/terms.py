@@ -73,6 +73,14 @@ class GroupState(StrEnum):
     NOT_READY = "NotReady"
 
 
+CONSUMER_PROTOCOL = "consumer"
+NO_PROTOCOL = ""
+CONSUMER_PROTOCOLS = (CONSUMER_PROTOCOL, NO_PROTOCOL)
+"""The protocol types of groups of consumers: the empty one is that of a group that has offsets and
+never had a member.
+"""
+
+
 TOPIC_NAME_MAX = 249  # characters: the partition behind it makes a folder's name of 255
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 

@@ -23,14 +23,13 @@ from kohort.cli.describe import DESCRIBABLE
 from kohort.cli.lags import GroupLag, ends_of, group_lag
 from kohort.cli.render import Cell, Output, name_text
 from kohort.figures import counted
-from kohort.terms import GroupState, GroupType
+from kohort.terms import CONSUMER_PROTOCOL, NO_PROTOCOL, GroupState, GroupType
 
 if TYPE_CHECKING:
     from kohort.client.admin import AdminClient, GroupListing, Listings, Outcomes
 
 COLUMNS = ("group_id", "type", "state", "protocol_type")
 ORDERS = ("group", "state", "members", "lag")
-CONSUMER, OFFSETS_ONLY = "consumer", ""  # protocol types of groups that consumers are in
 
 
 class _ListedGroup(NamedTuple):
@@ -101,8 +100,8 @@ class ListGroups(AdminCommand):
 
     async def ask(self, admin: "AdminClient", args: Namespace, output: Output) -> _Answer:
         protocols = args.protocol and [*args.protocol]
-        if protocols and CONSUMER in protocols:
-            protocols.append(OFFSETS_ONLY)
+        if protocols and CONSUMER_PROTOCOL in protocols:
+            protocols.append(NO_PROTOCOL)
         listings = await admin.list_groups(states=args.state, types=args.type, protocols=protocols)
         found = [one for one in listings if is_match(args, one.group_id)]
         ids = [one.group_id for one in found if one.type in DESCRIBABLE]

@@ -10,7 +10,7 @@ from kohort.drop_in.orders import by_name, sorted_names
 from kohort.drop_in.running import ask, error_line, line, no_node
 from kohort.drop_in.tables import MISSING, filled, shown, widest
 from kohort.errors import ApiError, ErrorCode
-from kohort.terms import GroupState, GroupType, TopicPartition
+from kohort.terms import CONSUMER_PROTOCOLS, GroupState, GroupType, TopicPartition
 
 if TYPE_CHECKING:  # the client is imported when a tool asks
     from kohort.client.admin import AdminClient
@@ -21,7 +21,6 @@ if TYPE_CHECKING:  # the client is imported when a tool asks
         MemberDescription,
     )
 
-_CONSUMERS = ("", "consumer")
 _LEAST = 15
 _REBALANCING = (
     GroupState.PREPARING_REBALANCE,
@@ -77,7 +76,7 @@ async def described(admin: "AdminClient", names: Iterable[str]) -> "dict[str, Gr
         if name in outcomes.failed:
             raise in_future(of_error(outcomes.failed[name]))
         group = outcomes[name]
-        if group.protocol_type not in _CONSUMERS:
+        if group.protocol_type not in CONSUMER_PROTOCOLS:
             text = f"GroupId {name} is not a consumer group ({group.protocol_type})."
             raise in_future(illegal(text))
         groups[name] = group

@@ -9,13 +9,12 @@ from kohort.drop_in.options import Options
 from kohort.drop_in.orders import by_name
 from kohort.drop_in.running import ask, line, no_node
 from kohort.drop_in.tables import filled, widest
-from kohort.terms import GroupState, GroupType
+from kohort.terms import CONSUMER_PROTOCOLS, GroupState, GroupType
 
 if TYPE_CHECKING:  # the client is imported when a tool asks
     from kohort.client.admin import AdminClient
     from kohort.client.admin.views import GroupListing
 
-_CONSUMERS = ("", "consumer")  # protocol types; the empty one has offsets and never had a member
 _LEAST = 15
 _GAP = 10
 _REST = 20
@@ -72,7 +71,7 @@ async def consumer_groups(
     groups = {
         group.group_id: group
         for group in found
-        if group.protocol_type in _CONSUMERS
+        if group.protocol_type in CONSUMER_PROTOCOLS
         and group.type in (types or (GroupType.CLASSIC, GroupType.CONSUMER, None))
     }
     return [groups[name] for name in by_name(groups)]

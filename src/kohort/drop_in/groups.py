@@ -11,7 +11,7 @@ from kohort.drop_in.options import REQUIRED, Option, Options
 from kohort.drop_in.orders import by_name
 from kohort.drop_in.running import Tool, UsageError, ask, error_line, line, run
 from kohort.drop_in.tables import filled, widest
-from kohort.terms import GroupType
+from kohort.terms import CONSUMER_PROTOCOLS, GroupType
 
 if TYPE_CHECKING:  # the client is imported when a tool asks
     from kohort.client.admin import AdminClient
@@ -80,7 +80,7 @@ def _is_wanted(group: "GroupListing", options: Options) -> bool:
             protocol is None or group.protocol_type == protocol
         )
     if options.has("consumer"):
-        return group.protocol_type in ("", "consumer") or group.type == GroupType.CONSUMER
+        return group.protocol_type in CONSUMER_PROTOCOLS or group.type == GroupType.CONSUMER
     if options.has("share"):
         return group.type == GroupType.SHARE
     return not options.has("streams") or group.type == GroupType.STREAMS

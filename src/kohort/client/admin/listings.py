@@ -16,15 +16,12 @@ from kohort.client.admin.views import OFFSETS_TOPIC, GroupListing, ListedPart, L
 from kohort.client.network.cluster import Cluster, Node, nodes_of, unanswered
 from kohort.client.network.connection import Need
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, api_error
-from kohort.terms import GroupState, GroupType, TopicPartition
+from kohort.terms import CONSUMER_PROTOCOLS, GroupState, GroupType, TopicPartition
 from kohort.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from kohort.wire.messages.metadata import MetadataResponse
 
 BY_STATE = Need(4, "filtering by state", "KIP-518, Apache Kafka 2.6")
 BY_TYPE = Need(5, "filtering by type", "KIP-848, Apache Kafka 3.8")
-
-CONSUMERS = ("consumer", "")
-"""The protocol types of groups of consumers: "" is that of a group that only has offsets."""
 
 _ROUNDS = 5  # how often coordinators may move between a question and the look behind it
 _STATES = {state.value: state for state in GroupState}
@@ -238,7 +235,7 @@ def protocol_types(
 ) -> Collection[str] | None:
     """The filter by protocol type; None for all. Raises ValueError for one that makes no sense."""
     if protocols is None:
-        return CONSUMERS if consumers_only else None
+        return CONSUMER_PROTOCOLS if consumers_only else None
     if consumers_only:
         raise ValueError(
             f"protocols is {list(protocols)!r} beside consumers_only, expected one of them"
