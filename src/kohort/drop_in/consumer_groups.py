@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from kohort.drop_in.consumer_group_options import OPTIONS, check
-from kohort.drop_in.java import JavaError
+from kohort.drop_in.java import JavaError, failed_command
 from kohort.drop_in.options import Options
 from kohort.drop_in.running import Tool, error_line, line, print_error, run
 
@@ -67,7 +67,7 @@ def _parse_fails(error: JavaError) -> None:
 
 
 def _failed(error: JavaError, _words: Sequence[str]) -> None:
-    print_error(f"Executing consumer group command failed due to {error.text}", error)
+    print_error(failed_command(error), error)
 
 
 TOOL = Tool(

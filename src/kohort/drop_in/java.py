@@ -118,6 +118,11 @@ def at_run_time(cause: JavaError) -> JavaError:
     return JavaError("java.lang.RuntimeException", cause=cause)
 
 
+def failed_command(error: JavaError) -> str:
+    """The line in which kafka-consumer-groups names an error."""
+    return f"Executing consumer group command failed due to {error.text}"
+
+
 def illegal(text: str) -> JavaError:
     """An argument that makes no sense."""
     return JavaError("java.lang.IllegalArgumentException", text)

@@ -1,16 +1,28 @@
 """`kafka-consumer-groups --reset-offsets`: plan new offsets for groups without members, print them,
 and with `--execute` commit them.
 
-Groups stand for themselves: where one cannot be reset the others are, and the table has what was
-done.
+All groups are planned before the first one is committed, so that a wrong call changes nothing.
+After that groups stand for themselves: where one cannot be reset the others are, and the table has
+what was done.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
+from kohort.cli.command import is_unsure, with_doubt
 from kohort.drop_in.consumer_group_options import SCENARIOS
 from kohort.drop_in.group_listing import consumer_groups, unreachable
-from kohort.drop_in.java import ERRORS, JavaError, at_run_time, in_future, of_code, of_error
+from kohort.drop_in.java import (
+    ERRORS,
+    JavaError,
+    at_run_time,
+    failed_command,
+    in_future,
+    of_code,
+    of_error,
+)
 from kohort.drop_in.options import Options
 from kohort.drop_in.orders import by_name, by_partition
 from kohort.drop_in.reset_file import as_csv, offsets_in
@@ -18,20 +30,22 @@ from kohort.drop_in.running import UsageError, ask, line, print_error
 from kohort.drop_in.tables import filled, widest
 from kohort.drop_in.times import duration_of, millis_of
 from kohort.drop_in.topic_arguments import partitions_in, split
-from kohort.errors import ErrorCode
-from kohort.terms import GroupState, TopicPartition
+from kohort.errors import ApiError, AuthenticationError, ErrorCode, KohortError
+from kohort.terms import TopicPartition
 
 if TYPE_CHECKING:  # the client is imported when a tool asks
     from kohort.client.admin import AdminClient, OffsetReset, OffsetResetPlan
-    from kohort.client.admin.views import CommittedOffset, GroupDescription, Outcomes
+    from kohort.client.admin.offsets_csv import OffsetsByGroup
+    from kohort.client.admin.views import CommittedOffset
 
 _LEAST = 15
-_RESETTABLE = (GroupState.EMPTY, GroupState.DEAD)
 _Offsets = Mapping[TopicPartition, "CommittedOffset"]
 
 
 class _RefusedError(Exception):
-    """A group that is not reset, or not all of it: `done` is."""
+    """A group that is not reset, or not all of it: `done` is. The table leaves the group out where
+    that is None.
+    """
 
     def __init__(
         self, text: str, error: JavaError | None = None, done: _Offsets | None = None
@@ -39,7 +53,26 @@ class _RefusedError(Exception):
         super().__init__(text)
         self.text = text
         self.error = error
-        self.done = done or {}
+        self.done = done
+
+
+class _Resets:
+    """The new offsets by group, and whether no group was refused."""
+
+    def __init__(self) -> None:
+        self.offsets: dict[str, _Offsets] = {}
+        self.went_well = True
+
+    async def add(self, group: str, step: Awaitable[_Offsets]) -> None:
+        """Take over what a step makes of a group. A refusal is printed, and ends no other group."""
+        try:
+            self.offsets[group] = await step
+        except _RefusedError as refused:
+            print_error(refused.text, refused.error)
+            self.went_well = False
+            self.offsets.pop(group, None)
+            if refused.done is not None:
+                self.offsets[group] = refused.done
 
 
 def reset_offsets(options: Options, timeout_ms: int) -> bool:
@@ -47,10 +80,13 @@ def reset_offsets(options: Options, timeout_ms: int) -> bool:
     for name in ("to-offset", "shift-by"):
         options.number(name)  # a text that is no number is refused before anything is asked
 
-    async def asked(admin: "AdminClient") -> tuple[dict[str, _Offsets], bool]:
+    async def asked(admin: "AdminClient") -> _Resets:
         return await _reset_all(admin, options)
 
-    found, went_well = ask(options, asked, timeout_ms=timeout_ms, unreachable=unreachable)
+    resets = ask(options, asked, timeout_ms=timeout_ms, unreachable=unreachable)
+    found = resets.offsets
+    if not found and not resets.went_well:
+        return False
     ordered = {
         group: {partition: found[group][partition] for partition in by_partition(found[group])}
         for group in by_name(found)
@@ -59,61 +95,74 @@ def reset_offsets(options: Options, timeout_ms: int) -> bool:
         line(as_csv(ordered, with_group=len(options.values("group")) != 1))
     else:
         _print_offsets(ordered)
-    return went_well
+    return resets.went_well
 
 
-async def _reset_all(admin: "AdminClient", options: Options) -> tuple[dict[str, _Offsets], bool]:
-    """The new offsets by group, and whether none was refused."""
+async def _reset_all(admin: "AdminClient", options: Options) -> _Resets:
+    """Plan all groups, and then commit them: where this raises JavaError, UsageError or
+    KohortError, nothing is changed.
+    """
     names = options.values("group")
     if options.has("all-groups"):
         names = [group.group_id for group in await consumer_groups(admin)]
-    groups = await admin.describe_groups(names)
-    found: dict[str, _Offsets] = {}
-    went_well = True
-    for name in by_name(groups):
-        try:
-            _check_state(_state(groups, name), name)
-            found[name] = await _reset(admin, name, options)
-        except _RefusedError as refused:
-            print_error(refused.text, refused.error)
-            found[name] = refused.done
-            went_well = False
-    return found, went_well
-
-
-def _state(groups: "Outcomes[str, GroupDescription]", name: str) -> str:
-    """The state of a group; Dead where there is none. Raises JavaError."""
-    error = groups.failed.get(name)
-    if error is None:
-        return groups[name].state
-    if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
-        return GroupState.DEAD
-    raise at_run_time(in_future(of_error(error)))
-
-
-def _check_state(state: str, name: str) -> None:
-    if state not in _RESETTABLE:
-        raise _RefusedError(
-            f"Assignments can only be reset if the group '{name}' is inactive, but the current "
-            f"state is {state}."
-        )
-
-
-async def _reset(admin: "AdminClient", group: str, options: Options) -> _Offsets:
-    """The offsets that a group gets. Raises _RefusedError where it does not get all of them."""
     partitions = await _partitions(admin, options)
-    plan = await admin.plan_offset_reset(group, _scenario(options, group), partitions)
-    _check_plan(plan, options)
+    scenario = _scenario(options)
+    resets = _Resets()
+    for name in by_name(dict.fromkeys(names)):
+        await resets.add(name, _plan(admin, scenario, name, partitions))
+    if options.has("execute"):
+        for name, offsets in list(resets.offsets.items()):
+            await resets.add(name, _commit(admin, name, offsets))
+    return resets
+
+
+async def _plan(
+    admin: "AdminClient",
+    scenario: Callable[[str], "OffsetReset"],
+    group: str,
+    partitions: list[TopicPartition] | None,
+) -> _Offsets:
+    """The offsets that a group would get. Raises _RefusedError where it gets none, UsageError, and
+    KohortError where no broker answers.
+    """
+    from kohort.client.network.connection_errors import ConnectionFailedError, RequestTimeoutError
+
+    reset = scenario(group)
+    try:
+        plan = await admin.plan_offset_reset(group, reset, partitions)
+    except (ConnectionFailedError, RequestTimeoutError, AuthenticationError):
+        raise
+    except ApiError as error:
+        raise _failed(at_run_time(in_future(of_error(error)))) from None
+    if plan.refusal is not None:
+        raise _RefusedError(
+            f"Assignments can only be reset if the group '{group}' is inactive, but the current "
+            f"state is {plan.state}.",
+            done={},
+        )
+    _check_plan(plan, reset)
     _warn_of_times(plan)
-    if not options.has("execute") or not plan.offsets:
-        return plan.offsets
-    outcomes = await admin.alter_group_offsets(group, plan.offsets)
-    for error in outcomes.failed.values():
-        bare = of_code(error.code)
-        done = {each: plan.offsets[each] for each in outcomes.succeeded}
-        text = f"Executing consumer group command failed due to {bare.text}"
-        raise _RefusedError(text, bare, done)
     return plan.offsets
+
+
+async def _commit(admin: "AdminClient", group: str, offsets: _Offsets) -> _Offsets:
+    """The offsets that are committed. Raises _RefusedError where these are not all."""
+    if not offsets:
+        return offsets
+    try:
+        outcomes = await admin.alter_group_offsets(group, offsets)
+    except KohortError as error:
+        raise _failed(in_future(of_error(error))) from None
+    if not outcomes.failed:
+        return offsets
+    first = next(iter(outcomes.failed.values()))
+    # A bare code does not say that nobody has answered.
+    why = of_error(with_doubt(first, "set")) if is_unsure(first) else of_code(first.code)
+    raise _failed(why, {each: offsets[each] for each in outcomes.succeeded} or None)
+
+
+def _failed(error: JavaError, done: _Offsets | None = None) -> _RefusedError:
+    return _RefusedError(failed_command(error), error, done)
 
 
 async def _partitions(admin: "AdminClient", options: Options) -> list[TopicPartition] | None:
@@ -143,17 +192,31 @@ async def _partitions(admin: "AdminClient", options: Options) -> list[TopicParti
     return list(dict.fromkeys([*wanted, *sorted(each for each in there if each.topic in whole)]))
 
 
-def _scenario(options: Options, group: str) -> "OffsetReset":
-    """Where the group goes on. Raises JavaError and UsageError."""
+def _scenario(options: Options) -> Callable[[str], "OffsetReset"]:
+    """Where a group goes on, by its id. Raises JavaError and UsageError; what it returns raises
+    _RefusedError for a group that a file does not have.
+    """
+    if options.has("from-file"):
+        is_alone = len(options.values("group")) == 1
+        return partial(_from_file, offsets_in(options.values("from-file")[0]), is_alone=is_alone)
+    reset = _reset_of(options)
+    return lambda _group: reset
+
+
+def _from_file(offsets: "OffsetsByGroup", group: str, *, is_alone: bool) -> "OffsetReset":
     from kohort.client.admin import OffsetReset
 
-    if options.has("from-file"):
-        offsets = offsets_in(options.values("from-file")[0])
-        if None in offsets and len(options.values("group")) == 1:
-            return OffsetReset.from_offsets(offsets[None])
-        if group in offsets:
-            return OffsetReset.from_offsets(offsets[group])
-        raise _RefusedError(f"No reset plan for group {group} found")
+    key = None if is_alone and None in offsets else group
+    if key in offsets:
+        return OffsetReset.from_offsets(offsets[key])
+    raise _RefusedError(f"No reset plan for group {group} found", done={})
+
+
+def _reset_of(options: Options) -> "OffsetReset":
+    """Where every group goes on. Raises JavaError and UsageError."""
+    from kohort.client.admin import OffsetReset
+    from kohort.client.admin.offset_reset import Scenario
+
     if options.has("to-offset"):
         return OffsetReset.to_offset(options.number("to-offset") or 0)
     if options.has("to-earliest"):
@@ -163,7 +226,9 @@ def _scenario(options: Options, group: str) -> "OffsetReset":
     if options.has("to-datetime"):
         return OffsetReset.to_time(max(0, millis_of(options.value("to-datetime") or "")))
     if options.has("by-duration"):
-        return OffsetReset.by_duration(duration_of(options.value("by-duration") or ""))
+        duration = duration_of(options.value("by-duration") or "")
+        # `by_duration` refuses a time to come, and the Java tool takes it.
+        return OffsetReset(Scenario.DURATION, duration // timedelta(milliseconds=1))
     if options.has("shift-by"):
         return OffsetReset.shift_by(options.number("shift-by") or 0)
     if options.has("to-current"):
@@ -172,12 +237,12 @@ def _scenario(options: Options, group: str) -> "OffsetReset":
     raise UsageError(f"Option '[reset-offsets]' requires one of the following scenarios: [{named}]")
 
 
-def _check_plan(plan: "OffsetResetPlan", options: Options) -> None:
-    """Raises JavaError, or UsageError, for the first partition that cannot be reset."""
+def _check_plan(plan: "OffsetResetPlan", reset: "OffsetReset") -> None:
+    """Raises _RefusedError, or UsageError, for the first partition that cannot be reset."""
     for partition in by_partition(plan.failed):
         error = plan.failed[partition]
         where = f"{partition.topic}-{partition.partition}"
-        if options.has("shift-by") and error.code is ErrorCode.RESOURCE_NOT_FOUND:
+        if reset.scenario == "shift-by" and error.code is ErrorCode.RESOURCE_NOT_FOUND:
             raise UsageError(
                 f"Cannot shift offset for partition {where} since there is no current committed "
                 "offset"
@@ -188,7 +253,7 @@ def _check_plan(plan: "OffsetResetPlan", options: Options) -> None:
                 f"Failed to fetch metadata for partition {where} because metadata for topic "
                 f"`{partition.topic}` could not be found"
             )
-        raise at_run_time(in_future(why))
+        raise _failed(at_run_time(in_future(why)))
 
 
 def _warn_of_times(plan: "OffsetResetPlan") -> None:
