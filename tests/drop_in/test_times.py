@@ -37,6 +37,9 @@ def test_a_time_is_in_utc_unless_a_zone_follows(text, ms):
         ("2023-02-30T22:13:20.000", 'Unparseable date: "2023-02-30T22:13:20.000Z"'),
         ("2023-11-14T25:13:20.000", "Unparseable date"),
         ("nowT9", "Unparseable date"),
+        (f"{'9' * 5000}-01-01T00:00:00.000", "Unparseable date"),
+        (f"{'9' * 30}-01-01T00:00:00.000", "Unparseable date"),
+        ("\u0662023-11-14T22:13:20.000", "Unparseable date"),
     ],
 )
 def test_what_is_no_time_is_refused(text, words):

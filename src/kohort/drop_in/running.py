@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kohort.cli.command import print_result
 from kohort.cli.render import Output, printable
-from kohort.drop_in.java import ERRORS, JavaError, in_future, of_error
+from kohort.drop_in.java import ERRORS, JavaError, illegal, in_future, of_error
 from kohort.drop_in.options import NONE, OPTIONAL, Option, Options, parse
 
 if TYPE_CHECKING:  # the client is imported when a tool asks: `--help` must not wait for it
@@ -156,6 +156,8 @@ def ask(
         raise unreachable(JavaError("java.net.ConnectException", error.message)) from None
     except KohortError as error:
         raise in_future(of_error(error)) from None
+    except ValueError as error:  # an argument that no request can have
+        raise illegal(str(error)) from None
 
 
 def no_node(call: str, why: JavaError | None) -> JavaError:

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from kohort.drop_in.java import JavaError, at_run_time
 
 _TIME = re.compile(
-    r"(\d{4,})-(\d\d?)-(\d\d?)T(\d\d?):(\d\d?):(\d\d?)\.(\d{1,3})(Z|[-+]\d\d(?::?\d\d)?)"
+    r"(\d{4,})-(\d\d?)-(\d\d?)T(\d\d?):(\d\d?):(\d\d?)\.(\d{1,3})(Z|[-+]\d\d(?::?\d\d)?)",
+    re.ASCII,
 )
 _DURATION = re.compile(
     r"([-+]?)P(?:([-+]?\d+)D)?"
@@ -30,10 +31,10 @@ def millis_of(text: str) -> int:
     if match is None:
         raise _unparsable(f'Unparseable date: "{whole}"')
     *fields, zone = match.groups()
-    year, month, day, hour, minute, second, millis = map(int, fields)
     try:
+        year, month, day, hour, minute, second, millis = map(int, fields)
         moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise _unparsable(f'Unparseable date: "{whole}"') from None
     since = moment - datetime(1970, 1, 1, tzinfo=UTC) - _offset(zone)
     return since // timedelta(milliseconds=1) + millis
@@ -54,13 +55,13 @@ def duration_of(text: str) -> timedelta:
     match = _DURATION.fullmatch(text)
     if match is None or (match[2] is None and match[3] is None) or match[3] in ("T", "t"):
         raise _no_duration()
-    days, hours, minutes, seconds = (int(match[group] or 0) for group in (2, 4, 5, 6))
     fraction = int((match[7] or "").ljust(9, "0")[:6])
     if (match[6] or "").startswith("-"):
         fraction = -fraction
     try:
+        days, hours, minutes, seconds = (int(match[group] or 0) for group in (2, 4, 5, 6))
         found = timedelta(days, seconds, fraction, minutes=minutes, hours=hours)
-    except OverflowError:
+    except (ValueError, OverflowError):  # Python reads no number of thousands of digits
         raise _no_duration() from None
     return -found if match[1] == "-" else found
 
