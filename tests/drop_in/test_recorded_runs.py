@@ -3,6 +3,8 @@
 All runs are played in this process against a broker of ours that is set up as the recorded one was.
 """
 
+import contextlib
+import json
 import os
 import re
 from pathlib import Path
@@ -18,6 +20,7 @@ from tests.drop_in.recorded_runs import (
     cases,
     differences,
     kind_of,
+    masked,
     play,
     run,
 )
@@ -38,6 +41,23 @@ DIFFERENT = {  # runs that are not as they were recorded, and why; docs/drop-in.
     "reset-file-group": "a file with a column for the group is read without a trace of errors",
 }
 ALL, EQUAL = 287, 280
+OURS = Path(__file__).parents[1] / "data" / "cli" / "ours.json"  # what those print here
+CHANGES = {  # runs that change something, or are refused it, and the exit code that scripts get
+    "reset-active-execute": 1,
+    "reset-active-consumer": 1,
+    "reset-earliest-execute": 0,
+    "reset-empty-consumer": 0,
+    "reset-export-execute": 0,
+    "reset-file-plan-execute": 0,
+    "reset-missing-group-execute": 0,
+    "delete-empty-classic": 0,
+    "delete-missing": 1,
+    "delete-mixed": 1,
+    "delete-non-empty": 1,
+    "delete-two-missing": 1,
+    "delete-two-ok": 0,
+    "delete-all-groups": 1,
+}
 # Recorded with exit code 0, and failures to a script.
 FAILED = re.compile(r"^\nError: |is invalid: ", re.MULTILINE)
 
@@ -49,12 +69,12 @@ class Played(NamedTuple):
     ours: Run
     by_default: int
     lines: list[str]
+    masked: Run
 
 
-@pytest.fixture(scope="module")
-def played(tmp_path_factory):
-    """All runs by name."""
-    folder = tmp_path_factory.mktemp("runs")
+@contextlib.contextmanager
+def recorded_cluster_of_ours(folder):
+    """A client of a broker that is set up as the recorded one was; its folder is the current."""
     data = folder / "data"
     settings = {name: str(value) for name, value in cluster.SETTINGS.items()}
     before = Path.cwd()
@@ -69,24 +89,42 @@ def played(tmp_path_factory):
         try:
             with cluster.talk(broker.bootstrap) as client:
                 cluster.make_groups(client)
-                return dict(_play_all(client, broker.bootstrap))
+                yield client, broker.bootstrap
         finally:
             os.chdir(before)
 
 
-def _play_all(client, server):
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    """All runs by name."""
+    with recorded_cluster_of_ours(tmp_path_factory.mktemp("runs")) as (client, server):
+        return dict(_play_all(client, server))
+
+
+@pytest.fixture(scope="module")
+def changes(tmp_path_factory):
+    """Runs that change something, by the exit codes that scripts get: on a broker of their own, as
+    a second run would find nothing left to do.
+    """
+    with recorded_cluster_of_ours(tmp_path_factory.mktemp("changes")) as (client, server):
+        wanted = [case for case in cases() if case.name in CHANGES]
+        return dict(_play_all(client, server, wanted, java_exit_codes=False))
+
+
+def _play_all(client, server, wanted=None, *, java_exit_codes=True):
     is_later = False
-    for case in cases():
+    for case in cases() if wanted is None else wanted:
         kind = kind_of(case.name)
         if KINDS.index(kind) > 1 and not is_later:
             cluster.let_time_pass(client)
             is_later = True
         if kind in ("delete-offsets", "reset"):
             cluster.commit_simple(client)
-        ours = play(case, server)
-        changes = "--execute" in case.argv or kind == "delete"
-        again = ours if changes else play(case, server, java_exit_codes=False)
-        yield case.name, Played(case, ours, again.exit, list(differences(case, ours, server)))
+        ours = play(case, server, java_exit_codes=java_exit_codes)
+        once = not java_exit_codes or "--execute" in case.argv or kind == "delete"
+        again = ours if once else play(case, server, java_exit_codes=False)
+        lines = list(differences(case, ours, server))
+        yield case.name, Played(case, ours, again.exit, lines, masked(ours, server))
 
 
 def test_the_runs_are_as_they_were_recorded(played):
@@ -96,6 +134,29 @@ def test_the_runs_are_as_they_were_recorded(played):
     assert not others, "\n".join(others)
     assert set(different) == set(DIFFERENT), "a run that is listed is as it was recorded"
     assert (len(played), len(played) - len(different)) == (ALL, EQUAL)
+
+
+def test_what_differs_is_what_is_expected_of_it(played, request):
+    """`--rewrite` writes it down anew, and the diff is the review."""
+    ours = {name: _by_line(played[name].masked) for name in sorted(DIFFERENT)}
+    if request.config.getoption("rewrite"):
+        OURS.write_text(f"{json.dumps(ours, indent=1, ensure_ascii=False)}\n", encoding="utf-8")
+    assert ours == json.loads(OURS.read_text(encoding="utf-8"))
+
+
+def _by_line(ran):
+    return {"exit": ran.exit, "stdout": ran.stdout.split("\n"), "stderr": ran.stderr.split("\n")}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_that_failed_leaves_with_1(changes, name):
+    """A script must know that a group was not reset, or not deleted."""
+    ran = changes[name]
+    assert ran.by_default == CHANGES[name]
+    others = [lines for lines in ran.lines if not lines.startswith(f"{name} exit:")]
+    if name == "delete-all-groups":  # more groups are there than when it was recorded
+        others = []
+    assert not others, "\n".join(others)
 
 
 def test_every_difference_is_documented():
