@@ -34,10 +34,10 @@ KINDS = (
 AT_THE_END = ("reset-all-groups", "delete-all-groups", "list-after-delete-all")
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_FRAMES = re.compile(r"\t(\.\.\. \d+ (frames|more)|at .*)\n")
+FRAMES = re.compile(r"\t(\.\.\. \d+ (frames|more)|at .*)\n")
 _MEMBERS = re.compile(r"(?<=#PARTITIONS)[^\n]*\n(?:.+\n)+")
 _RESET = re.compile(r"(?<=NEW-OFFSET\n)(?:.+\n)+")
-_USAGE = re.compile(
+USAGE = re.compile(
     r"(<usage>|This tool helps |Option {2,}Description|Option \(\* = required\)"
     r"|kohort-[a-z-]+: ).*\Z",
     re.DOTALL,
@@ -128,7 +128,7 @@ def _masked(text: str, server: str) -> str:
     text = _REFUSED.sub(lambda found: "".join(sorted(found[0].splitlines(keepends=True))), text)
     text = _MEMBERS.sub(_sorted_rows, text)
     text = _RESET.sub(_sorted_groups, text)
-    return _USAGE.sub("<usage>\n", _FRAMES.sub("", text))
+    return USAGE.sub("<usage>\n", FRAMES.sub("", text))
 
 
 def _sorted_rows(found: re.Match[str]) -> str:

@@ -1,4 +1,5 @@
-"""What the tools of Apache Kafka 4.3.1 were recorded to print, ours print: byte by byte.
+"""What the tools of Apache Kafka 4.3.1 were recorded to print, ours print, but for what
+`recorded_runs.masked` leaves out.
 
 All runs are played in this process against a broker of ours that is set up as the recorded one was.
 """
@@ -13,8 +14,10 @@ from typing import NamedTuple
 import pytest
 from tests.drop_in import recorded_cluster as cluster
 from tests.drop_in.recorded_runs import (
+    FRAMES,
     KINDS,
     TOOLS,
+    USAGE,
     Case,
     Run,
     cases,
@@ -164,7 +167,11 @@ def test_every_difference_is_documented():
     text = " ".join(DOCUMENT.read_text(encoding="utf-8").split())
     missing = [reason for reason in DIFFERENT.values() if reason not in text.replace("`", "")]
     assert not missing
-    assert f"{EQUAL} of {ALL}" in text
+    assert f"{EQUAL} of {ALL} are the same but for" in text
+    recorded = [case.recorded for case in cases()]
+    for what, left_out in (("Usage texts", USAGE), ("Stack frames", FRAMES)):
+        found = sum(any(map(left_out.search, (ran.stdout, ran.stderr))) for ran in recorded)
+        assert f"- {what} ({found} runs)" in text
 
 
 def test_a_failure_is_an_exit_code_unless_java_exit_codes_are_wanted(played):
