@@ -5,6 +5,7 @@ from copy import copy
 import pytest
 from tests.client.scripted import CLOSE, ScriptedCluster, asynchronous, in_turn
 
+from kohort.client.admin import OffsetReset
 from kohort.client.network.connection_errors import RequestTimeoutError
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError
 from kohort.records import consumer_protocol
@@ -23,6 +24,11 @@ from kohort.wire.messages.describe_groups import DescribeGroupsRequest
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
 from kohort.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from kohort.wire.messages.metadata import MetadataRequest, MetadataResponse
+from kohort.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+)
 
 TWO = {
     0: [
@@ -408,29 +414,55 @@ async def test_an_unknown_group_is_not_found_whatever_the_brokers_age(newest, co
     assert list(described.succeeded) == ["classic"]
 
 
-@asynchronous
-async def test_a_group_of_another_kind_is_named_as_what_it_is_not():
-    """That a share group is no classic group would send one looking for it elsewhere."""
+def not_described(group_id, by_consumer, by_classic):
+    """Answers of a coordinator that knows the group as neither."""
 
     def answer(say, response, group):
         return lambda _: response(
-            groups=[group(group_id="share", error_code=69, error_message=say)]
+            groups=[group(group_id=group_id, error_code=69, error_message=say)]
         )
 
-    answers = {
+    return {
         ConsumerGroupDescribeRequest: answer(
-            "Group share is not a consumer group.",
-            new.ConsumerGroupDescribeResponse,
-            new.DescribedGroup,
+            by_consumer, new.ConsumerGroupDescribeResponse, new.DescribedGroup
         ),
-        DescribeGroupsRequest: answer(
-            "Group share is not a classic group.", old.DescribeGroupsResponse, old.DescribedGroup
-        ),
+        DescribeGroupsRequest: answer(by_classic, old.DescribeGroupsResponse, old.DescribedGroup),
     }
-    async with ScriptedCluster(1, answers) as scripted, scripted.admin() as admin:
+
+
+SHARE = not_described(
+    "share", "Group share is not a consumer group.", "Group share is not a classic group."
+)
+
+
+@asynchronous
+async def test_a_group_of_another_kind_is_named_as_what_it_is_not():
+    """That a share group is no classic group would send one looking for it elsewhere."""
+    async with ScriptedCluster(1, SHARE) as scripted, scripted.admin() as admin:
         described = await admin.describe_groups(["share"])
     assert described.failed["share"].code is ErrorCode.GROUP_ID_NOT_FOUND
     assert described.failed["share"].message == "Group share is not a consumer group."
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        (SHARE, "Group share is not a consumer group."),
+        (not_described("share", "Group share not found.", ""), "Group share not found."),
+    ],
+)
+@asynchronous
+async def test_a_plan_keeps_what_was_said_of_a_group_that_is_not_described(answers, message):
+    answers = answers | {
+        OffsetFetchRequest: lambda _: OffsetFetchResponse(
+            groups=[OffsetFetchResponseGroup(group_id="share")]
+        )
+    }
+    async with ScriptedCluster(1, answers) as scripted, scripted.admin() as admin:
+        plan = await admin.plan_offset_reset("share", OffsetReset.earliest())
+    assert (plan.state, plan.partitions, plan.refusal) == (GroupState.DEAD, {}, None)
+    assert plan.describe_error.code is ErrorCode.GROUP_ID_NOT_FOUND
+    assert plan.describe_error.message == message
 
 
 @pytest.mark.parametrize("code", [15, 16])

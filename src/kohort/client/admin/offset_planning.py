@@ -40,7 +40,7 @@ async def plan_offset_reset(
     deadline: float,
 ) -> OffsetResetPlan:
     """See `AdminClient.plan_offset_reset`."""
-    state = await _state(cluster, group_id, deadline)
+    state, describe_error = await _state(cluster, group_id, deadline)
     wanted = None if places is None else await _partitions(cluster, places, deadline)
     current = await _offsets(cluster, group_id, wanted, deadline)
     source: GroupOffsets = {}
@@ -56,7 +56,7 @@ async def plan_offset_reset(
     logs = await _log_offsets(cluster, wanted, _timestamp(reset), deadline)
     inputs = PlanInputs(current, logs, source)
     planned = {partition: planned_offset(reset, partition, inputs) for partition in wanted}
-    return OffsetResetPlan(group_id, state, planned)
+    return OffsetResetPlan(group_id, state, planned, describe_error)
 
 
 def _timestamp(reset: OffsetReset) -> int | None:
@@ -69,12 +69,17 @@ def _timestamp(reset: OffsetReset) -> int | None:
     return max(0, int(environment().clock.time() * 1000) - reset.value)
 
 
-async def _state(cluster: Cluster, group_id: str, deadline: float) -> GroupState | str:
+async def _state(
+    cluster: Cluster, group_id: str, deadline: float
+) -> tuple[GroupState | str, ApiError | None]:
+    """The state of a group; Dead, with the answer, for one that the coordinator does not describe.
+    Raises ApiError for any other failure.
+    """
     described = await describe_groups(cluster, [group_id], deadline=deadline)
     error = described.failed.get(group_id)
     if error is not None and error.code is ErrorCode.GROUP_ID_NOT_FOUND:
-        return GroupState.DEAD
-    return described[group_id].state
+        return GroupState.DEAD, error.without_frames()
+    return described[group_id].state, None
 
 
 async def _partitions(

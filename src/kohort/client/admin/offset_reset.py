@@ -146,13 +146,16 @@ class OffsetResetPlan(Coverage):
 
         await admin.alter_group_offsets(plan.group_id, plan.offsets)
 
-    `state` is that of the group, Dead for one that there is not. A coordinator takes offsets only
-    for a group without members: `refusal` says so while there are some.
+    `state` is that of the group. It is Dead for a group that the coordinator does not describe, and
+    `describe_error` has its answer then: there is no such group, or it is of another type, such as
+    a share group. A coordinator takes offsets only for a group without members: `refusal` says so
+    while there are some.
     """
 
     group_id: str
     state: GroupState | str
     partitions: Mapping[TopicPartition, PlannedOffset]
+    describe_error: ApiError | None = None
 
     @property
     def offsets(self) -> dict[TopicPartition, CommittedOffset]:
