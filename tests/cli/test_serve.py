@@ -373,8 +373,8 @@ def test_the_end_of_its_terminal_ends_a_broker(nohup):
 
     def become_foreground():
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-        if nohup:
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        # The tests themselves may have been started with nohup.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN if nohup else signal.SIG_DFL)
 
     process, _ = start(
         *("--in-memory", "--listen", "127.0.0.1:0"),
