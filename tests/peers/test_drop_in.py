@@ -90,6 +90,15 @@ def test_a_run_of_each_action_is_the_same_by_both_tools(client, tmp_path, monkey
     assert not any(found), "\n".join(line for lines in found for line in lines)
 
 
+def test_a_duration_into_the_future_is_taken_by_both_tools(client, tmp_path, monkeypatch):
+    """No run of it is in the corpus."""
+    monkeypatch.chdir(tmp_path)
+    (case,) = [case for case in cases() if case.name == "reset-duration"]
+    argv = ["P-1D" if word.startswith("P") else word for word in case.argv]
+    found = side_by_side(client, case._replace(argv=tuple(argv)))
+    assert not found, "\n".join(found)
+
+
 @pytest.mark.prove
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_run_is_the_same_by_both_tools(client, tmp_path, monkeypatch, kind):
