@@ -4,6 +4,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from kohort.errors import WireError
 from kohort.security.names import OAUTHBEARER
@@ -22,6 +23,16 @@ TOKEN = "[-_~+/.a-zA-Z0-9]++=*"  # noqa: S105  (an expression)
 AUTH = "auth"
 _FIRST = re.compile(rf"n,(?:a=(?P<wanted>{NAME}))?,\x01(?P<pairs>(?:{KEY}={VALUE}\x01)*)\x01")
 _SHOWN = re.compile(rf"(?P<scheme>\w++) ++(?P<token>{TOKEN})", re.ASCII)
+
+
+class AccessToken(NamedTuple):
+    """A token, and how long it holds from the request on: 0 where nobody says."""
+
+    text: str
+    lifetime_s: float
+
+    def __repr__(self) -> str:
+        return f"AccessToken({self.lifetime_s} s)"
 
 
 class OAuthBearerClient:

@@ -13,8 +13,9 @@ from tests.certificates import Authority
 from tests.ports import free_port
 
 from kohort.client.network.connection_errors import ConnectionFailedError
-from kohort.client.network.token_endpoint import AccessToken, request_token
+from kohort.client.network.token_endpoint import request_token
 from kohort.errors import AuthenticationError, ErrorCode
+from kohort.security.oauthbearer import AccessToken
 from kohort.security.settings import Security, Store
 from kohort.security.stores import server_context
 

@@ -11,9 +11,9 @@ import pytest
 
 from kohort.client.network import token_endpoint
 from kohort.client.network.connection_errors import ConnectionFailedError
-from kohort.client.network.token_endpoint import AccessToken
 from kohort.client.network.tokens import Tokens, describe_token
 from kohort.errors import AuthenticationError
+from kohort.security.oauthbearer import AccessToken
 from kohort.security.settings import Security
 
 

@@ -5,7 +5,7 @@ import json
 import ssl
 from http.client import HTTPException, HTTPResponse
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.error import URLError
 from urllib.parse import quote_plus, urlencode, urlsplit
 from urllib.request import HTTPErrorProcessor, HTTPSHandler, ProxyHandler, Request, build_opener
@@ -13,22 +13,13 @@ from urllib.request import HTTPErrorProcessor, HTTPSHandler, ProxyHandler, Reque
 from kohort.client.network.connection_errors import ConnectionFailedError
 from kohort.errors import AuthenticationError, ErrorCode
 from kohort.escaping import visible
+from kohort.security.oauthbearer import AccessToken
 from kohort.security.settings import Security
 from kohort.security.stores import client_context
 
 TIMEOUT_S = 10.0
 _ANSWER_BYTES = 1 << 20
 _SHOWN_MAX = 200
-
-
-class AccessToken(NamedTuple):
-    """A token, and how long it holds from the request on: 0 where nobody says."""
-
-    text: str
-    lifetime_s: float
-
-    def __repr__(self) -> str:
-        return f"AccessToken({self.lifetime_s} s)"
 
 
 class _AnyStatus(HTTPErrorProcessor):

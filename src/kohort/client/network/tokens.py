@@ -3,17 +3,14 @@
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from kohort.client.network.environment import environment, in_thread
 from kohort.errors import ApiError, AuthenticationError, ErrorCode
 from kohort.escaping import visible
 from kohort.security.claims import read_token
-from kohort.security.oauthbearer import TokenError
+from kohort.security.oauthbearer import AccessToken, TokenError
 from kohort.security.settings import Security, TokenProvider
-
-if TYPE_CHECKING:
-    from kohort.client.network.token_endpoint import AccessToken
 
 Value = TypeVar("Value")
 
@@ -65,7 +62,7 @@ class Tokens:
             self._kept = await self._requesting.result()
         return self._kept.text
 
-    async def _request(self) -> "AccessToken":
+    async def _request(self) -> AccessToken:
         begun = self._clock.monotonic()
         # It brings HTTP along, which a client without such tokens does without.
         from kohort.client.network.token_endpoint import request_token  # noqa: PLC0415
