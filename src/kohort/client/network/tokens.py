@@ -64,12 +64,18 @@ class Tokens:
 
     async def _request(self) -> AccessToken:
         begun = self._clock.monotonic()
-        # It brings HTTP along, which a client without such tokens does without.
-        from kohort.client.network.token_endpoint import request_token  # noqa: PLC0415
-
-        token = await in_thread(lambda: request_token(self._security), "token")
+        token = await in_thread(lambda: _endpoint_token(self._security), "token")
         self._renew_at = begun + token.lifetime_s * _FRESH_SHARE
         return token
+
+
+def _endpoint_token(security: Security) -> AccessToken:
+    """A token of the endpoint. The module brings HTTP along, which other clients do without; it is
+    imported in the thread, so that nothing else waits for it.
+    """
+    from kohort.client.network.token_endpoint import request_token  # noqa: PLC0415
+
+    return request_token(security)
 
 
 async def _called(provider: TokenProvider) -> Any:
