@@ -283,6 +283,8 @@ async def test_what_waits_for_an_answer_is_answered_before_the_session_is_renewe
     async with ScriptedCluster(answers=given) as scripted:
         cluster = scripted.cluster(PLAIN)
         first = asyncio.create_task(ask(cluster))
+        while not scripted.sent("ListGroups"):  # noqa: ASYNC110  (a table)
+            await asyncio.sleep(0.01)
         await asyncio.sleep(0.2)
         second = asyncio.create_task(ask(cluster))
         await asyncio.sleep(0.05)
