@@ -73,7 +73,7 @@ def test_show_report_and_snapshot(out):
 
     for ran in (shown, reported, sampled, samples):
         assert (ran.returncode, ran.stderr) == (0, "")
-    assert len(json.loads(shown.stdout)) > 3
+    assert len(json.loads(shown.stdout)["rows"]) > 3
     assert reported.stdout == f"report: {out}/report.html\n"
     assert sampled.stdout.endswith("ends of 0 partitions\n")
 
