@@ -28,7 +28,7 @@ def through():
         Proxy() as proxy,
         Broker({"advertised.listeners": f"PLAINTEXT://{proxy.address}"}, in_memory=True) as broker,
     ):
-        proxy.target = broker._port
+        (proxy.target,) = broker._ports.values()
         create(broker.bootstrap, "letters", 1)
         for number in range(RECORDS // 5):
             produce(broker.bootstrap, "letters", [f"{number}-{at}" for at in range(5)])
