@@ -148,3 +148,19 @@ def test_a_person_is_asked_before_rules_are_removed(acls, monkeypatch, capsys):
         ["TOPIC", "t", "LITERAL", "User:alice", "*", "ALLOW", "ALL"]
     ]
     assert len(rows(acls("list"))) == 1
+
+
+def test_a_yes_removes_the_rules_that_were_shown(acls, monkeypatch):
+    """One that is made between the look and the answer stays, and so where nothing was there."""
+    acls("add", *ALICE, "--operation", "Read", "--topic", "t")
+    late = ("add", "--allow-principal", "User:bob", "--operation", "Read", "--topic", "t")
+
+    def confirm(_question, _lines):
+        assert acls(*late).code == 0
+        return True
+
+    monkeypatch.setattr("kohort.cli.cluster_commands.is_person", lambda: True)
+    monkeypatch.setattr("kohort.cli.cluster_commands.confirm", confirm)
+    assert rows(acls("remove", "--topic", "t")) == ["TOPIC t LITERAL User:alice * ALLOW READ"]
+    assert rows(acls("list")) == ["TOPIC t LITERAL User:bob * ALLOW READ"]
+    assert acls("remove", "--topic", "other").out == "no such rules\n"

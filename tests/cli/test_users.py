@@ -176,3 +176,20 @@ def test_a_wrong_call_is_a_line(users, argv, stdin, told):
     (line,) = ran.complaints
     assert (ran.code, ran.out) == (2, "")
     assert told in line
+
+
+def test_a_yes_deletes_the_credentials_that_were_shown(users, tmp_path, monkeypatch):
+    path = tmp_path / "password"
+    path.write_text(f"{SECRET}\n")
+    path.chmod(0o600)
+    make = ("create", "bob", "--password-file", str(path), "--mechanism")
+    users(*make, "SCRAM-SHA-256")
+
+    def confirm(_question, _lines):
+        assert users(*make, "SCRAM-SHA-512").code == 0
+        return True
+
+    monkeypatch.setattr("kohort.cli.cluster_commands.is_person", lambda: True)
+    monkeypatch.setattr("kohort.cli.cluster_commands.confirm", confirm)
+    assert users("delete", "bob").code == 0
+    assert users("list").rows[1:] == [["bob", "SCRAM-SHA-512", "8192"]]

@@ -266,6 +266,7 @@ class RemoveAcls(_Change):
     def arguments(self, parser: ArgumentParser) -> None:
         super().arguments(parser)
         add_yes(parser)
+        parser.set_defaults(found=None)  # what stood above the question
 
     def mistake(self, args: Namespace) -> str | None:
         wrong = super().mistake(args)
@@ -280,12 +281,16 @@ class RemoveAcls(_Change):
         found: set[AclBinding] = set()
         for wanted in _filters(args):
             found.update(await admin.describe_acls(wanted))
-        return ["  ".join(_row(acl)) for acl in sorted(found)]
+        args.found = sorted(found)
+        return ["  ".join(_row(acl)) for acl in args.found]
 
     async def ask(
         self, admin: "AdminClient", args: Namespace, output: Output
     ) -> "tuple[tuple[AclBinding, ...], list[ApiError]]":
-        wanted = list(dict.fromkeys(_filters(args)))
+        asked = _filters(args) if args.found is None else map(_filter_of, args.found)
+        wanted = list(dict.fromkeys(asked))
+        if not wanted:
+            return (), []
         with output.changing("removing rules"):
             gone = await admin.delete_acls(wanted)
         found = {acl for acls in gone.succeeded.values() for acl in acls}
@@ -383,16 +388,22 @@ def _filters(args: Namespace) -> "Iterator[AclFilter]":
     if not (args.allow_principal or args.deny_principal):
         for place in _resources(args):
             yield AclFilter(**place)
-    for rule in _rules(args):
-        yield AclFilter(
-            rule.resource_type,
-            rule.resource_name,
-            rule.principal,
-            rule.operation,
-            rule.permission,
-            rule.pattern,
-            rule.host,
-        )
+    yield from map(_filter_of, _rules(args))
+
+
+def _filter_of(rule: "AclBinding") -> "AclFilter":
+    """What finds this rule alone."""
+    from kohort.client.admin import AclFilter
+
+    return AclFilter(
+        rule.resource_type,
+        rule.resource_name,
+        rule.principal,
+        rule.operation,
+        rule.permission,
+        rule.pattern,
+        rule.host,
+    )
 
 
 def _is_address(host: str) -> bool:

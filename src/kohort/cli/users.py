@@ -162,15 +162,16 @@ class DeleteUsers(AdminCommand):
         parser.add_argument("users", nargs="+", metavar="USER", type=name, help="a user")
         _add_mechanism(parser, "may be repeated (default: all that the user has)")
         add_yes(parser)
+        parser.set_defaults(found=None)  # what stood above the question
 
     def question(self, args: Namespace) -> str | None:
         return None if args.yes else "Delete these credentials"
 
     async def consequences(self, admin: "AdminClient", args: Namespace) -> Sequence[str]:
-        found = (await admin.describe_user_scram_credentials(args.users)).succeeded
+        args.found = await admin.describe_user_scram_credentials(args.users)
         return [
             f"user {user}: {one.mechanism}"
-            for user, credentials in found.items()
+            for user, credentials in args.found.succeeded.items()
             for one in credentials
             if one.mechanism in (args.mechanism or MECHANISMS)
         ]
@@ -181,7 +182,9 @@ class DeleteUsers(AdminCommand):
         from kohort.client.admin import Outcomes, ScramDeletion
 
         output.doing = "looking for users"
-        found = await admin.describe_user_scram_credentials(args.users)
+        found = args.found
+        if found is None:
+            found = await admin.describe_user_scram_credentials(args.users)
         deletions = [
             [
                 ScramDeletion(user, mechanism)
