@@ -174,11 +174,12 @@ def test_it_works_without_the_tree(installed, tmp_path):
                 process.kill()
 
 
-def test_a_user_gets_one_command(built):
+def test_a_user_gets_one_command_and_the_drop_in_tools(built):
     """The simulator is for those who work on Kohort: `python -m kohort.sim`."""
     with zipfile.ZipFile(built.wheel) as wheel:
         (name,) = [name for name in wheel.namelist() if name.endswith("entry_points.txt")]
         text = wheel.read(name).decode()
         assert "kohort/sim/__main__.py" in wheel.namelist()
     scripts = text.partition("[console_scripts]\n")[2].partition("\n[")[0].split("\n")
-    assert [line.partition(" ")[0] for line in scripts if line] == ["kohort"]
+    tools = ["kohort-configs", "kohort-consumer-groups", "kohort-groups"]
+    assert sorted(line.partition(" ")[0] for line in scripts if line) == ["kohort", *tools]
