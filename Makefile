@@ -7,6 +7,10 @@ OLDER_SPARK := $(VENV)/spark-4.2
 FAST := -m "not clients and not clouds and not java and not prove and not spark" -n 2
 PYTHONS ?= 3.11 3.12 3.13 3.14
 
+# What is compiled once serves every process that a test starts; it stays out of the tree.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/bytecode
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test fast pythons lint types commits hooks prove bench docs format clean chromium
 
