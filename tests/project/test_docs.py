@@ -96,6 +96,26 @@ def test_what_is_taken_for_a_file():
     assert [name for name, _ in places_in(text)] == ["server/gone.py", "docs/x/"]
 
 
+def broken_commands(text):
+    """Lines of code that name a program without its interpreter, or an interpreter alone: a command
+    that was wrapped as if it were prose.
+    """
+    begins = r" {4}(benchmarks|docs|examples|tools)/\w+\.py\b"
+    return [line for line in text.splitlines() if re.match(rf"{begins}| {{4}}.*/bin/python$", line)]
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_commands_of_a_page_are_whole(page):
+    assert broken_commands(page.read_text(encoding="utf-8")) == []
+
+
+def test_what_is_taken_for_a_broken_command():
+    whole = "    .venv/bin/python benchmarks/run.py\n"
+    assert broken_commands(whole) == []
+    wrapped = "    make bench .venv/bin/python\n    benchmarks/run.py # all\n"
+    assert broken_commands(wrapped) == wrapped.splitlines()
+
+
 def test_links_between_documents_lead_somewhere():
     for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
         for part in page.read_text(encoding="utf-8").split("](")[1:]:
