@@ -215,6 +215,7 @@ async def test_who_stays_away_is_out_until_it_comes_back(broker: Broker, protoco
         it.group.on_poll_timeout(10.0)
         assert it.ownership.hurry
         await until(lambda: broker.groups["g"].state == "Empty" and not it.owned)
+        await until(lambda: it.group._member and it.group._member.outside.is_set())
         it.group.on_poll()
         assert not it.ownership.hurry
         await until(lambda: it.owned == {"t:0", "t:1"})
