@@ -16,7 +16,7 @@ from kohort.machines.topics import Topic, Topics
 from kohort.records.codec import Record, Unknown, encode
 from kohort.runtime.driver import PartitionDriver
 from kohort.server.background.background_tasks import TaskRun
-from kohort.sim.checkers.replay import counts, walked
+from kohort.sim.checkers.replay import counts, lists_as_it_is, walked
 from kohort.storage.memory import MemoryLog
 from kohort.terms import Millis, Offset, TopicId
 from kohort.wire import batch
@@ -218,3 +218,4 @@ class Desk:
             reply.token.order = self.answered
         assert not self.told_lines.errors, self.told_lines.errors
         assert counts(self.shard) == walked(self.shard)
+        assert lists_as_it_is(self.shard)

@@ -19,6 +19,7 @@ FINDS = {  # the seed, its minutes, and the checker that says so
     "endless stop": (9, 3.0, "end"),
     "skip revocation": (1, 2.0, "owners"),
     "forget timer": (1, 2.0, "convergence"),
+    "listing of before": (1, 1.0, "replayed"),
     "session once": (6, 1.0, "fencing"),
     "epoch before": (1, 1.0, "epochs"),
     "answer leader": (5, 1.0, "end"),

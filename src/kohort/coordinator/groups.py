@@ -11,13 +11,14 @@ from kohort.terms import GroupId, Millis
 class Groups:
     """The groups by id, iterated in the order in which they came."""
 
-    __slots__ = ("by_id", "get", "made", "made_by_offsets")
+    __slots__ = ("by_id", "get", "made", "made_by_offsets", "revision")
 
     def __init__(self) -> None:
         self.by_id: dict[GroupId, Group] = {}
         self.get = self.by_id.get  # asked by every request
         self.made = 0  # ever, so a group that is made anew is told from the old one
         self.made_by_offsets: list[GroupId] = []  # and not counted yet
+        self.revision = 0  # another one whenever a group may be listed otherwise
 
     def __len__(self) -> int:
         return len(self.by_id)
@@ -48,6 +49,7 @@ class Groups:
         """Take in a group, in the place of any other group with its id."""
         self.by_id[group.id] = group
         self.made += 1
+        self.revision += 1
 
     def add_for_offsets(self, group_id: GroupId, now: Millis) -> None:
         """Make a group that only holds offsets: a classic one that nobody has joined."""
@@ -57,3 +59,4 @@ class Groups:
     def remove(self, group_id: GroupId) -> None:
         """Forget a group; one that is not there is forgotten already."""
         self.by_id.pop(group_id, None)
+        self.revision += 1

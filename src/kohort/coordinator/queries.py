@@ -20,7 +20,7 @@ from kohort.wire.messages.delete_groups import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
-from kohort.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from kohort.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 _TELLS_ERRORS = 6  # the first version of DescribeGroups that does
 
@@ -31,20 +31,9 @@ def list_groups(state: State, call: Call[ListGroupsRequest], _now: Millis) -> Ef
     Names compare without case, states without surrounding blanks too; an unknown name matches
     nothing.
     """
-    states = {name.strip().lower() for name in call.request.states_filter}
-    types = {name.lower() for name in call.request.types_filter}
-    listed = [
-        ListedGroup(
-            group_id=group.id,
-            protocol_type=group.protocol_type,
-            group_state=group.state,
-            group_type=group.type,
-        )
-        for group in state.groups
-        if (not states or group.state.lower() in states)
-        and (not types or group.type.lower() in types)
-    ]
-    return answered(call, ListGroupsResponse(groups=listed))
+    states = frozenset({name.strip().lower() for name in call.request.states_filter})
+    types = frozenset({name.lower() for name in call.request.types_filter})
+    return answered(call, ListGroupsResponse(groups=state.listings.of(state.groups, states, types)))
 
 
 def describe_groups(

@@ -165,6 +165,7 @@ def _without_offset(replay: Callable[[State, Any, Any], None]) -> Replay:
                 "expected committed offsets alone"
             )
         replay(state, key, value)
+        state.groups.revision += 1
 
     return outside
 

@@ -7,6 +7,7 @@ from tests.world import World
 from kohort.wire import codec
 from kohort.wire.frames import RequestHeader, encode_request
 from kohort.wire.messages.api_versions import ApiVersionsRequest
+from kohort.wire.messages.describe_groups import DescribeGroupsRequest
 from kohort.wire.messages.list_groups import ListGroupsRequest
 
 
@@ -50,19 +51,22 @@ def test_a_handler_that_fails_ends_its_own_connection(broken_handler):
     assert len(other.answers) == 1
 
 
+DESCRIBE = DescribeGroupsRequest(groups=["g"])
+
+
 def test_an_answer_that_cannot_be_encoded_ends_its_own_connection(monkeypatch):
     world = World({})
     unlucky, other = world.connect(), world.connect()
-    other.send(framed(ListGroupsRequest(), 3))
+    other.send(framed(DESCRIBE, 3))
     dispatcher = world.dispatchers[0]
-    entry = dispatcher._entries[ListGroupsRequest.api_key, 3]
+    entry = dispatcher._entries[DESCRIBE.api_key, 3]
 
     def encode(_):
         raise OverflowError("a bug")
 
-    dispatcher._entries[ListGroupsRequest.api_key, 3] = replace(entry, encode=encode)
-    unlucky.send(framed(ListGroupsRequest(), 3) * 2)
-    other.send(framed(ListGroupsRequest(), 4))
+    dispatcher._entries[DESCRIBE.api_key, 3] = replace(entry, encode=encode)
+    unlucky.send(framed(DESCRIBE, 3) * 2)
+    other.send(framed(DESCRIBE, 4))
 
     assert unlucky.closed
     assert len(other.answers) == 2

@@ -15,7 +15,7 @@ from kohort.machines.effects import Call
 from kohort.runtime.driver import Condition
 from kohort.server.coordinators.coordinator_partitions import Driver, TransactionDriver
 from kohort.server.node import Node
-from kohort.server.requests.reply_tokens import GatherToken
+from kohort.server.requests.reply_tokens import GatherToken, MappingToken, ReplyToken
 
 
 def ask_every_shard(
@@ -25,9 +25,12 @@ def ask_every_shard(
     question: Any,
     merge: Callable[[list[Any]], Any],
     code_of: Callable[[Any], int] = lambda part: part.error_code,
+    change: Callable[[Any], Any] | None = None,
 ) -> None:
     """Ask these shards, and answer the call by what `merge` makes of the parts. The part of a shard
     that has failed meanwhile has an error, and adds nothing. `code_of` tells the error of a part.
+    `change` changes each part as soon as it is there, so that others are served between two parts
+    of a long answer.
     """
     asked = [shard for shard in shards if shard.condition is not Condition.FAILED]
 
@@ -41,8 +44,10 @@ def ask_every_shard(
         return
     gather = GatherToken(call.token, len(asked), merged)
     for index, shard in enumerate(asked):
-        part = Call(gather.part(index), question, call.version, call.client)
-        node.cluster.submit(shard, part)
+        token: ReplyToken = gather.part(index)
+        if change is not None:
+            token = MappingToken(token, change)
+        node.cluster.submit(shard, Call(token, question, call.version, call.client))
 
 
 def _code(shard: Driver | TransactionDriver, code: int) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kohort.coordinator.classic_protocol import check_sync
+from kohort.coordinator.listing import ShardListing
 from kohort.errors import ApiError, ErrorCode
 from kohort.machines.effects import Call, Client
 from kohort.runtime.driver import Condition
@@ -25,6 +26,7 @@ from kohort.server.access import (
 )
 from kohort.server.apis.every_shard import ask_every_shard
 from kohort.server.coordinators.coordinator_partitions import Driver
+from kohort.server.network.connection import EncodedResponse
 from kohort.server.node import Node
 from kohort.server.requests.piecewise import PiecewiseAnswer
 from kohort.server.requests.reply_tokens import (
@@ -36,6 +38,7 @@ from kohort.server.requests.reply_tokens import (
 from kohort.server.requests.steps import has_gone, slices_of_names
 from kohort.server.scheduler import never
 from kohort.terms import GroupId
+from kohort.wire.codec import piecewise_encoder
 from kohort.wire.messages import consumer_group_describe as consumer_wire
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -98,17 +101,42 @@ def list_groups(node: Node, call: Call[ListGroupsRequest]) -> None:
     may, client = node.cluster.may, call.client
     shows_all = may(client, DESCRIBE, CLUSTER, CLUSTER_NAME)
 
-    def merge(parts: list[ListGroupsResponse]) -> ListGroupsResponse:
+    def shown(parts: list[ListGroupsResponse]) -> ListGroupsResponse:
         return ListGroupsResponse(
             groups=[
                 group
                 for part in parts
                 for group in part.groups
-                if shows_all or may(client, DESCRIBE, GROUP, group.group_id)
+                if may(client, DESCRIBE, GROUP, group.group_id)
             ]
         )
 
-    ask_every_shard(node, call, node.drivers(), call.request, merge)
+    if shows_all:
+        _list_all(node, call)
+    else:
+        ask_every_shard(node, call, node.drivers(), call.request, shown)
+
+
+def _list_all(node: Node, call: Call[ListGroupsRequest]) -> None:
+    """The groups of a shard are encoded once, for as long as none of them changes."""
+    version = call.version
+    encoder = piecewise_encoder(ListGroupsResponse, version, "groups")
+
+    def encoded(part: ListGroupsResponse) -> ListGroupsResponse:
+        groups = part.groups
+        if not isinstance(groups, ShardListing):  # an error
+            part.groups = groups = ShardListing(groups)
+        if version not in groups.encoded:
+            groups.encoded[version] = encoder.elements(part)
+        return part
+
+    def whole(parts: list[ListGroupsResponse]) -> EncodedResponse:
+        listings: list[Any] = [part.groups for part in parts]
+        before, behind = encoder.around(ListGroupsResponse(), sum(map(len, listings)))
+        pieces = (listing.encoded[version] for listing in listings)
+        return EncodedResponse((before, *pieces, behind))
+
+    ask_every_shard(node, call, node.drivers(), call.request, whole, change=encoded)
 
 
 def describe_groups(node: Node, call: Call[DescribeGroupsRequest]) -> None:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.gauges import TypeAndState
+from kohort.coordinator.listing import EVERYTHING, Listings
 from kohort.coordinator.offsets.store import NamedPartition
 from kohort.coordinator.offsets.table import TopicOffsets
 from kohort.coordinator.shard import Shard
@@ -81,6 +82,8 @@ class ReplayChecker(Checker):
         counted, held = counts(live), walked(live)
         if counted != held:
             self.alarm(f"{what} has counted {counted}, a walk finds {held}")
+        if not lists_as_it_is(live):
+            self.alarm(f"{what} lists groups as they were")
 
     def compare(self, what: str, live: Shard, replayed: Shard) -> None:
         """Alarm where two shards know different things: the first of them."""
@@ -97,6 +100,15 @@ def counts(shard: Shard) -> Counts:
     """What a shard says that it holds."""
     groups = {kind: count for kind, count in shard.event_log.gauges.counts.items() if count}
     return groups, shard.offsets.count.number
+
+
+def lists_as_it_is(shard: Shard) -> bool:
+    """Whether what a shard keeps for those who list its groups is what a walk finds."""
+    kept, fresh = (
+        listings.of(shard.groups, EVERYTHING, EVERYTHING)
+        for listings in (shard.listings, Listings())
+    )
+    return kept == fresh
 
 
 def walked(shard: Shard) -> Counts:

@@ -11,6 +11,8 @@ from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.member import ClassicMember
 from kohort.coordinator.consumer import fencing, reconcile
 from kohort.coordinator.consumer.member import Member, MemberState
+from kohort.coordinator.groups import Groups
+from kohort.coordinator.listing import Listings, Names, ShardListing
 from kohort.coordinator.offsets import expiry
 from kohort.errors import ErrorCode
 from kohort.machines.deadlines import Deadlines, Session
@@ -30,6 +32,19 @@ def skip_revocation() -> Iterator[None]:
 def forget_timer() -> Iterator[None]:
     """After a reload nobody looks whether the members are still alive."""
     with replace_attribute(fencing, "start", lambda _state, _now: None):
+        yield
+
+
+def listing_of_before() -> Iterator[None]:
+    """What lists groups gets what was listed first, whatever has become of them."""
+    of = Listings.of
+
+    def keep(self: Listings, groups: Groups, states: Names, types: Names) -> ShardListing:
+        if len(groups) and self._everything:
+            self._revision = groups.revision
+        return of(self, groups, states, types)
+
+    with replace_attribute(Listings, "of", keep):
         yield
 
 

@@ -42,6 +42,7 @@ INJECTED_BUGS: dict[str, InjectedBug] = {
     "repeated group": memory_limits.repeated_group,
     "skip revocation": groups.skip_revocation,
     "forget timer": groups.forget_timer,
+    "listing of before": groups.listing_of_before,
     "session once": groups.session_once,
     "epoch before": groups.epoch_before,
     "answer leader": groups.answer_leader,
