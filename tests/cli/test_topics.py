@@ -1,5 +1,9 @@
 """`kohort topics` against a broker of ours."""
 
+import pytest
+
+from kohort.client.admin import AdminClient
+from kohort.errors import UnsupportedVersionError
 from kohort.terms import uuid_bytes
 from kohort.testing.broker import Broker
 
@@ -78,3 +82,113 @@ def test_a_pattern_can_be_tried(kohort):
             "'orders(?=-)' is not a regular expression of RE2: invalid or unsupported Perl syntax"
             in refused.complaints[-1]
         )
+
+
+@pytest.fixture
+def broker(monkeypatch):
+    with Broker(in_memory=True) as broker:
+        monkeypatch.setenv("KOHORT_BOOTSTRAP_SERVER", broker.bootstrap)
+        yield broker
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """A person at a terminal, who reads, does something else, and says yes."""
+    shown = []
+
+    def during(work):
+        def confirm(question, lines):
+            shown.extend([*lines, question.partition(" at ")[0]])
+            work()
+            return True
+
+        monkeypatch.setattr("kohort.cli.cluster_commands.is_person", lambda: True)
+        monkeypatch.setattr("kohort.cli.cluster_commands.confirm", confirm)
+        return shown
+
+    return during
+
+
+def test_topics_get_more_partitions(kohort, broker):
+    broker.create_topic("orders", 2)
+    alter = ("topics", "alter", "orders", "--partitions")
+    dry = kohort(*alter, "5", "--dry-run", "--format", "json")
+    assert (dry.code, dry.json["dry_run"]) == (0, True)
+    assert dry.json["topics"] == [{"topic": "orders", "result": "would be altered"}]
+    assert kohort("topics", "list").rows[1][1] == "2"
+    assert kohort(*alter, "5").rows == [["TOPIC", "RESULT"], ["orders", "altered"]]
+    assert kohort("topics", "list").rows[1][1] == "5"
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_fewer_partitions_are_refused_for_this_topic_alone(kohort, broker, dry):
+    broker.create_topic("orders", 2)
+    broker.create_topic("small", 1)
+    ran = kohort("topics", "alter", "orders", "nope", "small", "--partitions", "2", *dry)
+    assert ran.code == 1
+    assert [row[-1] for row in ran.rows[1:]] == (
+        ["fail", "fail", "altered"] if dry else ["failed", "failed", "altered"]
+    )
+    fewer, unknown = ran.complaints
+    assert fewer.endswith("(INVALID_PARTITIONS)")
+    assert unknown.startswith("kohort: topic nope")
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in unknown
+    assert kohort("topics", "list").rows[2][1] == ("1" if dry else "2")
+
+
+def test_a_person_is_asked_before_topics_grow(kohort, broker, asked):
+    broker.create_topic("orders", 2)
+    shown = asked(lambda: None)
+    assert kohort("topics", "alter", "orders", "--partitions", "3").code == 0
+    assert shown == [
+        "topic orders: 2 partitions now, keys may go to other partitions afterwards",
+        "Give topic orders 3 partitions",
+    ]
+    assert kohort("topics", "alter", "orders", "--partitions", "3").code == 1
+    assert len(shown) == 2, "nothing would be changed, so nobody is asked"
+
+
+def _recreate(broker):
+    broker.delete_topic("orders")
+    broker.create_topic("orders", 7)
+    broker.create_topic("late", 1)
+
+
+def test_a_yes_deletes_the_topics_that_were_shown(kohort, broker, asked):
+    """KIP-516: not another one that got the name of the first between the look and the answer, and
+    not one that was not there at the look.
+    """
+    broker.create_topic("orders", 2)
+    broker.create_topic("pay", 1)
+    shown = asked(lambda: _recreate(broker))
+    ran = kohort("topics", "delete", "orders", "pay", "late")
+    assert shown[0] == "topic orders: 2 partitions, 0 offsets of records"
+    assert ran.code == 1
+    assert ran.rows[1:] == [["orders", "failed"], ["pay", "deleted"], ["late", "failed"]]
+    assert ran.complaints[0] == (
+        "kohort: topic orders was deleted since it was shown; another one of this name is left "
+        "alone (UNKNOWN_TOPIC_ID)"
+    )
+    assert [row[:2] for row in kohort("topics", "list").rows[1:]] == [
+        ["late", "1"],
+        ["orders", "7"],
+    ]
+
+
+def test_a_broker_that_deletes_by_name_alone_is_looked_at_once_more(
+    kohort, broker, asked, monkeypatch
+):
+    async def refuse(*_):
+        raise UnsupportedVersionError("DeleteTopics 6")
+
+    monkeypatch.setattr(AdminClient, "delete_topics_by_id", refuse)
+    broker.create_topic("orders", 2)
+    broker.create_topic("pay", 1)
+    asked(lambda: _recreate(broker))
+    ran = kohort("topics", "delete", "orders", "pay", "--format", "jsonl")
+    assert ran.code == 1
+    assert '"topic": "pay", "result": "deleted"' in ran.out
+    assert [row[:2] for row in kohort("topics", "list").rows[1:]] == [
+        ["late", "1"],
+        ["orders", "7"],
+    ]

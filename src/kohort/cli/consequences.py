@@ -5,6 +5,7 @@ reason to stop: the cluster refuses the deletion where it must.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from kohort.cli.command import reason
@@ -14,7 +15,7 @@ from kohort.errors import ApiError, ErrorCode
 from kohort.figures import counted
 
 if TYPE_CHECKING:
-    from kohort.client.admin import AdminClient
+    from kohort.client.admin import AdminClient, TopicDescription
 
 MOST = 10  # lines; the others are counted
 
@@ -27,7 +28,7 @@ async def of_groups(admin: "AdminClient", ids: Sequence[str]) -> list[str]:
     """
     looked_at = ids[:MOST]
     described = dict((await admin.describe_groups(looked_at)).items())
-    if _nothing_is_there(ids, described):
+    if len(ids) <= MOST and _nothing_is_there(described.values()):
         return []
     found = await admin.list_group_offsets(looked_at)
     offsets, ends = dict(found.items()), await ends_of(admin, found)
@@ -49,12 +50,13 @@ def _group(group_id: str, group: Any, offsets: Any, ends: Mapping[Any, Any]) -> 
     return f"group {name_text(group_id)}: {', '.join(parts)}"
 
 
-async def of_topics(admin: "AdminClient", names: Sequence[str]) -> list[str]:
-    """Partitions and records of the first topics; nothing where none of the topics is there."""
-    looked_at = names[:MOST]
-    described = dict((await admin.describe_topics(looked_at)).items())
-    if _nothing_is_there(names, described):
+async def of_topics(
+    admin: "AdminClient", found: "Mapping[str, TopicDescription | ApiError]"
+) -> list[str]:
+    """Partitions and records of the first of these topics; nothing where none of them is there."""
+    if _nothing_is_there(found.values()):
         return []
+    described = dict(islice(found.items(), MOST))
     partitions = [
         (name, one.partition)
         for name, topic in described.items()
@@ -83,13 +85,11 @@ async def of_topics(admin: "AdminClient", names: Sequence[str]) -> list[str]:
         bound = "" if len(known) == count else "at least "
         records = f"{bound}{counted(sum(known), 'offset')} of records"
         lines.append(f"topic {name}: {counted(count, 'partition')}, {records}")
-    return lines + _others(len(names))
+    return lines + _others(len(found))
 
 
-def _nothing_is_there(names: Sequence[str], described: Mapping[str, Any]) -> bool:
-    return len(names) <= MOST and all(
-        isinstance(found, ApiError) and found.code in _NOT_THERE for found in described.values()
-    )
+def _nothing_is_there(described: Iterable[Any]) -> bool:
+    return all(isinstance(one, ApiError) and one.code in _NOT_THERE for one in described)
 
 
 def _others(count: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""`kohort topics`: create, list, describe, configure and delete topics."""
+"""`kohort topics`: create, list, describe, configure, alter and delete topics."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
@@ -19,9 +19,10 @@ from kohort.cli.command import (
     with_doubt,
 )
 from kohort.cli.consequences import of_topics, which
-from kohort.cli.render import Output, runs
+from kohort.cli.render import Output, name_text, runs
 from kohort.cli.resource_configs import ConfigureTopics
-from kohort.errors import ApiError
+from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError
+from kohort.figures import counted
 from kohort.terms import uuid_text
 
 if TYPE_CHECKING:
@@ -92,6 +93,68 @@ class CreateTopics(AdminCommand):
         return complain_of("topic", answer)
 
 
+class AlterTopics(AdminCommand):
+    """`kohort topics alter`."""
+
+    help: ClassVar[str] = "give topics more partitions"
+    notes: ClassVar[str] = (
+        "What was written stays where it is. Records with a key may go to other partitions from "
+        "now on, so what has one key is in order no longer. Partitions are never taken away."
+    )
+    examples: ClassVar[tuple[str, ...]] = (
+        "kohort topics alter orders --partitions 12 --dry-run",
+        "kohort topics alter orders payments --partitions 12 --yes",
+    )
+
+    def arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("topics", nargs="+", metavar="NAME", type=name, help="a topic's name")
+        parser.add_argument(
+            "--partitions",
+            type=_positive,
+            required=True,
+            metavar="N",
+            help="number of partitions in the end, more than now",
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="let the cluster check it, and change nothing"
+        )
+        add_yes(parser)
+
+    def question(self, args: Namespace) -> str | None:
+        if args.dry_run or args.yes:
+            return None
+        topics = which(dict.fromkeys(args.topics), "topic")
+        return f"Give {topics} {counted(args.partitions, 'partition')}"
+
+    async def consequences(self, admin: "AdminClient", args: Namespace) -> Sequence[str]:
+        found = await admin.describe_topics(args.topics)
+        return [
+            f"topic {name_text(topic)}: {counted(len(one.partitions), 'partition')} now, "
+            "keys may go to other partitions afterwards"
+            for topic, one in found.succeeded.items()
+            if len(one.partitions) < args.partitions
+        ]
+
+    async def ask(
+        self, admin: "AdminClient", args: Namespace, output: Output
+    ) -> "Outcomes[str, Any]":
+        wanted = dict.fromkeys(args.topics, args.partitions)
+        if args.dry_run:
+            output.doing = f"checking {len(wanted)} topics"
+            return await admin.create_partitions(wanted, validate_only=True)
+        with output.changing(f"altering {len(wanted)} topics"):
+            return _with_doubts(await admin.create_partitions(wanted), "altered")
+
+    def show(self, answer: "Outcomes[str, Any]", args: Namespace, output: Output) -> int:
+        done, failed = ("would be altered", "would fail") if args.dry_run else ("altered", "failed")
+        if not output.is_table:
+            rows = _results(answer, done, failed)
+            output.rows("topics", rows, _RESULT, dry_run=args.dry_run)
+        else:
+            _show_results(answer, done, failed, output)
+        return complain_of("topic", answer)
+
+
 class DeleteTopics(AdminCommand):
     """`kohort topics delete`."""
 
@@ -109,6 +172,7 @@ class DeleteTopics(AdminCommand):
             help="say which topics exist, and delete nothing",
         )
         add_yes(parser)
+        parser.set_defaults(found=None)  # what stood above the question
 
     def question(self, args: Namespace) -> str | None:
         if args.dry_run or args.yes:
@@ -117,7 +181,8 @@ class DeleteTopics(AdminCommand):
         return f"Delete {which(names, 'topic')} and {'its' if len(names) == 1 else 'their'} records"
 
     async def consequences(self, admin: "AdminClient", args: Namespace) -> Sequence[str]:
-        return await of_topics(admin, list(dict.fromkeys(args.topics)))
+        args.found = await admin.describe_topics(args.topics)
+        return await of_topics(admin, dict(args.found.items()))
 
     async def ask(
         self, admin: "AdminClient", args: Namespace, output: Output
@@ -127,6 +192,8 @@ class DeleteTopics(AdminCommand):
             output.doing = f"looking at {len(names)} topics"
             return await admin.describe_topics(names)
         with output.changing(f"deleting {len(names)} topics"):
+            if args.found is not None:
+                return _with_doubts(await _delete_shown(admin, args.found), "deleted")
             return _with_doubts(await admin.delete_topics(names), "deleted")
 
     def show(self, answer: "Outcomes[str, Any]", args: Namespace, output: Output) -> int:
@@ -137,6 +204,51 @@ class DeleteTopics(AdminCommand):
         else:
             _show_results(answer, done, failed, output)
         return complain_of("topic", answer)
+
+
+async def _delete_shown(
+    admin: "AdminClient", shown: "Outcomes[str, TopicDescription]"
+) -> "Outcomes[str, Any]":
+    """Delete the topics that were shown, by their ids (KIP-516): never one that got the same name
+    since. Brokers without such ids get names, after a last look at what has them.
+    """
+    from kohort.client.admin import Outcomes
+
+    ids = {
+        name: topic.topic_id
+        for name, topic in shown.succeeded.items()
+        if topic.topic_id is not None
+    }
+    outcomes: dict[str, Any] = dict(shown.failed)
+    try:
+        by_id = dict((await admin.delete_topics_by_id(list(ids.values()))).items())
+        outcomes |= {name: _of_shown(name, by_id[id_]) for name, id_ in ids.items()}
+    except UnsupportedVersionError:
+        pass  # nothing was sent
+    rest = [name for name in shown if name not in outcomes]
+    if rest:
+        again = await admin.describe_topics(rest)
+        outcomes |= again.failed
+        same = [
+            name
+            for name, topic in again.succeeded.items()
+            if topic.topic_id == shown.succeeded[name].topic_id
+        ]
+        outcomes |= {name: _recreated(name) for name in again.succeeded if name not in same}
+        outcomes |= dict((await admin.delete_topics(same)).items()) if same else {}
+    return Outcomes({name: outcomes[name] for name in shown})
+
+
+def _of_shown(name: str, outcome: ApiError | None) -> ApiError | None:
+    is_gone = outcome is not None and outcome.code is ErrorCode.UNKNOWN_TOPIC_ID
+    return _recreated(name) if is_gone else outcome
+
+
+def _recreated(name: str) -> ApiError:
+    return ApiError(
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        f"topic {name} was deleted since it was shown; another one of this name is left alone",
+    )
 
 
 def _with_doubts(outcomes: "Outcomes[str, Any]", done: str) -> "Outcomes[str, Any]":
@@ -335,5 +447,6 @@ COMMANDS: Commands = {
     "config": ConfigureTopics(),
     "list": ListTopics(),
     "describe": DescribeTopics(),
+    "alter": AlterTopics(),
     "delete": DeleteTopics(),
 }
