@@ -188,7 +188,7 @@ async def test_what_is_appended_is_read_where_its_key_belongs(bootstrap):
         for at in range(0, 100, 20):
             (await writer.write(entries[at : at + 20], soon())).all()
         (await writer.write([(b"key-0", None), (None, b"no key")], soon())).all()
-        reader = await TopicReader.open(cluster, "data", from_beginning=True, deadline=soon())
+        reader = await TopicReader.open(cluster, ["data"], when="earliest", deadline=soon())
         found = []
         while len(found) < 102:
             found += await reader.read(wait_ms=500, deadline=soon())

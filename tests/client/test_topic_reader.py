@@ -66,7 +66,7 @@ class Reading:
     async def __aenter__(self):
         await self.scripted.__aenter__()
         self.cluster = self.scripted.cluster()
-        return await TopicReader.open(self.cluster, "orders", from_beginning=True, deadline=soon())
+        return await TopicReader.open(self.cluster, ["orders"], when="earliest", deadline=soon())
 
     async def __aexit__(self, *_):
         await self.cluster.close()
@@ -155,7 +155,7 @@ async def test_a_reader_of_committed_records_passes_by_those_of_aborted_transact
 
     reading = Reading(answer)
     async with reading:
-        reader = TopicReader(reading.cluster, "orders", {ZERO: 1}, read_committed=True)
+        reader = TopicReader(reading.cluster, {ZERO: 1}, read_committed=True)
         assert await values(reader) == [b"c"]
         assert reader.places == {ZERO: 5}
     assert [one.request.isolation_level for one in reading.scripted.sent("Fetch")] == [1]
@@ -193,7 +193,7 @@ async def test_a_place_behind_a_log_that_was_cut_moves_to_its_end():
 async def test_a_place_in_a_topic_that_was_made_anew_moves_to_the_beginning():
     async with Reading(giving((0, 1)), giving((0, batch(0, b"new")))) as reader:
         reader.places[ZERO] = 150
-        reader.topic_id = b"f" * 16
+        reader.topic_ids["orders"] = b"f" * 16
         assert await values(reader) == []
         assert await values(reader) == [b"new"]
 
@@ -256,6 +256,39 @@ async def test_only_some_may_be_asked_for():
 async def test_a_topic_is_not_created():
     async with ScriptedCluster() as scripted:
         with pytest.raises(ApiError, match="topic orders does not exist"):
-            await TopicReader.open(
-                scripted.cluster(), "orders", from_beginning=False, deadline=soon()
+            await TopicReader.open(scripted.cluster(), ["orders"], when="latest", deadline=soon())
+
+
+@asynchronous
+async def test_a_partition_that_a_topic_has_not_is_named():
+    async with ScriptedCluster() as scripted:
+        scripted.topics = {"orders": [0, 0]}
+        cluster = scripted.cluster()
+        with pytest.raises(ApiError, match="topic orders has no partition 7, it has 2 partitions"):
+            await TopicReader.open(cluster, [("orders", 7)], when="latest", deadline=soon())
+        await cluster.close()
+
+
+@asynchronous
+async def test_several_topics_are_read_at_once():
+    def answer(asked):
+        responses = [
+            FetchableTopicResponse(
+                topic=topic.topic,
+                partitions=[PartitionData(partition_index=1, records=batch(0, b"of " + name))],
             )
+            for topic in asked.request.topics
+            if (name := topic.topic.encode())
+        ]
+        return FetchResponse(responses=responses)
+
+    async with ScriptedCluster(
+        answers={FetchRequest: answer, ListOffsetsRequest: offsets}
+    ) as scripted:
+        scripted.topics = {"orders": [0, 0], "pay": [0, 0]}
+        cluster = scripted.cluster()
+        places = dict.fromkeys([TopicPartition("orders", 1), TopicPartition("pay", 1)], 0)
+        reader = TopicReader(cluster, places)
+        assert await values(reader) == [b"of orders", b"of pay"]
+        assert set(reader.places.values()) == {1}
+        await cluster.close()

@@ -95,7 +95,10 @@ async def _read(cluster: "Cluster", args: Namespace) -> None:
     now = asyncio.get_running_loop().time
     show = _json if args.format == "json" else _text
     reader = await TopicReader.open(
-        cluster, args.topic, from_beginning=args.from_beginning, deadline=now() + args.timeout
+        cluster,
+        [args.topic],
+        when="earliest" if args.from_beginning else "latest",
+        deadline=now() + args.timeout,
     )
     ends = await reader.ends(now() + args.timeout) if args.until_end else None
     left = args.max

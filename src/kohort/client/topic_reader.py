@@ -1,17 +1,21 @@
-"""Fetch: read the partitions of a topic from an offset on. It joins no group.
+"""Fetch: read partitions of topics from an offset on. It joins no group.
 
 A reader keeps its place in each partition. Unless it reads committed records only, it reads up to
 the high watermark, with the records of open and aborted transactions.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Literal
 
 from kohort.client.admin.request_rounds import settle
 from kohort.client.admin.topics import describe_topics, leaders, list_offsets
+from kohort.client.admin.views import TopicDescription
 from kohort.client.fetcher.decoding import AbortedBatchFilter, records_of, whole_batches
 from kohort.client.fetcher.record import AnyRecord
 from kohort.client.network.cluster import Cluster, Node
+from kohort.client.topic_partitions import Partition
 from kohort.errors import ApiError, ErrorCode, WireError, api_error
+from kohort.figures import counted
 from kohort.terms import TopicPartition
 from kohort.wire.batch import check
 from kohort.wire.messages.fetch import (
@@ -29,25 +33,24 @@ _WRONG_PLACE = ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 class TopicReader:
-    """Reads a topic. `places` has the offset of the next record of each partition.
+    """Reads partitions. `places` has the offset of the next record of each.
 
-    `partition_bytes` is how much of a partition one answer may have.
+    `topic_ids` tell a topic from another one that gets its name later. `partition_bytes` is how
+    much of a partition one answer may have.
     """
 
     def __init__(
         self,
         cluster: Cluster,
-        topic: str,
         places: Mapping[TopicPartition, int],
-        topic_id: bytes | None = None,
+        topic_ids: Mapping[str, bytes | None] | None = None,
         *,
         read_committed: bool = False,
         partition_bytes: int = PARTITION_BYTES,
     ) -> None:
-        self.topic = topic
         self._read_committed = read_committed
         self._partition_bytes = partition_bytes
-        self.topic_id = topic_id
+        self.topic_ids = dict(topic_ids or {})
         self.places = dict(places)
         self.notes: list[str] = []
         self._cluster = cluster
@@ -56,18 +59,32 @@ class TopicReader:
 
     @classmethod
     async def open(
-        cls, cluster: Cluster, topic: str, *, from_beginning: bool, deadline: float
+        cls,
+        cluster: Cluster,
+        wanted: Iterable[str | Partition],
+        *,
+        when: Literal["earliest", "latest"],
+        deadline: float,
+        read_committed: bool = False,
     ) -> "TopicReader":
-        """Stand at the beginning of each partition, or at its end. Raises ApiError."""
-        found = (await describe_topics(cluster, [topic], deadline=deadline))[topic]
-        places = [TopicPartition(topic, partition.partition) for partition in found.partitions]
-        when = "earliest" if from_beginning else "latest"
-        begin = await offsets_of(cluster, places, when, deadline)
-        return cls(cluster, topic, begin, found.topic_id)
+        """Stand at the beginning of these partitions, and of all of these topics, or at the end.
+
+        Raises ApiError for a topic or a partition that is not there.
+        """
+        asked = list(wanted)
+        names = dict.fromkeys(one if isinstance(one, str) else one[0] for one in asked)
+        found = (await describe_topics(cluster, names, deadline=deadline)).all()
+        places = list(dict.fromkeys(place for one in asked for place in _partitions(one, found)))
+        begin = await offsets_of(cluster, places, when, deadline, read_committed=read_committed)
+        ids = {name: topic.topic_id for name, topic in found.items()}
+        return cls(cluster, begin, ids, read_committed=read_committed)
 
     async def ends(self, deadline: float) -> dict[TopicPartition, int]:
-        """Where each partition ends now. Raises ApiError."""
-        return await offsets_of(self._cluster, list(self.places), "latest", deadline)
+        """Where each partition ends now, for who reads as this reader does. Raises ApiError."""
+        return await offsets_of(
+            *(self._cluster, list(self.places), "latest", deadline),
+            read_committed=self._read_committed,
+        )
 
     def try_again(self) -> None:
         """What could not be read is asked for again by the next `read`."""
@@ -130,10 +147,12 @@ class TopicReader:
             if answer.error_code:
                 return dict.fromkeys(keys, api_error(answer.error_code))
             outcomes: dict[TopicPartition, PartitionData | ApiError] = {}
-            for partition in (
-                partition for topic in answer.responses for partition in topic.partitions
+            for name, partition in (
+                (topic.topic, partition)
+                for topic in answer.responses
+                for partition in topic.partitions
             ):
-                place = TopicPartition(self.topic, partition.partition_index)
+                place = TopicPartition(name, partition.partition_index)
                 outcomes[place] = (
                     api_error(partition.error_code) if partition.error_code else partition
                 )
@@ -144,20 +163,20 @@ class TopicReader:
         return await settle(self._cluster, places, locate, ask, deadline=deadline)
 
     def _request(self, keys: Sequence[TopicPartition], wait_ms: int) -> FetchRequest:
-        partitions = [
-            FetchPartition(
+        topics: dict[str, list[FetchPartition]] = {}
+        for key in keys:
+            partition = FetchPartition(
                 partition=key.partition,
                 fetch_offset=self.places[key],
                 partition_max_bytes=self._partition_bytes,
             )
-            for key in keys
-        ]
+            topics.setdefault(key.topic, []).append(partition)
         return FetchRequest(
             max_wait_ms=wait_ms,
             min_bytes=1,
             max_bytes=ANSWER_BYTES,
             isolation_level=int(self._read_committed),
-            topics=[FetchTopic(topic=self.topic, partitions=partitions)],
+            topics=[FetchTopic(topic=name, partitions=parts) for name, parts in topics.items()],
         )
 
     def _taken(self, place: TopicPartition, answer: PartitionData) -> Iterator[AnyRecord]:
@@ -186,13 +205,25 @@ class TopicReader:
 
     async def _move(self, place: TopicPartition, deadline: float) -> None:
         before = self.places[place]
-        topic = (await describe_topics(self._cluster, [self.topic], deadline=deadline))[self.topic]
+        name = place.topic
+        topic = (await describe_topics(self._cluster, [name], deadline=deadline))[name]
         end = (await offsets_of(self._cluster, [place], "latest", deadline))[place]
-        if before > end and topic.topic_id == self.topic_id:
+        if before > end and topic.topic_id == self.topic_ids.get(name):
             self.places[place] = end  # what is before it was read
         else:
             self.places |= await offsets_of(self._cluster, [place], "earliest", deadline)
         self.notes.append(f"{place} has no offset {before}, going on at {self.places[place]}")
+
+
+def _partitions(
+    wanted: str | Partition, found: Mapping[str, TopicDescription]
+) -> Iterator[TopicPartition]:
+    name, index = (wanted, None) if isinstance(wanted, str) else wanted
+    have = [partition.partition for partition in found[name].partitions]
+    if index is not None and index not in have:
+        text = f"topic {name} has no partition {index}, it has {counted(len(have), 'partition')}"
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+    yield from (TopicPartition(name, one) for one in (have if index is None else [index]))
 
 
 async def offsets_of(

@@ -172,7 +172,6 @@ class ClusterClient:
         ends = await self.ends(places, "latest", committed=committed)
         reader = TopicReader(
             self._cluster,
-            topic,
             {place: max(begins[place], begin) for place in places},
             read_committed=committed,
             partition_bytes=FETCH_BYTES,
