@@ -7,7 +7,7 @@ import select
 import signal
 import subprocess
 import sys
-from argparse import Namespace
+from argparse import ArgumentParser
 
 import pytest
 from tests.client.admin.test_topics import found as first_and_last
@@ -16,7 +16,7 @@ from tests.client.test_topic_reader import giving
 from tests.interruptible import started
 from tests.waiting import SOON_S
 
-from kohort.cli.consume import _read
+from kohort.cli.consume import COMMAND, Printer, _read
 from kohort.cli.main import main
 from kohort.testing import Broker
 from kohort.wire.batch import build
@@ -83,11 +83,13 @@ def test_keys_go_with_their_values(topic, consumed, run):
     assert sorted(shown) == sorted(lines.splitlines())
     assert shown.index(b"a=1") < shown.index(b"a=3=4")
     rows = [json.loads(line) for line in consumed(topic, "--format", "json").splitlines()]
-    places = {row["topic_partition"] for row in rows if row["key"] == "a"}
+    places = {row["partition"] for row in rows if row["key"] == "a"}
     assert len(places) == 1
     assert [row["value"] for row in rows if row["key"] == "a"] == ["1", "3=4"]
     (empty,) = [row for row in rows if row["key"] == ""]
-    assert list(empty) == ["topic_partition", "offset", "timestamp", "key", "value", "headers"]
+    assert list(empty) == [
+        *("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers"),
+    ]
     assert empty["headers"] == []
 
 
@@ -173,10 +175,11 @@ async def test_the_end_comes_nearer_where_a_log_is_cut(capfdbinary):
     answers = {FetchRequest: in_turn(records, giving()), ListOffsetsRequest: offsets}
     async with ScriptedCluster(answers=answers) as scripted, asyncio.timeout(SOON_S):
         scripted.topics = {"orders": [0]}
-        args = {"topic": "orders", "from_beginning": True, "until_end": True, "timeout": 5}
-        args |= {"max": None, "format": "text", "key_separator": None}
+        parser = ArgumentParser()
+        COMMAND.configure(parser)
+        args = parser.parse_args(["orders", "--from-beginning", "--until-end", "--timeout", "5"])
         cluster = scripted.cluster()
-        await _read(cluster, Namespace(**args))
+        await _read(cluster, ["orders"], args, Printer(args))
         await cluster.close()
     assert capfdbinary.readouterr().out == b"a\nb\n"
 

@@ -19,6 +19,7 @@ from kohort.cli.command import (
     with_doubt,
 )
 from kohort.cli.consequences import of_topics, which
+from kohort.cli.regular_expressions import expression
 from kohort.cli.render import Output, name_text, runs
 from kohort.cli.resource_configs import ConfigureTopics
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError
@@ -304,7 +305,7 @@ class ListTopics(AdminCommand):
         )
         parser.add_argument(
             "--matching",
-            type=_expression,
+            type=expression,
             metavar="REGEX",
             help="only those whose whole name matches, internal ones too: what a group of KIP-848 "
             "reads that subscribes by this expression (RE2)",
@@ -421,19 +422,6 @@ def _topic_fields(topic: "TopicDescription") -> dict[str, Any]:
 
 def _id(topic_id: bytes | None) -> str | None:
     return None if topic_id is None else uuid_text(topic_id)
-
-
-def _expression(text: str) -> str:
-    from kohort import expressions
-
-    unavailable = expressions.unavailable_or_none()
-    if unavailable is not None:
-        raise ArgumentTypeError(unavailable)
-    try:
-        expressions.check(text)
-    except expressions.InvalidExpression as error:
-        raise ArgumentTypeError(f"{text!r} is not a regular expression of RE2: {error}") from None
-    return text
 
 
 def _positive(text: str) -> int:
