@@ -1,64 +1,106 @@
-"""`kohort produce`: lines become records. Each line is sent as soon as it has been read."""
+"""`kohort produce`: lines and files become records. Each is sent as soon as it has been read."""
 
-import os
-import sys
-from argparse import ArgumentParser, Namespace
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from kohort.cli.cluster_commands import (
+    CLIENT_ID,
     ClusterCommand,
     cluster_of,
     connection_or_none,
     telling_origin,
 )
-from kohort.cli.command import OK, USAGE, complain, name, print_result
+from kohort.cli.command import FAILED, OK, USAGE, complain, name, pair, print_result
 from kohort.cli.connection import Connection
+from kohort.cli.positions import time_ms
+from kohort.cli.record_formats import (
+    NewRecord,
+    TextForm,
+    any_escaped,
+    escaped,
+    new_record,
+    new_record_of_json,
+)
 from kohort.cli.render import Output
 from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.figures import counted
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, Future
+    from kohort.cli.deliveries import Deliveries
+    from kohort.cli.record_input import Piece, RecordInput
+    from kohort.client.producer import Producer
 
-    from kohort.client.network.cluster import Cluster
-    from kohort.client.topic_writer import Entry, TopicWriter
-
-READ_BYTES = 1 << 16
-BATCH_BYTES = 1 << 18  # of a batch, unless a single line is longer
-LINE_BYTES = 1 << 24  # of a line: longer ones would fill the memory, and brokers take 1 MiB
-_UNSURE = (ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT)
+LINGER_MS = 5
+REQUEST_BYTES = 1 << 25  # the broker decides how long a record may be, not this side
+COMPRESSION = ("none", "gzip", "snappy", "lz4", "zstd")
+_TEXT_ONLY = ("key", "key_separator", "delimiter", "null", "whole")
 
 
 class Produce(ClusterCommand):
     """`kohort produce`."""
 
-    help: ClassVar[str] = "append the lines of stdin to a topic, a record for each"
+    help: ClassVar[str] = "append lines or files to a topic, a record for each"
     notes: ClassVar[str] = (
-        "It is for trying things out: one request at a time, acknowledged by all in-sync replicas, "
-        "without compression, transactions or idempotence. A request that may have arrived is not "
-        "sent again. It does not create topics."
+        "It sends each line once and in order, and ends at the first one that is refused, with "
+        "code 1; what was under way by then may be written. It does not create topics."
     )
     examples: ClassVar[tuple[str, ...]] = (
         "echo hello | kohort produce orders",
-        "kohort produce orders --key-separator : < orders.txt",
+        "kohort produce orders --file orders.txt --key-separator :",
+        "kohort produce copy --format json < orders.jsonl",
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("topic", metavar="TOPIC", type=name, help="the topic's name")
         parser.add_argument(
-            "--key-separator",
-            metavar="TEXT",
-            help="a line is a key, this text, and a value (default: a value without a key). Equal "
-            "keys go to one partition, the same one as with Java's producer",
+            "--file",
+            nargs="+",
+            action="extend",
+            default=[],
+            metavar="FILE",
+            help="files to read, one after the other, in place of stdin",
+        )
+        _add_form(parser)
+        parser.add_argument(
+            "--header",
+            action="append",
+            type=pair,
+            default=[],
+            metavar="NAME=VALUE",
+            help="a header of each record; may be repeated",
+        )
+        parser.add_argument(
+            "--partition", type=_partition, metavar="N", help="the partition of each record"
+        )
+        parser.add_argument(
+            "--timestamp",
+            type=time_ms,
+            metavar="TIME",
+            help="the time of each record: in ISO 8601, or @ and milliseconds since 1970",
+        )
+        parser.add_argument(
+            "--compression", choices=COMPRESSION, default="none", help="of batches (default: none)"
+        )
+        parser.add_argument(
+            "--acks",
+            choices=("all", "1", "0"),
+            default="all",
+            help="who has a record before it counts as written: all in-sync replicas (default), "
+            "the leader, or nobody",
+        )
+        parser.add_argument(
+            "--no-idempotence",
+            action="store_true",
+            help="send without a producer id: what is sent again may be there twice",
         )
 
     def main(self, args: Namespace) -> int:
         import asyncio
 
-        if args.key_separator == "":
-            complain("produce: --key-separator is empty, expected a text")
+        mistake = _mistake(args)
+        if mistake is not None:
+            complain(f"produce: {mistake}")
             return USAGE
         connection = connection_or_none(args)
         if connection is None:
@@ -66,141 +108,173 @@ class Produce(ClusterCommand):
         return print_result(lambda output: asyncio.run(_produce(connection, args, output)))
 
 
-async def _produce(connection: Connection, args: Namespace, output: Output) -> int:
-    cluster = cluster_of(connection)
-    separator = (
-        None if args.key_separator is None else args.key_separator.encode(errors="surrogateescape")
+def _add_form(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--format",
+        choices=("text", "json"),
+        default="text",
+        help="text: a line is a value (default); json: a line is an object as those of `kohort "
+        "consume --format json`, with its partition and its time",
     )
-    written = 0
+    parser.add_argument(
+        "--repartition",
+        action="store_true",
+        help="with --format json: the keys choose the partitions, whatever the objects say",
+    )
+    parser.add_argument(
+        "--key-separator",
+        type=escaped,
+        metavar="TEXT",
+        help="a line is a key, this text, and a value (default: a value without a key). Equal "
+        "keys go to one partition, the same one as with Java's producer",
+    )
+    parser.add_argument("--key", type=any_escaped, metavar="TEXT", help="the key of each record")
+    parser.add_argument(
+        "--delimiter",
+        type=escaped,
+        metavar="TEXT",
+        help=r"what ends a record, in place of a line end; \t, \n, \0 and \xHH stand for bytes",
+    )
+    parser.add_argument(
+        "--null",
+        type=any_escaped,
+        metavar="TEXT",
+        help="a key or a value that is this text is null; '' makes tombstones of empty values",
+    )
+    parser.add_argument(
+        "--whole", action="store_true", help="each file is one value, or all of stdin is"
+    )
+
+
+def _partition(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text[:11]) < 1 << 31 and len(text) < 11):
+        raise ArgumentTypeError(f"{text!r} is no partition, expected a number from 0 on")
+    return int(text)
+
+
+def _mistake(args: Namespace) -> str | None:
+    """What is wrong with arguments that are fine one by one; None if nothing is."""
+    if args.format == "json":
+        given = [one for one in _TEXT_ONLY if getattr(args, one) not in (None, False)]
+        if given:
+            return f"--{given[0].replace('_', '-')} is for text, not for --format json"
+    elif args.repartition:
+        return "--repartition is for --format json: text names no partitions"
+    if args.repartition and args.partition is not None:
+        return "--repartition and --partition contradict each other: give one"
+    if args.key is not None and args.key_separator is not None:
+        return "--key and --key-separator contradict each other: give one"
+    if args.whole and (args.delimiter is not None or args.key_separator is not None):
+        return "--whole takes all there is as one value, without --delimiter and --key-separator"
+    return None
+
+
+async def _produce(connection: Connection, args: Namespace, output: Output) -> int:
+    from kohort.cli.deliveries import Deliveries
+    from kohort.cli.record_input import RecordInput
+    from kohort.client.producer import Producer
+
+    deliveries = Deliveries(args.topic)
+    delimiter = None if args.whole else args.delimiter or b"\n"
+    records = RecordInput(args.file, delimiter, deliveries.failed)
+    with telling_origin(connection.server):
+        await _check_topic(connection, args)
+    timeout_ms = max(1, int(args.timeout * 1000))
+    producer = Producer(
+        bootstrap_servers=connection.server.text,
+        security=connection.security,
+        client_id=CLIENT_ID,
+        acks=args.acks,
+        enable_idempotence=False if args.no_idempotence else None,
+        compression_type=args.compression,
+        linger_ms=LINGER_MS,
+        max_request_size=REQUEST_BYTES,
+        max_block_ms=timeout_ms,
+        request_timeout_ms=timeout_ms,
+        delivery_timeout_ms=timeout_ms + LINGER_MS,
+    )
+    last = None
     try:
-        with telling_origin(connection.server):
-            writer = await _opened(cluster, args.topic, _deadline(args.timeout))
-        async for entries in _batches(separator):
-            await _write(writer, entries, written, args.timeout)
-            written += len(entries)
+        async with producer:
+            last = await _send(producer, records, deliveries, args)
     finally:
-        await cluster.close()
-        if written:
-            output.line(f"{counted(written, 'record')} to {args.topic}")
-    return OK
+        failures = list(deliveries.report())
+        for line in failures:
+            complain(line)
+        if failures and last is not None and not records.ended:
+            complain(f"nothing after {last} was sent")
+        if deliveries.acknowledged:
+            doubt = ", acknowledged by nobody" if args.acks == "0" else ""
+            output.line(f"{counted(deliveries.acknowledged, 'record')} to {args.topic}{doubt}")
+    return FAILED if failures else OK
 
 
-async def _opened(cluster: "Cluster", topic: str, deadline: float) -> "TopicWriter":
-    from kohort.client.topic_writer import TopicWriter
+async def _check_topic(connection: Connection, args: Namespace) -> None:
+    """The topic is there: a producer would wait for it, and a broker may create it."""
+    import asyncio
 
+    from kohort.client.admin.topics import describe_topics
+
+    cluster = cluster_of(connection)
+    deadline = asyncio.get_running_loop().time() + args.timeout
     try:
-        return await TopicWriter.open(cluster, topic, deadline)
+        (await describe_topics(cluster, [args.topic], deadline=deadline)).all()
     except ApiError as error:
         if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise
-        text = f"{error.message}, create it first: kohort topics create {topic}"
+        text = f"{error.message}, create it first: kohort topics create {args.topic}"
         raise ApiError(error.code, text) from None
+    finally:
+        await cluster.close()
 
 
-async def _write(
-    writer: "TopicWriter", entries: "list[Entry]", before: int, timeout_s: float
-) -> None:
-    """Write the records. Raises the first error, with the lines that it is about."""
-    outcomes = await writer.write(entries, _deadline(timeout_s))
-    for place, error in outcomes.failed.items():
-        lines = f"line {before + 1:,} is"
-        if len(entries) > 1:
-            lines = f"some of lines {before + 1:,} to {before + len(entries):,} are"
-        doubt = ", or may be, as the broker has not answered" if error.code in _UNSURE else ""
-        why = error.message or error.code.name
-        raise ApiError(error.code, f"{lines} not in {place}{doubt}: {why}")
-
-
-async def _batches(separator: bytes | None) -> "AsyncIterator[list[Entry]]":
-    """Records of what stdin has now, up to a batch's size; the last line may lack its end."""
-    stdin = _Stdin()
-    number = 0
-    rest = b""
-    entries: list[Entry] = []
-    size = 0
-    while data := await stdin.read():
-        lines = (rest + data).split(b"\n")
-        rest = lines.pop()
-        if len(rest) > LINE_BYTES:
-            raise KohortError(
-                f"line {number + len(lines) + 1:,} is longer than {LINE_BYTES:,} bytes"
+async def _send(
+    producer: "Producer", records: "RecordInput", deliveries: "Deliveries", args: Namespace
+) -> "Piece | None":
+    """Send what is read, until a record is known to be refused. Returns the last one taken."""
+    parse = _parser(args)
+    last: Piece | None = None
+    async for piece in records.pieces():
+        if deliveries.failed.done():
+            break
+        try:
+            record = parse(piece.data)
+        except KohortError as error:
+            raise KohortError(f"{piece} {error}") from None
+        try:
+            delivery = await producer.send(
+                args.topic,
+                record.value,
+                key=record.key,
+                headers=record.headers,
+                partition=record.partition,
+                timestamp_ms=record.timestamp_ms,
             )
-        for line in lines:
-            number += 1
-            if entries and size + len(line) > BATCH_BYTES:
-                yield entries
-                entries, size = [], 0
-            try:
-                entries.append(_entry(line, separator, number))
-            except KohortError:
-                if entries:  # what comes before it is fine
-                    yield entries
-                raise
-            size += len(line)
-        if entries:
-            yield entries
-            entries, size = [], 0
-    if rest:
-        yield [_entry(rest, separator, number + 1)]
+        except ApiError as error:
+            deliveries.refuse(piece, error)
+            break
+        deliveries.add(piece, delivery)
+        last = piece._replace(data=b"")
+    return last
 
 
-def _entry(line: bytes, separator: bytes | None, number: int) -> "Entry":
-    if separator is None:
-        return None, line
-    key, found, value = line.partition(separator)
-    if not found:
-        shown = separator.decode(errors="replace")
-        raise KohortError(f"line {number:,} has no {shown!r}, expected a key before it")
-    return key, value
+def _parser(args: Namespace) -> Callable[[bytes], NewRecord]:
+    """What makes a record of a piece, with what the arguments say of all records."""
+    headers = tuple((label, value.encode()) for label, value in args.header)
+    form = TextForm(b"\n", args.key_separator, args.null)
+    read = new_record_of_json if args.format == "json" else lambda data: new_record(data, form)
 
+    def parse(data: bytes) -> NewRecord:
+        record = read(data)
+        if args.key is not None:
+            record = record._replace(key=args.key)
+        if args.partition is not None or args.repartition:
+            record = record._replace(partition=args.partition)
+        if args.timestamp is not None:
+            record = record._replace(timestamp_ms=args.timestamp)
+        return record._replace(headers=record.headers + headers) if headers else record
 
-class _Stdin:
-    """Reads stdin in a thread that nothing waits for: an interrupt ends the command at once, and
-    the loop keeps its connections alive while it waits for a person.
-    """
-
-    def __init__(self) -> None:
-        from queue import SimpleQueue
-        from threading import Thread
-
-        self._wanted: SimpleQueue[tuple[AbstractEventLoop, Future[bytes]]] = SimpleQueue()
-        Thread(target=self._serve, daemon=True).start()
-
-    async def read(self) -> bytes:
-        """What is there, or what comes next; nothing at the end."""
-        import asyncio
-
-        loop = asyncio.get_running_loop()
-        answer: Future[bytes] = loop.create_future()
-        self._wanted.put((loop, answer))
-        return await answer
-
-    def _serve(self) -> None:
-        number = sys.stdin.fileno()
-        found: bytes | KohortError = b"not read yet"
-        while found and isinstance(found, bytes):
-            loop, answer = self._wanted.get()
-            try:
-                found = os.read(number, READ_BYTES)
-            except OSError as error:
-                found = KohortError(f"cannot read stdin: {error.strerror}")
-            with suppress(RuntimeError):  # the loop has ended meanwhile
-                loop.call_soon_threadsafe(_settle, answer, found)
-
-
-def _settle(answer: "Future[bytes]", found: bytes | KohortError) -> None:
-    if answer.cancelled():
-        return
-    if isinstance(found, KohortError):
-        answer.set_exception(found)
-    else:
-        answer.set_result(found)
-
-
-def _deadline(timeout_s: float) -> float:
-    import asyncio
-
-    return asyncio.get_running_loop().time() + timeout_s
+    return parse
 
 
 COMMAND = Produce()
