@@ -35,6 +35,7 @@ COMMANDS = [
 ]
 WITHOUT_JSON = {  # they make something, and say in a line what
     ("serve",),
+    ("completion",),
     ("produce",),
     ("consume",),  # a document in each line
     ("groups", "watch"),  # a line for each event
@@ -51,7 +52,7 @@ _ASKING = (
 )
 CLIENTS = {one for one in COMMANDS if one[0] in _ASKING}
 HEAVY = (
-    *("asyncio", "msgspec", "pyarrow", "pyspark", "rich"),
+    *("argcomplete", "asyncio", "msgspec", "pyarrow", "pyspark", "rich"),
     *("kohort.wire", "kohort.client", "kohort.server"),
 )
 

@@ -245,6 +245,7 @@ class _Words:
     def __init__(self, thing: str, valid: dict[str, str]) -> None:
         self._thing = thing
         self._valid = valid
+        self.valid = tuple(valid.values())
 
     def __call__(self, text: str) -> list[str]:
         names = [part.strip() for part in text.split(",")]

@@ -205,15 +205,28 @@ def _refuse_misspelled(name: str, others: Iterable[str]) -> None:
         raise ValueError(f"unknown variable {name}, did you mean {near[0]}?")
 
 
-def _profile(name: str) -> _Layer:
+def profile_names() -> list[str]:
+    """The profiles that there are. Raises ValueError where their file cannot be read."""
+    profiles = _profiles(_profiles_path(), PROFILE)
+    return [name for name, profile in profiles.items() if isinstance(profile, dict)]
+
+
+def _profiles_path() -> str:
+    return os.environ.get(PROFILES_VARIABLE) or str(_path(PROFILES))
+
+
+def _profiles(path: str, origin: str) -> dict[str, Any]:
     import tomllib
 
-    path = os.environ.get(PROFILES_VARIABLE) or str(_path(PROFILES))
-    origin = f"{PROFILE} {name}"
     try:
-        profiles = tomllib.loads(text_of(origin, path))
+        return tomllib.loads(text_of(origin, path))
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{origin}: {path} is not TOML: {error}") from None
+
+
+def _profile(name: str) -> _Layer:
+    path, origin = _profiles_path(), f"{PROFILE} {name}"
+    profiles = _profiles(path, origin)
     profile = profiles.get(name)
     if not isinstance(profile, dict):
         have = ", ".join(profiles) or "none"

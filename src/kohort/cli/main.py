@@ -12,7 +12,7 @@ from importlib import import_module
 from textwrap import fill
 from typing import Any, NoReturn
 
-from kohort.cli.command import INTERRUPTED, USAGE, Command, Commands, complain
+from kohort.cli.command import INTERRUPTED, OK, USAGE, Command, Commands, complain
 from kohort.cli.connection import add_connection, in_front_or_none
 from kohort.cli.render import printable
 
@@ -31,6 +31,7 @@ WORDS = {
     "doctor": ("look for what is wrong between this machine and a cluster", False),
     "pipeline": ("what happened to every consumer group, from the group log", True),
     "inspect": ("see what Kohort makes of things", True),
+    "completion": ("print the script that completes commands and names in a shell", False),
 }
 NOUNS = {"kohort groups members": "remove members from a group"}  # nouns behind a noun
 _RESET = "kohort offsets reset"
@@ -107,6 +108,7 @@ FIRST = (
     "kohort groups list --bootstrap-server broker.example:9092",
 )
 
+_COMPLETION = "_ARGCOMPLETE"  # the script of `kohort completion` sets it
 _SECRET = re.compile("passw|secret|token|jaas")  # in the name of an option, which nobody has
 
 
@@ -253,9 +255,20 @@ def _plug_streams() -> None:
             setattr(sys, stream, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
 
 
+def _complete() -> int:
+    """Answer a shell that wants to know what may follow, and end."""
+    line = os.environ.get("COMP_LINE", "")
+    from kohort.cli.completion import complete
+
+    complete(parser(line.split()))
+    return OK
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command in `argv` (without the program's name); returns its exit code."""
     argv = sys.argv[1:] if argv is None else argv
+    if _COMPLETION in os.environ:
+        return _complete()
     _plug_streams()
     args = parser(argv).parse_args(argv)
     command: Command | None = args.command
