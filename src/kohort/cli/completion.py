@@ -45,13 +45,14 @@ class PrintCompletion(Command):
 
     help: ClassVar[str] = "print the script that completes commands and names in a shell"
     notes: ClassVar[str] = (
+        'One line does it: eval "$(kohort completion bash)" in ~/.bashrc, the same with zsh in '
+        "~/.zshrc behind compinit, kohort completion fish | source in ~/.config/fish/config.fish. "
         "Names of groups, topics and brokers come from the cluster that the line names. One that "
         f"does not answer within {TIMEOUT_S:g} s completes nothing; an answer is kept for a minute."
     )
     examples: ClassVar[tuple[str, ...]] = (
-        'eval "$(kohort completion bash)"   # in ~/.bashrc',
-        'eval "$(kohort completion zsh)"    # in ~/.zshrc, behind compinit',
-        "kohort completion fish | source    # in ~/.config/fish/config.fish",
+        "kohort completion bash",
+        "kohort completion fish | source",
     )
 
     def configure(self, parser: ArgumentParser) -> None:

@@ -34,6 +34,7 @@ from kohort.client.admin.security_views import (
     ScramUpsertion,
 )
 from kohort.client.admin.synchronous import SyncAdminClient
+from kohort.client.admin.time_lags import TimeLag
 from kohort.client.admin.transaction_views import (
     FencedProducer,
     ProducerState,
@@ -119,6 +120,7 @@ __all__ = [
     "ScramDeletion",
     "ScramUpsertion",
     "SyncAdminClient",
+    "TimeLag",
     "TopicDescription",
     "TopicListing",
     "TopicListings",

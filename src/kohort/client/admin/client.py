@@ -5,7 +5,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from kohort.client.admin import acls, arguments, scram_credentials, topics
+from kohort.client.admin import acls, arguments, scram_credentials, time_lags, topics
 from kohort.client.admin.answers import OutcomeAnswers
 from kohort.client.admin.cluster_operations import ClusterOperations
 from kohort.client.admin.config_operations import ConfigOperations
@@ -18,6 +18,7 @@ from kohort.client.admin.security_views import (
     ScramUpsertion,
 )
 from kohort.client.admin.settings import AdminSettings
+from kohort.client.admin.time_lags import TimeLag
 from kohort.client.admin.transaction_operations import TransactionOperations
 from kohort.client.admin.views import (
     CreatedTopic,
@@ -226,6 +227,36 @@ class AdminClient(GroupOperations, ConfigOperations, TransactionOperations, Clus
         """The offset that the next record of each partition will get."""
         places = arguments.partitions("partitions", partitions)
         return self.list_offsets(dict.fromkeys(places, "latest"), timeout=timeout)
+
+    async def time_lags(
+        self,
+        offsets: ByPartition[int],
+        *,
+        read_committed: bool = False,
+        timeout: float | None = None,
+    ) -> Outcomes[TopicPartition, TimeLag]:
+        """For how long the next record to be read has been there, in seconds, by its own timestamp.
+
+        One Fetch per leader reads a few kilobytes of each partition; it takes the right to read the
+        topics.
+
+        Args:
+            offsets: (topic, index) -> the offset of that record, as a group has committed it.
+            read_committed: pass over aborted records, as the group's consumers do with this
+                isolation level; what an open transaction holds back is not behind.
+            timeout: seconds that this call may take, instead of those of the client.
+        """
+        given = arguments.mapping("offsets", offsets).values()
+        for offset in given:
+            if not isinstance(offset, int) or not 0 <= offset <= arguments.INT64_MAX:
+                raise ValueError(f"offsets has offset {offset!r}, expected a number of at least 0")
+        places = arguments.partitions("offsets", offsets)
+        return await time_lags.time_lags(
+            self._cluster,
+            dict(zip(places, given, strict=True)),
+            read_committed=read_committed,
+            deadline=self._deadline(timeout),
+        )
 
     async def describe_acls(
         self, wanted: AclFilter | None = None, *, timeout: float | None = None

@@ -103,6 +103,7 @@ class SyncAdminClient(Client):
     describe_topics = _blocking(AdminClient.describe_topics)
     list_offsets = _blocking(AdminClient.list_offsets)
     end_offsets = _blocking(AdminClient.end_offsets)
+    time_lags = _blocking(AdminClient.time_lags)
     describe_acls = _blocking(AdminClient.describe_acls)
     create_acls = _blocking(AdminClient.create_acls)
     delete_acls = _blocking(AdminClient.delete_acls)
