@@ -1,11 +1,14 @@
 """`kohort groups list`: filters, orders, and what is looked up beside the listing."""
 
+import time
+
 import pytest
 from tests.client.joining import ConsumerMember, commit, coordinator, join_classic
 from tests.client.scripted import asynchronous
 from tests.serve.talk import Talk
 
-from kohort.client.admin import AdminClient
+from kohort.client.admin import AdminClient, Outcomes
+from kohort.errors import ApiError, ErrorCode
 from kohort.testing.broker import Broker
 
 
@@ -116,3 +119,56 @@ def test_what_could_not_be_looked_up_is_in_the_document(kohort, server, monkeypa
     assert ran.json["errors"] == [
         {"group_id": "idle", "error": "GROUP_AUTHORIZATION_FAILED", "message": ""}
     ]
+
+
+def test_the_lag_in_seconds_on_request(kohort):
+    now_ms = time.time_ns() // 1_000_000
+
+    @asynchronous
+    async def populate():
+        async with AdminClient(broker.bootstrap) as admin:
+            for group, offset in (("late", 0), ("later", 1), ("done", 2)):
+                (await admin.alter_group_offsets(group, {("orders", 0): offset})).all()
+
+    with Broker(in_memory=True) as broker:
+        at = ("--bootstrap-server", broker.bootstrap)
+        broker.create_topic("orders")
+        for hours in (5, 3):
+            broker.produce("orders", "x", timestamp_ms=now_ms - hours * 3_600_000)
+        populate()
+        ran = kohort("groups", "list", "--lag-seconds", *at)
+        assert (ran.code, ran.err) == (0, "")
+        assert [(row[0], *row[4:6]) for row in ran.rows] == [
+            ("GROUP", "LAG-TIME"),
+            ("done", "0", "s"),
+            ("late", "5", "h"),
+            ("later", "3", "h"),
+        ]
+        found = kohort("groups", "list", "--lag-seconds", "--format", "json", *at).json["groups"]
+        assert found[0]["lag_seconds"] == 0
+        assert 5 * 3600 <= found[1]["lag_seconds"] < 5 * 3600 + 60
+        assert found[1]["lag_seconds_bound"] == "exact"
+        shown = kohort("groups", "describe", "late", "--lag-seconds", "--totals", *at)
+        assert (shown.code, shown.err) == (0, "")
+        assert ["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "LAG-TIME", "MEMBER"] in shown.rows
+        assert ["orders", "0", "0", "2", "2", "5", "h", "-"] in shown.rows
+        assert "group late: 2 records behind, in time 5 h" in shown.out
+        csv = kohort("groups", "describe", "late", "--lag-seconds", "--format", "csv", *at)
+        assert "lag_seconds,lag_seconds_bound,lag_seconds_reason" in csv.out.splitlines()[0]
+        plain = kohort("groups", "describe", "late", "--format", "json", *at).json["groups"]
+        assert "lag_seconds" not in plain[0]["offsets"][0]
+
+
+def test_a_topic_that_cannot_be_read_leaves_the_lag_in_seconds_unknown(kohort, server, monkeypatch):
+    async def denied(_self, offsets, **_options):
+        error = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "you may not read it")
+        return Outcomes(dict.fromkeys(offsets, error))
+
+    monkeypatch.setattr(AdminClient, "time_lags", denied)
+    for command in (("list",), ("describe", "idle")):
+        ran = kohort("groups", *command, "--lag-seconds", *server)
+        assert ran.code == 1
+        assert ran.complaints == [
+            "kohort: orders:0: lag in seconds: you may not read it (TOPIC_AUTHORIZATION_FAILED)"
+        ]
+        assert "unknown" in ran.out

@@ -22,7 +22,19 @@ from kohort.cli.command import (
     name,
     reason,
 )
-from kohort.cli.lags import group_lag, lag_of, offset_of
+from kohort.cli.lags import (
+    TIME_FIELDS,
+    TimeLags,
+    failed_times,
+    group_lag,
+    group_time_lag,
+    lag_of,
+    offset_of,
+    time_fields,
+    time_lag,
+    time_lags_of,
+    time_text,
+)
 from kohort.cli.reconciliation import blocking_members
 from kohort.cli.render import Cell, Output, name_text, partitions_text
 from kohort.errors import ApiError
@@ -63,6 +75,7 @@ OFFSET_FIELDS = (
     "member_id",
 )
 OFFSET_HEADERS = ("TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER")
+LAG_TIME = "LAG-TIME"  # a column before the last one, on request
 
 
 class _ClusterAnswer(NamedTuple):
@@ -73,6 +86,7 @@ class _ClusterAnswer(NamedTuple):
     described: "Outcomes[str, GroupDescription]"
     offsets: "Outcomes[str, GroupOffsets]"
     ends: Mapping[Any, Any]
+    times: TimeLags | None = None  # None unless they were asked for
 
 
 class DescribeGroups(AdminCommand):
@@ -92,6 +106,7 @@ class DescribeGroups(AdminCommand):
         parser.add_argument(
             "--totals", action="store_true", help="the lag of each topic, and of the group"
         )
+        add_lag_seconds(parser)
 
     def mistake(self, args: Namespace) -> str | None:
         if args.groups and args.all:
@@ -118,20 +133,26 @@ class DescribeGroups(AdminCommand):
         partitions = _partitions(described, offsets)
         output.doing = f"looking up the ends of {counted(len(partitions), 'partition')}"
         ends = await admin.end_offsets(partitions)
-        return _ClusterAnswer(listings, skipped, described, offsets, dict(ends.items()))
+        found = dict(ends.items())
+        times = None
+        if args.lag_seconds:
+            output.doing = f"reading a record of {counted(len(partitions), 'partition')}"
+            times = await time_lags_of(admin, offsets, found)
+        return _ClusterAnswer(listings, skipped, described, offsets, found, times)
 
     def show(self, answer: _ClusterAnswer, args: Namespace, output: Output) -> int:
         views = _views(args)
-        listings, skipped, described, offsets, ends = answer
+        listings, skipped, described, offsets, ends, times = answer
         code = OK if listings is None else complain_of_missing(listings)
         code = max(code, complain_of("group", described), complain_of("offsets of group", offsets))
         for listing in skipped:
             complain(f"group {listing.group_id} is a {listing.type} group, which is listed only")
         committed = offsets.succeeded
         shown = [
-            _GroupView(group, committed.get(group.group_id, {}), ends, views)
+            _GroupView(group, committed.get(group.group_id, {}), ends, views, times)
             for group in described.succeeded.values()
         ]
+        code = max(code, complain_of_times(times or {}))
         for group in shown:
             code = max(code, group.complain())
         if not output.is_table:
@@ -140,7 +161,7 @@ class DescribeGroups(AdminCommand):
                 for outcomes in (described, offsets)
                 for name, error in outcomes.failed.items()
             ]
-            nested, columns = _nested(views)
+            nested, columns = _nested(views, with_times=times is not None)
             output.rows(
                 "groups",
                 (group.fields() for group in shown),
@@ -164,13 +185,33 @@ class DescribeGroups(AdminCommand):
 def _views(args: Namespace) -> frozenset[str]:
     """The views that are asked for; all of them where none is."""
     views = {view for view in _VIEWS if getattr(args, view)} or {*_VIEWS}
-    return frozenset(views | {OFFSETS} if args.totals else views)
+    return frozenset(views | {OFFSETS} if args.totals or args.lag_seconds else views)
 
 
-def _nested(views: frozenset[str]) -> tuple[str | None, tuple[str, ...]]:
+def add_lag_seconds(parser: ArgumentParser) -> None:
+    """The argument that adds the lag in seconds, which takes a record of each partition."""
+    parser.add_argument(
+        "--lag-seconds",
+        action="store_true",
+        help="also for how long the next record to read has been there, by its own timestamp",
+    )
+
+
+def complain_of_times(times: TimeLags) -> int:
+    """A line for each partition whose record could not be read, and the exit code."""
+    code = OK
+    for place, error in failed_times(times):
+        complain(f"{place[0]}:{place[1]}: lag in seconds: {reason(error)}")
+        code = FAILED
+    return code
+
+
+def _nested(
+    views: frozenset[str], *, with_times: bool = False
+) -> tuple[str | None, tuple[str, ...]]:
     """What has a line of its own in CSV, under which name, and its columns."""
     if OFFSETS in views:
-        return OFFSETS, (*OFFSET_FIELDS, *ERROR_FIELDS)
+        return OFFSETS, (*OFFSET_FIELDS, *(TIME_FIELDS if with_times else ()), *ERROR_FIELDS)
     return (MEMBERS, MEMBER_FIELDS) if MEMBERS in views else (None, GROUP_FIELDS)
 
 
@@ -198,8 +239,10 @@ class _GroupView:
         committed: Mapping[Any, Any],
         ends: Mapping[Any, Any],
         views: frozenset[str],
+        times: TimeLags | None = None,
     ) -> None:
         self._group = group
+        self._times = times
         self._views = views
         self._blocking = blocking_members(group)
         self._committed = committed
@@ -266,7 +309,9 @@ class _GroupView:
         if self._partitions:
             output.line()
             output.table(
-                OFFSET_HEADERS,
+                OFFSET_HEADERS
+                if self._times is None
+                else (*OFFSET_HEADERS[:-1], LAG_TIME, OFFSET_HEADERS[-1]),
                 [self._offset_row(*row) for row in self._rows()],
                 spare=("MEMBER", "END", "COMMITTED"),
             )
@@ -281,7 +326,11 @@ class _GroupView:
             lag = group_lag(offsets, self._ends)
             output.line(f"{topic}: {counted(len(offsets), 'partition')}, {lag.sentence}")
         lag = group_lag(self._committed, self._ends)
-        output.line(f"group {name_text(self._group.group_id)}: {lag.sentence}")
+        times = ""
+        if self._times is not None:
+            text = time_text(group_time_lag(self._committed, self._ends, self._times))
+            times = "" if text is None else f", in time {text}"
+        output.line(f"group {name_text(self._group.group_id)}: {lag.sentence}{times}")
 
     def _offset_row(self, partition: Any, committed: Any, end: Any) -> tuple[Cell, ...]:
         return (
@@ -289,6 +338,11 @@ class _GroupView:
             offset_of(committed),
             offset_of(end),
             lag_of(committed, end),
+            *(
+                ()
+                if self._times is None
+                else (time_text(time_lag(partition, committed, end, self._times)),)
+            ),
             self._owners.get(partition),
         )
 
@@ -328,6 +382,11 @@ class _GroupView:
             "metadata": known.metadata if known else None,
             "end_offset": offset_of(end),
             "lag": lag_of(committed, end),
+            **(
+                {}
+                if self._times is None
+                else time_fields(time_lag(partition, committed, end, self._times))
+            ),
             "member_id": self._owners.get(partition),
             **(error_fields(errors[0]) if errors else {}),
         }

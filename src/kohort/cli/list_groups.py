@@ -19,10 +19,20 @@ from kohort.cli.command import (
     name,
     words,
 )
-from kohort.cli.describe import DESCRIBABLE
-from kohort.cli.lags import GroupLag, ends_of, group_lag
+from kohort.cli.describe import DESCRIBABLE, LAG_TIME, add_lag_seconds, complain_of_times
+from kohort.cli.lags import (
+    TIME_FIELDS,
+    GroupLag,
+    TimeLags,
+    ends_of,
+    group_lag,
+    group_time_lag,
+    time_fields,
+    time_lags_of,
+    time_text,
+)
 from kohort.cli.render import Cell, Output, name_text
-from kohort.figures import counted
+from kohort.figures import Bound, Figure, counted
 from kohort.terms import CONSUMER_PROTOCOL, NO_PROTOCOL, GroupState, GroupType
 
 if TYPE_CHECKING:
@@ -38,12 +48,14 @@ class _ListedGroup(NamedTuple):
     listing: "GroupListing"
     members: int | None
     lag: GroupLag | None
+    time_lag: Figure | None = None
 
 
 class _Answer(NamedTuple):
     listings: "Listings"
     groups: list[_ListedGroup]
     failures: "Sequence[tuple[str, Outcomes[str, Any]]]"
+    times: TimeLags
 
 
 class ListGroups(AdminCommand):
@@ -85,6 +97,7 @@ class ListGroups(AdminCommand):
         parser.add_argument(
             "--lag", action="store_true", help="how many records each has not read, of all topics"
         )
+        add_lag_seconds(parser)
         parser.add_argument(
             "--only-lagging", action="store_true", help="only groups with such records"
         )
@@ -113,47 +126,74 @@ class ListGroups(AdminCommand):
             failures.append(("group", described))
             members = {one: len(group.members) for one, group in described.succeeded.items()}
         lags: dict[str, GroupLag] = {}
-        if args.lag or args.only_lagging or args.sort == "lag":
+        times: TimeLags = {}
+        time_lags: dict[str, Figure] = {}
+        if _asks_lag(args) or args.lag_seconds:
             output.doing = f"looking up the lag of {counted(len(ids), 'group')}"
             offsets = await admin.list_group_offsets(ids)
             failures.append(("offsets of group", offsets))
             ends = await ends_of(admin, offsets)
-            lags = {one: group_lag(some, ends) for one, some in offsets.succeeded.items()}
+            committed = offsets.succeeded
+            lags = {one: group_lag(some, ends) for one, some in committed.items()}
+            if args.lag_seconds:
+                output.doing = f"reading a record of {counted(len(ends), 'partition')}"
+                times = await time_lags_of(admin, offsets, ends)
+                time_lags = {
+                    one: group_time_lag(some, ends, times) for one, some in committed.items()
+                }
         groups = [
-            _ListedGroup(one, members.get(one.group_id), lags.get(one.group_id)) for one in found
+            _ListedGroup(
+                one,
+                members.get(one.group_id),
+                lags.get(one.group_id),
+                time_lags.get(one.group_id),
+            )
+            for one in found
         ]
         if args.only_lagging:
             groups = [one for one in groups if _may_lag(one)]
-        return _Answer(listings, sorted(groups, key=_ORDERS[args.sort]), failures)
+        return _Answer(listings, sorted(groups, key=_ORDERS[args.sort]), failures, times)
 
     def show(self, answer: _Answer, args: Namespace, output: Output) -> int:
         with_members = args.members or args.sort == "members"
-        with_lag = args.lag or args.only_lagging or args.sort == "lag"
+        with_lag = _asks_lag(args)
         if not output.is_table:
             columns = [*COLUMNS]
             columns += ["members"] if with_members else []
             columns += ["lag", "lag_unknown_partitions"] if with_lag else []
-            rows = (_fields(one, columns) for one in answer.groups)
+            columns += TIME_FIELDS if args.lag_seconds else []
+            documents = (_fields(one, columns) for one in answer.groups)
             errors = [
                 {"group_id": group_id, **error_fields(error)}
                 for _, found in answer.failures
                 for group_id, error in found.failed.items()
             ]
             errors = [*missing_groups(answer.listings), *errors]
-            output.rows("groups", rows, columns, errors=errors)
+            output.rows("groups", documents, columns, errors=errors)
         else:
             headers = ["GROUP", "TYPE", "STATE", "PROTOCOL"]
             headers += ["MEMBERS"] if with_members else []
             headers += ["LAG"] if with_lag else []
+            rows = [
+                _row(one, with_members=with_members, with_lag=with_lag) for one in answer.groups
+            ]
+            if args.lag_seconds:
+                headers.append(LAG_TIME)
+                for row, one in zip(rows, answer.groups, strict=True):
+                    row.append(None if one.time_lag is None else time_text(one.time_lag))
             output.table(
                 headers,
-                [_row(one, with_members=with_members, with_lag=with_lag) for one in answer.groups],
+                rows,
                 spare=("PROTOCOL", "TYPE"),
             )
             if args.totals:
                 output.line(_totals(answer.groups, with_members=with_members, with_lag=with_lag))
-        code = complain_of_missing(answer.listings)
+        code = max(complain_of_missing(answer.listings), complain_of_times(answer.times))
         return max([code, *(complain_of(what, found) for what, found in answer.failures)])
+
+
+def _asks_lag(args: Namespace) -> bool:
+    return args.lag or args.only_lagging or args.sort == "lag"
 
 
 def add_match(parser: ArgumentParser, which: str = "only groups") -> None:
@@ -191,6 +231,7 @@ def _fields(group: _ListedGroup, columns: Sequence[str]) -> dict[str, Any]:
         "members": group.members,
         "lag": None if lag is None else lag.value,
         "lag_unknown_partitions": None if lag is None else lag.unknown,
+        **time_fields(group.time_lag or Figure(None, Bound.UNKNOWN)),
     }
     return {
         column: more[column] if column in more else getattr(group.listing, column)
