@@ -10,6 +10,8 @@ from functools import lru_cache
 from struct import unpack
 from typing import TypeVar
 
+from kohort.terms import PartitionIndex
+
 Key = TypeVar("Key")
 
 codecs.lookup("utf-16-be")  # Python imports it at its first use: not in a request
@@ -65,6 +67,16 @@ def _hash_of_long(text: str) -> int:
 
 
 _known_hash = lru_cache(maxsize=65536)(_hash)  # ids of members are asked for again and again
+
+
+def coordinator_partition(group_id: str, partitions: int) -> PartitionIndex:
+    """The partition that holds a group or a transactional id, as upstream computes it: abs(hash)
+    mod partitions.
+
+    The absolute value of the smallest integer is taken as 0.
+    """
+    value = text_hash(group_id)
+    return PartitionIndex(0 if value == -(1 << 31) else abs(value) % partitions)
 
 
 def id_hash(value: bytes) -> int:

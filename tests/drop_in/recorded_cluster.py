@@ -14,14 +14,13 @@ from tests.coordinator.classics import join_request, sync_request
 from tests.serve.talk import Talk
 from tests.waiting import SOON_S
 
-from kohort.java import hash_order, id_hash
+from kohort.java import coordinator_partition, hash_order, id_hash
 from kohort.records.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     TopicPartition,
     encode,
 )
-from kohort.server.placement import coordinator_partition
 from kohort.wire.batch import Record, build_records, walk
 from kohort.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

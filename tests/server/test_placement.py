@@ -6,10 +6,10 @@ import pytest
 from tests.observer import RecordingObserver
 from tests.server.desk import Desk
 
-from kohort.java import text_hash
+from kohort.java import coordinator_partition, text_hash
 from kohort.server import placement
 from kohort.server.catalog import Catalog, MemoryStore, Topic
-from kohort.server.placement import NOBODY, Endpoint, Placement, coordinator_partition
+from kohort.server.placement import NOBODY, Endpoint, Placement
 from kohort.sim.disk import SimulatedFiles
 from kohort.terms import TopicId
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

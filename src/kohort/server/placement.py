@@ -9,7 +9,7 @@ has led goes to others, or to nobody where only its replicas may take its place.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kohort.java import text_hash
+from kohort.java import coordinator_partition
 from kohort.server.catalog import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Catalog, Topic
 from kohort.terms import GroupId, PartitionIndex
 
@@ -146,13 +146,3 @@ class Placement:
                 self._known.clear()
             self._known[place] = partition
         return partition
-
-
-def coordinator_partition(group_id: str, partitions: int) -> PartitionIndex:
-    """The partition that holds a group or a transactional id, as upstream computes it: abs(hash)
-    mod partitions.
-
-    The absolute value of the smallest integer is taken as 0.
-    """
-    value = text_hash(group_id)
-    return PartitionIndex(0 if value == -(1 << 31) else abs(value) % partitions)

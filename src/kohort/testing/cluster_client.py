@@ -27,9 +27,9 @@ from kohort.errors import (
     UnsupportedVersionError,
     api_error,
 )
+from kohort.java import coordinator_partition
 from kohort.records import codec
 from kohort.security.settings import NO_SECURITY, Security
-from kohort.server.placement import coordinator_partition
 from kohort.terms import GroupType, TopicId, TopicPartition
 from kohort.testing.fault_injector import OWN_CLIENT_ID
 from kohort.testing.history import GroupRecord, group_of

@@ -5,7 +5,7 @@ from tests.server.apis.asking import metadata
 from tests.server.desk import Desk
 
 from kohort.errors import ErrorCode
-from kohort.server.placement import coordinator_partition
+from kohort.java import coordinator_partition
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
 
 OFFSETS = "__consumer_offsets"

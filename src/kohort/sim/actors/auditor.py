@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from kohort.errors import ErrorCode
-from kohort.server.placement import coordinator_partition
+from kohort.java import coordinator_partition
 from kohort.sim.actors.actor import TRANSACTION, Actor
 from kohort.sim.actors.reading import fetch
 from kohort.sim.actors.topics import TopicInfo, topics_of

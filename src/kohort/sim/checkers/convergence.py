@@ -3,7 +3,7 @@
 from collections import defaultdict
 from typing import ClassVar
 
-from kohort.server.placement import coordinator_partition
+from kohort.java import coordinator_partition
 from kohort.sim.checkers.checker import Alarm, Checker
 from kohort.sim.facts import BitFlipped, MemberAtEnd, PartitionId, TopicsAtEnd
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import ClassVar
 
-from kohort.server.placement import coordinator_partition
+from kohort.java import coordinator_partition
 from kohort.sim.checkers.checker import Alarm, Checker
 from kohort.sim.facts import (
     AllCommittedRead,
