@@ -62,6 +62,23 @@ async def test_an_election_that_is_not_needed_is_none(bootstrap):
 
 
 @asynchronous
+async def test_a_partition_stays_where_it_is_and_goes_to_no_broker_that_is_not_there(bootstrap):
+    async with AdminClient(bootstrap) as admin:
+        described = (await admin.describe_topics("orders"))["orders"].partitions
+        now = {TopicPartition("orders", each.partition): each.replicas for each in described}
+        moved = await admin.alter_partition_reassignments(
+            {FIRST: now[FIRST], SECOND: None}, allow_replication_factor_change=False
+        )
+        assert moved[FIRST] is None
+        assert moved.failed[SECOND].code is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+        moved = await admin.alter_partition_reassignments({FIRST: [99], ("missing", 0): [1]})
+        assert moved.failed[FIRST].code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        assert moved.failed["missing", 0].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert await admin.list_partition_reassignments() == {}
+        assert await admin.list_partition_reassignments([FIRST, ("missing", 0)]) == {}
+
+
+@asynchronous
 async def test_log_directories_have_every_partition(bootstrap):
     async with AdminClient(bootstrap) as admin:
         nodes = [node.node_id for node in await admin.describe_cluster()]

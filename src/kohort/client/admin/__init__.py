@@ -7,6 +7,7 @@ from kohort.client.admin.broker_views import (
     FeatureUpdate,
     LogDirDescription,
     LogDirReplica,
+    PartitionReassignment,
 )
 from kohort.client.admin.client import AdminClient
 from kohort.client.admin.config_views import (
@@ -26,9 +27,11 @@ from kohort.client.admin.offset_reset import (
     OffsetResetPlan,
     PlannedOffset,
 )
+from kohort.client.admin.quota_views import ClientQuotaEntity
 from kohort.client.admin.security_views import (
     AclBinding,
     AclFilter,
+    DelegationToken,
     ScramCredential,
     ScramDeletion,
     ScramUpsertion,
@@ -79,6 +82,7 @@ __all__ = [
     "Assignment",
     "Attachment",
     "ClientAssignor",
+    "ClientQuotaEntity",
     "ClientSide",
     "CommittedOffset",
     "ConfigAppend",
@@ -90,6 +94,7 @@ __all__ = [
     "ConfigSynonym",
     "ConfigType",
     "CreatedTopic",
+    "DelegationToken",
     "FeatureLevels",
     "FeatureMetadata",
     "FeatureUpdate",
@@ -112,6 +117,7 @@ __all__ = [
     "OffsetResetPlan",
     "Outcomes",
     "PartitionDescription",
+    "PartitionReassignment",
     "PatternType",
     "PlannedOffset",
     "ProducerState",

@@ -67,3 +67,16 @@ class FeatureUpdate:
 
     level: int
     upgrade_type: UpgradeType = "upgrade"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionReassignment:
+    """A partition that is about to get other replicas (KIP-455), by the ids of their brokers.
+
+    `replicas` has all that there are now, with those that come and those that go. `adding` come,
+    `removing` go.
+    """
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]

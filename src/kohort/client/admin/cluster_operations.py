@@ -1,6 +1,6 @@
 """The calls of AdminClient about brokers, topics by id, records and leaders."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from kohort.client.admin import (
     cluster_description,
@@ -8,6 +8,7 @@ from kohort.client.admin import (
     features,
     log_dirs,
     operation_arguments,
+    reassignments,
     records,
     topics_by_id,
 )
@@ -18,6 +19,7 @@ from kohort.client.admin.broker_views import (
     FeatureMetadata,
     FeatureUpdate,
     LogDirDescription,
+    PartitionReassignment,
 )
 from kohort.client.admin.calls import AdminCalls
 from kohort.client.admin.topics_by_id import Id
@@ -123,6 +125,48 @@ class ClusterOperations(AdminCalls):
         return await elections.elect_leaders(
             self._cluster,
             operation_arguments.election_type(election_type),
+            operation_arguments.partitions_or_all(partitions),
+            deadline=self._deadline(timeout),
+        )
+
+    async def alter_partition_reassignments(
+        self,
+        replicas: ByPartition[Sequence[int] | None],
+        *,
+        allow_replication_factor_change: bool = True,
+        timeout: float | None = None,
+    ) -> Outcomes[TopicPartition, None]:
+        """Give partitions other replicas (KIP-455). The cluster then copies what they have;
+        `list_partition_reassignments` says which are still on their way.
+
+        No request is sent twice.
+
+        Args:
+            replicas: (topic, index) -> the ids of the brokers, the preferred leader first. None
+                ends a reassignment that is under way: the partition stays where it was.
+            allow_replication_factor_change: with False other numbers of replicas than now are
+                refused; needs AlterPartitionReassignments v1 (KIP-860).
+            timeout: seconds that this call may take, instead of those of the client.
+
+        Returns:
+            NO_REASSIGNMENT_IN_PROGRESS where there is none to end, INVALID_REPLICA_ASSIGNMENT for
+            brokers that the cluster does not have.
+        """
+        return await reassignments.alter_partition_reassignments(
+            self._cluster,
+            operation_arguments.replicas(replicas),
+            allow_replication_factor_change=allow_replication_factor_change,
+            deadline=self._deadline(timeout),
+        )
+
+    async def list_partition_reassignments(
+        self, partitions: Iterable[Partition] | None = None, *, timeout: float | None = None
+    ) -> dict[TopicPartition, PartitionReassignment]:
+        """The partitions that are about to get other replicas (KIP-455), sorted: of these, or with
+        None of all. One that is not on its way, or does not exist, is not in the result.
+        """
+        return await reassignments.list_partition_reassignments(
+            self._cluster,
             operation_arguments.partitions_or_all(partitions),
             deadline=self._deadline(timeout),
         )

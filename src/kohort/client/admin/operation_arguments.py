@@ -10,6 +10,7 @@ from kohort.client.admin.arguments import INT16_MAX, INT32_MAX, INT64_MAX
 from kohort.client.admin.broker_views import ElectionType, FeatureUpdate
 from kohort.client.admin.elections import ELECTION_TYPES
 from kohort.client.admin.features import UPGRADE_TYPES
+from kohort.client.admin.quota_views import ClientQuotaEntity, NameMatch
 from kohort.client.admin.records import HIGH_WATERMARK
 from kohort.client.admin.transaction_views import TransactionState
 from kohort.terms import TopicId, TopicPartition, uuid_bytes
@@ -25,6 +26,11 @@ def number(what: str, given: object, most: int, least: int = 0) -> int:
     if not least <= given <= most:
         raise ValueError(f"{what} is {given}, expected {least} to {most}")
     return given
+
+
+def number_or_none(what: str, given: object) -> int | None:
+    """Raises TypeError, and ValueError for a number that is out of bounds."""
+    return None if given is None else number(what, given, INT64_MAX)
 
 
 def numbers(what: str, given: object, most: int) -> list[int]:
@@ -92,6 +98,79 @@ def election_type(given: object) -> ElectionType:
 def partitions_or_all(given: object) -> list[TopicPartition] | None:
     """Raises TypeError and ValueError."""
     return None if given is None else arguments.partitions("partitions", given)
+
+
+def replicas(given: object) -> dict[TopicPartition, list[int] | None]:
+    """The replicas of each partition. Raises TypeError, and ValueError for what is no id."""
+    found: dict[TopicPartition, list[int] | None] = {}
+    ids = arguments.mapping("replicas", given).values()
+    for partition, some in zip(arguments.partitions("replicas", given), ids, strict=True):
+        what = f"replicas of {partition}"
+        if some is None:
+            found[partition] = None
+        elif isinstance(some, str | bytes | Mapping) or not isinstance(some, Iterable):
+            raise TypeError(f"{what} is {some!r}, expected a list of ids of brokers, or None")
+        else:
+            found[partition] = [number(what, each, INT32_MAX) for each in some]
+    return found
+
+
+def name_matches(given: object) -> dict[str, NameMatch]:
+    """A filter of quotas; None finds all. Raises TypeError and ValueError."""
+    if given is None:
+        return {}
+    found = arguments.mapping("wanted", given)
+    arguments.names("wanted", found)
+    for kind, name in found.items():
+        if not (name is None or name is ...):
+            if not isinstance(name, str):
+                raise TypeError(f"{kind} in wanted is {name!r}, expected a text, None or ...")
+            arguments.name(f"{kind} in wanted", name)
+    return dict(found)
+
+
+def quota_changes(given: object) -> dict[ClientQuotaEntity, dict[str, float | None]]:
+    """Raises TypeError, and ValueError for what cannot be sent."""
+    found: dict[ClientQuotaEntity, dict[str, float | None]] = {}
+    for entity, quotas in arguments.mapping("changes", given).items():
+        if not isinstance(entity, ClientQuotaEntity):
+            raise TypeError(
+                f"changes has {entity!r}, expected a ClientQuotaEntity, as "
+                "ClientQuotaEntity({'user': 'alice'})"
+            )
+        arguments.texts(f"{entity}", entity.names, none=True)
+        what = f"the quotas of {entity}"
+        arguments.names(what, arguments.mapping(what, quotas))
+        for key, value in quotas.items():
+            if value is None:
+                continue
+            if not isinstance(value, int | float) or isinstance(value, bool):
+                raise TypeError(f"{key} of {entity} is {value!r}, expected a number or None")
+        found[entity] = {
+            key: None if value is None else float(value) for key, value in quotas.items()
+        }
+    return found
+
+
+def principals(what: str, given: object) -> list[tuple[str, str]]:
+    """The type and the name of each. Raises TypeError, and ValueError for what is no principal."""
+    found = []
+    for text in arguments.names(what, given):
+        kind, colon, name = text.partition(":")
+        if not (kind and colon and name):
+            raise ValueError(f"{what} has {text!r}, expected a principal, as 'User:alice'")
+        found.append((kind, name))
+    return found
+
+
+def hmac(given: object) -> bytes:
+    """What a token is known by. Raises TypeError, and does not show it."""
+    if not isinstance(given, bytes):
+        raise TypeError(
+            f"hmac is of type {type(given).__name__}, expected bytes, as the hmac of a "
+            "DelegationToken"
+        )
+    return given
 
 
 def feature_updates(given: object) -> dict[str, FeatureUpdate]:

@@ -71,3 +71,23 @@ class ScramDeletion:
 
     user: str
     mechanism: str = "SCRAM-SHA-512"
+
+
+@dataclass(frozen=True, slots=True)
+class DelegationToken:
+    """A token that stands for its owner (KIP-48). Principals are texts as `User:alice`.
+
+    With `token_id` as the user and `hmac` in base64 as the password one logs in by SCRAM. The hmac
+    is a secret, and is never shown. Times are milliseconds since 1970; nobody can renew the token
+    beyond `max_timestamp_ms`. `requester` is None below version 3 (KIP-373), where owners ask for
+    themselves. `renewers` may renew it, as its owner may.
+    """
+
+    token_id: str
+    owner: str
+    requester: str | None
+    issue_timestamp_ms: int
+    expiry_timestamp_ms: int
+    max_timestamp_ms: int
+    hmac: bytes = field(repr=False)
+    renewers: tuple[str, ...] = ()

@@ -132,6 +132,8 @@ class SyncAdminClient(Client):
     delete_topics_by_id = _blocking(AdminClient.delete_topics_by_id)
     delete_records = _blocking(AdminClient.delete_records)
     elect_leaders = _blocking(AdminClient.elect_leaders)
+    alter_partition_reassignments = _blocking(AdminClient.alter_partition_reassignments)
+    list_partition_reassignments = _blocking(AdminClient.list_partition_reassignments)
     describe_log_dirs = _blocking(AdminClient.describe_log_dirs)
     describe_features = _blocking(AdminClient.describe_features)
     update_features = _blocking(AdminClient.update_features)
