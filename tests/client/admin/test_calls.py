@@ -5,9 +5,13 @@ import inspect
 import pytest
 from tests.client.scripted import asynchronous
 
-from kohort.client.admin import AdminClient, FeatureUpdate, OffsetReset
+from kohort.client.admin import AdminClient, ClientQuotaEntity, FeatureUpdate, OffsetReset
 
 ARGUMENTS = {
+    "alter_client_quotas": [{ClientQuotaEntity({"user": "u"}): {"consumer_byte_rate": 1.0}}],
+    "alter_partition_reassignments": [{("t", 0): [1]}],
+    "expire_delegation_token": [b"hmac"],
+    "renew_delegation_token": [b"hmac"],
     "abort_transaction": [("t", 0)],
     "alter_configs": [{("topic", "t"): {"x": "1"}}],
     "alter_group_configs": [{"g": {"x": "1"}}],

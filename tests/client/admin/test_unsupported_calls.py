@@ -3,7 +3,7 @@
 import pytest
 from tests.client.scripted import ScriptedCluster, asynchronous
 
-from kohort import ErrorCode, FeatureUpdate, Outcomes, UnsupportedVersionError
+from kohort import ClientQuotaEntity, ErrorCode, FeatureUpdate, Outcomes, UnsupportedVersionError
 
 PLACE = ("t", 0)
 TOPIC = ("topic", "t")
@@ -25,6 +25,20 @@ CALLS = [
         lambda admin: admin.abort_transaction(PLACE, producer_id=1, producer_epoch=1),
     ),
     ("DescribeLogDirs", lambda admin: admin.describe_log_dirs()),
+    (
+        "AlterPartitionReassignments",
+        lambda admin: admin.alter_partition_reassignments({PLACE: [1]}),
+    ),
+    ("ListPartitionReassignments", lambda admin: admin.list_partition_reassignments()),
+    ("DescribeClientQuotas", lambda admin: admin.describe_client_quotas()),
+    (
+        "AlterClientQuotas",
+        lambda admin: admin.alter_client_quotas({ClientQuotaEntity({"user": "u"}): {}}),
+    ),
+    ("CreateDelegationToken", lambda admin: admin.create_delegation_token()),
+    ("RenewDelegationToken", lambda admin: admin.renew_delegation_token(b"hmac")),
+    ("ExpireDelegationToken", lambda admin: admin.expire_delegation_token(b"hmac")),
+    ("DescribeDelegationToken", lambda admin: admin.describe_delegation_tokens()),
     ("UpdateFeatures", lambda admin: admin.update_features({"f": FeatureUpdate(1)})),
 ]
 

@@ -10,6 +10,7 @@ from kohort.client.admin.answers import OutcomeAnswers
 from kohort.client.admin.cluster_operations import ClusterOperations
 from kohort.client.admin.config_operations import ConfigOperations
 from kohort.client.admin.group_operations import GroupOperations
+from kohort.client.admin.principal_operations import PrincipalOperations
 from kohort.client.admin.security_views import (
     AclBinding,
     AclFilter,
@@ -40,7 +41,13 @@ from kohort.client.topic_partitions import ByPartition, Partition
 from kohort.terms import TopicPartition
 
 
-class AdminClient(GroupOperations, ConfigOperations, TransactionOperations, ClusterOperations):
+class AdminClient(
+    GroupOperations,
+    ConfigOperations,
+    TransactionOperations,
+    ClusterOperations,
+    PrincipalOperations,
+):
     """Administers the groups, topics, configs and transactions of any Kafka-compatible cluster.
 
         async with AdminClient("127.0.0.1:9092") as admin:

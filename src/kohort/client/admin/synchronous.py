@@ -137,6 +137,12 @@ class SyncAdminClient(Client):
     describe_log_dirs = _blocking(AdminClient.describe_log_dirs)
     describe_features = _blocking(AdminClient.describe_features)
     update_features = _blocking(AdminClient.update_features)
+    describe_client_quotas = _blocking(AdminClient.describe_client_quotas)
+    alter_client_quotas = _blocking(AdminClient.alter_client_quotas)
+    create_delegation_token = _blocking(AdminClient.create_delegation_token)
+    renew_delegation_token = _blocking(AdminClient.renew_delegation_token)
+    expire_delegation_token = _blocking(AdminClient.expire_delegation_token)
+    describe_delegation_tokens = _blocking(AdminClient.describe_delegation_tokens)
 
     def _details(self) -> Mapping[str, object]:
         return self._client._details()  # noqa: SLF001
