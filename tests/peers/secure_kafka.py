@@ -73,6 +73,7 @@ class SecureKafka:
             "advertised.listeners": f"{base['advertised.listeners']},{more}",
             "listener.security.protocol.map": f"CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,{kinds}",
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "delegation.token.secret.key": "secret-of-tokens",
             "super.users": "User:ANONYMOUS;User:admin;User:bob;User:CN=alice,O=Kohort",
         }
         for name, kind in LISTENERS.items():

@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 SOON_S = 5.0  # a broker refuses after 0.1 to 0.3 s, and machines are loaded; a time-out is 30 s
+PUBLISHED_S = 60.0  # until a broker has a token that the controller has made
 
 
 @pytest.fixture(scope="module")
@@ -258,6 +259,40 @@ async def test_an_admin_without_rights_is_told_for_each_thing(kafka):
     for thing, outcome in outcomes.items():
         with pytest.raises(ApiError, match=f"User:alice is not authorized for {thing}$"):
             outcome.all()
+
+
+@asynchronous
+async def test_a_delegation_token_is_made_renewed_and_ended(kafka):
+    address = kafka.addresses["SASL"]
+    async with AdminClient(address, **sasl("PLAIN", "bob")) as admin:
+        token = await admin.create_delegation_token("User:alice", max_lifetime_ms=600_000)
+        assert (token.owner, token.requester) == ("User:bob", "User:bob")
+        assert token.max_timestamp_ms == token.issue_timestamp_ms + 600_000
+        async with asyncio.timeout(PUBLISHED_S):
+            while not (found := await admin.describe_delegation_tokens("User:bob")):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        assert found == (token,)
+        assert await admin.describe_delegation_tokens("User:carol") == ()
+        of_alice = await admin.create_delegation_token(owner="User:alice")
+        assert (of_alice.owner, of_alice.requester) == ("User:alice", "User:bob")
+        with pytest.raises(ApiError) as refusal:  # who has asked for it is not its owner
+            await admin.expire_delegation_token(of_alice.hmac)
+        assert refusal.value.code is ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
+    async with AdminClient(address, **sasl("PLAIN", "alice")) as renewer:
+        end = await renewer.renew_delegation_token(token.hmac, renew_period_ms=60_000)
+        assert end < token.expiry_timestamp_ms
+        with pytest.raises(ApiError) as refusal:
+            await renewer.create_delegation_token(owner="User:bob")
+        assert refusal.value.code is ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
+        await renewer.expire_delegation_token(of_alice.hmac)
+    async with AdminClient(address, **sasl("PLAIN", "bob")) as admin:
+        await admin.expire_delegation_token(token.hmac)
+        async with asyncio.timeout(PUBLISHED_S):
+            while await admin.describe_delegation_tokens():  # noqa: ASYNC110  (nobody tells)
+                await asyncio.sleep(0.05)
+        with pytest.raises(ApiError) as refusal:
+            await admin.renew_delegation_token(token.hmac)
+        assert refusal.value.code is ErrorCode.DELEGATION_TOKEN_NOT_FOUND
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "OAUTHBEARER"])
