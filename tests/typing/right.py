@@ -133,3 +133,6 @@ def administrate_without_asyncio() -> None:
         by_text: Outcomes[str, None] = admin.delete_topics_by_id(["xqyxgaPuTW2GHwNLcu5D3Q"])
         failed: dict[str, ApiError] = by_text.failed
         print(failed)
+        for group_id, outcome in admin.iterate.describe_groups(["billing"], timeout=5):
+            state = outcome.message if isinstance(outcome, ApiError) else outcome.state
+            print(group_id.upper(), state)

@@ -12,10 +12,13 @@ import warnings
 from subprocess import PIPE
 
 import pytest
+from tests.client.admin.test_answers import CALLS, GROUPS, SILENT, three_nodes
+from tests.client.scripted import asynchronous
 from tests.interruptible import started
 from tests.waiting import SOON_S, eventually
 
 from kohort import AdminClient, ApiError, ErrorCode, NewTopic, SyncAdminClient
+from kohort.client.admin.synchronous import Iterations
 from kohort.testing import Broker
 
 
@@ -171,6 +174,96 @@ def test_one_that_nobody_closes_is_said_and_ends_its_thread(bootstrap):
     (warning,) = [text for one in caught if "AdminClient" in (text := str(one.message))]
     assert warning.startswith("unclosed <SyncAdminClient client_id='kohort-admin'")
     assert warning.endswith("use `with`, or close()")
+
+
+def test_every_call_that_can_be_iterated_can_be_iterated_here():
+    """K518-27."""
+    theirs = public(AdminClient)
+    answers = {
+        name
+        for name in theirs
+        if "Answers[" in str(inspect.signature(getattr(AdminClient, name)).return_annotation)
+    }
+    assert {"list_groups", "describe_groups", "list_offsets"} <= answers
+    assert public(Iterations) == {name: theirs[name] for name in answers}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@asynchronous
+async def test_outcomes_come_before_a_silent_node_has_answered_and_a_break_ends_the_rest(name):
+    """K518-27. A thread takes them, and the cluster is played here."""
+    call, keys = CALLS[name]
+    heard = []
+
+    def take(admin):
+        for key, _ in call(admin.iterate):
+            heard.append(key)
+            if len(heard) == len(keys) - 1:
+                assert calls_under_way(admin)
+                break  # the silent one would answer after a minute
+
+    async with three_nodes() as scripted:
+        with SyncAdminClient(scripted.bootstrap, timeout=60) as admin:
+            async with asyncio.timeout(SOON_S):
+                await asyncio.to_thread(take, admin)
+                while calls_under_way(admin):  # noqa: ASYNC110  (nobody tells)
+                    await asyncio.sleep(0.01)
+    assert sorted(heard) == sorted(key for key in keys if key != keys[SILENT])
+
+
+def calls_under_way(admin):
+    """Requests for which the loop of a client waits: the share of a node each."""
+    return [task for task in asyncio.all_tasks(admin._loop) if "_ask_share" in repr(task)]
+
+
+@asynchronous
+async def test_what_an_iteration_gives_and_raises_is_what_the_call_gives_and_raises():
+    async with three_nodes(lambda answer: answer) as scripted:
+        with SyncAdminClient(scripted.bootstrap, timeout=20) as admin:
+            whole = await asyncio.to_thread(admin.describe_groups, GROUPS)
+            entries = admin.iterate.describe_groups(GROUPS)
+            found = await asyncio.to_thread(lambda: dict(entries))
+            assert found == dict(whole.items())
+            assert await asyncio.to_thread(list, entries) == []
+            with pytest.raises(TypeError, match="ids is 3"):
+                admin.iterate.describe_groups(3)
+    with SyncAdminClient("127.0.0.1:1", timeout=1) as nowhere, pytest.raises(ApiError):
+        list(nowhere.iterate.list_groups())
+
+
+@asynchronous
+async def test_several_threads_take_from_one_iteration_and_each_entry_goes_to_one():
+    groups = [f"g{number}" for number in range(60)]
+    async with three_nodes(lambda answer: answer) as scripted:
+        scripted.coordinators = {name: at % 3 for at, name in enumerate(groups)}
+        with SyncAdminClient(scripted.bootstrap, timeout=20) as admin:
+            entries = admin.iterate.describe_groups(groups)
+            parts = await asyncio.gather(*(asyncio.to_thread(list, entries) for _ in range(4)))
+    assert sorted(key for part in parts for key, _ in part) == sorted(groups)
+
+
+@asynchronous
+async def test_who_iterates_when_another_thread_closes_the_client_is_told():
+    heard = []
+
+    def take():
+        with pytest.raises(ValueError, match="the admin client was closed while a call waited"):
+            heard.extend(key for key, _ in entries)
+        with pytest.raises(ValueError, match="the admin client is closed"):
+            next(entries)
+
+    async with three_nodes() as scripted:
+        admin = SyncAdminClient(scripted.bootstrap, timeout=60)
+        entries = admin.iterate.describe_groups(GROUPS)
+        taking = asyncio.create_task(asyncio.to_thread(take))
+        async with asyncio.timeout(SOON_S):
+            while len(heard) < 2:  # noqa: ASYNC110  (nobody tells)
+                await asyncio.sleep(0.01)
+            await asyncio.to_thread(admin.close)
+            await taking
+    with pytest.raises(ValueError, match="the admin client is closed"):
+        admin.iterate.describe_groups(GROUPS)
+    assert sorted(heard) == ["a", "c"]
 
 
 PROGRAM = """

@@ -5,18 +5,24 @@ parameters, results and errors are those of AdminClient, also to type checkers: 
 written here.
 """
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from functools import wraps
 from threading import Lock
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
 
+from kohort.client.admin.answers import Answers
 from kohort.client.admin.client import AdminClient
 from kohort.client.event_loop_thread import EventLoopThread, LoopEndedError
 from kohort.client.lifetime import Client
+from kohort.errors import ApiError
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+_END: Final = object()
 
 
 def _blocking(
@@ -31,6 +37,73 @@ def _blocking(
         return self._wait(lambda admin: call(admin, *args, **kwargs))
 
     return wait
+
+
+class Entries(Iterator[tuple[Key, Value | ApiError]], Generic[Key, Value]):
+    """Each key with its outcome, in the order in which they come.
+
+    Several threads may take from it, and each entry goes to one of them. Who drops it early, as by
+    a `break`, cancels what is not answered yet: the loop closes an iterator that nobody has.
+    """
+
+    def __init__(self, client: "SyncAdminClient", answers: Answers[Key, Value, Any]) -> None:
+        self._client = client
+        self._answers: AsyncIterator[tuple[Key, Value | ApiError]] = aiter(answers)
+        self._lock = Lock()
+
+    def __next__(self) -> tuple[Key, Value | ApiError]:
+        with self._lock:  # its own iterator takes one caller at a time
+            entry: Any = self._client._wait(lambda _: anext(self._answers, _END))  # noqa: SLF001
+        if entry is _END:
+            raise StopIteration
+        self._client._check_open()  # noqa: SLF001  (what a close has cut off is no answer)
+        return entry  # type: ignore[no-any-return]
+
+
+def _iterating(
+    call: Callable[Concatenate[AdminClient, Parameters], Answers[Key, Value, Any]],
+) -> Callable[Concatenate["Iterations", Parameters], Entries[Key, Value]]:
+    """The same call, of which each outcome can be had as soon as it is there."""
+
+    @wraps(call)
+    def iterate(
+        self: "Iterations", /, *args: Parameters.args, **kwargs: Parameters.kwargs
+    ) -> Entries[Key, Value]:
+        return self._entries(lambda admin: call(admin, *args, **kwargs))
+
+    return iterate
+
+
+class Iterations:
+    """The calls that ask several nodes, of which a `for` gets each outcome as it comes.
+
+        for group_id, outcome in admin.iterate.describe_groups(ids):
+            ...  # a GroupDescription or an ApiError, as soon as its coordinator has answered
+
+    They ask the same requests, and raise at the end of the loop what the call itself raises.
+    """
+
+    def __init__(self, client: "SyncAdminClient") -> None:
+        self._client = client
+
+    list_groups = _iterating(AdminClient.list_groups)
+    describe_groups = _iterating(AdminClient.describe_groups)
+    delete_groups = _iterating(AdminClient.delete_groups)
+    list_group_offsets = _iterating(AdminClient.list_group_offsets)
+    list_offsets = _iterating(AdminClient.list_offsets)
+    end_offsets = _iterating(AdminClient.end_offsets)
+    describe_configs = _iterating(AdminClient.describe_configs)
+    describe_log_dirs = _iterating(AdminClient.describe_log_dirs)
+    describe_producers = _iterating(AdminClient.describe_producers)
+    describe_transactions = _iterating(AdminClient.describe_transactions)
+    delete_records = _iterating(AdminClient.delete_records)
+
+    def _entries(
+        self, call: Callable[[AdminClient], Answers[Key, Value, Any]]
+    ) -> Entries[Key, Value]:
+        client = self._client
+        client._check_open()  # noqa: SLF001
+        return Entries(client, call(client._client))  # noqa: SLF001
 
 
 def _constructor(
@@ -59,6 +132,7 @@ class SyncAdminClient(Client):
             for group in admin.list_groups(states=["Stable"]):
                 print(group.group_id)
 
+    `iterate` has the calls that ask several nodes, for a `for` that gets results as they come.
     Arguments, results and errors are those of `AdminClient`. Several threads may call at once, and
     share connections. Ctrl-C ends a call: what was sent by then may have been done. The first call
     starts a thread, `close` ends it, and neither keeps the program from ending. A process that was
@@ -95,6 +169,11 @@ class SyncAdminClient(Client):
             thread, self._thread = self._thread, None
         if thread is not None:
             thread.end(self._client.close)
+
+    @property
+    def iterate(self) -> Iterations:
+        """The calls that ask several nodes, for a `for` that gets each outcome as it comes."""
+        return Iterations(self)
 
     create_topics = _blocking(AdminClient.create_topics)
     create_partitions = _blocking(AdminClient.create_partitions)
@@ -151,7 +230,7 @@ class SyncAdminClient(Client):
         if self._closed:
             raise ValueError("the admin client is closed: make another one")
 
-    def _wait(self, call: Callable[[AdminClient], Coroutine[Any, Any, Result]]) -> Result:
+    def _wait(self, call: Callable[[AdminClient], Awaitable[Result]]) -> Result:
         with self._lock:
             self._check_open()
             if self._thread is None:
