@@ -18,6 +18,7 @@ from kohort.wire.messages.describe_log_dirs import (
     DescribeLogDirsResult,
 )
 
+_ROUNDS = 5  # how often brokers may come between a question and the look behind it
 WITH_ERROR, WITH_CORDON = 3, 5  # versions of DescribeLogDirs
 
 LogDirs = dict[str, LogDirDescription]
@@ -55,12 +56,21 @@ async def describe_log_dirs(
             broker_id: {result.log_dir: _description(result, version) for result in answer.results}
         }
 
-    if broker_ids is None:
-        broker_ids = sorted(await cluster.nodes(deadline))
     locate = broker_by_id(cluster, lambda broker_id: broker_id)
-    return Outcomes(
-        await settle(cluster, broker_ids, locate, ask, deadline=deadline, arrived=arrived)
-    )
+    outcomes: dict[int, LogDirs | ApiError] = {}
+    wanted = sorted(await cluster.nodes(deadline)) if broker_ids is None else broker_ids
+    for _ in range(_ROUNDS):
+        outcomes |= await settle(cluster, wanted, locate, ask, deadline=deadline, arrived=arrived)
+        if broker_ids is not None:
+            break
+        try:
+            there = await cluster.nodes(deadline)
+        except ApiError:
+            break  # as where a silent broker has used up the time: what has come counts
+        wanted = sorted(there.keys() - outcomes.keys())
+        if not wanted:
+            break
+    return Outcomes(outcomes)
 
 
 def _description(result: DescribeLogDirsResult, version: int) -> LogDirDescription:

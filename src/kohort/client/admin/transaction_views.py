@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-from kohort.client.admin.views import Coverage
+from kohort.client.admin.views import Coverage, ListedPart
 from kohort.errors import ApiError
 from kohort.terms import TopicPartition
+
+TRANSACTIONS_TOPIC = "__transaction_state"
 
 
 class TransactionState(StrEnum):
@@ -71,17 +73,22 @@ class TransactionListings(Coverage):
     """All transactional ids, sorted, and what is missing among them, with the reason.
 
     `errors` has the id of each broker that could not be asked, and the partition of
-    __transaction_state of each coordinator that nobody is at the moment: what they have is missing
-    from `transactions`.
+    __transaction_state of each coordinator that could not, such as one that nobody is at the
+    moment: what they have is missing from `transactions`. `unverified` says why it is not known
+    whether all coordinators have answered; None where that is known. `missing` has both.
     """
 
     transactions: tuple[TransactionListing, ...]
     errors: Mapping[int | TopicPartition, ApiError]
+    unverified: ApiError | None = None
 
     @property
-    def missing(self) -> Mapping[int | TopicPartition, ApiError]:
-        """As `errors`."""
-        return self.errors
+    def missing(self) -> dict[ListedPart, ApiError]:
+        """`errors`, and `unverified` under the name of the topic that it is about."""
+        found: dict[ListedPart, ApiError] = dict(self.errors.items())
+        if self.unverified is not None:
+            found[TRANSACTIONS_TOPIC] = self.unverified
+        return found
 
     def __iter__(self) -> Iterator[TransactionListing]:
         return iter(self.transactions)

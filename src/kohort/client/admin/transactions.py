@@ -7,10 +7,12 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from kohort.client.admin.answers import Arrived
+from kohort.client.admin.coordinator_sweeps import Part, sweep
 from kohort.client.admin.request_rounds import Locate, failure, settle
 from kohort.client.admin.single_requests import broker_by_id, settle_one
 from kohort.client.admin.topics import leaders, left_ms
 from kohort.client.admin.transaction_views import (
+    TRANSACTIONS_TOPIC,
     FencedProducer,
     ProducerState,
     TransactionDescription,
@@ -19,7 +21,7 @@ from kohort.client.admin.transaction_views import (
     TransactionState,
 )
 from kohort.client.admin.views import Outcomes
-from kohort.client.network.cluster import OF_TRANSACTION, Cluster, Node, nodes_of
+from kohort.client.network.cluster import OF_TRANSACTION, Cluster, Node
 from kohort.client.network.connection import Need
 from kohort.client.network.denials import explained
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
@@ -28,7 +30,6 @@ from kohort.wire.messages import describe_producers as producers_wire
 from kohort.wire.messages import describe_transactions as description_wire
 from kohort.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kohort.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
-from kohort.wire.messages.metadata import MetadataResponse
 from kohort.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -36,7 +37,6 @@ from kohort.wire.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 
-TRANSACTIONS_TOPIC = "__transaction_state"
 BY_DURATION = Need(1, "filtering by duration", "KIP-994, Apache Kafka 3.8")
 BY_PATTERN = Need(2, "filtering by a pattern of ids", "KIP-1152, Apache Kafka 4.1")
 INIT_MAX = 5  # the version of InitProducerId behind it is for two-phase commits (KIP-939)
@@ -122,57 +122,26 @@ async def list_transactions(
     by_duration = None if min_duration_ms is None else BY_DURATION
     need = by_duration if pattern is None else BY_PATTERN
 
-    async def ask(
-        node: Node, ids: Sequence[int], deadline: float
-    ) -> dict[int, list[TransactionListing] | ApiError]:
+    found: dict[str, TransactionListing] = {}
+
+    async def ask(node: Node, _parts: Sequence[Part], deadline: float) -> ApiError | None:
         answer: ListTransactionsResponse = await cluster.ask(
             node, request, deadline=deadline, need=need
         )
         if answer.error_code:
-            return dict.fromkeys(ids, api_error(answer.error_code))
+            return api_error(answer.error_code)
         if answer.unknown_state_filters:
             text = f"{node} knows no state {', '.join(answer.unknown_state_filters)}"
-            return dict.fromkeys(ids, ApiError(ErrorCode.INVALID_REQUEST, text))
-        found = [
-            TransactionListing(
+            return ApiError(ErrorCode.INVALID_REQUEST, text)
+        for listed in answer.transaction_states:
+            found[listed.transactional_id] = TransactionListing(
                 listed.transactional_id, listed.producer_id, _state_of(listed.transaction_state)
             )
-            for listed in answer.transaction_states
-        ]
-        return dict.fromkeys(ids, found)
+        return None
 
-    metadata = await cluster.brokers_and([TRANSACTIONS_TOPIC], deadline)
-    locate = broker_by_id(cluster, lambda broker_id: broker_id)
-    nodes = sorted(nodes_of(metadata))
-    outcomes = Outcomes(await settle(cluster, nodes, locate, ask, deadline=deadline))
-    if not outcomes.succeeded:
-        first = next(iter(outcomes.failed.values()))
-        if first.code is ErrorCode.UNSUPPORTED_VERSION:
-            raise UnsupportedVersionError(first.message)
-        raise first
-    found = {
-        listing.transactional_id: listing
-        for listings in outcomes.succeeded.values()
-        for listing in listings
-    }
-    errors: dict[int | TopicPartition, ApiError] = dict(outcomes.failed.items())
-    errors.update(_nobodys(metadata).items())
-    return TransactionListings(tuple(found[id_] for id_ in sorted(found)), errors)
-
-
-def _nobodys(metadata: MetadataResponse) -> dict[TopicPartition, ApiError]:
-    """The coordinators that nobody is now, so that what they have is in no answer."""
-    nodes = nodes_of(metadata)
-    return {
-        TopicPartition(TRANSACTIONS_TOPIC, partition.partition_index): ApiError(
-            ErrorCode.COORDINATOR_NOT_AVAILABLE,
-            f"nobody coordinates partition {partition.partition_index} of {TRANSACTIONS_TOPIC}",
-        )
-        for topic in metadata.topics
-        if topic.name == TRANSACTIONS_TOPIC
-        for partition in topic.partitions
-        if partition.leader_id not in nodes or partition.leader_id in partition.offline_replicas
-    }
+    swept = await sweep(cluster, TRANSACTIONS_TOPIC, ask, deadline)
+    listings = tuple(found[id_] for id_ in sorted(found))
+    return TransactionListings(listings, swept.errors, swept.unverified)
 
 
 async def describe_transactions(
