@@ -226,9 +226,20 @@ def _of_api(
             "versions": Versions.of(versions),
             "flexible": Versions.of(flexible),
         }
-        return _build(cls, attributes)
+        built: Any = _build(cls, attributes)
+        where = cls.__module__, key
+        if side == "Request":
+            _REQUESTS[where] = built
+        elif where in _REQUESTS:
+            _REQUESTS[where].response = built
+        return built  # type: ignore[no-any-return]
 
     return build
+
+
+# A module declares a request and then its response. The request's class has it as `response`, so
+# that a client reads answers without `apis`, which imports the messages of every API.
+_REQUESTS: dict[tuple[str, int], Any] = {}
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=False, field_specifiers=(at,))
@@ -239,7 +250,7 @@ def request(key: int, *, versions: str, flexible: str) -> Callable[[type[Message
 
 @dataclass_transform(kw_only_default=True, frozen_default=False, field_specifiers=(at,))
 def response(key: int, *, versions: str, flexible: str) -> Callable[[type[Message]], type[Message]]:
-    """The answer to the request of the same key."""
+    """The answer to the request of the same key, whose class has it as `response` from now on."""
     return _of_api(key, "Response", versions, flexible)
 
 

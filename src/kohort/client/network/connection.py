@@ -39,7 +39,6 @@ from kohort.errors import (
     api_error,
 )
 from kohort.security.settings import NO_SECURITY
-from kohort.wire.apis import APIS
 from kohort.wire.codec import decode, decode_from, encode
 from kohort.wire.frames import (
     FrameReader,
@@ -243,9 +242,8 @@ class Connection(asyncio.Protocol):
             await self._wait(deadline)
         cls = type(request)
         version = self._agreed(cls, need, at_most)
-        api = APIS[cls.api_key]
-        flexible = api.flexible(version)
-        read = partial(_answer_in, api.response, version, flexible)
+        flexible = version in cls.flexible
+        read = partial(_answer_in, cls.response, version, flexible)
         try:
             answer = await self._exchange(
                 request, version, read, deadline=deadline, flexible=flexible
@@ -266,7 +264,7 @@ class Connection(asyncio.Protocol):
             await self._wait_for_session(asyncio.get_running_loop().time() + RENEWAL_S)
         cls = type(request)
         version = self._agreed(cls, need, at_most)
-        self._write(request, version, flexible=APIS[cls.api_key].flexible(version))
+        self._write(request, version, flexible=version in cls.flexible)
         await self._may_write.wait()
 
     def _hold(self, seconds: float) -> None:
@@ -309,9 +307,8 @@ class Connection(asyncio.Protocol):
         """Ask SaslHandshake or SaslAuthenticate. Raises as `ask` does."""
         cls = type(request)
         version = self._agreed(cls, _SASL if cls is SaslHandshakeRequest else None, 32767)
-        api = APIS[cls.api_key]
-        flexible = api.flexible(version)
-        read = partial(_answer_in, api.response, version, flexible)
+        flexible = version in cls.flexible
+        read = partial(_answer_in, cls.response, version, flexible)
         return await self._exchange(request, version, read, deadline=deadline, flexible=flexible)
 
     async def drain(self) -> None:
@@ -361,7 +358,8 @@ class Connection(asyncio.Protocol):
         A broker that does not know the version answers in v0, and names the versions it has. One
         that names none, or whose refusal cannot be read, is asked in v0.
         """
-        version = APIS[_API_VERSIONS].request.versions.last
+        ours: type[Any] = ApiVersionsRequest
+        version = ours.versions.last
         answer = await self._api_versions(version, deadline)
         if answer.error_code == ErrorCode.UNSUPPORTED_VERSION and version > 0:
             highest = max(
