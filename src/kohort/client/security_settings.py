@@ -7,7 +7,6 @@ error.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from kohort.client import security_values as read
@@ -190,6 +189,8 @@ def _reader(name: str) -> Reader:
     if plain.startswith(_KERBEROS):
         raise ValueError(f"{name} is for Kerberos: {read.NO_KERBEROS}")
     family = next(prefix for prefix in _PREFIXES if plain.startswith(prefix))
+    from difflib import get_close_matches  # noqa: PLC0415  (a hint is seldom)
+
     near = get_close_matches(plain, [one for one in _READERS if one.startswith(family)], n=1)
     if not near:
         raise ValueError(f"unknown setting {name!r}")

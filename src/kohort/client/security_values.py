@@ -6,11 +6,12 @@ where that is no secret.
 """
 
 import base64
-import json
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from ssl import SSLContext
 from typing import Any
+
+from msgspec.json import encode
 
 from kohort.client.network.environment import environment
 from kohort.escaping import visible
@@ -297,7 +298,7 @@ def unsecured_tokens(claims: Mapping[str, Any], lifetime_s: int) -> TokenProvide
 
 
 def _part(content: Mapping[str, Any]) -> str:
-    return base64.urlsafe_b64encode(json.dumps(content).encode()).rstrip(b"=").decode()
+    return base64.urlsafe_b64encode(encode(content)).rstrip(b"=").decode()
 
 
 def _pairs(name: str, given: str, separator: str | None) -> dict[str, str]:

@@ -8,7 +8,6 @@ is refused: a client that was told to trust one authority must not silently trus
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, field, fields
-from difflib import get_close_matches
 from ssl import SSLContext
 from typing import Any, NamedTuple, TypedDict, TypeVar
 
@@ -288,6 +287,8 @@ def hint_for(name: str, known: Iterable[str]) -> str:
     plain = name.replace(".", "_")
     if plain in _ELSEWHERE:
         return f": {_ELSEWHERE[plain]}"
+    from difflib import get_close_matches  # noqa: PLC0415  (a hint is seldom)
+
     near = get_close_matches(plain, [*known, "bootstrap_servers"], n=1)
     if not near:
         return ""

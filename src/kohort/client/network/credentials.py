@@ -10,11 +10,9 @@ from kohort.client.network.environment import environment, in_thread
 from kohort.client.network.tokens import SharedWork, Tokens, describe_token, subject_of
 from kohort.errors import AuthenticationError, ErrorCode
 from kohort.escaping import visible
-from kohort.security.mechanisms import client_mechanism
 from kohort.security.names import MECHANISMS, OAUTHBEARER, PLAIN, SASL_PLAINTEXT
 from kohort.security.sasl import ClientMechanism, SaslError
 from kohort.security.settings import Security
-from kohort.security.stores import StoreError, client_context
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +61,9 @@ class Credentials:
         """What a connection logs in with now. Raises AuthenticationError, and ConnectionFailedError
         where a token is needed and cannot be had at the moment.
         """
+        # A login brings hashes along, which clients without SASL do without.
+        from kohort.security.mechanisms import client_mechanism  # noqa: PLC0415
+
         security = self.security
         token = await self._tokens.current() if security.mechanism == OAUTHBEARER else None
         try:
@@ -90,6 +91,9 @@ class Credentials:
             )
 
     async def _make_context(self) -> SSLContext:
+        # Stores bring temporary files and archives along, which clients without TLS do without.
+        from kohort.security.stores import StoreError, client_context  # noqa: PLC0415
+
         security = self.security
 
         def make() -> SSLContext:

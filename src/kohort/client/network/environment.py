@@ -8,7 +8,6 @@ of the client. So a client is made and used in one such context.
 
 import asyncio
 import random
-import secrets
 import threading
 import time
 import uuid
@@ -39,6 +38,12 @@ def _start_thread(work: Callable[[], None], name: str) -> None:
     threading.Thread(target=work, name=name, daemon=True).start()
 
 
+def _new_nonce() -> str:
+    from secrets import token_hex  # noqa: PLC0415  (a login needs it, and brings OpenSSL's hashes)
+
+    return token_hex()
+
+
 class Environment(NamedTuple):
     """Modules stand for themselves, so whoever patches one reaches the clients, too.
 
@@ -50,7 +55,7 @@ class Environment(NamedTuple):
     chance: Chance = random
     new_uuid: Callable[[], uuid.UUID] = uuid.uuid4
     start_thread: Callable[[Callable[[], None], str], None] = _start_thread
-    new_nonce: Callable[[], str] = secrets.token_hex
+    new_nonce: Callable[[], str] = _new_nonce
 
 
 ENVIRONMENT: ContextVar[Environment] = ContextVar("ENVIRONMENT", default=Environment())  # noqa: B039  (it cannot be changed)
