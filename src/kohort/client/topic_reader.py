@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from kohort.client.admin.request_rounds import settle
+from kohort.client.admin.topic_views import TopicDescription
 from kohort.client.admin.topics import describe_topics, leaders, list_offsets
-from kohort.client.admin.views import TopicDescription
 from kohort.client.fetcher.decoding import AbortedBatchFilter, records_of, whole_batches
 from kohort.client.fetcher.record import AnyRecord
 from kohort.client.network.cluster import Cluster, Node

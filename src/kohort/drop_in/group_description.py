@@ -14,7 +14,7 @@ from kohort.terms import CONSUMER_PROTOCOLS, GroupState, GroupType, TopicPartiti
 
 if TYPE_CHECKING:  # the client is imported when a tool asks
     from kohort.client.admin import AdminClient
-    from kohort.client.admin.views import (
+    from kohort.client.admin.group_views import (
         Assignment,
         CommittedOffset,
         GroupDescription,

@@ -35,8 +35,8 @@ from kohort.terms import TopicPartition
 
 if TYPE_CHECKING:  # the client is imported when a tool asks
     from kohort.client.admin import AdminClient, OffsetReset, OffsetResetPlan
+    from kohort.client.admin.group_views import CommittedOffset
     from kohort.client.admin.offsets_csv import OffsetsByGroup
-    from kohort.client.admin.views import CommittedOffset
 
 _LEAST = 15
 _Offsets = Mapping[TopicPartition, "CommittedOffset"]

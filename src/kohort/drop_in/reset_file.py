@@ -12,8 +12,8 @@ from kohort.drop_in.java import JavaError, at_run_time, illegal
 from kohort.terms import TopicPartition
 
 if TYPE_CHECKING:  # the client is imported when a tool asks
+    from kohort.client.admin.group_views import CommittedOffset
     from kohort.client.admin.offsets_csv import OffsetsByGroup
-    from kohort.client.admin.views import CommittedOffset
 
 
 def offsets_in(path: str) -> "OffsetsByGroup":

@@ -11,10 +11,11 @@ from typing import Literal
 
 from kohort.client.accumulator.partitioning import partition_of
 from kohort.client.admin import groups, listings, offsets, topics
+from kohort.client.admin.group_views import GroupDescription, MemberDescription
 from kohort.client.admin.request_rounds import settle
 from kohort.client.admin.scram_credentials import Change, alter_credentials
 from kohort.client.admin.security_views import ScramUpsertion
-from kohort.client.admin.views import GroupDescription, MemberDescription, NewTopic
+from kohort.client.admin.topic_views import NewTopic
 from kohort.client.network.cluster import Cluster, Node
 from kohort.client.network.connection import software_version
 from kohort.client.settings import addresses_of

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Protocol
 
-from kohort.client.admin.views import GroupDescription, MemberDescription
+from kohort.client.admin.group_views import GroupDescription, MemberDescription
 from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.figures import counted
 from kohort.runtime.clocks import monotonic, sleep

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kohort.client.admin.views import Assignment
+from kohort.client.admin.group_views import Assignment
 from kohort.errors import WireError
 from kohort.records import consumer_protocol, schemas
 from kohort.records.causes import Because, causes_in

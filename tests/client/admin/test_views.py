@@ -2,7 +2,7 @@
 
 import pytest
 
-from kohort.client.admin import AdminClient, Listings, Nodes, Outcomes, TopicPartition
+from kohort.client.admin import AdminClient, Listings, Outcomes, TopicPartition
 from kohort.errors import ApiError, ErrorCode
 
 BAD = ApiError(ErrorCode.NON_EMPTY_GROUP, "has members")
@@ -51,11 +51,6 @@ def test_a_listing_names_brokers_coordinators_and_what_is_not_known():
     assert Listings((), {}).complete
     listings = Listings((), {1: BAD, place: BAD}, BAD)
     assert listings.missing == {1: BAD, place: BAD, "__consumer_offsets": BAD}
-
-
-def test_a_cluster_names_the_brokers_that_are_away():
-    assert Nodes((), away=()).complete
-    assert Nodes((), away=(3,)).missing[3].code is ErrorCode.BROKER_NOT_AVAILABLE
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,17 @@ from kohort.client.admin.config_views import (
     ConfigSynonym,
     ConfigType,
 )
+from kohort.client.admin.group_views import (
+    Assignment,
+    Attachment,
+    ClientAssignor,
+    ClientSide,
+    CommittedOffset,
+    GroupConfig,
+    GroupDescription,
+    GroupOffsets,
+    MemberDescription,
+)
 from kohort.client.admin.member_removal import MemberToRemove
 from kohort.client.admin.offset_reset import (
     OffsetAdjustment,
@@ -38,6 +49,17 @@ from kohort.client.admin.security_views import (
 )
 from kohort.client.admin.synchronous import SyncAdminClient
 from kohort.client.admin.time_lags import TimeLag
+from kohort.client.admin.topic_views import (
+    CreatedTopic,
+    FoundOffset,
+    NewTopic,
+    NodeDescription,
+    Nodes,
+    PartitionDescription,
+    TopicDescription,
+    TopicListing,
+    TopicListings,
+)
 from kohort.client.admin.transaction_views import (
     FencedProducer,
     ProducerState,
@@ -46,29 +68,7 @@ from kohort.client.admin.transaction_views import (
     TransactionListings,
     TransactionState,
 )
-from kohort.client.admin.views import (
-    Assignment,
-    Attachment,
-    ClientAssignor,
-    ClientSide,
-    CommittedOffset,
-    CreatedTopic,
-    FoundOffset,
-    GroupConfig,
-    GroupDescription,
-    GroupListing,
-    GroupOffsets,
-    Listings,
-    MemberDescription,
-    NewTopic,
-    NodeDescription,
-    Nodes,
-    Outcomes,
-    PartitionDescription,
-    TopicDescription,
-    TopicListing,
-    TopicListings,
-)
+from kohort.client.admin.views import GroupListing, Listings, Outcomes
 from kohort.security.acls import AclOperation, AclPermission, PatternType, ResourceType
 from kohort.terms import TopicPartition
 

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar, cast
 
+from kohort.client.admin.group_views import CommittedOffset
 from kohort.client.admin.security_views import (
     AclBinding,
     AclFilter,
     ScramDeletion,
     ScramUpsertion,
 )
-from kohort.client.admin.views import CommittedOffset, NewTopic
+from kohort.client.admin.topic_views import NewTopic
 from kohort.security.scram import ITERATIONS_LEAST, ITERATIONS_MOST, ITERATIONS_TAKEN, NUMBERS
 from kohort.terms import TopicPartition
 

@@ -20,15 +20,15 @@ from kohort.client.admin.security_views import (
 )
 from kohort.client.admin.settings import AdminSettings
 from kohort.client.admin.time_lags import TimeLag
-from kohort.client.admin.transaction_operations import TransactionOperations
-from kohort.client.admin.views import (
+from kohort.client.admin.topic_views import (
     CreatedTopic,
     FoundOffset,
     NewTopic,
-    Outcomes,
     TopicDescription,
     TopicListings,
 )
+from kohort.client.admin.transaction_operations import TransactionOperations
+from kohort.client.admin.views import Outcomes
 from kohort.client.settings import (
     DEFAULT_SERVER,
     SecurityOptions,

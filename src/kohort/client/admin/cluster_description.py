@@ -1,7 +1,7 @@
 """The brokers of a cluster, and what is said of the cluster as a whole (KIP-700)."""
 
 from kohort.client.admin.single_requests import anybody, settle_one
-from kohort.client.admin.views import NodeDescription, Nodes
+from kohort.client.admin.topic_views import NodeDescription, Nodes
 from kohort.client.network.cluster import Cluster, Node, nodes_of
 from kohort.client.network.connection import Need
 from kohort.client.network.denials import explained

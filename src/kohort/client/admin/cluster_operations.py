@@ -22,8 +22,9 @@ from kohort.client.admin.broker_views import (
     PartitionReassignment,
 )
 from kohort.client.admin.calls import AdminCalls
+from kohort.client.admin.topic_views import Nodes, TopicDescription
 from kohort.client.admin.topics_by_id import Id
-from kohort.client.admin.views import Nodes, Outcomes, TopicDescription
+from kohort.client.admin.views import Outcomes
 from kohort.client.topic_partitions import ByPartition, Partition
 from kohort.terms import TopicPartition
 

@@ -18,9 +18,10 @@ from kohort.client.admin.config_views import (
     ConfigSynonym,
     ConfigType,
 )
+from kohort.client.admin.group_views import GroupConfig
 from kohort.client.admin.request_rounds import Locate, settle
 from kohort.client.admin.single_requests import anybody, broker_by_id, settle_one
-from kohort.client.admin.views import GroupConfig, Outcomes
+from kohort.client.admin.views import Outcomes
 from kohort.client.network.cluster import Cluster, Node
 from kohort.client.network.connection import Need
 from kohort.client.network.denials import explained

@@ -14,14 +14,16 @@ from kohort.client.admin import (
 )
 from kohort.client.admin.answers import Answers, OutcomeAnswers
 from kohort.client.admin.calls import AdminCalls
-from kohort.client.admin.member_removal import MemberToRemove
-from kohort.client.admin.offset_reset import OffsetReset, OffsetResetPlan
-from kohort.client.admin.views import (
+from kohort.client.admin.group_views import (
     CommittedOffset,
     GroupConfig,
     GroupDescription,
-    GroupListing,
     GroupOffsets,
+)
+from kohort.client.admin.member_removal import MemberToRemove
+from kohort.client.admin.offset_reset import OffsetReset, OffsetResetPlan
+from kohort.client.admin.views import (
+    GroupListing,
     ListedPart,
     Listings,
     Outcomes,

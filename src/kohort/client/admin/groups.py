@@ -4,17 +4,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kohort.client.admin.answers import Arrived
-from kohort.client.admin.listings import state_of
-from kohort.client.admin.request_rounds import Locate, failure, settle
-from kohort.client.admin.views import (
+from kohort.client.admin.group_views import (
     Assignment,
     Attachment,
     ClientAssignor,
     ClientSide,
     GroupDescription,
     MemberDescription,
-    Outcomes,
 )
+from kohort.client.admin.listings import state_of
+from kohort.client.admin.request_rounds import Locate, failure, settle
+from kohort.client.admin.views import Outcomes
 from kohort.client.network.cluster import Cluster, Node, unanswered
 from kohort.client.network.connection import Need
 from kohort.client.network.denials import explained

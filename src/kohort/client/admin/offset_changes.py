@@ -7,11 +7,12 @@ say of a group with members depends on the request and on the protocol, so the t
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kohort.client.admin.group_views import CommittedOffset
 from kohort.client.admin.groups import coordinator_of, describe_groups
 from kohort.client.admin.offsets import list_group_offsets
 from kohort.client.admin.request_rounds import settle
 from kohort.client.admin.topics import describe_topics
-from kohort.client.admin.views import CommittedOffset, Outcomes
+from kohort.client.admin.views import Outcomes
 from kohort.client.network.cluster import Cluster, Node
 from kohort.client.network.connection import Need
 from kohort.client.network.denials import explained

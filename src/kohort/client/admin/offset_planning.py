@@ -5,6 +5,7 @@ and offsets of its coordinator, starts and ends of logs of their leaders.
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
+from kohort.client.admin.group_views import GroupOffsets
 from kohort.client.admin.groups import describe_groups
 from kohort.client.admin.offset_reset import (
     LogOffsets,
@@ -16,6 +17,7 @@ from kohort.client.admin.offset_reset import (
 )
 from kohort.client.admin.offsets import list_group_offsets
 from kohort.client.admin.request_rounds import settle
+from kohort.client.admin.topic_views import FoundOffset
 from kohort.client.admin.topics import (
     POINTS,
     describe_topics,
@@ -23,7 +25,7 @@ from kohort.client.admin.topics import (
     leaders,
     offsets_request,
 )
-from kohort.client.admin.views import FoundOffset, GroupOffsets, Outcomes
+from kohort.client.admin.views import Outcomes
 from kohort.client.network.cluster import Cluster, Node, unanswered
 from kohort.client.network.environment import environment
 from kohort.errors import ApiError, ErrorCode

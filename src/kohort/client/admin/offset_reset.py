@@ -11,8 +11,9 @@ from enum import StrEnum
 from typing import NamedTuple, Self
 
 from kohort.client.admin import arguments
+from kohort.client.admin.group_views import CommittedOffset, GroupOffsets
 from kohort.client.admin.offsets_csv import offsets_csv, read_offsets
-from kohort.client.admin.views import CommittedOffset, Coverage, GroupOffsets, Outcomes
+from kohort.client.admin.views import Coverage, Outcomes
 from kohort.client.topic_partitions import ByPartition
 from kohort.errors import ApiError, ErrorCode
 from kohort.terms import GroupState, TopicPartition, millis_of

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kohort.client.admin.answers import Arrived
+from kohort.client.admin.group_views import CommittedOffset, GroupOffsets
 from kohort.client.admin.request_rounds import failure, settle
-from kohort.client.admin.views import CommittedOffset, GroupOffsets, Outcomes
+from kohort.client.admin.views import Outcomes
 from kohort.client.network.cluster import Cluster, Node, unanswered
 from kohort.client.network.connection import Connection, Need
 from kohort.client.topic_partitions import topic_partitions_of

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 
 from kohort.client.admin import arguments
-from kohort.client.admin.views import CommittedOffset
+from kohort.client.admin.group_views import CommittedOffset
 from kohort.csv_writer import CsvWriter
 from kohort.terms import TopicPartition
 

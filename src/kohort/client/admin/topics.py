@@ -8,16 +8,16 @@ from typing import Any, TypeAlias
 from kohort.client.admin.answers import Arrived
 from kohort.client.admin.arguments import INT32_MAX, INT64_MAX
 from kohort.client.admin.request_rounds import Locate, settle
-from kohort.client.admin.views import (
+from kohort.client.admin.topic_views import (
     CreatedTopic,
     FoundOffset,
     NewTopic,
-    Outcomes,
     PartitionDescription,
     TopicDescription,
     TopicListing,
     TopicListings,
 )
+from kohort.client.admin.views import Outcomes
 from kohort.client.network.cluster import Cluster, Node, nodes_of
 from kohort.client.network.connection import Need
 from kohort.client.network.denials import explained

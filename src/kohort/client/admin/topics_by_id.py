@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from kohort.client.admin.request_rounds import settle
+from kohort.client.admin.topic_views import TopicDescription
 from kohort.client.admin.topics import BY_ID, controller, left_ms, topic_description
-from kohort.client.admin.views import Outcomes, TopicDescription
+from kohort.client.admin.views import Outcomes
 from kohort.client.network.cluster import Cluster, Node
 from kohort.client.network.connection import Need
 from kohort.errors import ApiError, ErrorCode, api_error

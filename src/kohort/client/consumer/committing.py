@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from kohort.client.admin.views import CommittedOffset
+from kohort.client.admin.group_views import CommittedOffset
 from kohort.client.consumer.group_offsets import OffsetsToCommit
 from kohort.client.consumer.ownership import Ownership
 from kohort.client.fetcher import Fetcher

@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Any, Literal, Self, Unpack
 
 from kohort.client import topic_partitions as tp
+from kohort.client.admin import CommittedOffset, FoundOffset
 from kohort.client.admin.topics import When, list_offsets
-from kohort.client.admin.views import CommittedOffset, FoundOffset
 from kohort.client.consumer.assignor import Assignor, checked_assignors
 from kohort.client.consumer.assignor_runner import AssignorRunner
 from kohort.client.consumer.committing import Offsets, check_offset, offsets_to_commit

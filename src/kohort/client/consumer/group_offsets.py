@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-from kohort.client.admin.views import CommittedOffset
+from kohort.client.admin.group_views import CommittedOffset
 from kohort.client.consumer.coordinator import Coordinator
 from kohort.client.network.cluster import Cluster, Node, unanswered
 from kohort.client.network.connection import Need

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
-from kohort.client.admin.views import CommittedOffset
+from kohort.client.admin.group_views import CommittedOffset
 from kohort.client.consumer.group_offsets import GroupOffsets
 from kohort.client.consumer.in_flight_records import InFlightRecords
 from kohort.client.consumer.settings import ConsumerSettings

@@ -11,7 +11,7 @@ from kohort.client.accumulator.accumulator import Limits, RecordAccumulator
 from kohort.client.accumulator.errors import DeliveryError
 from kohort.client.accumulator.partitioning import StickyPartitioner, partition_of
 from kohort.client.accumulator.transactions import UNFINISHED
-from kohort.client.admin.views import CommittedOffset
+from kohort.client.admin.group_views import CommittedOffset
 from kohort.client.consumer import GroupMetadata
 from kohort.client.lifetime import Client
 from kohort.client.network.environment import environment

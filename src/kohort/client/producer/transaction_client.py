@@ -13,7 +13,7 @@ from kohort.client.accumulator.transactions import (
     Transactions,
     coordinator_error_action,
 )
-from kohort.client.admin.views import CommittedOffset
+from kohort.client.admin.group_views import CommittedOffset
 from kohort.client.consumer import GroupMetadata
 from kohort.client.network.cluster import OF_GROUP, OF_TRANSACTION, Cluster, Node, unanswered
 from kohort.client.network.connection_errors import ConnectionFailedError, RequestTimeoutError

@@ -17,7 +17,8 @@ from itertools import zip_longest
 import pyarrow as pa
 
 from kohort.client.admin import AdminClient, TopicPartition
-from kohort.client.admin.views import FoundOffset, Outcomes
+from kohort.client.admin.topic_views import FoundOffset
+from kohort.client.admin.views import Outcomes
 from kohort.errors import Broken
 from kohort.pipeline.schemas import END_OFFSETS
 from kohort.pipeline.sources.admin_query import ask

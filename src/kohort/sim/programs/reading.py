@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import Any, ClassVar
 
-from kohort.client.admin.views import CommittedOffset
+from kohort.client.admin.group_views import CommittedOffset
 from kohort.client.consumer import Consumer, GroupMetadata, RebalanceListener
 from kohort.client.fetcher import AnyRecord
 from kohort.errors import ApiError, ErrorCode, KohortError
