@@ -212,7 +212,13 @@ IN_REQUESTS = (
     *("server", "coordinator", "transactions", "machines", "runtime"),
     *("storage", "records", "wire"),
 )
-TYPES_OF_SOME = {"kohort.server.broker", "kohort.server.cluster"}  # brokers: TLS and SASL
+TYPES_OF_SOME = {
+    *("kohort.server.broker", "kohort.server.cluster"),  # brokers: TLS and SASL
+    "kohort.client.admin",  # each call needs its own views, and commands are made of few calls
+    *(f"kohort.client.admin.{name}" for name in ("client", "arguments")),
+    *(f"kohort.client.admin.{name}_operations" for name in ("group", "config", "cluster")),
+    "kohort.client.admin.transaction_operations",
+}
 AT_HAND = {"utf-8", "ascii", "latin-1"}  # these are in C
 IMPORTS_AT_START = {  # what is imported when a broker starts, before it has a request, and why
     "kohort.server.broker": "TLS and SASL are some twenty, and a broker of plain text has neither",
