@@ -4,25 +4,17 @@ A name where a list is expected would otherwise be taken for a list of letters.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from kohort.client.admin.group_views import CommittedOffset
-from kohort.client.admin.security_views import (
-    AclBinding,
-    AclFilter,
-    ScramDeletion,
-    ScramUpsertion,
-)
-from kohort.client.admin.topic_views import NewTopic
-from kohort.security.scram import ITERATIONS_LEAST, ITERATIONS_MOST, ITERATIONS_TAKEN, NUMBERS
 from kohort.terms import TopicPartition
+
+if TYPE_CHECKING:  # each call imports what it needs: a short command needs little
+    from kohort.client.admin.group_views import CommittedOffset
+    from kohort.client.admin.topic_views import NewTopic
 
 INT16_MAX = NAME_BYTES = 2**15 - 1
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
-
-Rule = TypeVar("Rule", AclBinding, AclFilter)
 
 
 def names(what: str, given: object) -> list[str]:
@@ -41,8 +33,10 @@ def names(what: str, given: object) -> list[str]:
     return found
 
 
-def new_topics(given: object) -> list[NewTopic]:
+def new_topics(given: object) -> "list[NewTopic]":
     """Raises TypeError, and ValueError for a number that cannot be sent or a name given twice."""
+    from kohort.client.admin.topic_views import NewTopic
+
     if isinstance(given, str | bytes | Mapping | NewTopic) or not isinstance(given, Iterable):
         raise TypeError(f"new_topics is {given!r}, expected a list of NewTopic")
     found = list(given)
@@ -136,7 +130,7 @@ def topics_and_partitions(what: str, given: object) -> list[TopicPartition | str
     ]
 
 
-def offsets(what: str, given: object) -> dict[TopicPartition, CommittedOffset]:
+def offsets(what: str, given: object) -> "dict[TopicPartition, CommittedOffset]":
     """Offsets by partition: numbers or CommittedOffset. Raises TypeError, and ValueError for what
     cannot be sent, or is no offset.
     """
@@ -147,7 +141,9 @@ def offsets(what: str, given: object) -> dict[TopicPartition, CommittedOffset]:
     }
 
 
-def _offset(what: str, given: object) -> CommittedOffset:
+def _offset(what: str, given: object) -> "CommittedOffset":
+    from kohort.client.admin.group_views import CommittedOffset
+
     if isinstance(given, int) and not isinstance(given, bool):
         given = CommittedOffset(given)
     if not isinstance(given, CommittedOffset):
@@ -170,77 +166,6 @@ def natural(what: str, given: object, most: int = INT64_MAX) -> int:
     if whole(what, given, most) < 0:
         raise ValueError(f"{what} is {given}, expected 0 at least")
     return cast("int", given)
-
-
-def bindings(what: str, given: object) -> list[AclBinding]:
-    """Rules to be made. Raises TypeError, and ValueError for texts that cannot be sent."""
-    return [_rule(what, one, AclBinding) for one in _many(what, given, AclBinding)]
-
-
-def filters(what: str, given: object) -> list[AclFilter]:
-    """Raises TypeError, and ValueError for texts that cannot be sent."""
-    return [_rule(what, one, AclFilter) for one in _many(what, given, AclFilter)]
-
-
-def _many(what: str, given: object, kind: type[object]) -> list[Any]:
-    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise TypeError(f"{what} is {given!r}, expected a list of {kind.__name__}")
-    return list(given)
-
-
-def _rule(what: str, given: Any, kind: type[Rule]) -> Rule:
-    if not isinstance(given, kind):
-        raise TypeError(f"{what} has {given!r}, expected {kind.__name__}")
-    for field in fields(given):
-        value, expected = getattr(given, field.name), cast("type", field.type)
-        if not isinstance(value, expected):
-            shown = getattr(expected, "__name__", expected)
-            raise TypeError(f"{field.name} in {what} is {value!r}, expected {shown}")
-        if isinstance(value, str):
-            _sendable(f"{field.name} in {what}", value)
-    return given
-
-
-def credential_changes(given: object) -> dict[str, ScramUpsertion | ScramDeletion]:
-    """Changes by user. Raises TypeError, and ValueError for what cannot be sent or a user given
-    twice, as brokers refuse that; neither shows a password.
-    """
-    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise TypeError("changes is no list, expected a list of ScramUpsertion or ScramDeletion")
-    by_user: dict[str, ScramUpsertion | ScramDeletion] = {}
-    for change in given:
-        if not isinstance(change, ScramUpsertion | ScramDeletion):
-            raise TypeError(
-                f"changes has a {type(change).__name__}, expected ScramUpsertion or ScramDeletion"
-            )
-        names("changes", change.user)
-        if change.mechanism not in NUMBERS:
-            expected = " or ".join(NUMBERS)
-            raise ValueError(f"mechanism is {change.mechanism!r}, expected {expected}")
-        if isinstance(change, ScramUpsertion):
-            _check_upsertion(change)
-        if change.user in by_user:
-            raise ValueError(f"changes has user {change.user} twice, expected each once")
-        by_user[change.user] = change
-    return by_user
-
-
-def _check_upsertion(change: ScramUpsertion) -> None:
-    what = f"the password of user {change.user}"
-    if not isinstance(change.password, str):
-        raise TypeError(f"{what} is of type {type(change.password).__name__}, expected a text")
-    if not change.password:
-        raise ValueError(f"{what} is empty, expected a text")
-    try:
-        change.password.encode()
-    except UnicodeEncodeError:
-        raise ValueError(f"{what} is no text in UTF-8") from None
-    _whole(f"iterations of user {change.user}", change.iterations, INT32_MAX)
-    if not 0 < change.iterations <= ITERATIONS_TAKEN:  # it would compute for ever
-        raise ValueError(
-            f"iterations of user {change.user} is {change.iterations}, expected "
-            f"{ITERATIONS_LEAST} to {ITERATIONS_MOST}"
-        )
 
 
 def _partition(what: str, given: object) -> TopicPartition:

@@ -3,32 +3,16 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from kohort.client.admin import acls, arguments, scram_credentials, time_lags, topics
+from kohort.client.admin import arguments
 from kohort.client.admin.answers import OutcomeAnswers
 from kohort.client.admin.cluster_operations import ClusterOperations
 from kohort.client.admin.config_operations import ConfigOperations
 from kohort.client.admin.group_operations import GroupOperations
 from kohort.client.admin.principal_operations import PrincipalOperations
-from kohort.client.admin.security_views import (
-    AclBinding,
-    AclFilter,
-    ScramCredential,
-    ScramDeletion,
-    ScramUpsertion,
-)
 from kohort.client.admin.settings import AdminSettings
-from kohort.client.admin.time_lags import TimeLag
-from kohort.client.admin.topic_views import (
-    CreatedTopic,
-    FoundOffset,
-    NewTopic,
-    TopicDescription,
-    TopicListings,
-)
 from kohort.client.admin.transaction_operations import TransactionOperations
-from kohort.client.admin.views import Outcomes
 from kohort.client.settings import (
     DEFAULT_SERVER,
     SecurityOptions,
@@ -39,6 +23,25 @@ from kohort.client.settings import (
 )
 from kohort.client.topic_partitions import ByPartition, Partition
 from kohort.terms import TopicPartition
+
+if TYPE_CHECKING:  # each call imports what it needs: a short command needs little
+    from kohort.client.admin.security_views import (
+        AclBinding,
+        AclFilter,
+        ScramCredential,
+        ScramDeletion,
+        ScramUpsertion,
+    )
+    from kohort.client.admin.time_lags import TimeLag
+    from kohort.client.admin.topic_views import (
+        CreatedTopic,
+        FoundOffset,
+        NewTopic,
+        TopicDescription,
+        TopicListings,
+    )
+    from kohort.client.admin.topics import When
+    from kohort.client.admin.views import Outcomes
 
 
 class AdminClient(
@@ -115,12 +118,12 @@ class AdminClient(
 
     async def create_topics(
         self,
-        new_topics: Iterable[NewTopic],
+        new_topics: "Iterable[NewTopic]",
         *,
         validate_only: bool = False,
         retry_on_quota_violation: bool = True,
         timeout: float | None = None,
-    ) -> Outcomes[str, CreatedTopic]:
+    ) -> "Outcomes[str, CreatedTopic]":
         """Create topics (KIP-4).
 
         Args:
@@ -130,6 +133,8 @@ class AdminClient(
                 THROTTLING_QUOTA_EXCEEDED (KIP-599).
             timeout: seconds that this call may take, instead of those of the client.
         """
+        from kohort.client.admin import topics
+
         return await topics.create_topics(
             self._cluster,
             arguments.new_topics(new_topics),
@@ -145,7 +150,7 @@ class AdminClient(
         validate_only: bool = False,
         retry_on_quota_violation: bool = True,
         timeout: float | None = None,
-    ) -> Outcomes[str, None]:
+    ) -> "Outcomes[str, None]":
         """Give topics more partitions (KIP-195). What was written stays where it is, and keys may
         go elsewhere from now on.
 
@@ -155,6 +160,8 @@ class AdminClient(
             retry_on_quota_violation: as of `create_topics`.
             timeout: seconds that this call may take, instead of those of the client.
         """
+        from kohort.client.admin import topics
+
         return await topics.create_partitions(
             self._cluster,
             arguments.counts(counts),
@@ -169,10 +176,12 @@ class AdminClient(
         *,
         retry_on_quota_violation: bool = True,
         timeout: float | None = None,
-    ) -> Outcomes[str, None]:
+    ) -> "Outcomes[str, None]":
         """Delete topics with all their records (KIP-4). For `retry_on_quota_violation` see
         `create_topics`.
         """
+        from kohort.client.admin import topics
+
         return await topics.delete_topics(
             self._cluster,
             arguments.names("names", names),
@@ -182,29 +191,33 @@ class AdminClient(
 
     async def list_topics(
         self, *, internal: bool = False, timeout: float | None = None
-    ) -> TopicListings:
+    ) -> "TopicListings":
         """All topics, sorted by name; with `internal` those of the brokers, too. One that cannot
         be looked at is there with its `error`.
         """
+        from kohort.client.admin import topics
+
         return await topics.list_topics(
             self._cluster, internal=internal, deadline=self._deadline(timeout)
         )
 
     async def describe_topics(
         self, names: str | Iterable[str], *, timeout: float | None = None
-    ) -> Outcomes[str, TopicDescription]:
+    ) -> "Outcomes[str, TopicDescription]":
         """Topics, and where their partitions are. This never creates a topic."""
+        from kohort.client.admin import topics
+
         return await topics.describe_topics(
             self._cluster, arguments.names("names", names), deadline=self._deadline(timeout)
         )
 
     def list_offsets(
         self,
-        partitions: ByPartition[topics.When],
+        partitions: "ByPartition[When]",
         *,
         read_committed: bool = False,
         timeout: float | None = None,
-    ) -> OutcomeAnswers[TopicPartition, FoundOffset]:
+    ) -> "OutcomeAnswers[TopicPartition, FoundOffset]":
         """Offsets by time (KIP-79): one ListOffsets per leader.
 
         Args:
@@ -214,9 +227,11 @@ class AdminClient(
             read_committed: latest is the last stable offset, before any open transaction.
             timeout: seconds that this call may take, instead of those of the client.
         """
+        from kohort.client.admin import topics
+
         whens = arguments.mapping("partitions", partitions).values()
         places = arguments.partitions("partitions", partitions)
-        wanted: dict[tuple[str, int], topics.When] = dict(zip(places, whens, strict=True))
+        wanted: dict[tuple[str, int], When] = dict(zip(places, whens, strict=True))
         return self._answers(
             timeout,
             lambda deadline, arrived: topics.list_offsets(
@@ -230,7 +245,7 @@ class AdminClient(
 
     def end_offsets(
         self, partitions: Iterable[Partition], *, timeout: float | None = None
-    ) -> OutcomeAnswers[TopicPartition, FoundOffset]:
+    ) -> "OutcomeAnswers[TopicPartition, FoundOffset]":
         """The offset that the next record of each partition will get."""
         places = arguments.partitions("partitions", partitions)
         return self.list_offsets(dict.fromkeys(places, "latest"), timeout=timeout)
@@ -241,7 +256,7 @@ class AdminClient(
         *,
         read_committed: bool = False,
         timeout: float | None = None,
-    ) -> Outcomes[TopicPartition, TimeLag]:
+    ) -> "Outcomes[TopicPartition, TimeLag]":
         """For how long the next record to be read has been there, in seconds, by its own timestamp.
 
         One Fetch per leader reads a few kilobytes of each partition; it takes the right to read the
@@ -253,6 +268,8 @@ class AdminClient(
                 isolation level; what an open transaction holds back is not behind.
             timeout: seconds that this call may take, instead of those of the client.
         """
+        from kohort.client.admin import time_lags
+
         given = arguments.mapping("offsets", offsets).values()
         for offset in given:
             if not isinstance(offset, int) or not 0 <= offset <= arguments.INT64_MAX:
@@ -266,42 +283,53 @@ class AdminClient(
         )
 
     async def describe_acls(
-        self, wanted: AclFilter | None = None, *, timeout: float | None = None
-    ) -> tuple[AclBinding, ...]:
+        self, wanted: "AclFilter | None" = None, *, timeout: float | None = None
+    ) -> "tuple[AclBinding, ...]":
         """The rules that a filter finds, sorted; without one all of them (KIP-140).
 
         Raises:
             ApiError: SECURITY_DISABLED where the cluster has no authorizer,
                 CLUSTER_AUTHORIZATION_FAILED without DESCRIBE on the cluster.
         """
-        (found,) = arguments.filters("wanted", [AclFilter() if wanted is None else wanted])
+        from kohort.client.admin import acls, security_arguments
+        from kohort.client.admin.security_views import AclFilter
+
+        (found,) = security_arguments.filters("wanted", [AclFilter() if wanted is None else wanted])
         return await acls.describe_acls(self._cluster, found, deadline=self._deadline(timeout))
 
     async def create_acls(
-        self, new_acls: Iterable[AclBinding], *, timeout: float | None = None
-    ) -> Outcomes[AclBinding, None]:
+        self, new_acls: "Iterable[AclBinding]", *, timeout: float | None = None
+    ) -> "Outcomes[AclBinding, None]":
         """Add rules (KIP-140, KIP-290). One that is there already is a success."""
+        from kohort.client.admin import acls, security_arguments
+
         return await acls.create_acls(
             self._cluster,
-            arguments.bindings("new_acls", new_acls),
+            security_arguments.bindings("new_acls", new_acls),
             deadline=self._deadline(timeout),
         )
 
     async def delete_acls(
-        self, filters: Iterable[AclFilter], *, timeout: float | None = None
-    ) -> Outcomes[AclFilter, tuple[AclBinding, ...]]:
+        self, filters: "Iterable[AclFilter]", *, timeout: float | None = None
+    ) -> "Outcomes[AclFilter, tuple[AclBinding, ...]]":
         """Take away the rules that filters find; returns them, sorted, for each filter."""
+        from kohort.client.admin import acls, security_arguments
+
         return await acls.delete_acls(
-            self._cluster, arguments.filters("filters", filters), deadline=self._deadline(timeout)
+            self._cluster,
+            security_arguments.filters("filters", filters),
+            deadline=self._deadline(timeout),
         )
 
     async def describe_user_scram_credentials(
         self, users: str | Iterable[str] | None = None, *, timeout: float | None = None
-    ) -> Outcomes[str, tuple[ScramCredential, ...]]:
+    ) -> "Outcomes[str, tuple[ScramCredential, ...]]":
         """By which mechanisms of SCRAM users can log in (KIP-554); None asks for all users.
 
         A user without a credential is RESOURCE_NOT_FOUND.
         """
+        from kohort.client.admin import scram_credentials
+
         return await scram_credentials.describe_credentials(
             self._cluster,
             None if users is None else arguments.names("users", users),
@@ -309,15 +337,17 @@ class AdminClient(
         )
 
     async def alter_user_scram_credentials(
-        self, changes: Iterable[ScramUpsertion | ScramDeletion], *, timeout: float | None = None
-    ) -> Outcomes[str, None]:
+        self, changes: "Iterable[ScramUpsertion | ScramDeletion]", *, timeout: float | None = None
+    ) -> "Outcomes[str, None]":
         """Give users credentials for SCRAM, or take them away (KIP-554): one change for a user.
 
         No request is sent twice. A password is salted here, and is not sent.
         """
+        from kohort.client.admin import scram_credentials, security_arguments
+
         return await scram_credentials.alter_credentials(
             self._cluster,
-            arguments.credential_changes(changes),
+            security_arguments.credential_changes(changes),
             deadline=self._deadline(timeout),
         )
 

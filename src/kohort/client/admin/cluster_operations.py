@@ -1,32 +1,25 @@
 """The calls of AdminClient about brokers, topics by id, records and leaders."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from kohort.client.admin import (
-    cluster_description,
-    elections,
-    features,
-    log_dirs,
-    operation_arguments,
-    reassignments,
-    records,
-    topics_by_id,
-)
 from kohort.client.admin.answers import OutcomeAnswers
 from kohort.client.admin.arguments import INT32_MAX
-from kohort.client.admin.broker_views import (
-    ElectionType,
-    FeatureMetadata,
-    FeatureUpdate,
-    LogDirDescription,
-    PartitionReassignment,
-)
 from kohort.client.admin.calls import AdminCalls
-from kohort.client.admin.topic_views import Nodes, TopicDescription
-from kohort.client.admin.topics_by_id import Id
-from kohort.client.admin.views import Outcomes
 from kohort.client.topic_partitions import ByPartition, Partition
 from kohort.terms import TopicPartition
+
+if TYPE_CHECKING:  # each call imports what it needs: a short command needs little
+    from kohort.client.admin.broker_views import (
+        ElectionType,
+        FeatureMetadata,
+        FeatureUpdate,
+        LogDirDescription,
+        PartitionReassignment,
+    )
+    from kohort.client.admin.topic_views import Nodes, TopicDescription
+    from kohort.client.admin.topics_by_id import Id
+    from kohort.client.admin.views import Outcomes
 
 
 class ClusterOperations(AdminCalls):
@@ -38,7 +31,7 @@ class ClusterOperations(AdminCalls):
         include_authorized_operations: bool = False,
         include_fenced_brokers: bool = False,
         timeout: float | None = None,
-    ) -> Nodes:
+    ) -> "Nodes":
         """The brokers that the cluster has now, sorted by id, with its id and its controller. Its
         `away` are the ids of those that should have replicas of a topic, and are not among them.
 
@@ -52,6 +45,8 @@ class ClusterOperations(AdminCalls):
         Raises:
             UnsupportedVersionError: the broker is too old for what is included.
         """
+        from kohort.client.admin import cluster_description
+
         return await cluster_description.describe_cluster(
             self._cluster,
             include_authorized_operations=include_authorized_operations,
@@ -60,24 +55,28 @@ class ClusterOperations(AdminCalls):
         )
 
     async def describe_topics_by_id(
-        self, ids: Id | Iterable[Id], *, timeout: float | None = None
-    ) -> Outcomes[Id, TopicDescription]:
+        self, ids: "Id | Iterable[Id]", *, timeout: float | None = None
+    ) -> "Outcomes[Id, TopicDescription]":
         """Topics by their ids (KIP-516): 16 bytes, or the text that Kafka's tools show.
 
         Raises UnsupportedVersionError below Metadata v12.
         """
+        from kohort.client.admin import operation_arguments, topics_by_id
+
         return await topics_by_id.describe_topics_by_id(
             self._cluster, operation_arguments.topic_ids(ids), deadline=self._deadline(timeout)
         )
 
     async def delete_topics_by_id(
-        self, ids: Id | Iterable[Id], *, timeout: float | None = None
-    ) -> Outcomes[Id, None]:
+        self, ids: "Id | Iterable[Id]", *, timeout: float | None = None
+    ) -> "Outcomes[Id, None]":
         """Delete topics with all their records, by id (KIP-516): never another topic that got
         the same name later.
 
         No request is sent twice. A broker below DeleteTopics v6 is sent none at all.
         """
+        from kohort.client.admin import operation_arguments, topics_by_id
+
         return await topics_by_id.delete_topics_by_id(
             self._cluster, operation_arguments.topic_ids(ids), deadline=self._deadline(timeout)
         )
@@ -96,6 +95,8 @@ class ClusterOperations(AdminCalls):
             The offset at which each partition begins now; OFFSET_OUT_OF_RANGE where the offset is
             behind the end, POLICY_VIOLATION for a topic that is only compacted.
         """
+        from kohort.client.admin import operation_arguments, records
+
         offsets = operation_arguments.before_offsets(before)
         return self._answers(
             timeout,
@@ -106,11 +107,11 @@ class ClusterOperations(AdminCalls):
 
     async def elect_leaders(
         self,
-        election_type: ElectionType = "preferred",
+        election_type: "ElectionType" = "preferred",
         partitions: Iterable[Partition] | None = None,
         *,
         timeout: float | None = None,
-    ) -> Outcomes[TopicPartition, None]:
+    ) -> "Outcomes[TopicPartition, None]":
         """Have leaders elected: the preferred one (KIP-183), or with "unclean" a replica that may
         lack records, where no other is left (KIP-460).
 
@@ -123,6 +124,8 @@ class ClusterOperations(AdminCalls):
         Returns:
             None for each that has a new leader, ELECTION_NOT_NEEDED where it stays.
         """
+        from kohort.client.admin import elections, operation_arguments
+
         return await elections.elect_leaders(
             self._cluster,
             operation_arguments.election_type(election_type),
@@ -136,7 +139,7 @@ class ClusterOperations(AdminCalls):
         *,
         allow_replication_factor_change: bool = True,
         timeout: float | None = None,
-    ) -> Outcomes[TopicPartition, None]:
+    ) -> "Outcomes[TopicPartition, None]":
         """Give partitions other replicas (KIP-455). The cluster then copies what they have;
         `list_partition_reassignments` says which are still on their way.
 
@@ -153,6 +156,8 @@ class ClusterOperations(AdminCalls):
             NO_REASSIGNMENT_IN_PROGRESS where there is none to end, INVALID_REPLICA_ASSIGNMENT for
             brokers that the cluster does not have.
         """
+        from kohort.client.admin import operation_arguments, reassignments
+
         return await reassignments.alter_partition_reassignments(
             self._cluster,
             operation_arguments.replicas(replicas),
@@ -162,10 +167,12 @@ class ClusterOperations(AdminCalls):
 
     async def list_partition_reassignments(
         self, partitions: Iterable[Partition] | None = None, *, timeout: float | None = None
-    ) -> dict[TopicPartition, PartitionReassignment]:
+    ) -> "dict[TopicPartition, PartitionReassignment]":
         """The partitions that are about to get other replicas (KIP-455), sorted: of these, or with
         None of all. One that is not on its way, or does not exist, is not in the result.
         """
+        from kohort.client.admin import operation_arguments, reassignments
+
         return await reassignments.list_partition_reassignments(
             self._cluster,
             operation_arguments.partitions_or_all(partitions),
@@ -178,7 +185,7 @@ class ClusterOperations(AdminCalls):
         *,
         partitions: Iterable[Partition] | None = None,
         timeout: float | None = None,
-    ) -> OutcomeAnswers[int, dict[str, LogDirDescription]]:
+    ) -> "OutcomeAnswers[int, dict[str, LogDirDescription]]":
         """Log directories of brokers, by broker id and path, and the sizes of the partitions in
         them (KIP-113).
 
@@ -187,6 +194,8 @@ class ClusterOperations(AdminCalls):
             partitions: only these as pairs of (topic, index); None for all.
             timeout: seconds that this call may take, instead of those of the client.
         """
+        from kohort.client.admin import log_dirs, operation_arguments
+
         ids = None
         if broker_ids is not None:
             ids = operation_arguments.numbers("broker_ids", broker_ids, INT32_MAX)
@@ -200,21 +209,23 @@ class ClusterOperations(AdminCalls):
 
     async def describe_features(
         self, *, broker_id: int | None = None, timeout: float | None = None
-    ) -> FeatureMetadata:
+    ) -> "FeatureMetadata":
         """The features of the cluster, and those that a broker supports (KIP-584): `broker_id`, or
         any with None. Raises UnsupportedVersionError below ApiVersions v3.
         """
+        from kohort.client.admin import features, operation_arguments
+
         return await features.describe_features(
             self._cluster, operation_arguments.broker(broker_id), deadline=self._deadline(timeout)
         )
 
     async def update_features(
         self,
-        updates: Mapping[str, FeatureUpdate],
+        updates: "Mapping[str, FeatureUpdate]",
         *,
         validate_only: bool = False,
         timeout: float | None = None,
-    ) -> Outcomes[str, None]:
+    ) -> "Outcomes[str, None]":
         """Change the levels of features (KIP-584): all of them, or none.
 
         Args:
@@ -224,6 +235,8 @@ class ClusterOperations(AdminCalls):
                 downgrade does.
             timeout: seconds that this call may take, instead of those of the client.
         """
+        from kohort.client.admin import features, operation_arguments
+
         return await features.update_features(
             self._cluster,
             operation_arguments.feature_updates(updates),

@@ -1,17 +1,19 @@
 """The calls of AdminClient about configurations."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from kohort.client.admin import config_arguments, configs
 from kohort.client.admin.answers import OutcomeAnswers
 from kohort.client.admin.calls import AdminCalls
-from kohort.client.admin.config_views import (
-    ConfigChanges,
-    ConfigEntry,
-    ConfigResource,
-    ConfigResources,
-)
-from kohort.client.admin.views import Outcomes
+
+if TYPE_CHECKING:  # each call imports what it needs: a short command needs little
+    from kohort.client.admin.config_views import (
+        ConfigChanges,
+        ConfigEntry,
+        ConfigResource,
+        ConfigResources,
+    )
+    from kohort.client.admin.views import Outcomes
 
 
 class ConfigOperations(AdminCalls):
@@ -19,13 +21,13 @@ class ConfigOperations(AdminCalls):
 
     def describe_configs(
         self,
-        resources: ConfigResources,
+        resources: "ConfigResources",
         *,
         names: str | Iterable[str] | None = None,
         include_synonyms: bool = False,
         include_documentation: bool = False,
         timeout: float | None = None,
-    ) -> OutcomeAnswers[ConfigResource, dict[str, ConfigEntry]]:
+    ) -> "OutcomeAnswers[ConfigResource, dict[str, ConfigEntry]]":
         """Configs of topics, brokers, groups and others, by name (KIP-133, KIP-226, KIP-569).
 
             described = await admin.describe_configs([("topic", "orders"), ("broker", "")])
@@ -40,6 +42,8 @@ class ConfigOperations(AdminCalls):
             include_documentation: also what a config is for; needs DescribeConfigs v3.
             timeout: seconds that this call may take, instead of those of the client.
         """
+        from kohort.client.admin import config_arguments, configs
+
         wanted = config_arguments.resources(resources)
         wanted_names = config_arguments.config_names(names)
         return self._answers(
@@ -56,8 +60,8 @@ class ConfigOperations(AdminCalls):
         )
 
     async def alter_configs(
-        self, changes: ConfigChanges, *, validate_only: bool = False, timeout: float | None = None
-    ) -> Outcomes[ConfigResource, None]:
+        self, changes: "ConfigChanges", *, validate_only: bool = False, timeout: float | None = None
+    ) -> "Outcomes[ConfigResource, None]":
         """Change configs: per resource all that is named, or nothing (KIP-339).
 
             await admin.alter_configs({("topic", "orders"): {"retention.ms": "60000"}})
@@ -71,6 +75,8 @@ class ConfigOperations(AdminCalls):
 
         No request is sent twice.
         """
+        from kohort.client.admin import config_arguments, configs
+
         return await configs.alter_configs(
             self._cluster,
             config_arguments.config_changes(changes),
@@ -80,13 +86,15 @@ class ConfigOperations(AdminCalls):
 
     async def list_config_resources(
         self, types: str | Iterable[str] | None = None, *, timeout: float | None = None
-    ) -> tuple[ConfigResource, ...]:
+    ) -> "tuple[ConfigResource, ...]":
         """What has configs, sorted: of these types, or of all with None (KIP-1142).
 
         Raises:
             UnsupportedVersionError: the broker is too old: "client_metrics" alone needs
                 ListConfigResources v0, anything else v1.
         """
+        from kohort.client.admin import config_arguments, configs
+
         return await configs.list_config_resources(
             self._cluster,
             None if types is None else config_arguments.resource_types(types),

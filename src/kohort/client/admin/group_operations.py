@@ -1,37 +1,31 @@
 """What `AdminClient` does with groups."""
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
-from kohort.client.admin import (
-    arguments,
-    configs,
-    groups,
-    listings,
-    member_removal,
-    offset_changes,
-    offset_planning,
-    offsets,
-)
+from kohort.client.admin import arguments
 from kohort.client.admin.answers import Answers, OutcomeAnswers
 from kohort.client.admin.calls import AdminCalls
-from kohort.client.admin.group_views import (
-    CommittedOffset,
-    GroupConfig,
-    GroupDescription,
-    GroupOffsets,
-)
-from kohort.client.admin.member_removal import MemberToRemove
-from kohort.client.admin.offset_reset import OffsetReset, OffsetResetPlan
-from kohort.client.admin.views import (
-    GroupListing,
-    ListedPart,
-    Listings,
-    Outcomes,
-    StateName,
-    TypeName,
-)
 from kohort.client.topic_partitions import ByPartition, Partition
 from kohort.terms import TopicPartition
+
+if TYPE_CHECKING:  # each call imports what it needs: a short command needs little
+    from kohort.client.admin.group_views import (
+        CommittedOffset,
+        GroupConfig,
+        GroupDescription,
+        GroupOffsets,
+    )
+    from kohort.client.admin.member_removal import MemberToRemove
+    from kohort.client.admin.offset_reset import OffsetReset, OffsetResetPlan
+    from kohort.client.admin.views import (
+        GroupListing,
+        ListedPart,
+        Listings,
+        Outcomes,
+        StateName,
+        TypeName,
+    )
 
 
 class GroupOperations(AdminCalls):
@@ -43,12 +37,12 @@ class GroupOperations(AdminCalls):
     def list_groups(
         self,
         *,
-        states: StateName | Iterable[StateName] | None = None,
-        types: TypeName | Iterable[TypeName] | None = None,
+        states: "StateName | Iterable[StateName] | None" = None,
+        types: "TypeName | Iterable[TypeName] | None" = None,
         protocols: str | Iterable[str] | None = None,
         consumers_only: bool = False,
         timeout: float | None = None,
-    ) -> Answers[ListedPart, tuple[GroupListing, ...], Listings]:
+    ) -> "Answers[ListedPart, tuple[GroupListing, ...], Listings]":
         """All groups of all brokers, of every protocol type (KIP-40): one ListGroups each.
 
         Args:
@@ -75,6 +69,8 @@ class GroupOperations(AdminCalls):
                 unfiltered request.
             ApiError: no broker answered; this is the first one's error.
         """
+        from kohort.client.admin import listings
+
         wanted_states = None if states is None else arguments.names("states", states)
         wanted_types = None if types is None else arguments.names("types", types)
         wanted_protocols = listings.protocol_types(
@@ -99,7 +95,7 @@ class GroupOperations(AdminCalls):
         *,
         include_authorized_operations: bool = False,
         timeout: float | None = None,
-    ) -> OutcomeAnswers[str, GroupDescription]:
+    ) -> "OutcomeAnswers[str, GroupDescription]":
         """Groups and their members, of either protocol in one view (KIP-40, KIP-848).
 
         The client asks each coordinator for all its groups by ConsumerGroupDescribe, and by
@@ -110,6 +106,8 @@ class GroupOperations(AdminCalls):
         `include_authorized_operations` asks what this client may do with each group (KIP-430);
         below DescribeGroups v3 it is refused for groups of the classic protocol.
         """
+        from kohort.client.admin import groups
+
         ids = arguments.names("group_ids", group_ids)
         return self._answers(
             timeout,
@@ -131,6 +129,8 @@ class GroupOperations(AdminCalls):
         No request is sent twice. When the connection breaks before the answer, the outcome is
         NETWORK_EXCEPTION, and you must look whether the group is gone.
         """
+        from kohort.client.admin import groups
+
         ids = arguments.names("group_ids", group_ids)
         return self._answers(
             timeout,
@@ -141,8 +141,10 @@ class GroupOperations(AdminCalls):
 
     async def describe_group_configs(
         self, group_ids: str | Iterable[str], *, timeout: float | None = None
-    ) -> Outcomes[str, dict[str, GroupConfig]]:
+    ) -> "Outcomes[str, dict[str, GroupConfig]]":
         """The settings of groups by name, whether they exist or not (KIP-848)."""
+        from kohort.client.admin import configs
+
         return await configs.describe_group_configs(
             self._cluster, arguments.names("group_ids", group_ids), deadline=self._deadline(timeout)
         )
@@ -153,7 +155,7 @@ class GroupOperations(AdminCalls):
         *,
         validate_only: bool = False,
         timeout: float | None = None,
-    ) -> Outcomes[str, None]:
+    ) -> "Outcomes[str, None]":
         """Change settings of groups: per group all that is named, or nothing (KIP-339, KIP-848).
 
         Args:
@@ -161,6 +163,8 @@ class GroupOperations(AdminCalls):
             validate_only: only check whether it could be done.
             timeout: seconds that this call may take, instead of those of the client.
         """
+        from kohort.client.admin import configs
+
         arguments.changes(changes)
         return await configs.alter_group_configs(
             self._cluster, changes, validate_only=validate_only, deadline=self._deadline(timeout)
@@ -172,7 +176,7 @@ class GroupOperations(AdminCalls):
         *,
         require_stable: bool = False,
         timeout: float | None = None,
-    ) -> OutcomeAnswers[str, GroupOffsets]:
+    ) -> "OutcomeAnswers[str, GroupOffsets]":
         """Committed offsets of any number of groups: one OffsetFetch per coordinator (KIP-709).
 
         Brokers below OffsetFetch v8 get a request for each group, and brokers below FindCoordinator
@@ -190,6 +194,8 @@ class GroupOperations(AdminCalls):
             ApiError of this partition alone (UNSTABLE_OFFSET_COMMIT when a transaction is still
             open at the end of the timeout). An unknown group has no offsets; that is no error.
         """
+        from kohort.client.admin import offsets
+
         given: dict[str, list[TopicPartition] | None] = dict.fromkeys(
             arguments.names("wanted", wanted)
         )
@@ -211,10 +217,10 @@ class GroupOperations(AdminCalls):
     async def alter_group_offsets(
         self,
         group_id: str,
-        new_offsets: ByPartition[int | CommittedOffset],
+        new_offsets: "ByPartition[int | CommittedOffset]",
         *,
         timeout: float | None = None,
-    ) -> Outcomes[TopicPartition, None]:
+    ) -> "Outcomes[TopicPartition, None]":
         """Set offsets of a group that has no members (KIP-396): one OffsetCommit.
 
         A group that does not exist comes into being. One with members refuses every partition
@@ -228,6 +234,8 @@ class GroupOperations(AdminCalls):
                 or a CommittedOffset, which may have metadata and a leader epoch (OffsetCommit v6).
             timeout: seconds that this call may take, instead of those of the client.
         """
+        from kohort.client.admin import offset_changes
+
         return await offset_changes.alter_group_offsets(
             self._cluster,
             arguments.name("group_id", group_id),
@@ -241,7 +249,7 @@ class GroupOperations(AdminCalls):
         partitions: str | Iterable[str | Partition],
         *,
         timeout: float | None = None,
-    ) -> Outcomes[TopicPartition, None]:
+    ) -> "Outcomes[TopicPartition, None]":
         """Take away offsets that a group has committed (KIP-496): one OffsetDelete.
 
         A topic that a member reads keeps its offsets: GROUP_SUBSCRIBED_TO_TOPIC. To take away what
@@ -257,6 +265,8 @@ class GroupOperations(AdminCalls):
             ApiError: the group has no offset of a topic that is named, and there is no such group
                 (GROUP_ID_NOT_FOUND) or no such topic. Nothing is deleted then.
         """
+        from kohort.client.admin import offset_changes
+
         return await offset_changes.delete_group_offsets(
             self._cluster,
             arguments.name("group_id", group_id),
@@ -267,11 +277,11 @@ class GroupOperations(AdminCalls):
     async def plan_offset_reset(
         self,
         group_id: str,
-        to: OffsetReset,
+        to: "OffsetReset",
         partitions: str | Iterable[str | Partition] | None = None,
         *,
         timeout: float | None = None,
-    ) -> OffsetResetPlan:
+    ) -> "OffsetResetPlan":
         """Plan where a group goes on reading, as a value: nothing is changed (KIP-122).
 
             plan = await admin.plan_offset_reset("billing", OffsetReset.earliest(), ["orders"])
@@ -292,6 +302,9 @@ class GroupOperations(AdminCalls):
         Raises:
             ApiError: the group's coordinator did not answer, or a topic does not exist.
         """
+        from kohort.client.admin import offset_planning
+        from kohort.client.admin.offset_reset import OffsetReset
+
         if not isinstance(to, OffsetReset):
             raise TypeError(f"to is {to!r}, expected an OffsetReset, as OffsetReset.earliest()")
         return await offset_planning.plan_offset_reset(
@@ -307,11 +320,11 @@ class GroupOperations(AdminCalls):
     async def remove_members(
         self,
         group_id: str,
-        members: str | MemberToRemove | Iterable[str | MemberToRemove] | None = None,
+        members: "str | MemberToRemove | Iterable[str | MemberToRemove] | None" = None,
         *,
         reason: str | None = None,
         timeout: float | None = None,
-    ) -> Outcomes[str | MemberToRemove, None]:
+    ) -> "Outcomes[str | MemberToRemove, None]":
         """Remove members from a group of either protocol (KIP-345, KIP-800): one LeaveGroup.
 
         A consumer that still runs joins again, as a member of another id: this frees the place of a
@@ -332,6 +345,8 @@ class GroupOperations(AdminCalls):
             ApiError: with None, the group cannot be described, or does not exist.
             ValueError: an instance is named twice, as by its id and by a MemberToRemove.
         """
+        from kohort.client.admin import member_removal
+
         arguments.name("group_id", group_id)
         reason = member_removal.checked_reason(reason)
         named = None if members is None else member_removal.named_members("members", members)

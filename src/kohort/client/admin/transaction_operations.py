@@ -1,21 +1,24 @@
 """The calls of AdminClient about producers and transactions."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from kohort.client.admin import arguments, operation_arguments, transactions
+from kohort.client.admin import arguments
 from kohort.client.admin.answers import OutcomeAnswers
 from kohort.client.admin.arguments import INT16_MAX, INT32_MAX, INT64_MAX
 from kohort.client.admin.calls import AdminCalls
-from kohort.client.admin.transaction_views import (
-    FencedProducer,
-    ProducerState,
-    TransactionDescription,
-    TransactionListings,
-    TransactionStateName,
-)
-from kohort.client.admin.views import Outcomes
 from kohort.client.topic_partitions import Partition
 from kohort.terms import TopicPartition
+
+if TYPE_CHECKING:  # each call imports what it needs: a short command needs little
+    from kohort.client.admin.transaction_views import (
+        FencedProducer,
+        ProducerState,
+        TransactionDescription,
+        TransactionListings,
+        TransactionStateName,
+    )
+    from kohort.client.admin.views import Outcomes
 
 
 class TransactionOperations(AdminCalls):
@@ -27,12 +30,14 @@ class TransactionOperations(AdminCalls):
         *,
         broker_id: int | None = None,
         timeout: float | None = None,
-    ) -> OutcomeAnswers[TopicPartition, tuple[ProducerState, ...]]:
+    ) -> "OutcomeAnswers[TopicPartition, tuple[ProducerState, ...]]":
         """Who has written to partitions, and where open transactions begin (KIP-664), sorted by
         producer id.
 
         `broker_id` names a replica to ask; None asks the leaders.
         """
+        from kohort.client.admin import operation_arguments, transactions
+
         places = arguments.partitions("partitions", partitions)
         replica = operation_arguments.broker(broker_id)
         return self._answers(
@@ -45,12 +50,12 @@ class TransactionOperations(AdminCalls):
     async def list_transactions(
         self,
         *,
-        states: TransactionStateName | Iterable[TransactionStateName] | None = None,
+        states: "TransactionStateName | Iterable[TransactionStateName] | None" = None,
         producer_ids: int | Iterable[int] | None = None,
         min_duration_ms: int | None = None,
         pattern: str | None = None,
         timeout: float | None = None,
-    ) -> TransactionListings:
+    ) -> "TransactionListings":
         """The transactional ids of all brokers, sorted (KIP-664): one ListTransactions each.
 
         Args:
@@ -69,6 +74,8 @@ class TransactionOperations(AdminCalls):
                 unfiltered request.
             ApiError: no broker answered; this is the first one's error.
         """
+        from kohort.client.admin import operation_arguments, transactions
+
         number = operation_arguments.number
         return await transactions.list_transactions(
             self._cluster,
@@ -85,10 +92,12 @@ class TransactionOperations(AdminCalls):
 
     def describe_transactions(
         self, transactional_ids: str | Iterable[str], *, timeout: float | None = None
-    ) -> OutcomeAnswers[str, TransactionDescription]:
+    ) -> "OutcomeAnswers[str, TransactionDescription]":
         """Where transactions stand (KIP-664): one request to each coordinator. An id that nobody
         has used is TRANSACTIONAL_ID_NOT_FOUND.
         """
+        from kohort.client.admin import transactions
+
         ids = arguments.names("transactional_ids", transactional_ids)
         return self._answers(
             timeout,
@@ -99,12 +108,14 @@ class TransactionOperations(AdminCalls):
 
     async def fence_producers(
         self, transactional_ids: str | Iterable[str], *, timeout: float | None = None
-    ) -> Outcomes[str, FencedProducer]:
+    ) -> "Outcomes[str, FencedProducer]":
         """End the producers of these ids: an open transaction is aborted, and its producer gets
         PRODUCER_FENCED (KIP-98). An id that nobody has used is taken as well.
 
         No request is sent twice.
         """
+        from kohort.client.admin import transactions
+
         return await transactions.fence_producers(
             self._cluster,
             arguments.names("transactional_ids", transactional_ids),
@@ -131,6 +142,8 @@ class TransactionOperations(AdminCalls):
                 TRANSACTION_COORDINATOR_FENCED where a later coordinator has written,
                 CLUSTER_AUTHORIZATION_FAILED without the right to alter the cluster.
         """
+        from kohort.client.admin import operation_arguments, transactions
+
         number = operation_arguments.number
         (where,) = arguments.partitions("partition", [partition])
         epoch = 0 if coordinator_epoch is None else coordinator_epoch
