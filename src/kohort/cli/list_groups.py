@@ -193,7 +193,7 @@ class ListGroups(AdminCommand):
 
 
 def _asks_lag(args: Namespace) -> bool:
-    return args.lag or args.only_lagging or args.sort == "lag"
+    return bool(args.lag or args.only_lagging or args.sort == "lag")
 
 
 def add_match(parser: ArgumentParser, which: str = "only groups") -> None:

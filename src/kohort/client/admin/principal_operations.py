@@ -1,12 +1,14 @@
 """The calls of AdminClient about quotas and delegation tokens."""
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
-from kohort.client.admin import client_quotas, delegation_tokens, operation_arguments
 from kohort.client.admin.calls import AdminCalls
-from kohort.client.admin.quota_views import ClientQuotaEntity, NameMatch
-from kohort.client.admin.security_views import DelegationToken
-from kohort.client.admin.views import Outcomes
+
+if TYPE_CHECKING:  # each call imports what it needs: a short command needs little
+    from kohort.client.admin.quota_views import ClientQuotaEntity, NameMatch
+    from kohort.client.admin.security_views import DelegationToken
+    from kohort.client.admin.views import Outcomes
 
 
 class PrincipalOperations(AdminCalls):
@@ -14,11 +16,11 @@ class PrincipalOperations(AdminCalls):
 
     async def describe_client_quotas(
         self,
-        wanted: Mapping[str, NameMatch] | None = None,
+        wanted: "Mapping[str, NameMatch] | None" = None,
         *,
         strict: bool = False,
         timeout: float | None = None,
-    ) -> dict[ClientQuotaEntity, dict[str, float]]:
+    ) -> "dict[ClientQuotaEntity, dict[str, float]]":
         """The quotas that are set, sorted by whom they are for (KIP-546, KIP-612).
 
         Args:
@@ -31,6 +33,8 @@ class PrincipalOperations(AdminCalls):
             ApiError: INVALID_REQUEST where "ip" is beside another type,
                 CLUSTER_AUTHORIZATION_FAILED without DESCRIBE_CONFIGS on the cluster.
         """
+        from kohort.client.admin import client_quotas, operation_arguments
+
         return await client_quotas.describe_client_quotas(
             self._cluster,
             operation_arguments.name_matches(wanted),
@@ -40,11 +44,11 @@ class PrincipalOperations(AdminCalls):
 
     async def alter_client_quotas(
         self,
-        changes: Mapping[ClientQuotaEntity, Mapping[str, float | None]],
+        changes: "Mapping[ClientQuotaEntity, Mapping[str, float | None]]",
         *,
         validate_only: bool = False,
         timeout: float | None = None,
-    ) -> Outcomes[ClientQuotaEntity, None]:
+    ) -> "Outcomes[ClientQuotaEntity, None]":
         """Set quotas, and take them away (KIP-546): all those of an entity, or none of them.
 
         No request is sent twice.
@@ -55,6 +59,8 @@ class PrincipalOperations(AdminCalls):
             validate_only: check, and change nothing.
             timeout: seconds that this call may take, instead of those of the client.
         """
+        from kohort.client.admin import client_quotas, operation_arguments
+
         return await client_quotas.alter_client_quotas(
             self._cluster,
             operation_arguments.quota_changes(changes),
@@ -69,7 +75,7 @@ class PrincipalOperations(AdminCalls):
         owner: str | None = None,
         max_lifetime_ms: int | None = None,
         timeout: float | None = None,
-    ) -> DelegationToken:
+    ) -> "DelegationToken":
         """Make a token that stands for a user (KIP-48).
 
         No request is sent twice.
@@ -86,6 +92,8 @@ class PrincipalOperations(AdminCalls):
                 DELEGATION_TOKEN_REQUEST_NOT_ALLOWED for a client without a login or with a token,
                 DELEGATION_TOKEN_AUTHORIZATION_FAILED without CREATE_TOKENS for the owner.
         """
+        from kohort.client.admin import delegation_tokens, operation_arguments
+
         return await delegation_tokens.create_delegation_token(
             self._cluster,
             operation_arguments.principals("renewers", renewers),
@@ -107,6 +115,8 @@ class PrincipalOperations(AdminCalls):
             ApiError: DELEGATION_TOKEN_NOT_FOUND, DELEGATION_TOKEN_EXPIRED,
                 DELEGATION_TOKEN_OWNER_MISMATCH for who is neither its owner nor a renewer.
         """
+        from kohort.client.admin import delegation_tokens, operation_arguments
+
         return await delegation_tokens.renew_delegation_token(
             self._cluster,
             operation_arguments.hmac(hmac),
@@ -120,6 +130,8 @@ class PrincipalOperations(AdminCalls):
         """End a token (KIP-48): so long from now, or at once with None. Returns and raises as
         `renew_delegation_token`. No request is sent twice.
         """
+        from kohort.client.admin import delegation_tokens, operation_arguments
+
         return await delegation_tokens.expire_delegation_token(
             self._cluster,
             operation_arguments.hmac(hmac),
@@ -129,10 +141,12 @@ class PrincipalOperations(AdminCalls):
 
     async def describe_delegation_tokens(
         self, owners: str | Iterable[str] | None = None, *, timeout: float | None = None
-    ) -> tuple[DelegationToken, ...]:
+    ) -> "tuple[DelegationToken, ...]":
         """The tokens of these owners, or with None all, as far as this client may see them, sorted
         by id (KIP-48). Raises as `create_delegation_token`.
         """
+        from kohort.client.admin import delegation_tokens, operation_arguments
+
         return await delegation_tokens.describe_delegation_tokens(
             self._cluster,
             None if owners is None else operation_arguments.principals("owners", owners),

@@ -8,6 +8,7 @@ import msgspec
 
 from kohort.coordinator.consumer import metadata
 from kohort.errors import StorageError
+from kohort.java import coordinator_partition
 from kohort.machines.topics import Topics
 from kohort.server import catalog, cluster, placement
 from kohort.server.partitions import partition_table
@@ -29,7 +30,7 @@ def shard_by_index() -> Iterator[None]:
         shards = sorted(running[0].drivers)
         if not shards:
             return shard_of(self, group_id)
-        return shards[placement.coordinator_partition(group_id, len(shards))]
+        return shards[coordinator_partition(group_id, len(shards))]
 
     with (
         replace_attribute(cluster.Cluster, "start", started),
