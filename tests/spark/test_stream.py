@@ -60,6 +60,7 @@ def test_a_stream_gives_the_tables_of_a_batch(spark, folder, batch, tmp_path):
     assert not list((out / "checkpoints").iterdir())
 
 
+@pytest.mark.prove
 def test_any_split_gives_the_tables_of_a_batch(spark, folder, batch, tmp_path, monkeypatch):
     """Also one in which rows come again, as after a crash between the tables and the checkpoint."""
     few = tuple(one for one in MEASURES if one.table.name in FEW)

@@ -62,6 +62,7 @@ def test_a_run_whose_jvm_has_no_memory_ends_and_says_so(tmp_path):
     assert (run.stdout, run.returncode) == ("", 1)
 
 
+@pytest.mark.prove
 def test_rows_of_hundreds_of_kilobytes_are_not_read_by_the_thousand(tmp_path):
     rows = pa.table({"value": pa.array([number.to_bytes(WIDTH) for number in range(ROWS)])})
     parquet.write(rows, tmp_path / "wide.parquet")

@@ -118,6 +118,7 @@ def test_groups_are_what_one_run_says(spark, tmp_path, monkeypatch, few, fresh, 
         assert len(told_of.gold["offsets"].parts) == 1
 
 
+@pytest.mark.prove
 @pytest.mark.timeout(300)
 def test_a_log_that_was_cut_beside_one_without_news(spark, tmp_path):
     """The states of few rows are one part: what it says of the other partition stays."""

@@ -173,6 +173,7 @@ def part_of(few, part):
     return {one: mine.slice(0, int(mine.num_rows * part)) for one, mine in few.items()}
 
 
+@pytest.mark.prove
 @pytest.mark.timeout(900)
 def test_what_may_not_be_gone_on_with_begins_anew(spark, tmp_path, few, standings, monkeypatch):
     lives, ends = few
