@@ -73,6 +73,9 @@ class GroupState(StrEnum):
     NOT_READY = "NotReady"
 
 
+WITHOUT_MEMBERS = frozenset({GroupState.EMPTY, GroupState.DEAD})
+"""The states of a group that nobody is in; Dead is also that of one that is not there."""
+
 CONSUMER_PROTOCOL = "consumer"
 NO_PROTOCOL = ""
 CONSUMER_PROTOCOLS = (CONSUMER_PROTOCOL, NO_PROTOCOL)

@@ -15,7 +15,7 @@ from kohort.cli.command import NAME_BYTES, WrongCallError, reason
 from kohort.cli.describe import DESCRIBABLE
 from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.figures import counted
-from kohort.terms import GroupState
+from kohort.terms import WITHOUT_MEMBERS
 
 if TYPE_CHECKING:
     from kohort.client.admin import AdminClient, GroupListing
@@ -223,7 +223,7 @@ def _against(candidate: Candidate, described: Any, offsets: Any) -> SkippedGroup
         if described.code == ErrorCode.GROUP_ID_NOT_FOUND:
             return SkippedGroup("gone", "it is not there any more", is_failure=False)
         return SkippedGroup("failed", reason(described), is_failure=True)
-    if described.state not in (GroupState.EMPTY, GroupState.DEAD):
+    if described.state not in WITHOUT_MEMBERS:
         members = counted(len(described.members), "member")
         why = f"it is {described.state} with {members}, expected Empty"
         return SkippedGroup("kept", why, is_failure=True)

@@ -6,7 +6,7 @@ It is the same in every run, so that scripts may have come to rely on it.
 from collections.abc import Iterable
 
 from kohort.java import hash_order, text_hash
-from kohort.terms import TopicPartition
+from kohort.terms import TopicPartition, java_order
 
 
 def by_name(names: Iterable[str]) -> list[str]:
@@ -21,7 +21,7 @@ def by_partition(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
 
 def sorted_names(names: Iterable[str]) -> list[str]:
     """Names as Java sorts them: by UTF-16 units."""
-    return sorted(names, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
+    return sorted(names, key=java_order)
 
 
 def _partition_hash(partition: TopicPartition) -> int:

@@ -16,9 +16,7 @@ from kohort.client.admin.offsets_csv import offsets_csv, read_offsets
 from kohort.client.admin.views import Coverage, Outcomes
 from kohort.client.topic_partitions import ByPartition
 from kohort.errors import ApiError, ErrorCode
-from kohort.terms import GroupState, TopicPartition, millis_of
-
-RESETTABLE = frozenset({GroupState.EMPTY, GroupState.DEAD})  # Dead is a group that is not there
+from kohort.terms import WITHOUT_MEMBERS, GroupState, TopicPartition, millis_of
 
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -188,7 +186,7 @@ class OffsetResetPlan(Coverage):
     @property
     def refusal(self) -> ApiError | None:
         """Why the coordinator would refuse this plan now; None where it would not."""
-        if self.state in RESETTABLE:
+        if self.state in WITHOUT_MEMBERS:
             return None
         return ApiError(
             ErrorCode.NON_EMPTY_GROUP,
