@@ -149,6 +149,11 @@ def test_it_runs_as_a_module(program):
         ),
         (["serve", "--set", "a=b"], "argument --set: there is none, expected -X NAME=VALUE"),
         (["serve", "--set=a=b"], "argument --set: there is none, expected -X NAME=VALUE"),
+        (
+            ["groups", "delete", "--from", "a", "--from=b"],
+            "argument --from: it is given twice, expected once",
+        ),
+        (["groups", "list", "--format=csv", "--format", "csv"], "argument --format: it is given"),
         (["groups", "list", "--zookeeper", "h:1"], "unrecognized arguments: --zookeeper h:1"),
         (["groups", "describe", "g", "--new-consumer"], "unrecognized arguments: --new-consumer"),
         (["topics", "create", "t", "--partitions", "0"], "'0' is not a number from 1 to 10000"),

@@ -119,11 +119,17 @@ class Parser(ArgumentParser):
     """
 
     def __init__(self, **options: Any) -> None:
-        """No option may be shortened: `--password x` is not `--password-file x`."""
+        """No option may be shortened: `--password x` is not `--password-file x`. One that has one
+        value may be given once: neither the first nor the last one is what was meant.
+        """
         super().__init__(allow_abbrev=False, **options)
+        self.given: set[str] = set()  # the options that have their value
+        for word in (None, "store"):
+            self.register("action", word, _StoreOnce)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Complains of what it does not know itself; an outer parser does not know its options."""
+        self.given.clear()
         found, rest = super().parse_known_args(args, namespace)
         if rest:
             self.error(f"unrecognized arguments: {self._shown(rest)}{self._nearest(rest)}")
@@ -166,6 +172,17 @@ def _near(word: str, known: Sequence[str]) -> str:
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(word, known, 1)), "")
+
+
+class _StoreOnce(Action):
+    """What argparse does with an option, which otherwise takes the last of several values."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+        if option is not None:
+            if self.dest in parser.given:
+                raise ArgumentError(self, "it is given twice, expected once")
+            parser.given.add(self.dest)
+        setattr(namespace, self.dest, values)
 
 
 class _Version(Action):
