@@ -233,9 +233,33 @@ def test_what_is_remembered_is_bounded(monkeypatch):
         client = Client("c", f"/10.0.0.{number % 7}", "User:alice")
         assert may(client, READ, TOPIC, f"t{number}")
         assert may(client, READ, TOPIC, "x" * 300 + str(number))
-        kept = [name for view in may._views.values() for known in view.may for name in known]
+        views = [*may._views.values(), *may._old_views.values()]
+        kept = [name for view in views for known in view.may for name in known]
         assert len(kept) <= 100
         assert all(len(name) < 300 for name in kept)
+        assert {id(view.older) for view in views} <= {id(None), *map(id, views)}
+
+
+def test_what_is_asked_for_again_and_again_is_not_forgotten_with_the_rest(monkeypatch):
+    """No round has to decide everything anew, however many other names are asked about."""
+    monkeypatch.setattr(authorizer, "REMEMBERED_MAX", 400)
+    may = under(rule(READ, "*"))
+    decided = []
+    decide = authorizer.Authorizer._decided
+
+    def noted(self, view, kind, name):
+        decided.append(name)
+        return decide(self, view, kind, name)
+
+    monkeypatch.setattr(authorizer.Authorizer, "_decided", noted)
+    often = [f"often-{number}" for number in range(20)]
+    for number in range(2000):
+        assert may(ALICE, READ, TOPIC, f"once-{number}")
+        for name in often[: 1 + number % 20]:
+            assert may(ALICE, READ, TOPIC, name)
+    assert [decided.count(name) for name in often] == [1] * 20
+    may.adopt([rule(WRITE, "b")])
+    assert not may(ALICE, READ, TOPIC, often[0])  # neither generation outlives its rules
 
 
 def calls_of(work: Callable[[], object]) -> int:

@@ -6,7 +6,9 @@ client: a DENY of the operation wins over every ALLOW, and without an ALLOW the 
 no rule covers the thing at all, whoever it is about, a setting decides.
 
 Rules are kept by whom they are about, so what an answer costs does not grow with the rules about
-others. Answers are remembered until the rules change.
+others. Answers are remembered until the rules change, in two generations: when the young one is
+full, it becomes the old one, and what is asked for again comes back from there. So a crowd of names
+takes the place of what nobody asks for, and never of all answers at once.
 """
 
 from bisect import bisect_right
@@ -32,7 +34,7 @@ from kohort.server.catalog import Acl
 
 WILDCARD = "*"  # every principal's host, or every literal name
 EVERY_PRINCIPAL = "User:*"
-REMEMBERED_MAX = 1 << 16  # answers, of all clients together
+REMEMBERED_MAX = 1 << 16  # answers, of all clients together: each generation has half
 LONGEST_REMEMBERED = 256  # characters of a name: clients choose them
 _VIEW_COUNTS = 16  # what a client takes, in answers
 
@@ -157,16 +159,24 @@ def _indexed(acls: Iterable[Acl]) -> _Indexed:
 
 class _View:
     """The rules about one client, and the answers that it was given. `may` has the operations that
-    it may do, as bits, by name in a dict for each kind.
+    it may do, as bits, by name in a dict for each kind. `older` is the view of the old generation.
     """
 
-    __slots__ = ("anywhere", "may", "rules", "subjects")
+    __slots__ = ("anywhere", "may", "older", "rules", "subjects")
 
-    def __init__(self, subjects: Sequence[_Subject], rules: Sequence[_Indexed]) -> None:
+    def __init__(
+        self,
+        subjects: Sequence[_Subject],
+        rules: Sequence[_Indexed],
+        older: "_View | None" = None,
+    ) -> None:
         self.subjects = tuple(subjects)
         self.rules = rules
+        self.older = older
         self.may: tuple[dict[str, int], ...] = tuple({} for _ in range(max(ResourceType) + 1))
-        self.anywhere: dict[tuple[AclOperation, ResourceType], bool] = {}
+        self.anywhere: dict[tuple[AclOperation, ResourceType], bool] = (
+            {} if older is None else older.anywhere
+        )
 
 
 class Authorizer:
@@ -228,23 +238,32 @@ class Authorizer:
 
     def _forget(self) -> None:
         self._views: dict[_Subject, _View] = {}
-        self._count = 0
+        self._old_views: dict[_Subject, _View] = {}
+        self._count = 0  # of the young ones
 
     def _new_view(self, client: Client) -> _View | None:
         """None for a super user, who needs none."""
         if client.principal in self._super_users:
             return None
         self._make_room(_VIEW_COUNTS)
+        place = client.principal, client.host
+        older = self._old_views.get(place)
+        if older is not None:
+            view = _View(older.subjects, older.rules, older)
+        else:
+            subjects = self._subjects_of(client)
+            view = _View(subjects, [self._index_of(subject) for subject in subjects])
+        self._views[place] = view
+        return view
+
+    def _subjects_of(self, client: Client) -> list[_Subject]:
         host = client.host.removeprefix("/")
-        subjects = [
+        return [
             (principal, rule_host)
             for principal in dict.fromkeys((client.principal, EVERY_PRINCIPAL))
             for rule_host in dict.fromkeys((host, WILDCARD))
             if (principal, rule_host) in self._by_subject
         ]
-        view = _View(subjects, [self._index_of(subject) for subject in subjects])
-        self._views[client.principal, client.host] = view
-        return view
 
     def _index_of(self, subject: _Subject) -> _Indexed:
         index = self._indexes.get(subject)
@@ -254,12 +273,16 @@ class Authorizer:
 
     def _make_room(self, more: int) -> None:
         self._count += more
-        if self._count > REMEMBERED_MAX:
-            self._forget()
+        if self._count > REMEMBERED_MAX // 2:
+            for view in self._views.values():
+                view.older = None
+            self._old_views, self._views = self._views, {}
             self._count = more
 
     def _remembered(self, view: _View, kind: ResourceType, name: str) -> int:
-        may = self._decided(view, kind, name)
+        may = None if view.older is None else view.older.may[kind].get(name)
+        if may is None:
+            may = self._decided(view, kind, name)
         if len(name) <= LONGEST_REMEMBERED:
             self._make_room(1)
             view.may[kind][name] = may
