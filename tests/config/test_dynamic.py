@@ -153,6 +153,18 @@ def test_what_is_changed_of_a_listener_stands_above_the_file():
         checked_dynamic_config(name, "x")
 
 
+def test_a_limit_of_a_listener_may_be_set_for_all_brokers_and_for_one():
+    """KIP-402: as upstream, unlike its certificates."""
+    name = "listener.name.out.max.connections"
+    file = BrokerConfig.of({"node.id": "1"})
+    assert with_dynamic(file, {"": {name: "7"}}).config.prefixed == {name: "7"}
+    assert with_dynamic(file, {"1": {name: "8"}, "": {name: "7"}}).config.prefixed == {name: "8"}
+    assert with_dynamic(file, {"2": {name: "8"}}).config.prefixed == {}
+    assert checked_dynamic_config(name, " 5 ") == "5"
+    with pytest.raises(ConfigError, match="expected"):
+        checked_dynamic_config(name, "-1")
+
+
 def test_a_mechanism_has_no_certificate_of_its_own():
     """Nothing would read it."""
     assert is_of_listener("listener.name.a.ssl.keystore.location")

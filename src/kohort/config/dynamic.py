@@ -32,7 +32,8 @@ log.index.size.max.bytes log.local.retention.bytes log.local.retention.ms
 log.message.timestamp.after.max.ms log.message.timestamp.before.max.ms
 log.message.timestamp.type log.preallocate log.retention.bytes log.retention.ms
 log.roll.jitter.ms log.roll.ms log.segment.bytes log.segment.delete.delay.ms
-message.max.bytes min.insync.replicas unclean.leader.election.enable
+max.connections max.connections.per.ip message.max.bytes min.insync.replicas
+unclean.leader.election.enable
 """
 DYNAMIC_NAMES = frozenset(_NAMES.split())
 
@@ -42,6 +43,8 @@ LISTENER_NAMES = ssl_names() - {
     "ssl.allow.dn.changes",
     "ssl.allow.san.changes",
 }
+_LIMIT_OF_LISTENER = "max.connections"  # also one of a listener, and not of one broker alone
+_LIMITS = ("max.connections", "max.connections.per.ip")
 
 _UNREAD = """
 background.threads follower.replication.throttled.rate leader.replication.throttled.rate
@@ -61,7 +64,17 @@ UNREAD_AT_MOST = 32767
 
 def is_of_listener(name: str) -> bool:
     """Whether a setting is one of a listener that can be changed while it is open."""
+    return is_of_certificate(name) or is_limit_of_listener(name)
+
+
+def is_of_certificate(name: str) -> bool:
+    """Whether a setting is about the certificates of one listener. It is of one broker alone."""
     return name.startswith(PREFIX) and own_name(name) in LISTENER_NAMES
+
+
+def is_limit_of_listener(name: str) -> bool:
+    """Whether a setting says how many connections one listener may have."""
+    return name.startswith(PREFIX) and own_name(name) == _LIMIT_OF_LISTENER
 
 
 def is_secret(name: str) -> bool:
@@ -97,8 +110,13 @@ def checked_dynamic_config(name: str, text: str) -> str:
         return text
     if is_of_listener(name):
         check_prefixed(name, text)
+    if is_of_certificate(name):
         return text.strip()
-    value = BROKER_SETTINGS[name].parse(text)
+    is_limit = name in _LIMITS or is_limit_of_listener(name)
+    value = BROKER_SETTINGS[own_name(name) if is_of_listener(name) else name].parse(text)
+    if is_limit and value == 0:
+        why = "nobody could connect to change it back"
+        raise ConfigError(f"{name} is {text!r}, expected an integer of at least 1: {why}")
     if name == "log.retention.ms" and value == 0:
         raise ConfigError(f"{name} is {text!r}, expected an integer of at least 1, or -1 for ever")
     return text_of(value) or ""
@@ -168,7 +186,10 @@ def with_dynamic(file: BrokerConfig, configured: Mapping[str, Mapping[str, str]]
                 ineffective.append(IneffectiveSetting(broker, name, text, str(error)))
                 del in_force[broker][name]
     of_listeners = {
-        name: text for name, text in in_force.get(whose[0], {}).items() if is_of_listener(name)
+        name: text
+        for broker in reversed(whose)
+        for name, text in in_force.get(broker, {}).items()
+        if is_of_listener(name)
     }
     if of_listeners:
         config = replace(config, prefixed={**config.prefixed, **of_listeners})

@@ -139,6 +139,8 @@ class Broker:
             if self._secure is not None:
                 self._secure.adopt(self.cluster)
             self.cluster.unsent = self.sockets.memory.answers
+            self.sockets.reconfigure(self.cluster.config)
+            self.cluster.when_reconfigured = self.sockets.reconfigure
             self.cluster.start(endpoints[0], self._clock())
             self._dispatchers = self._all_dispatchers(self.cluster, endpoints)
         except BaseException:

@@ -84,6 +84,7 @@ class Cluster:
         self.authorizer = authorizer_or_none(config) if may is None else None
         self.may = may or self.authorizer or everyone_may
         self.certificates: Certificates | None = None  # of the listeners of TLS
+        self.when_reconfigured: Callable[[BrokerConfig], None] | None = None  # the connections
         self.plugin_assignors = plugin_assignors or {}  # assignors of others
         self.catalog = catalog
         self.logs = logs
@@ -266,6 +267,8 @@ class Cluster:
         self._housekeeping.config = config
         for driver in self.drivers.values():
             driver.machine.reconfigure(config)
+        if self.when_reconfigured is not None:
+            self.when_reconfigured(config)
 
     def _host(self, partition: Partition, new_machine: NewMachine, now: Millis) -> None:
         """Give a partition its driver, and begin to load that."""

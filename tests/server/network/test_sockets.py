@@ -314,6 +314,21 @@ def test_those_who_wait_on_one_listener_leave_the_places_of_another(loop):
     assert is_served(other)
 
 
+def test_who_waits_is_served_once_the_limit_is_higher(loop):
+    """KIP-226."""
+    host = Host(max_connections=1)
+    served, pipe = host.connect()
+    waiting = [host.connect()[0] for _ in range(2)]
+    host.sockets.reconfigure(BrokerConfig(max_connections=2))
+    loop.turn()
+    assert [is_served(each) for each in waiting] == [True, False]
+    host.sockets.reconfigure(BrokerConfig(max_connections=0))
+    loop.turn()
+    assert is_served(served)
+    assert not pipe.aborted
+    assert not is_served(waiting[1])
+
+
 def test_a_new_connection_is_served_behind_those_that_wait(loop):
     host = Host(max_connections=1)
     first, _ = host.connect()

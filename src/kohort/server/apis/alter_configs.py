@@ -20,12 +20,15 @@ from kohort.config import (
     check_topic_together,
     checked_dynamic_config,
     checked_topic_config,
+    is_limit_of_listener,
+    is_of_certificate,
     is_of_listener,
     is_secret,
     is_unused,
     text_of,
     with_dynamic,
 )
+from kohort.config.listeners import client_listeners
 from kohort.coordinator.group_settings import AlterGroupSettings, GroupSettings, changes_text
 from kohort.errors import ApiError, ErrorCode
 from kohort.machines.effects import Call, Client
@@ -245,7 +248,7 @@ def _change_catalog(node: Node, call: Call[Any], changes: dict[ResourceKey, _Cha
 
 def _read_certificates(node: Node, change: _Change) -> None:
     """A setting that is set to the text that it has counts as a change: its file may be another."""
-    names = [config.name for config in change.configs if is_of_listener(config.name)]
+    names = [config.name for config in change.configs if is_of_certificate(config.name)]
     certificates = node.cluster.certificates
     if change.kind == Resource.BROKER and names and certificates is not None:
         certificates.reload(node.cluster.config, names)
@@ -296,10 +299,11 @@ def _alter_broker(node: Node, draft: Draft, change: _Change) -> str:
             f"broker is {change.name!r}, expected {first}, or an empty name for all",
         )
     of_listeners = [name for name in names if is_of_listener(name)]
-    if of_listeners and not change.name:
+    of_certificates = [name for name in of_listeners if is_of_certificate(name)]
+    if of_certificates and not change.name:
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
-            f"Cannot update these configs at default cluster level: {', '.join(of_listeners)}",
+            f"Cannot update these configs at default cluster level: {', '.join(of_certificates)}",
         )
     fixed = [
         name
@@ -328,7 +332,8 @@ def _alter_broker(node: Node, draft: Draft, change: _Change) -> str:
     except ConfigError as error:
         raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
     _check_in_force(node, draft, change, after)
-    _check_certificates(node, draft, change.name, after, of_listeners)
+    _check_certificates(node, draft, change.name, after, of_certificates)
+    _check_listeners(node, after, of_listeners)
     _check_unread(before, after)
     if after != before:
         draft.configure_broker(change.name, after)
@@ -359,6 +364,17 @@ def _check_certificates(
         certificates.check(with_dynamic(node.cluster.base_config, configured).config, names)
     except ConfigError as error:
         raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from error
+
+
+def _check_listeners(node: Node, after: Mapping[str, str], names: Sequence[str]) -> None:
+    """Raises ApiError for a limit of a listener that there is not: nothing would be limited."""
+    prefixes = [listener.prefix for listener in client_listeners(node.cluster.base_config)]
+    for name in names:
+        if name in after and is_limit_of_listener(name) and not name.startswith(tuple(prefixes)):
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"{name} is set, expected the name of a listener: {', '.join(prefixes)}",
+            )
 
 
 def _check_in_force(node: Node, draft: Draft, change: _Change, after: dict[str, str]) -> None:

@@ -387,20 +387,22 @@ def _listener_configs(
     node: Node, asked: _ConfigQuery, request: DescribeConfigsRequest
 ) -> list[DescribeConfigsResourceResult]:
     """What was changed of listeners, under the names that were used."""
-    changed = node.cluster.dynamic.in_force.get(str(node.cluster.base_config.node_id), {})
+    layers = dict(reversed(changed_layers(node.cluster)))
+    changed = {name: source for source, texts in layers.items() for name in texts}
     found = []
-    for name, text in changed.items():
+    for name, source in changed.items():
         if is_of_listener(name) and asked.wants(name):
+            text = layers[source][name]
             setting = BROKER_SETTINGS[own_name(name)]
             is_secret = setting.kind is Kind.PASSWORD
             value = None if is_secret else text
-            synonym = DescribeConfigsSynonym(name=name, value=value, source=Source.BROKER)
+            synonym = DescribeConfigsSynonym(name=name, value=value, source=source)
             found.append(
                 DescribeConfigsResourceResult(
                     name=name,
                     value=value,
                     read_only=False,
-                    config_source=Source.BROKER,
+                    config_source=source,
                     is_sensitive=is_secret,
                     synonyms=[synonym] if request.include_synonyms else [],
                     config_type=setting.kind,

@@ -6,9 +6,9 @@ One beyond what its address may have, or beyond the descriptors, is closed.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from kohort.config import BROKER_SETTINGS, BrokerConfig, listener_settings
+from kohort.config import BROKER_SETTINGS, BrokerConfig
 from kohort.config.listeners import Listener
 from kohort.server.descriptors import WAITING_MAX, Shares
 
@@ -16,9 +16,12 @@ MAX_CONNECTIONS = "max.connections"
 _OF_DESCRIPTORS = 8  # those who wait leave most of few descriptors to those who can be served
 
 
-def _most_of(settings: Mapping[str, str]) -> int:
-    """How many connections a listener may have, by its settings."""
-    most = BROKER_SETTINGS[MAX_CONNECTIONS].parse_or_default(settings.get(MAX_CONNECTIONS))
+def _most_of(config: BrokerConfig, prefix: str) -> int:
+    """How many connections a listener may have: without a limit of its own that of the broker."""
+    text = config.prefixed.get(f"{prefix}{MAX_CONNECTIONS}")
+    if text is None:
+        return config.max_connections
+    most = BROKER_SETTINGS[MAX_CONNECTIONS].parse(text)
     assert isinstance(most, int)
     return most
 
@@ -27,15 +30,17 @@ class ConnectionLimits:
     """Counts the connections that are served, by their addresses and the numbers of listeners."""
 
     def __init__(self, config: BrokerConfig, listeners: Sequence[Listener]) -> None:
-        self._most = config.max_connections
-        self._most_of_address = config.max_connections_per_ip
         self._names = [listener.prefix for listener in listeners]
-        self._most_of_listener = [
-            _most_of(listener_settings(config, listener)) for listener in listeners
-        ]
+        self.reconfigure(config)
         self._served = 0
         self._of_listener: Counter[int] = Counter()
         self._of_address: Counter[str] = Counter()
+
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Other limits count from now on, for connections to come."""
+        self._most = config.max_connections
+        self._most_of_address = config.max_connections_per_ip
+        self._most_of_listener = [_most_of(config, prefix) for prefix in self._names]
 
     def most_waiting(self, shares: Shares) -> int:
         """How many connections of one listener may wait. Each listener has places of its own."""

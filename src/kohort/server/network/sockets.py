@@ -73,6 +73,14 @@ class Sockets:
         self.starved = self._backpressure.starved  # those that wait for room
         self._timer: asyncio.TimerHandle | None = None  # while some have waited
 
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Other limits count from now on: those who wait may be served by them. A connection that
+        is served stays, also where there are more than may be.
+        """
+        self._limits.reconfigure(config)
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._serve_waiting)
+
     def arrive(self, protocol: "ClientProtocol", host: str, shares: Shares) -> None:
         """Serve a new connection, or let it wait until others end, or close it."""
         full = self._limits.full(protocol.listener)
