@@ -1,6 +1,8 @@
 """What all calls of the admin client have in common."""
 
 import inspect
+import re
+from pathlib import Path
 
 import pytest
 from tests.client.scripted import asynchronous
@@ -65,3 +67,31 @@ def test_every_call_may_have_a_timeout_of_its_own(name):
     timeout = inspect.signature(getattr(AdminClient, name)).parameters.get("timeout")
     assert timeout is not None
     assert (timeout.kind, timeout.default) == (timeout.KEYWORD_ONLY, None)
+
+
+JAVA = """
+abortTransaction addRaftVoter alterClientQuotas alterConsumerGroupOffsets
+alterPartitionReassignments alterReplicaLogDirs alterShareGroupOffsets alterStreamsGroupOffsets
+alterUserScramCredentials clientInstanceId close create createAcls createDelegationToken
+createPartitions createTopics deleteAcls deleteConsumerGroupOffsets deleteConsumerGroups
+deleteRecords deleteShareGroupOffsets deleteShareGroups deleteStreamsGroupOffsets
+deleteStreamsGroups deleteTopics describeAcls describeClassicGroups describeClientQuotas
+describeCluster describeConfigs describeConsumerGroups describeDelegationToken describeFeatures
+describeLogDirs describeMetadataQuorum describeProducers describeReplicaLogDirs describeShareGroups
+describeStreamsGroups describeTopics describeTransactions describeUserScramCredentials electLeaders
+expireDelegationToken fenceProducers forceTerminateTransaction incrementalAlterConfigs
+listClientMetricsResources listConfigResources listConsumerGroupOffsets listConsumerGroups
+listGroups listOffsets listPartitionReassignments listShareGroupOffsets listStreamsGroupOffsets
+listTopics listTransactions metrics registerMetricForSubscription removeMembersFromConsumerGroup
+removeRaftVoter renewDelegationToken unregisterBroker unregisterMetricFromSubscription
+updateFeatures
+"""
+"""The methods of Java's Admin in Apache Kafka 4.3.1."""
+
+
+def test_the_documents_say_of_every_method_of_java_what_to_call_here():
+    text = (Path(__file__).parents[3] / "docs" / "from-other-clients.md").read_text()
+    rows = [row.split(" | ") for row in text.splitlines() if row.startswith("| ")]
+    named = {name for row in rows for cell in row[:-1] for name in re.findall(r"`(\w+)", cell)}
+    assert sorted(set(JAVA.split()) - named) == []
+    assert [name for name in CALLS if f"{name}(" not in text and f"`{name}`" not in text] == []
