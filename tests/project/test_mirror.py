@@ -21,8 +21,6 @@ FOLDERS = {  # as a whole, and why
 ELSEWHERE = {  # a module without one of its own, and the one that tests it; this list only shrinks
     "cli/arguments.py": "cli/test_pipeline.py",
     "cli/command.py": "cli/test_main.py",
-    "cli/consume.py": "cli/test_data.py",
-    "cli/produce.py": "cli/test_data.py",
     "cli/show.py": "cli/test_pipeline.py",
     "client/admin/client.py": "client/test_public_names.py",
     "client/admin/request_rounds.py": "client/admin/test_offsets.py",
@@ -60,7 +58,7 @@ ELSEWHERE = {  # a module without one of its own, and the one that tests it; thi
     "wire/batch/checking.py": "server/partitions/test_batch_validation.py",
     "wire/schema.py": "wire/test_conformance.py",
 }
-LENGTH = 40
+LENGTH = 38
 
 
 def name_of(path, root):

@@ -28,7 +28,7 @@ class Piece(NamedTuple):
 
 
 def place_text(file: str, first: int, last: int | None = None) -> str:
-    """`line 3`, `lines 3 to 7`, `orders.txt, line 3`, or `orders.txt`."""
+    """`line 3`, `lines 3 to 7`, the same behind the name of a file, or the name alone."""
     if not first:
         return file or "stdin"
     before = f"{file}, " if file else ""
