@@ -18,8 +18,8 @@ from kohort.client.accumulator.partitioning import partition_of
 from kohort.client.admin import AdminClient, NewTopic, TopicPartition
 from kohort.client.network.address import Address
 from kohort.client.network.cluster import Cluster
+from kohort.client.producer import Producer
 from kohort.client.topic_reader import TopicReader
-from kohort.client.topic_writer import TopicWriter
 from kohort.errors import ErrorCode, UnsupportedVersionError
 from kohort.terms import uuid_text
 
@@ -184,10 +184,9 @@ async def test_what_is_appended_is_read_where_its_key_belongs(bootstrap):
     cluster = Cluster([Address.of(one) for one in bootstrap.split(",")], client_id="test")
     try:
         entries = [(b"key-%d" % (one % 7), b"value %d" % one) for one in range(100)]
-        writer = await TopicWriter.open(cluster, "data", soon())
-        for at in range(0, 100, 20):
-            (await writer.write(entries[at : at + 20], soon())).all()
-        (await writer.write([(b"key-0", None), (None, b"no key")], soon())).all()
+        async with Producer(bootstrap_servers=bootstrap) as producer:
+            for key, value in [*entries, (b"key-0", None), (None, b"no key")]:
+                await producer.send("data", value, key=key)
         reader = await TopicReader.open(cluster, ["data"], when="earliest", deadline=soon())
         found = []
         while len(found) < 102:

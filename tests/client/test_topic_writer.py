@@ -4,10 +4,11 @@ import pytest
 from tests.client.network.test_connection import soon
 from tests.client.scripted import CLOSE, ScriptedCluster, asynchronous, in_turn
 
+from kohort.client.accumulator.partitioning import partition_of
 from kohort.client.admin import TopicPartition
-from kohort.client.topic_writer import TopicWriter, partition_of
-from kohort.errors import ApiError, ErrorCode
-from kohort.wire.batch import entries
+from kohort.client.topic_writer import append
+from kohort.errors import ErrorCode
+from kohort.wire.batch import build, entries
 from kohort.wire.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
@@ -66,43 +67,34 @@ def sent(asked):
     }
 
 
+async def outcomes(scripted, *partitions):
+    """What becomes of a record for each of these partitions."""
+    places = [TopicPartition("orders", index) for index in partitions]
+    batches = {place: build([(None, b"v")], 1000, base_sequence=-1) for place in places}
+    cluster = scripted.cluster()
+    try:
+        return await append(cluster, batches, soon())
+    finally:
+        await cluster.close()
+
+
 @asynchronous
 async def test_each_leader_is_asked_once_for_all_that_it_leads():
     async with ScriptedCluster(2, {ProduceRequest: taken}) as scripted:
         scripted.topics = {"orders": [0, 1, 0]}
-        writer = await TopicWriter.open(scripted.cluster(), "orders", soon())
-        keys = {partition_of(key, 3): key for key in (b"%d" % one for one in range(20))}
-        assert set(keys) == {0, 1, 2}
-        found = await writer.write([(keys[index], b"v") for index in (2, 1, 0)], soon())
-        await writer._cluster.close()
+        found = await outcomes(scripted, 2, 1, 0)
     assert found.all() == {TopicPartition("orders", one): 100 + one for one in (2, 1, 0)}
     asked = {one.node: sent(one) for one in scripted.sent("Produce")}
-    assert asked == {
-        0: {2: [(keys[2], b"v")], 0: [(keys[0], b"v")]},
-        1: {1: [(keys[1], b"v")]},
-    }
+    assert asked == {0: {2: [(None, b"v")], 0: [(None, b"v")]}, 1: {1: [(None, b"v")]}}
     assert {one.request.acks for one in scripted.sent("Produce")} == {-1}
     assert {one.version for one in scripted.sent("Produce")} == {12}
-
-
-@asynchronous
-async def test_records_without_a_key_go_round_a_batch_at_a_time():
-    async with ScriptedCluster(answers={ProduceRequest: taken}) as scripted:
-        scripted.topics = {"orders": [0, 0]}
-        writer = await TopicWriter.open(scripted.cluster(), "orders", soon())
-        for _ in range(3):
-            (await writer.write([(None, b"x"), (None, b"")], soon())).all()
-        await writer._cluster.close()
-    assert [list(sent(one)) for one in scripted.sent("Produce")] == [[0], [1], [0]]
 
 
 @asynchronous
 async def test_one_partition_that_refuses_is_alone():
     async with ScriptedCluster(answers={ProduceRequest: refusing(p1=10)}) as scripted:
         scripted.topics = {"orders": [0, 0]}
-        writer = await TopicWriter.open(scripted.cluster(), "orders", soon())
-        found = await writer.write([(b"a", b""), (b"b", b""), (b"d", b"")], soon())
-        await writer._cluster.close()
+        found = await outcomes(scripted, 0, 1)
     assert found[TopicPartition("orders", 0)] == 100
     assert found.failed[TopicPartition("orders", 1)].code is ErrorCode.MESSAGE_TOO_LARGE
 
@@ -111,10 +103,7 @@ async def test_one_partition_that_refuses_is_alone():
 async def test_a_leader_that_has_moved_is_looked_up_anew():
     async with ScriptedCluster(2, {ProduceRequest: in_turn(refusing(p0=6), taken)}) as scripted:
         scripted.topics = {"orders": [0]}
-        writer = await TopicWriter.open(scripted.cluster(), "orders", soon())
-        writing = writer.write([(None, b"x")], soon())
-        found = await writing
-        await writer._cluster.close()
+        found = await outcomes(scripted, 0)
     assert found.all() == {TopicPartition("orders", 0): 100}
     assert len(scripted.sent("Produce")) == 2
 
@@ -123,9 +112,7 @@ async def test_a_leader_that_has_moved_is_looked_up_anew():
 async def test_what_may_have_arrived_is_not_sent_again():
     async with ScriptedCluster(answers={ProduceRequest: lambda _: CLOSE}) as scripted:
         scripted.topics = {"orders": [0]}
-        writer = await TopicWriter.open(scripted.cluster(), "orders", soon())
-        found = await writer.write([(None, b"x")], soon())
-        await writer._cluster.close()
+        found = await outcomes(scripted, 0)
     (error,) = found.failed.values()
     assert error.code is ErrorCode.NETWORK_EXCEPTION
     assert len(scripted.sent("Produce")) == 1
@@ -140,17 +127,8 @@ async def test_what_a_leader_has_appended_before_it_went_away_is_not_sent_again(
 
     async with ScriptedCluster(answers={ProduceRequest: in_turn(appended, taken)}) as scripted:
         scripted.topics = {"orders": [0]}
-        writer = await TopicWriter.open(scripted.cluster(), "orders", soon())
-        found = await writer.write([(None, b"x")], soon())
-        await writer._cluster.close()
+        found = await outcomes(scripted, 0)
     (error,) = found.failed.values()
     assert error.code is ErrorCode.NETWORK_EXCEPTION
     assert "appended at offset 70" in error.message
     assert len(scripted.sent("Produce")) == 1
-
-
-@asynchronous
-async def test_a_topic_is_not_created():
-    async with ScriptedCluster() as scripted:
-        with pytest.raises(ApiError, match="topic orders does not exist"):
-            await TopicWriter.open(scripted.cluster(), "orders", soon())

@@ -8,16 +8,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from kohort.client.accumulator.errors import produce_error
-from kohort.client.accumulator.partitioning import partition_of
 from kohort.client.admin.request_rounds import settle
-from kohort.client.admin.topics import describe_topics, leaders
+from kohort.client.admin.topics import leaders
 from kohort.client.admin.views import Outcomes
 from kohort.client.network.cluster import Cluster, Node
 from kohort.client.network.connection_errors import ConnectionFailedError
-from kohort.client.network.environment import environment
 from kohort.errors import ApiError
 from kohort.terms import TopicPartition
-from kohort.wire.batch import build
 from kohort.wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -28,47 +25,6 @@ from kohort.wire.messages.produce import (
 
 BY_NAME = 12  # the last version that names topics
 _OF_ALL = -1  # acks: when all in-sync replicas have it
-
-Entry = tuple[bytes | None, bytes | None]
-"""key, value"""
-
-
-class TopicWriter:
-    """Appends to one topic. Records with a key go where Java's producer would put them. Those
-    without a key go to one partition after the other, a batch to each.
-    """
-
-    def __init__(self, cluster: Cluster, topic: str, partitions: int) -> None:
-        self.topic = topic
-        self._cluster = cluster
-        self._partitions = partitions
-        self._next = 0
-
-    @classmethod
-    async def open(cls, cluster: Cluster, topic: str, deadline: float) -> "TopicWriter":
-        """Look the topic up; this never creates it. Raises ApiError."""
-        found = (await describe_topics(cluster, [topic], deadline=deadline))[topic]
-        return cls(cluster, topic, len(found.partitions))
-
-    async def write(
-        self, entries: Sequence[Entry], deadline: float
-    ) -> Outcomes[TopicPartition, int]:
-        """Append them and wait until all in-sync replicas have them.
-
-        Returns:
-            Per partition the offset of its first record, or the ApiError of this partition alone.
-            After NETWORK_EXCEPTION and REQUEST_TIMED_OUT it is unknown whether it was written.
-        """
-        shares: dict[TopicPartition, list[Entry]] = {}
-        keyless = self._next % self._partitions
-        for key, value in entries:
-            index = keyless if key is None else partition_of(key, self._partitions)
-            shares.setdefault(TopicPartition(self.topic, index), []).append((key, value))
-        if TopicPartition(self.topic, keyless) in shares:
-            self._next += 1
-        now_ms = int(environment().clock.time() * 1000)
-        batches = {place: build(share, now_ms, base_sequence=-1) for place, share in shares.items()}
-        return await append(self._cluster, batches, deadline)
 
 
 async def append(
