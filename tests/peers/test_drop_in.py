@@ -172,6 +172,8 @@ SCOPES = [
     ["--group", "cli-simple", "--all-topics"],
     ["--group", "cli-simple", "--topic", "cli-a"],
     ["--group", "cli-simple", "--topic", "cli-a:0,1", "--topic", "cli-b"],
+    ["--group", "cli-simple", "--topic", "cli-b", "--topic", "cli-empty", "--topic", "cli-a"],
+    ["--group", "cli-simple", "--topic", "cli-b:1,0", "--topic", "cli-a:2,0,1"],
     ["--group", "cli-simple", "--group", SECOND, "--topic", "cli-a:0"],
     ["--group", "cli-classic", "--all-topics"],
     ["--group", "cli-nobody", "--topic", "cli-empty"],
@@ -205,6 +207,8 @@ def differing(client, java, calls):
         after = committed(client)
         restore(client)
         ours = run(consumer_groups.main, [*given, JAVA_EXIT_CODES])
+        if call.count("--topic") > 1:  # partitions of one slot come in another order in each JVM
+            ours, theirs = _sorted(ours), _sorted(theirs)
         yield from differences(case, ours, server_of(client), theirs)
         if committed(client) != after:
             yield f"{case.name}: commits something else"
@@ -228,11 +232,11 @@ def test_every_view_and_what_deletes_is_the_same_by_both_tools(client, java):
     calls = [["--describe", *which, *view, *how] for which, view, how in described]
     calls += [
         ["--delete", "--group", "cli-simple"],
-        ["--delete", "--group", SECOND, "--group", "cli-nobody"],
+        ["--delete", "--group", SECOND, "--group", "cli-missing"],
         ["--delete-offsets", "--group", "cli-simple", "--topic", "cli-a"],
         ["--delete-offsets", "--group", "cli-simple", "--topic", "cli-a:0", "--topic", "cli-b:0"],
         ["--delete-offsets", "--group", "cli-simple", "--topic", "cli-a:7"],
-        ["--delete-offsets", "--group", "cli-nobody", "--topic", "cli-a"],
+        ["--delete-offsets", "--group", "cli-missing", "--topic", "cli-a"],
         *(["--validate-regex", pattern] for pattern in PATTERNS),
     ]
     found = list(differing(client, java, calls))
