@@ -188,7 +188,7 @@ def test_a_file_that_says_nothing(tmp_path, text, told):
 
 def test_a_file_that_is_not_there(kohort):
     assert kohort("groups", "delete", "--from", "no/such").complaints == [
-        "kohort: cannot read no/such: No such file or directory"
+        "kohort: --from: cannot read no/such: No such file or directory"
     ]
 
 

@@ -199,7 +199,7 @@ def test_offsets_are_deleted(kohort, server):
     assert committed(kohort, server, "billing") == {"other:0": 0}
     again = kohort(*call)
     assert (again.code, again.out) == (1, "")
-    assert again.complaints == ["kohort: group billing has no committed offset there"]
+    assert again.complaints == ["kohort: group billing has no committed offset in orders"]
 
 
 @pytest.fixture

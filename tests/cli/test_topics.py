@@ -14,18 +14,18 @@ def test_a_day_with_topics(kohort):
         assert kohort("topics", "list", *server).rows == [["TOPIC", "PARTITIONS", "ID"]]
 
         made = kohort(
-            *("topics", "create", "orders", "pay", "bad name", "--partitions", "2"),
+            *("topics", "create", "orders", "pay", "__consumer_offsets", "--partitions", "2"),
             *("--replication-factor", "1", "--config", "retention.ms=60000", *server),
         )
         assert made.code == 1
         assert made.rows[1:] == [
             ["orders", "created"],
             ["pay", "created"],
-            ["bad", "name", "failed"],
+            ["__consumer_offsets", "failed"],
         ]
         (complaint,) = made.complaints
-        assert complaint.startswith("kohort: topic bad name: ")
-        assert complaint.endswith("(INVALID_TOPIC_EXCEPTION)")
+        assert complaint.startswith("kohort: topic __consumer_offsets: ")
+        assert complaint.endswith("(TOPIC_ALREADY_EXISTS)")
 
         (orders, pay) = kohort("topics", "list", "--format", "json", *server).json["topics"]
         assert (orders["topic"], orders["partitions"], orders["internal"]) == ("orders", 2, False)

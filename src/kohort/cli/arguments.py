@@ -4,7 +4,7 @@ from argparse import ArgumentParser, ArgumentTypeError
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kohort.cli.command import NO_SETTING
+from kohort.cli.command import NO_SETTING, decimal_or_none
 
 # As `kohort.spark.sources.registry`, which cannot be asked where Spark is not installed.
 SOURCE_FORMS = {
@@ -13,6 +13,7 @@ SOURCE_FORMS = {
     "parquet": "parquet:DIRECTORY",
     "connector": "connector:HOST:PORT",
 }
+_FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 LONGEST_MS = 100_000 * 86_400_000
 UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -26,9 +27,12 @@ def moment(text: str) -> datetime:
     except (ValueError, OverflowError, OSError):
         raise ArgumentTypeError(
             f"{text!r} is not a time, expected such as 2026-11-21T07:00Z, or milliseconds since "
-            "1970"
+            "1970 of 9 digits or more"
         ) from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    found = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    if found < _FIRST:
+        raise ArgumentTypeError(f"{text!r} is before 1970, expected a time since then")
+    return found
 
 
 def duration(text: str) -> int:
@@ -43,11 +47,8 @@ def duration(text: str) -> int:
 
 
 def days(text: str) -> float:
-    try:
-        days = float(text.removesuffix("d"))
-    except ValueError:
-        days = 0.0
-    if not text.isascii() or not 0 < days < 100_000:
+    days = decimal_or_none(text.removesuffix("d"))
+    if days is None or not 0 < days < 100_000:
         raise ArgumentTypeError(f"{text!r} is not a number of days, expected one above 0")
     return days
 

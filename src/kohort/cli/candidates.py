@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kohort.cli.command import NAME_BYTES, WrongCallError, reason
 from kohort.cli.describe import DESCRIBABLE
-from kohort.errors import ApiError, ErrorCode, KohortError
+from kohort.errors import ApiError, ErrorCode
 from kohort.figures import counted
 from kohort.terms import WITHOUT_MEMBERS
 
@@ -27,12 +27,8 @@ _TABLE = re.compile(r"\s*(GROUP|GROUP_ID) +[A-Z_]+( +[A-Z_]+)*\s*(\n|$)")  # its
 _LISTS = ("rows", "groups")  # where an object keeps its groups
 
 
-class CandidatesError(KohortError):
+class CandidatesError(WrongCallError):
     """The file does not say which groups are meant; the text says what is wrong with it."""
-
-
-class NoGroupsError(CandidatesError, WrongCallError):
-    """What was given is empty, or is a table for people: no list of groups was meant."""
 
 
 class Candidate(NamedTuple):
@@ -61,19 +57,19 @@ def read_candidates(file: str) -> list[Candidate]:
         data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
         text = data.decode("utf-8-sig")  # editors of Windows begin a text with a mark
     except OSError as error:
-        raise CandidatesError(f"cannot read {file}: {error.strerror}") from None
+        raise CandidatesError(f"--from: cannot read {file}: {error.strerror}") from None
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise CandidatesError(
             f"line {line} of {_shown(file)} is not text in UTF-8: byte {error.start}"
         ) from None
     if not text.strip():
-        raise NoGroupsError(f"{_shown(file)} is empty, expected groups to delete")
+        raise CandidatesError(f"{_shown(file)} is empty, expected groups to delete")
     if text.lstrip()[:1] in ("[", "{"):
         thing, found = "row", _rows(file, text)
     elif _TABLE.match(text) or _CSV.match(text):
         what = "a printed table" if _TABLE.match(text) else "CSV"
-        raise NoGroupsError(f"{_shown(file)} looks like {what}, use --format json")
+        raise CandidatesError(f"{_shown(file)} looks like {what}, use --format json")
     else:
         thing, found = "line", _lines(text)
     return _each_once(file, thing, found)

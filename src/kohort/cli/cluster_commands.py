@@ -10,7 +10,14 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from kohort.cli.command import USAGE, Command, add_format, complain, print_result
+from kohort.cli.command import (
+    USAGE,
+    Command,
+    add_format,
+    complain,
+    decimal_or_none,
+    print_result,
+)
 from kohort.cli.connection import (
     SHORT_VARIABLE,
     VARIABLE,
@@ -224,10 +231,9 @@ def _forget_typed_ahead() -> None:
 
 
 def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not text.isascii() or not 0 < seconds < 86_400:
-        raise ArgumentTypeError(f"{text!r} is not a timeout, expected seconds above 0")
+    seconds = decimal_or_none(text)
+    if seconds is None or not 0 < seconds < 86_400:
+        raise ArgumentTypeError(
+            f"{text!r} is not a timeout, expected seconds above 0 and below 86400"
+        )
     return seconds

@@ -7,6 +7,7 @@ line on stderr.
 
 import errno
 import os
+import re
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kohort.cli.render import FORMATS, Output, erase_progress, printable, runs
 from kohort.errors import ApiError, ErrorCode, KohortError
+from kohort.terms import TOPIC_NAME_MAX, topic_name_fault
 
 if TYPE_CHECKING:  # the client is imported when a command runs: `--help` must not wait for it
     from kohort.client.admin import Listings, Outcomes
@@ -24,6 +26,7 @@ OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 NO_SETTING = "expected NAME=VALUE; the text is not shown, as it may be a secret"
 NAME_BYTES = 32_767  # what the protocol can carry
+_DECIMAL = re.compile(r"\d+(\.\d+)?|\.\d+", re.ASCII)
 
 
 class Command:
@@ -234,6 +237,28 @@ def name(text: str) -> str:
             f"a name of {length:,} bytes is too long, expected {NAME_BYTES:,} at most"
         )
     return text
+
+
+def topic_name(text: str) -> str:
+    """An argument type: a name that a topic can have. No broker has another one."""
+    if topic_name_fault(name(text)) is not None:
+        raise ArgumentTypeError(
+            f"no topic can have the name {text!r}, expected 1 to {TOPIC_NAME_MAX} of ASCII "
+            "letters, digits, '.', '_' and '-', and not '.' or '..'"
+        )
+    return text
+
+
+def chosen_name(text: str) -> str:
+    """An argument type: the name of something that shall come into being."""
+    if not text:
+        raise ArgumentTypeError("the name is empty, expected at least one character")
+    return name(text)
+
+
+def decimal_or_none(text: str) -> float | None:
+    """The number that a text is in plain digits; None for all else that Python takes for one."""
+    return float(text) if _DECIMAL.fullmatch(text) else None
 
 
 def words(thing: str, valid: Iterable[str]) -> "_Words":

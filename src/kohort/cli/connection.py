@@ -8,7 +8,7 @@ of `kohort.client.security_settings`, and `${env:NAME}` and `${file:PATH}` in th
 import os
 import re
 from argparse import SUPPRESS, ArgumentParser, Namespace
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kohort.cli.command import complain, pair
@@ -32,6 +32,7 @@ _OPTIONS = {"bootstrap_server": OPTION, "command_config": CONFIG, "profile": PRO
 _IN_FRONT = "_in_front"
 _REFERENCE = re.compile(r"\$\{(env|file):([^}]*)\}")
 _OTHERS_READ = 0o004
+_SHOWN = 60  # names in a line, and characters of each
 
 
 class Server(NamedTuple):
@@ -173,8 +174,17 @@ def _properties(path: str) -> _Layer:
         if not _take(layer, name, text, path)
     ]
     if unused:
-        layer.warnings.append(f"{CONFIG} {path}: not used here: {', '.join(unused)}")
+        layer.warnings.append(f"{CONFIG} {path}: not used here: {_named(unused)}")
     return layer
+
+
+def _named(names: Sequence[str]) -> str:
+    """Names of settings as far as they fit into a line: any file has some, also one of another
+    kind.
+    """
+    shown = [name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…" for name in names[:_SHOWN]]
+    more = [f"and {len(names) - _SHOWN:,} more"] if len(names) > _SHOWN else []
+    return ", ".join([*shown, *more])
 
 
 def _environment() -> _Layer:

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import ClassVar
 
 from kohort.cli.cluster_commands import CLIENT_ID, ClusterCommand, connection_or_none
-from kohort.cli.command import FAILED, OK, USAGE, complain, name, print_result
+from kohort.cli.command import FAILED, OK, USAGE, complain, name, print_result, topic_name
 from kohort.cli.connection import Connection
 from kohort.cli.render import Output
 
@@ -35,7 +35,7 @@ class Doctor(ClusterCommand):
         parser.add_argument(
             "--topic",
             action="append",
-            type=name,
+            type=topic_name,
             default=[],
             metavar="TOPIC",
             help="what may be done with this topic; may be repeated",

@@ -208,7 +208,7 @@ def add_match(parser: ArgumentParser, which: str = "only groups") -> None:
 
 def _expression(text: str) -> re.Pattern[str]:
     try:
-        return re.compile(text)
+        return re.compile(name(text))
     except (re.error, OverflowError, RecursionError) as error:
         raise ArgumentTypeError(f"{text!r} is no regular expression: {error}") from None
 

@@ -130,7 +130,7 @@ class RemoveMembers(AdminCommand):
             output.line("no members")
         failed = {member: error for member, error in answer.items() if error is not None}
         for member, error in failed.items():
-            complain_about(f"group {args.group},", member, error)
+            complain_about(f"group {name_text(args.group)},", member, error)
         return FAILED if failed else OK
 
 

@@ -16,8 +16,8 @@ from kohort.cli.command import (
     complain,
     error_fields,
     is_unsure,
-    name,
     reason,
+    topic_name,
     with_doubt,
 )
 from kohort.cli.lags import offset_of
@@ -117,7 +117,11 @@ class ChangeOffsets(AdminCommand):
             table = [row for applied in answer for row in _rows(applied)]
             if table:
                 output.table(HEADERS, table, spare=("LAG-NOW", "LAG-NEW"))
-        return max((_complaints(applied) for applied in answer), default=OK)
+        return max((_complaints(applied, self.nothing(args)) for applied in answer), default=OK)
+
+    def nothing(self, _args: Namespace) -> str:
+        """Why a plan has no partition, and what is expected, behind the name of its group."""
+        return "has no committed offset, expected --topic for those it shall get"
 
 
 async def _plans(admin: "AdminClient", args: Namespace) -> "list[OffsetResetPlan]":
@@ -170,19 +174,21 @@ def _documents(applied: AppliedPlan) -> Iterator[dict[str, Any]]:
 
 def _notes(applied: AppliedPlan) -> Iterator[str]:
     """A line for each partition whose new offset is not the one that was asked for."""
-    group = f"group {applied.plan.group_id}"
+    group = f"group {name_text(applied.plan.group_id)}"
     for partition, planned in applied.plan.partitions.items():
         if planned.adjustment is not None:
             yield f"{group}, {place_text(partition)}: {planned.adjustment.value}"
 
 
-def _complaints(applied: AppliedPlan) -> int:
-    """A line for each thing that is not as it was asked for, and the exit code."""
-    group = f"group {applied.plan.group_id}"
+def _complaints(applied: AppliedPlan, nothing: str) -> int:
+    """A line for each thing that is not as it was asked for, and the exit code. `nothing` says why
+    a plan has no partition.
+    """
+    group = f"group {name_text(applied.plan.group_id)}"
     for note in _notes(applied):
         complain(note)
     if not applied.plan.partitions:
-        complain(f"{group} has no committed offset, expected --topic for those it shall get")
+        complain(f"{group} {nothing}")
         return FAILED
     if applied.plan.refusal is not None:
         complain(reason(applied.plan.refusal))
@@ -222,7 +228,7 @@ def topic_partitions(text: str) -> list[str | tuple[str, int]]:
     if not topic:
         raise ArgumentTypeError(f"{text!r} names no topic, expected such as orders or orders:0-2,5")
     if not found:
-        return [name(topic)]
+        return [topic_name(topic)]
     partitions: dict[int, None] = {}
     for part in numbers.split(","):
         first, is_range, last = part.partition("-")
@@ -233,9 +239,12 @@ def topic_partitions(text: str) -> list[str | tuple[str, int]]:
             )
         low, high = map(int, ends)
         if not low <= high < low + _MOST:
-            raise ArgumentTypeError(f"{part!r} in {text!r} is no range of partitions")
+            raise ArgumentTypeError(
+                f"{part!r} in {text!r} is no range of partitions, expected such as 0-2, of "
+                f"{_MOST:,} at most"
+            )
         partitions |= dict.fromkeys(range(low, high + 1))
-    return [(name(topic), index) for index in partitions]
+    return [(topic_name(topic), index) for index in partitions]
 
 
 _DIGITS = 9

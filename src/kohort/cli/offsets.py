@@ -15,6 +15,7 @@ from kohort.cli.command import (
     FAILED,
     OK,
     Commands,
+    chosen_name,
     complain,
     complain_of,
     complain_of_missing,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 INT64_MAX = 2**63 - 1
+_PLACES = 5  # of those that have no offset, in a line
 _COMMITTED = ("TOPIC", "PARTITION", "COMMITTED")
 _DELETED = ("group_id", "topic", "partition", "committed_offset", "result", *ERROR_FIELDS)
 
@@ -183,7 +185,7 @@ class CloneOffsets(ChangeOffsets):
 
     def arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("source", metavar="SOURCE", type=name, help="the group to follow")
-        parser.add_argument("group", metavar="GROUP", type=name, help="the group to set")
+        parser.add_argument("group", metavar="GROUP", type=chosen_name, help="the group to set")
         add_topics(parser, "only there (default: wherever SOURCE has an offset)")
         super().arguments(parser)
 
@@ -193,6 +195,9 @@ class CloneOffsets(ChangeOffsets):
         if args.source == args.group:
             raise ValueError(f"offsets clone: {args.group!r} is given twice, expected two groups")
         return {args.group: OffsetReset.clone(args.source)}
+
+    def nothing(self, args: Namespace) -> str:
+        return f"is not changed: group {name_text(args.source)} has no committed offset to follow"
 
 
 class ExportOffsets(AdminCommand):
@@ -241,10 +246,12 @@ class ExportOffsets(AdminCommand):
             output.text(offsets_csv({group_id: known}))
             for partition, error in found.items():
                 if isinstance(error, ApiError):
-                    complain(f"group {group_id}, {place_text(partition)}: {reason(error)}")
+                    complain(
+                        f"group {name_text(group_id)}, {place_text(partition)}: {reason(error)}"
+                    )
                     code = FAILED
             if not found and not args.all:
-                complain(f"group {group_id} has no committed offset")
+                complain(f"group {name_text(group_id)} has no committed offset")
                 code = FAILED
         return code
 
@@ -325,9 +332,12 @@ class DeleteOffsets(AdminCommand):
             )
         for partition, error in outcomes.failed.items():
             why = reason(with_doubt(error, "deleted"))
-            complain(f"group {args.group}, {place_text(partition)}: {why}")
+            complain(f"group {name_text(args.group)}, {place_text(partition)}: {why}")
         if not found:
-            complain(f"group {args.group} has no committed offset there")
+            places = list(map(_place, places_of(args) or ()))
+            more = f" and {len(places) - _PLACES:,} more" if len(places) > _PLACES else ""
+            named = ", ".join(places[:_PLACES]) + more
+            complain(f"group {name_text(args.group)} has no committed offset in {named}")
         return FAILED if outcomes.failed or not found else OK
 
 
@@ -340,6 +350,10 @@ async def _committed(admin: "AdminClient", args: Namespace) -> "GroupOffsets":
         for partition, offset in found.items()
         if partition.topic in places or tuple(partition) in places
     }
+
+
+def _place(given: "str | tuple[str, int]") -> str:
+    return given if isinstance(given, str) else f"{given[0]}:{given[1]}"
 
 
 def _error_of(outcomes: "Outcomes[Any, None]", key: object) -> dict[str, str]:

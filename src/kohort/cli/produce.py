@@ -11,7 +11,7 @@ from kohort.cli.cluster_commands import (
     connection_or_none,
     telling_origin,
 )
-from kohort.cli.command import FAILED, OK, USAGE, complain, name, pair, print_result
+from kohort.cli.command import FAILED, OK, USAGE, complain, pair, print_result, topic_name
 from kohort.cli.connection import Connection
 from kohort.cli.positions import time_ms
 from kohort.cli.record_formats import (
@@ -52,7 +52,7 @@ class Produce(ClusterCommand):
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("topic", metavar="TOPIC", type=name, help="the topic's name")
+        parser.add_argument("topic", metavar="TOPIC", type=topic_name, help="the topic's name")
         parser.add_argument(
             "--file",
             nargs="+",

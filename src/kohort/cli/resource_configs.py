@@ -12,10 +12,12 @@ from kohort.cli.cluster_commands import AdminCommand
 from kohort.cli.command import (
     ERROR_FIELDS,
     WrongCallError,
+    chosen_name,
     complain_of,
     error_fields,
     name,
     pair,
+    topic_name,
     with_doubt,
 )
 from kohort.cli.render import Output
@@ -42,7 +44,11 @@ class ConfigureResources(AdminCommand):
     def arguments(self, parser: ArgumentParser) -> None:
         noun = self.noun
         parser.add_argument(
-            f"{noun}s", nargs="+", metavar=self.metavar, type=name, help=self.names_help
+            f"{noun}s",
+            nargs="+",
+            metavar=self.metavar,
+            type=topic_name if noun == "topic" else chosen_name,
+            help=self.names_help,
         )
         parser.add_argument(
             "--set",

@@ -14,8 +14,8 @@ from kohort.cli.command import (
     complain_of,
     error_fields,
     is_unsure,
-    name,
     pair,
+    topic_name,
     with_doubt,
 )
 from kohort.cli.consequences import of_topics, which
@@ -49,7 +49,9 @@ class CreateTopics(AdminCommand):
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("topics", nargs="+", metavar="NAME", type=name, help="a topic's name")
+        parser.add_argument(
+            "topics", nargs="+", metavar="NAME", type=topic_name, help="a topic's name"
+        )
         parser.add_argument(
             "--partitions",
             type=_positive,
@@ -108,7 +110,7 @@ class AlterTopics(AdminCommand):
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("topics", nargs="+", metavar="NAME", type=name, help="a topic's name")
+        parser.add_argument("topics", nargs="+", metavar="NAME", type=topic_name, help="a topic's name")
         parser.add_argument(
             "--partitions",
             type=_positive,
@@ -166,7 +168,9 @@ class DeleteTopics(AdminCommand):
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("topics", nargs="+", metavar="NAME", type=name, help="a topic's name")
+        parser.add_argument(
+            "topics", nargs="+", metavar="NAME", type=topic_name, help="a topic's name"
+        )
         parser.add_argument(
             "--dry-run",
             action="store_true",
@@ -358,7 +362,9 @@ class DescribeTopics(AdminCommand):
     examples: ClassVar[tuple[str, ...]] = ("kohort topics describe orders --format json",)
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("topics", nargs="+", metavar="NAME", type=name, help="a topic's name")
+        parser.add_argument(
+            "topics", nargs="+", metavar="NAME", type=topic_name, help="a topic's name"
+        )
 
     async def ask(
         self, admin: "AdminClient", args: Namespace, output: Output

@@ -11,6 +11,7 @@ from kohort.cli.command import (
     ERROR_FIELDS,
     USAGE,
     Commands,
+    chosen_name,
     complain,
     complain_of,
     error_fields,
@@ -107,7 +108,9 @@ class CreateUser(AdminCommand):
 
     def arguments(self, parser: ArgumentParser) -> None:
         parser.set_defaults(may_have_secret=True)
-        parser.add_argument("user", metavar="USER", type=name, help="the name to log in with")
+        parser.add_argument(
+            "user", metavar="USER", type=chosen_name, help="the name to log in with"
+        )
         parser.add_argument(
             "--password-file", metavar="FILE", help="a file whose first line is the password"
         )

@@ -19,7 +19,7 @@ from kohort.cli.cluster_commands import (
     connection_or_none,
     telling_origin,
 )
-from kohort.cli.command import OK, USAGE, complain, name, print_result, reason
+from kohort.cli.command import OK, USAGE, complain, decimal_or_none, name, print_result, reason
 from kohort.cli.describe import DESCRIBABLE
 from kohort.cli.group_changes import (
     GroupChanges,
@@ -302,10 +302,7 @@ def _clock() -> str:
 
 
 def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not text.isascii() or not 0.1 <= seconds <= 3600:
+    seconds = decimal_or_none(text)
+    if seconds is None or not 0.1 <= seconds <= 3600:
         raise ArgumentTypeError(f"{text!r} is no time to wait, expected 0.1 to 3600 seconds")
     return seconds
