@@ -126,49 +126,6 @@ def test_it_runs_as_a_module(program):
 
 
 @pytest.mark.parametrize(
-    ("argv", "words"),
-    [
-        (["nonsense"], "invalid choice: 'nonsense'"),
-        (["group", "list"], "did you mean groups? (see kohort --help)"),
-        (
-            ["groups", "list", "--boostrap-server", "x"],
-            "x; did you mean --bootstrap-server? (see kohort groups list --help)",
-        ),
-        (["groups", "list", "--state", "foo"], "'foo' is no group state, expected one of Prep"),
-        (["groups", "list", "--state", ""], "'' is no group state"),
-        (["groups", "list", "--type", "a,b"], "'a' is no group type, expected one of classic, "),
-        (["groups", "list", "--timeout", "0"], "'0' is not a timeout, expected seconds above 0"),
-        (["groups", "list", "--timeout", "soon"], "'soon' is not a timeout"),
-        (["groups", "list", "--format", "xml"], "invalid choice: 'xml'"),
-        (["groups", "list", "--bootstrap-server", "a:b"], "'a:b' is not an address, expected host"),
-        (["groups", "describe"], "nothing says which groups, expected group ids or --all"),
-        (["groups", "describe", "g", "--all"], "'g' and --all are given, expected one of them"),
-        (
-            ["groups", "delete"],
-            "nothing says which groups, expected group ids, --from, --match or --all",
-        ),
-        (["serve", "--set", "a=b"], "argument --set: there is none, expected -X NAME=VALUE"),
-        (["serve", "--set=a=b"], "argument --set: there is none, expected -X NAME=VALUE"),
-        (
-            ["groups", "delete", "--from", "a", "--from=b"],
-            "argument --from: it is given twice, expected once",
-        ),
-        (["groups", "list", "--format=csv", "--format", "csv"], "argument --format: it is given"),
-        (["groups", "list", "--zookeeper", "h:1"], "unrecognized arguments: --zookeeper h:1"),
-        (["groups", "describe", "g", "--new-consumer"], "unrecognized arguments: --new-consumer"),
-        (["topics", "create", "t", "--partitions", "0"], "'0' is not a number from 1 to 10000"),
-        (["topics", "create", "t", "--config", "x"], "argument --config: expected NAME=VALUE"),
-    ],
-)
-def test_a_wrong_call_is_one_line_and_code_2(kohort, argv, words):
-    """K40-25, K518-21."""
-    ran = kohort(*argv)
-    assert (ran.code, ran.out) == (2, "")
-    (line,) = ran.complaints
-    assert words in line
-
-
-@pytest.mark.parametrize(
     ("before", "word"), [(before, word) for before, words in ELSEWHERE.items() for word in words]
 )
 def test_a_word_of_another_tool_says_what_to_call_here(kohort, before, word):

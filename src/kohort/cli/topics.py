@@ -110,7 +110,9 @@ class AlterTopics(AdminCommand):
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("topics", nargs="+", metavar="NAME", type=topic_name, help="a topic's name")
+        parser.add_argument(
+            "topics", nargs="+", metavar="NAME", type=topic_name, help="a topic's name"
+        )
         parser.add_argument(
             "--partitions",
             type=_positive,

@@ -82,6 +82,10 @@ _WORDS = {
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: _Words(
         "ClusterAuthorizationException", "Cluster authorization failed."
     ),
+    ErrorCode.INVALID_TOPIC_EXCEPTION: _Words(
+        "InvalidTopicException",
+        "The request attempted to perform an operation on an invalid topic.",
+    ),
     ErrorCode.INVALID_CONFIG: _Words("InvalidConfigurationException", ""),
     ErrorCode.INVALID_REQUEST: _Words("InvalidRequestException", ""),
     ErrorCode.UNSUPPORTED_VERSION: _Words("UnsupportedVersionException", ""),
