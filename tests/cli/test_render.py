@@ -139,3 +139,15 @@ def test_json_keeps_text_as_it_is():
     stream = io.StringIO()
     Output(stream, "json").json({"group": "größe"})
     assert stream.getvalue() == '{\n  "schema_version": 1,\n  "group": "größe"\n}\n'
+
+
+def test_csv_on_a_terminal_controls_nothing_and_is_as_it_is_in_a_pipe():
+    row = {"group": "e\x1b[2J\u202e", "state": "a,b"}
+    shown = {}
+    for stream in (Terminal(), io.StringIO()):
+        output = Output(stream, "csv")
+        output.rows("groups", [row], ("group", "state"))
+        output.csv("\x07bell,t,0,1\n")
+        shown[stream.isatty()] = stream.getvalue()
+    assert shown[False] == 'group,state\ne\x1b[2J\u202e,"a,b"\n\x07bell,t,0,1\n'
+    assert shown[True] == 'group,state\ne\\x1b[2J\\u202e,"a,b"\n\\x07bell,t,0,1\n'

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
-from kohort.csv_writer import CsvWriter
+from kohort.csv_writer import CsvWriter, Stream
 
 SCHEMA_VERSION = 1
 VERSION = "schema_version"
@@ -47,12 +47,12 @@ def write_json_lines(stream: TextIO, rows: Iterable[Row]) -> None:
 
 
 def write_csv(
-    stream: TextIO, columns: Sequence[str], rows: Iterable[Row], nested: str | None = None
+    stream: Stream, columns: Sequence[str], rows: Iterable[Row], nested: str | None = None
 ) -> None:
     """A line of the columns' names, and one for each row (RFC 4180), or for each of the rows that
     are `nested` in it under this name; a column that both have is that of the outer one. None is an
     empty field; a list or an object is JSON. What would be a control character on a terminal stays
-    what it is: quotes keep it in its field.
+    what it is: quotes keep it in its field, and `Output` escapes it where it is a terminal.
     """
     writer = CsvWriter(stream)
     writer.writerow(columns)

@@ -243,7 +243,7 @@ class ExportOffsets(AdminCommand):
         code = max(code, complain_of("offsets of group", answer.offsets))
         for group_id, found in answer.offsets.succeeded.items():
             known = {at: one for at, one in found.items() if isinstance(one, CommittedOffset)}
-            output.text(offsets_csv({group_id: known}))
+            output.csv(offsets_csv({group_id: known}))
             for partition, error in found.items():
                 if isinstance(error, ApiError):
                     complain(

@@ -22,6 +22,18 @@ GAP = 3  # what rich puts between two columns of its lightest table
 ERASE = "\r\x1b[K"  # back to the start of the line, and nothing on it
 
 
+class _Escaping:
+    """A terminal, for lines that have names as they are: a program would read those, a person who
+    looks at them must not have the terminal do what a name says.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write("\n".join(map(printable, text.split("\n"))))
+
+
 class Output:
     """Where a command's results go, in the format that was asked for. Call `end` after the last."""
 
@@ -75,7 +87,8 @@ class Output:
         erase_progress()
         self.has_document = True
         if self._form == CSV:
-            documents.write_csv(self._stream, columns, rows, nested)
+            stream = _Escaping(self._stream) if self._terminal else self._stream
+            documents.write_csv(stream, columns, rows, nested)
         elif self._form == JSON_LINES:
             documents.write_json_lines(self._stream, rows)
         else:
@@ -90,6 +103,11 @@ class Output:
         """Text of our own, unchanged, with its line ends."""
         erase_progress()
         self._stream.write(text)
+
+    def csv(self, text: str) -> None:
+        """Lines of CSV; on a terminal names in them control nothing."""
+        erase_progress()
+        (_Escaping(self._stream) if self._terminal else self._stream).write(text)
 
     def table(
         self,
