@@ -256,23 +256,21 @@ class _GroupView:
         self._partitions: list[tuple[str, int]] = (
             sorted({*self._committed, *self._owners}) if OFFSETS in views else []
         )
+        self._rows: list[tuple[Any, Any, Any]] = [
+            (partition, committed.get(partition), ends.get(partition))
+            for partition in self._partitions
+        ]
 
     def complain(self) -> int:
         """A line for each partition whose offset or end could not be found out."""
         code = OK
-        for partition, committed, end in self._rows():
-            name = f"group {self._group.group_id}, {partition[0]}:{partition[1]}"
+        for partition, committed, end in self._rows:
             for what, found in (("committed offset", committed), ("end offset", end)):
                 if isinstance(found, ApiError):
+                    name = f"group {self._group.group_id}, {partition[0]}:{partition[1]}"
                     complain(f"{name}: {what}: {reason(found)}")
                     code = FAILED
         return code
-
-    def _rows(self) -> list[tuple[Any, Any, Any]]:
-        return [
-            (partition, self._committed.get(partition), self._ends.get(partition))
-            for partition in self._partitions
-        ]
 
     def show(self, output: Output) -> None:
         group = self._group
@@ -312,7 +310,7 @@ class _GroupView:
                 OFFSET_HEADERS
                 if self._times is None
                 else (*OFFSET_HEADERS[:-1], LAG_TIME, OFFSET_HEADERS[-1]),
-                [self._offset_row(*row) for row in self._rows()],
+                [self._offset_row(*row) for row in self._rows],
                 spare=("MEMBER", "END", "COMMITTED"),
             )
 
@@ -333,18 +331,12 @@ class _GroupView:
         output.line(f"group {name_text(self._group.group_id)}: {lag.sentence}{times}")
 
     def _offset_row(self, partition: Any, committed: Any, end: Any) -> tuple[Cell, ...]:
-        return (
-            *partition,
-            offset_of(committed),
-            offset_of(end),
-            lag_of(committed, end),
-            *(
-                ()
-                if self._times is None
-                else (time_text(time_lag(partition, committed, end, self._times)),)
-            ),
-            self._owners.get(partition),
-        )
+        at, last = offset_of(committed), offset_of(end)
+        lag = None if at is None or last is None else last - at
+        times: tuple[Cell, ...] = ()
+        if self._times is not None:
+            times = (time_text(time_lag(partition, committed, end, self._times)),)
+        return (*partition, at, last, lag, *times, self._owners.get(partition))
 
     def fields(self) -> dict[str, Any]:
         group = self._group
@@ -365,7 +357,7 @@ class _GroupView:
             **({"waits_for": [one.fields for one in self._blocking]} if self._blocking else {}),
             "members": [_member_fields(member) for member in group.members],
             **(
-                {"offsets": [self._offset_fields(*row) for row in self._rows()]}
+                {"offsets": [self._offset_fields(*row) for row in self._rows]}
                 if OFFSETS in self._views
                 else {}
             ),

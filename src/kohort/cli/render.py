@@ -193,27 +193,25 @@ def erase_progress() -> None:
 
 def columns(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[str]:
     """A header and rows as aligned text, two spaces between columns."""
-    texts = [list(headers), *([_text(cell) for cell in row] for row in rows)]
-    widths = [max(len(row[index]) for row in texts) for index in range(len(headers))]
-    numeric = [_is_numeric(rows, index) for index in range(len(headers))]
-    return [
-        "  ".join(
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row, widths, numeric, strict=True)
-        ).rstrip()
-        for row in texts
-    ]
+    shown = []
+    for index, header in enumerate(headers):
+        texts = [header, *(_text(row[index]) for row in rows)]
+        width = max(map(len, texts))
+        pad = str.rjust if _is_numeric(rows, index) else str.ljust
+        shown.append([pad(text, width) for text in texts])
+    return ["  ".join(cells).rstrip() for cells in zip(*shown, strict=True)]
 
 
 def _is_numeric(rows: Sequence[Sequence[Cell]], index: int) -> bool:
-    cells = [row[index] for row in rows]
-    return any(isinstance(cell, int) for cell in cells) and not any(
-        isinstance(cell, str) for cell in cells
-    )
+    kinds = {type(row[index]) for row in rows}
+    has_text = any(issubclass(kind, str) for kind in kinds)
+    return not has_text and any(issubclass(kind, int) for kind in kinds)
 
 
 def _text(cell: Cell) -> str:
-    return NOTHING if cell is None or cell == "" else printable(str(cell))
+    if isinstance(cell, int):
+        return str(cell)
+    return printable(str(cell)) if cell else NOTHING
 
 
 def name_text(name: str) -> str:
