@@ -17,6 +17,7 @@ from kohort.cli.command import (
     complain,
     decimal_or_none,
     print_result,
+    result_of,
 )
 from kohort.cli.connection import (
     SHORT_VARIABLE,
@@ -143,8 +144,6 @@ class AdminCommand(ClusterCommand):
         raise NotImplementedError
 
     def main(self, args: Namespace) -> int:
-        import asyncio
-
         mistake = self.mistake(args)
         if mistake is not None:
             complain(mistake)
@@ -168,14 +167,14 @@ class AdminCommand(ClusterCommand):
             with telling_origin(server):
                 if question is not None and is_person():
                     output.doing = "looking at what would be changed"
-                    lines = asyncio.run(_with(client(), output, self.consequences, args))
+                    lines = result_of(_with(client(), output, self.consequences, args))
                     if lines and not confirm(f"{question} at {server.text}?", lines):
                         raise KohortError("nothing is changed: the answer was not yes")
 
                 async def ask(admin: "AdminClient", args: Namespace) -> Any:
                     return await self.ask(admin, args, output)
 
-                answer = asyncio.run(_with(client(), output, ask, args))
+                answer = result_of(_with(client(), output, ask, args))
             return self.show(answer, args, output)
 
         return print_result(asked_and_shown, args.format)

@@ -10,9 +10,9 @@ import os
 import re
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from kohort.cli.render import FORMATS, Output, erase_progress, printable, runs
 from kohort.errors import ApiError, ErrorCode, KohortError
@@ -21,6 +21,8 @@ from kohort.terms import TOPIC_NAME_MAX, topic_name_fault
 if TYPE_CHECKING:  # the client is imported when a command runs: `--help` must not wait for it
     from kohort.client.admin import Listings, Outcomes
     from kohort.tables.walking import UnreadableDirectory
+
+Result = TypeVar("Result")
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -97,6 +99,24 @@ def print_result(show: Callable[[Output], int], form: str = FORMATS[0]) -> int:
             complain(f"interrupted while {output.doing}: it may be done all the same")
         return INTERRUPTED
     return code
+
+
+def result_of(work: Coroutine[Any, Any, Result]) -> Result:
+    """What the work returns, in an event loop of its own.
+
+    The task of the loop itself has no result. When `asyncio.run` gives Ctrl-C back, it asks twice
+    whether the handler is a constant of `signal`, and the error for what is none shows the task
+    with its result: for the groups of a large cluster that took longer than to list them.
+    """
+    import asyncio
+
+    results: list[Result] = []
+
+    async def main() -> None:
+        results.append(await work)
+
+    asyncio.run(main())
+    return results[0]
 
 
 def _leave_stdout() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from kohort.cli.command import print_result
+from kohort.cli.command import print_result, result_of
 from kohort.cli.render import Output, printable
 from kohort.drop_in.java import ERRORS, JavaError, illegal, in_future, of_error
 from kohort.drop_in.options import NONE, OPTIONAL, Option, Options, parse
@@ -133,8 +133,6 @@ def ask(
     """What `asked` finds out by a client of the cluster that the options name. Raises JavaError;
     where no broker answers it is what `unreachable` makes of the reason.
     """
-    import asyncio
-
     from kohort.client.admin import AdminClient
     from kohort.client.network.connection_errors import ConnectionFailedError, RequestTimeoutError
     from kohort.errors import KohortError
@@ -151,7 +149,7 @@ def ask(
             return await asked(admin)
 
     try:
-        return asyncio.run(main())
+        return result_of(main())
     except (ConnectionFailedError, RequestTimeoutError) as error:
         raise unreachable(JavaError("java.net.ConnectException", error.message)) from None
     except KohortError as error:
