@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kohort.cli.command import Command
+from kohort.cli.command import Command, result_of
 from kohort.cli.main import ELSEWHERE, WORDS, command_of, commands_of, parser
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -248,3 +248,22 @@ def test_no_text_that_is_none_ends_in_a_traceback(kohort, command, monkeypatch):
             assert ran.code in (1, 2), (option, ran)
             assert "Traceback" not in ran.err
     assert kohort(*command, "\udcff", *where).code in (1, 2)
+
+
+def test_no_result_is_made_to_text_when_the_loop_ends():
+    """As `asyncio.run` does by its handler of Ctrl-C, which is no constant of `signal`."""
+
+    class Result:
+        shown = 0
+
+        def __repr__(self):
+            self.shown += 1
+            return "a result"
+
+    result = Result()
+
+    async def work():
+        return result
+
+    assert result_of(work()) is result
+    assert not result.shown

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from kohort.testing import Broker
+
 OURS = {"kohort", "kohort.cli", "kohort.errors", "kohort.figures", "kohort.terms"}
 STANDARD = {
     *("argparse", "gettext", "locale", "textwrap", "shutil"),  # argparse, and what it loads to help
@@ -60,3 +62,39 @@ def test_the_version_loads_the_metadata_besides():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+LIST_GROUPS = (
+    *("api_versions", "find_coordinator", "list_groups", "metadata"),
+    *("sasl_authenticate", "sasl_handshake"),  # of every connection, which may have to log in
+)
+
+
+@pytest.mark.parametrize(
+    "program", ["kohort.drop_in.groups --list", "kohort.cli.main groups list"], ids=str
+)
+def test_a_list_of_groups_loads_only_the_messages_that_it_sends(program):
+    """Each message is a class that is made at import: those of all APIs took longer than to ask."""
+    module, *words = program.split()
+    source = (
+        "import sys; from importlib import import_module\n"
+        "code = import_module(sys.argv[1]).main(sys.argv[2:])\n"
+        "sys.stdout.write(f'\\n{code} ' + ' '.join(sys.modules))"
+    )
+    with Broker(in_memory=True) as broker:
+        argv = [module, *words, "--bootstrap-server", broker.bootstrap]
+        done = subprocess.run(
+            [sys.executable, "-c", source, *argv], capture_output=True, text=True, check=True
+        )
+    code, *loaded = done.stdout.splitlines()[-1].split()
+    assert code == "0", done.stderr
+    messages = "kohort.wire.messages."
+    sent = {name.removeprefix(messages) for name in loaded if name.startswith(messages)}
+    assert sent <= {*LIST_GROUPS}
+    assert "list_groups" in sent
+    unneeded = (
+        *("kohort.wire.apis", "kohort.server", "kohort.security.stores", "kohort.security.scram"),
+        *("kohort.client.admin.group_views", "kohort.client.admin.topic_views", "kohort.spark"),
+        *("kohort.client.admin.synchronous", "difflib", "http.client"),
+    )
+    assert [name for name in unneeded if name in loaded] == []
