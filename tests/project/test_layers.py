@@ -23,6 +23,7 @@ IMPORT_LAYERS = {
     "kohort.errors": 0,
     "kohort.java": 0,
     "kohort.terms": 0,
+    "kohort.version": 0,
     "kohort.config": 0,
     "kohort.expressions": 0,
     "kohort.escaping": 0,

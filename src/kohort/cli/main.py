@@ -189,9 +189,9 @@ class _Version(Action):
     """Looks the version up only when it is asked for."""
 
     def __call__(self, parser: ArgumentParser, *_: Any, **__: Any) -> None:
-        from importlib.metadata import version
+        from kohort.version import VERSION
 
-        sys.stdout.write(f"kohort {version('kohort')}\n")
+        sys.stdout.write(f"kohort {VERSION}\n")
         parser.exit()
 
 

@@ -17,7 +17,6 @@ from kohort.client.admin.scram_credentials import Change, alter_credentials
 from kohort.client.admin.security_views import ScramUpsertion
 from kohort.client.admin.topic_views import NewTopic
 from kohort.client.network.cluster import Cluster, Node
-from kohort.client.network.connection import software_version
 from kohort.client.settings import addresses_of
 from kohort.client.topic_reader import TopicReader, offsets_of
 from kohort.client.topic_writer import append
@@ -66,7 +65,6 @@ _RECORD_BYTES = 40  # of a record beside its contents, at most
 COMMIT_BY_NAME = 9  # the last version of OffsetCommit that names topics
 _LEAVES = -1  # the epoch of a member that leaves (KIP-848)
 _GONE = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND})
-software_version()  # is known from here on: a test may patch what it asks
 
 
 class ClusterClient:

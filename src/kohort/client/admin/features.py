@@ -16,9 +16,10 @@ from kohort.client.admin.single_requests import broker_by_id, settle_one
 from kohort.client.admin.topics import controller, left_ms
 from kohort.client.admin.views import Outcomes
 from kohort.client.network.cluster import Cluster, Node
-from kohort.client.network.connection import SOFTWARE_NAME, Need, software_version
+from kohort.client.network.connection import SOFTWARE_NAME, Need
 from kohort.client.network.denials import explained
 from kohort.errors import ApiError, api_error
+from kohort.version import VERSION
 from kohort.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kohort.wire.messages.update_features import (
     FeatureUpdateKey,
@@ -40,7 +41,7 @@ async def describe_features(
 
     async def ask(node: Node, deadline: float) -> FeatureMetadata:
         request = ApiVersionsRequest(
-            client_software_name=SOFTWARE_NAME, client_software_version=software_version()
+            client_software_name=SOFTWARE_NAME, client_software_version=VERSION
         )
         answer: ApiVersionsResponse = await cluster.ask(
             node, request, deadline=deadline, need=FEATURES

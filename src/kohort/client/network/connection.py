@@ -7,7 +7,7 @@ with another correlation id than the head's means that the stream is lost.
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -39,6 +39,7 @@ from kohort.errors import (
     api_error,
 )
 from kohort.security.settings import NO_SECURITY
+from kohort.version import VERSION
 from kohort.wire.codec import decode, decode_from, encode
 from kohort.wire.frames import (
     FrameReader,
@@ -391,7 +392,7 @@ class Connection(asyncio.Protocol):
                 return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
 
         from_us = ApiVersionsRequest(
-            client_software_name=SOFTWARE_NAME, client_software_version=software_version()
+            client_software_name=SOFTWARE_NAME, client_software_version=VERSION
         )
         answer: ApiVersionsResponse = await self._exchange(
             from_us, version, read, deadline=deadline, flexible=version >= 3
@@ -574,14 +575,3 @@ def _answer_in(response: type[Any], version: int, flexible: bool, frame: bytes) 
     tagged = flexible and response is not ApiVersionsResponse  # KIP-511: every client can read it
     start = decode_from(ResponseHeader, 1 if tagged else 0, frame, 0)[1]
     return decode(response, version, frame, start)
-
-
-@cache
-def software_version() -> str:
-    """The version of this package, as clients tell it to brokers (KIP-511)."""
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415  (start-up time)
-
-    try:
-        return version("kohort")
-    except PackageNotFoundError:
-        return "0"
