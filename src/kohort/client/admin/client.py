@@ -25,6 +25,8 @@ from kohort.client.topic_partitions import ByPartition, Partition
 from kohort.terms import TopicPartition
 
 if TYPE_CHECKING:  # each call imports what it needs: a short command needs little
+    from datetime import datetime
+
     from kohort.client.admin.security_views import (
         AclBinding,
         AclFilter,
@@ -279,6 +281,36 @@ class AdminClient(
             self._cluster,
             dict(zip(places, given, strict=True)),
             read_committed=read_committed,
+            deadline=self._deadline(timeout),
+        )
+
+    async def commit_times(
+        self,
+        group_ids: str | Iterable[str],
+        *,
+        since: "int | datetime | None" = None,
+        timeout: float | None = None,
+    ) -> "Outcomes[str, int | None]":
+        """When each group has committed last, in milliseconds since 1970, by its coordinator's
+        clock.
+
+        No request tells it: this reads the partitions of `__consumer_offsets` that have the groups,
+        which takes the right to read that topic. A group whose partition could not be read in time
+        is REQUEST_TIMED_OUT.
+
+        Args:
+            group_ids: the groups. None is the outcome of one that has not committed, or whose
+                commits were all deleted or have expired.
+            since: only commits from then on, so that less is read: milliseconds since 1970, or a
+                datetime with a zone.
+            timeout: seconds that this call may take, instead of those of the client.
+        """
+        from kohort.client.admin import commit_times
+
+        return await commit_times.commit_times(
+            self._cluster,
+            arguments.names("group_ids", group_ids),
+            since=since,
             deadline=self._deadline(timeout),
         )
 

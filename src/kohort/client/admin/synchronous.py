@@ -183,6 +183,7 @@ class SyncAdminClient(Client):
     list_offsets = _blocking(AdminClient.list_offsets)
     end_offsets = _blocking(AdminClient.end_offsets)
     time_lags = _blocking(AdminClient.time_lags)
+    commit_times = _blocking(AdminClient.commit_times)
     describe_acls = _blocking(AdminClient.describe_acls)
     create_acls = _blocking(AdminClient.create_acls)
     delete_acls = _blocking(AdminClient.delete_acls)
