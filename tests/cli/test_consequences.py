@@ -1,9 +1,13 @@
 """What a person reads before a deletion."""
 
+import re
+
 import pytest
 
 from kohort import AdminClient
 from kohort.cli.consequences import of_groups, of_topics, which
+from kohort.client.admin import Outcomes
+from kohort.errors import ApiError, ErrorCode
 from kohort.testing import Broker
 
 pytestmark = pytest.mark.asyncio
@@ -30,8 +34,10 @@ async def test_a_group_says_its_state_members_offsets_and_lag(broker):
     commit(broker, "billing", ("orders", 0, 3), ("orders", 1, 0))
     async with AdminClient(broker.bootstrap) as admin:
         lines = await of_groups(admin, ["billing", "nobody"])
-    assert lines[0] == (
-        "group billing: Empty, 0 members, committed offsets of 2 partitions, 4 records behind"
+    assert re.fullmatch(
+        "group billing: Empty, 0 members, committed offsets of 2 partitions, 4 records behind, "
+        r"last commit [\d.]+ m?s ago",
+        lines[0],
     )
     assert lines[1].startswith("group nobody: ")
     assert "not found" in lines[1]
@@ -48,7 +54,24 @@ async def test_a_partition_without_an_end_makes_the_lag_a_lower_bound(broker, mo
 
         monkeypatch.setattr(admin, "end_offsets", without_the_second)
         (line,) = await of_groups(admin, ["half"])
-    assert line.endswith("committed offsets of 2 partitions, at least 2 records behind, 1 unknown")
+    assert "committed offsets of 2 partitions, at least 2 records behind, 1 unknown, " in line
+
+
+async def test_a_last_commit_that_is_not_known_says_why(broker, monkeypatch):
+    commit(broker, "billing", ("orders", 0, 3))
+
+    async def denied(_self, _ids, **_options):
+        raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "you may not read it")
+
+    async def absent(_self, ids, **_options):
+        return Outcomes(dict.fromkeys(ids))
+
+    async with AdminClient(broker.bootstrap) as admin:
+        for answer, why in ((denied, "you may not read it"), (absent, "not in the log of groups")):
+            monkeypatch.setattr(AdminClient, "commit_times", answer)
+            (line,) = await of_groups(admin, ["billing"])
+            assert "last commit not known: " in line
+            assert why in line
 
 
 async def test_a_topic_says_how_much_is_in_it(broker):

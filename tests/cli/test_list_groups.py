@@ -172,3 +172,39 @@ def test_a_topic_that_cannot_be_read_leaves_the_lag_in_seconds_unknown(kohort, s
             "kohort: orders:0: lag in seconds: you may not read it (TOPIC_AUTHORIZATION_FAILED)"
         ]
         assert "unknown" in ran.out
+
+
+def test_groups_without_a_commit_for_so_long(kohort, monkeypatch):
+    """A commit is as old as its record: the broker's clock goes on by two days between them."""
+
+    @asynchronous
+    async def commit(group):
+        async with AdminClient(broker.bootstrap) as admin:
+            (await admin.alter_group_offsets(group, {("orders", 0): 0})).all()
+
+    with Broker(in_memory=True) as broker:
+        at = ("--bootstrap-server", broker.bootstrap)
+        broker.create_topic("orders")
+        commit("idle")
+        broker.clock.advance(2 * 86_400)
+        commit("busy")
+        now_ns = time.time_ns() + 2 * 86_400 * 10**9
+        with monkeypatch.context() as patch:
+            patch.setattr(time, "time_ns", lambda: now_ns)
+            ran = kohort("groups", "list", "--idle", "1d", *at)
+            assert (ran.code, ran.err, names(ran)) == (0, "", ["idle"])
+            ran = kohort("groups", "list", "--idle", "3d", "--lag", *at)
+            assert (ran.code, names(ran)) == (0, [])
+        assert kohort("groups", "list", "--idle", "soon", *at).code == 2
+
+
+def test_whether_a_group_is_idle_may_not_be_known(kohort, server, monkeypatch):
+    async def denied(_self, ids, **_options):
+        return Outcomes(dict.fromkeys(ids, ApiError(ErrorCode.REQUEST_TIMED_OUT, "too long")))
+
+    monkeypatch.setattr(AdminClient, "commit_times", denied)
+    ran = kohort("groups", "list", "--idle", "1d", *server)
+    assert (ran.code, names(ran)) == (1, [])
+    assert ran.complaints == ["kohort: whether 3 groups may be idle is not known: too long"]
+    found = kohort("groups", "list", "--idle", "1d", "--format", "json", *server).json
+    assert [one["group_id"] for one in found["errors"]] == ["idle", "modern", "vintage"]

@@ -12,12 +12,13 @@ from kohort.cli.command import reason
 from kohort.cli.lags import ends_of, group_lag
 from kohort.cli.render import name_text
 from kohort.errors import ApiError, ErrorCode
-from kohort.figures import counted
+from kohort.figures import counted, duration
 
 if TYPE_CHECKING:
     from kohort.client.admin import AdminClient, TopicDescription
 
 MOST = 10  # lines; the others are counted
+COMMITS_S = 2.0
 
 _NOT_THERE = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
@@ -32,11 +33,45 @@ async def of_groups(admin: "AdminClient", ids: Sequence[str]) -> list[str]:
         return []
     found = await admin.list_group_offsets(looked_at)
     offsets, ends = dict(found.items()), await ends_of(admin, found)
-    lines = [_group(one, described[one], offsets[one], ends) for one in looked_at]
+    commits = await _last_commits(admin, [one for one in looked_at if _has_offsets(offsets[one])])
+    lines = [_group(one, described[one], offsets[one], ends, commits) for one in looked_at]
     return lines + _others(len(ids))
 
 
-def _group(group_id: str, group: Any, offsets: Any, ends: Mapping[Any, Any]) -> str:
+def _has_offsets(found: Any) -> bool:
+    return bool(found) and not isinstance(found, ApiError)
+
+
+async def _last_commits(admin: "AdminClient", ids: Sequence[str]) -> dict[str, str]:
+    """`last commit 3 d 4 h ago`, or why that is not known. The log of groups may be long: nobody
+    waits for more than a moment of reading.
+    """
+    import time
+
+    if not ids:
+        return {}
+    try:
+        found = dict((await admin.commit_times(ids, timeout=COMMITS_S)).items())
+    except ApiError as error:
+        found = dict.fromkeys(ids, error)
+    now_ms = time.time_ns() // 1_000_000
+    return {
+        one: f"last commit not known: {reason(at_ms)}"
+        if isinstance(at_ms, ApiError)
+        else "last commit not known: it is not in the log of groups"
+        if at_ms is None
+        else f"last commit {duration(max(0, now_ms - at_ms) / 1000)} ago"
+        for one, at_ms in found.items()
+    }
+
+
+def _group(
+    group_id: str,
+    group: Any,
+    offsets: Any,
+    ends: Mapping[Any, Any],
+    commits: Mapping[str, str],
+) -> str:
     if isinstance(group, ApiError):
         return f"group {name_text(group_id)}: {reason(group)}"
     parts = [str(group.state), counted(len(group.members), "member")]
@@ -47,6 +82,7 @@ def _group(group_id: str, group: Any, offsets: Any, ends: Mapping[Any, Any]) -> 
     else:
         parts.append(f"committed offsets of {counted(len(offsets), 'partition')}")
         parts.append(group_lag(offsets, ends).sentence)
+        parts.append(commits[group_id])
     return f"group {name_text(group_id)}: {', '.join(parts)}"
 
 

@@ -10,13 +10,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from kohort.cli.arguments import duration
 from kohort.cli.cluster_commands import AdminCommand
 from kohort.cli.command import (
+    FAILED,
+    complain,
     complain_of,
     complain_of_missing,
     error_fields,
     missing_groups,
     name,
+    reason,
     words,
 )
 from kohort.cli.describe import DESCRIBABLE, LAG_TIME, add_lag_seconds, complain_of_times
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
     from kohort.client.admin import AdminClient, GroupListing, Listings, Outcomes
 
 COLUMNS = ("group_id", "type", "state", "protocol_type")
+_COMMITS = "commits of group"
 ORDERS = ("group", "state", "members", "lag")
 
 
@@ -66,6 +71,7 @@ class ListGroups(AdminCommand):
         "kohort groups list --state empty",
         "kohort groups list --type consumer --format json",
         "kohort groups list --only-lagging --sort lag --members",
+        "kohort groups list --state empty --idle 30d",
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
@@ -93,6 +99,12 @@ class ListGroups(AdminCommand):
             "alone, too; may be repeated",
         )
         add_match(parser)
+        parser.add_argument(
+            "--idle",
+            type=duration,
+            metavar="DURATION",
+            help="only groups without a commit for so long, as 7d, by what the log of groups has",
+        )
         parser.add_argument("--members", action="store_true", help="how many members each has")
         parser.add_argument(
             "--lag", action="store_true", help="how many records each has not read, of all topics"
@@ -119,6 +131,13 @@ class ListGroups(AdminCommand):
         found = [one for one in listings if is_match(args, one.group_id)]
         ids = [one.group_id for one in found if one.type in DESCRIBABLE]
         failures: list[tuple[str, Outcomes[str, Any]]] = []
+        if args.idle is not None:
+            output.doing = f"reading the commits of {counted(len(ids), 'group')}"
+            commits = await _commits_since(admin, ids, args.idle)
+            failures.append((_COMMITS, commits))
+            ids = [one for one, at_ms in commits.succeeded.items() if at_ms is None]
+            idle = frozenset(ids)
+            found = [one for one in found if one.group_id in idle]
         members: dict[str, int] = {}
         if args.members or args.sort == "members":
             output.doing = f"describing {counted(len(ids), 'group')}"
@@ -189,7 +208,30 @@ class ListGroups(AdminCommand):
             if args.totals:
                 output.line(_totals(answer.groups, with_members=with_members, with_lag=with_lag))
         code = max(complain_of_missing(answer.listings), complain_of_times(answer.times))
-        return max([code, *(complain_of(what, found) for what, found in answer.failures)])
+        return max([code, *(_complain_of(what, found) for what, found in answer.failures)])
+
+
+async def _commits_since(
+    admin: "AdminClient", ids: Sequence[str], idle_ms: int
+) -> "Outcomes[str, int | None]":
+    """The last commit of each group in the last so many milliseconds; None where there is none."""
+    import time
+
+    from kohort.client.admin import Outcomes
+
+    if not ids:
+        return Outcomes({})
+    since = max(0, time.time_ns() // 1_000_000 - idle_ms)
+    return await admin.commit_times(ids, since=since)
+
+
+def _complain_of(what: str, found: "Outcomes[str, Any]") -> int:
+    """A line for each failure; only one for commits, which are read for all groups together."""
+    if what != _COMMITS or not found.failed:
+        return complain_of(what, found)
+    why = reason(next(iter(found.failed.values())))
+    complain(f"whether {counted(len(found.failed), 'group')} may be idle is not known: {why}")
+    return FAILED
 
 
 def _asks_lag(args: Namespace) -> bool:
