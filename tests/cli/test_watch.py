@@ -1,5 +1,6 @@
 """`kohort groups watch` in a pipe and on a terminal."""
 
+import io
 import os
 import pty
 import re
@@ -7,13 +8,18 @@ import subprocess
 import sys
 
 import pytest
+from rich.console import Console
 from tests.client.joining import ConsumerMember, commit, coordinator
 from tests.client.scripted import asynchronous
 from tests.serve.talk import Talk
 from tests.waiting import SOON_S, eventually
 
+from kohort.cli.group_changes import GroupRow, GroupSnapshot
+from kohort.cli.lags import GroupLag
+from kohort.cli.watch import HEADERS, _screen
 from kohort.client.admin import AdminClient, Listings
 from kohort.errors import ApiError, ErrorCode
+from kohort.figures import Bound, Figure
 from kohort.testing.broker import Broker
 
 
@@ -142,3 +148,31 @@ def test_a_pipe_goes_on_when_nobody_answers_for_a_while(kohort, broker, monkeypa
             "the cluster answers again",
         ],
     )
+
+
+def test_the_lag_in_seconds_on_request(kohort, broker):
+    ran = kohort(
+        *("groups", "watch", "--lag-seconds", "--looks", "1"),
+        *("--bootstrap-server", broker.bootstrap),
+    )
+    idle, modern = untimed(ran.out)
+    assert re.fullmatch(
+        r"idle: is Empty, 0 members, lag 3, in time [\d.]+ (ms|s|min)( \d+ s)?", idle
+    )
+    assert modern == "modern: is Stable, 1 member"
+
+
+def test_a_terminal_has_a_column_for_the_lag_in_seconds():
+    console = Console(width=100, height=30, file=io.StringIO())
+    lag = GroupLag(3, 1, 0)
+    rows = [
+        GroupRow(GroupSnapshot("late", "Empty", lag=lag, time_lag=Figure(90.0)), None),
+        GroupRow(GroupSnapshot("new", "Empty", time_lag=Figure(None, Bound.NONE)), None),
+        GroupRow(GroupSnapshot("lost", error="no answer"), None),
+    ]
+    console.print(_screen(console, "here", "", rows, [], (*HEADERS, "LAG-TIME")))
+    lines = [line.split() for line in console.file.getvalue().splitlines() if line.strip()]
+    assert lines[1][-1] == "LAG-TIME"
+    found = {line[0]: " ".join(line[-4:]) for line in lines[2:]}
+    assert found["late"].endswith("1 min 30 s")
+    assert found["new"].endswith("- -")

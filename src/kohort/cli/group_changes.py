@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kohort.cli.lags import GroupLag
 from kohort.cli.render import name_text
+from kohort.figures import Figure
 
 
 class GroupSnapshot(NamedTuple):
@@ -21,6 +22,7 @@ class GroupSnapshot(NamedTuple):
     members: Mapping[str, str] = {}
     lag: GroupLag | None = None
     error: str | None = None
+    time_lag: Figure | None = None  # None unless it was asked for
 
 
 class GroupRow(NamedTuple):

@@ -20,7 +20,7 @@ from kohort.cli.cluster_commands import (
     telling_origin,
 )
 from kohort.cli.command import OK, USAGE, complain, decimal_or_none, name, print_result, reason
-from kohort.cli.describe import DESCRIBABLE
+from kohort.cli.describe import DESCRIBABLE, LAG_TIME, add_lag_seconds
 from kohort.cli.group_changes import (
     GroupChanges,
     GroupEvent,
@@ -28,7 +28,7 @@ from kohort.cli.group_changes import (
     GroupSnapshot,
     event_line,
 )
-from kohort.cli.lags import ends_of, group_lag
+from kohort.cli.lags import ends_of, group_lag, group_time_lag, time_lags_of, time_text
 from kohort.cli.list_groups import add_match, is_match
 from kohort.cli.render import Output, name_text, printable
 from kohort.errors import ApiError
@@ -72,6 +72,7 @@ class WatchGroups(ClusterCommand):
             metavar="SECONDS",
             help=f"how long to wait between two looks (default {EVERY_S:g})",
         )
+        add_lag_seconds(parser)
         parser.add_argument("--looks", type=count, metavar="N", help="end after N looks")
 
     def main(self, args: Namespace) -> int:
@@ -115,6 +116,7 @@ async def _look(admin: "AdminClient", args: Namespace, known: Iterable[str]) -> 
     described = await admin.describe_groups(ids)
     offsets = await admin.list_group_offsets(list(described.succeeded))
     ends, committed = await ends_of(admin, offsets), offsets.succeeded
+    times = await time_lags_of(admin, offsets, ends) if args.lag_seconds else None
     seen = []
     for group_id, found in described.items():
         if isinstance(found, ApiError):
@@ -130,6 +132,9 @@ async def _look(admin: "AdminClient", args: Namespace, known: Iterable[str]) -> 
                 found.assignment_epoch,
                 members,
                 None if some is None else group_lag(some, ends),
+                time_lag=None
+                if some is None or times is None
+                else group_time_lag(some, ends, times),
             )
         )
     return seen
@@ -167,6 +172,8 @@ def _first(seen: GroupSnapshot) -> str:
     if seen.error is not None:
         return seen.error
     lag = "" if seen.lag is None or not seen.lag.text else f", lag {seen.lag.text}"
+    in_time = None if seen.time_lag is None else time_text(seen.time_lag)
+    lag += "" if in_time is None else f", in time {in_time}"
     return f"is {seen.state}, {counted(len(seen.members), 'member')}{lag}"
 
 
@@ -192,7 +199,9 @@ async def _on_screen(admin: "AdminClient", args: Namespace, server: str) -> None
             else:
                 events += [event_line(event, _clock()) for event in news]
             title = f"{server}  {_clock()}  every {args.every:g} s, q ends it"
-            live.update(_screen(console, title, trouble, rows, list(events)), refresh=True)
+            headers = (*HEADERS, LAG_TIME) if args.lag_seconds else HEADERS
+            screen = _screen(console, title, trouble, rows, list(events), headers)
+            live.update(screen, refresh=True)
             looks += 1
             if looks == args.looks:
                 return
@@ -208,6 +217,7 @@ def _screen(
     trouble: str,
     rows: Sequence[GroupRow],
     events: Sequence[str],
+    headers: Sequence[str] = HEADERS,
 ) -> "RenderableType":
     """What fits: a part of the groups, the most behind first, and a third for the last events."""
     from rich.console import Group
@@ -219,10 +229,10 @@ def _screen(
     room = max(1, height - for_events - 6)
     ordered = sorted(rows, key=_most_behind)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for index, header in enumerate(HEADERS):
+    for index, header in enumerate(headers):
         table.add_column(header, justify="left" if index < 2 else "right", no_wrap=True)
     for row in ordered[:room]:
-        table.add_row(*(Text(cell, overflow="ellipsis") for cell in _cells(row)))
+        table.add_row(*(Text(cell, overflow="ellipsis") for cell in _cells(row, headers)))
     more = len(ordered) - room
     parts: list[RenderableType] = [Text(title, style="dim", no_wrap=True), table]
     if trouble:
@@ -240,12 +250,12 @@ def _most_behind(row: GroupRow) -> tuple[Any, ...]:
     return (row.group.error is None, -(lag.records if lag else 0), row.group.group_id)
 
 
-def _cells(row: GroupRow) -> Iterator[str]:
+def _cells(row: GroupRow, headers: Sequence[str]) -> Iterator[str]:
     group = row.group
     yield printable(name_text(group.group_id))
     if group.error is not None:
         yield printable(group.error)
-        yield from [""] * (len(HEADERS) - 2)
+        yield from [""] * (len(headers) - 2)
         return
     yield group.state
     yield f"{len(group.members):,}"
@@ -256,6 +266,8 @@ def _cells(row: GroupRow) -> Iterator[str]:
         yield f"{group.epoch}{target}"
     yield "-" if group.lag is None else group.lag.text or "-"
     yield "-" if row.per_second is None else f"{row.per_second:+,.0f}"
+    if LAG_TIME in headers:
+        yield (time_text(group.time_lag) if group.time_lag else None) or "-"
 
 
 @contextmanager
