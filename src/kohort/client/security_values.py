@@ -13,7 +13,6 @@ from typing import Any
 
 from msgspec.json import encode
 
-from kohort.client.network.environment import environment
 from kohort.escaping import visible
 from kohort.security.jaas import JaasError, LoginModule, read_jaas
 from kohort.security.names import (
@@ -290,6 +289,9 @@ def unsecured_tokens(claims: Mapping[str, Any], lifetime_s: int) -> TokenProvide
     """Tokens that nobody has signed, for tests: JWS with `alg` none (RFC 7515, A.5)."""
 
     def token() -> str:
+        # Here alone, as asyncio comes with it: a shell that completes a word does not wait for it.
+        from kohort.client.network.environment import environment  # noqa: PLC0415
+
         now_s = int(environment().clock.time())
         payload = {**claims, "iat": now_s, "exp": now_s + lifetime_s}
         return f"{_part({'alg': 'none'})}.{_part(payload)}."

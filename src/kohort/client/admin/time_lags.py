@@ -5,7 +5,6 @@ partitions of a leader, a few kilobytes of each. What the log does not prove is 
 reason; it is never a bare number.
 """
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -16,6 +15,7 @@ from kohort.client.admin.views import Outcomes
 from kohort.client.fetcher.decoding import AbortedBatchFilter, records_of
 from kohort.client.fetcher.record import AnyRecord
 from kohort.client.network.cluster import Cluster, Node
+from kohort.client.network.environment import environment
 from kohort.errors import ApiError, ErrorCode, WireError, api_error
 from kohort.figures import Bound, Figure
 from kohort.terms import TopicPartition, by_topic
@@ -210,7 +210,8 @@ class _Reading:
         at = (record.offset, record.timestamp_ms, record.timestamp_type)
         if record.timestamp_ms < 0:
             return TimeLag(None, Bound.UNKNOWN, NO_TIMESTAMP, record.offset)
-        seconds = (time.time() * 1000 - record.timestamp_ms) / 1000
+        now_ms = environment().clock.time_ns() // 1_000_000
+        seconds = (now_ms - record.timestamp_ms) / 1000
         if seconds < 0:
             return TimeLag(0.0, Bound.AT_LEAST, CLOCK, *at)
         if self.are_deleted:
