@@ -20,11 +20,11 @@ from kohort.cli.render import printable
 # else its module has one COMMAND.
 WORDS = {
     "serve": ("run a broker with a real group coordinator", False),
-    "produce": ("append the lines of stdin to a topic, a record for each", False),
-    "consume": ("print the records of a topic as they come, until interrupted", False),
+    "produce": ("append lines or files to a topic, a record for each", False),
+    "consume": ("print the records of topics as they come, until interrupted", False),
     "groups": ("list, describe, configure and delete consumer groups", True),
     "offsets": ("reset, export, import, clone and delete committed offsets", True),
-    "topics": ("create, list, describe, configure and delete topics", True),
+    "topics": ("create, list, describe, configure, alter and delete topics", True),
     "brokers": ("show and change the settings of brokers", True),
     "acls": ("list, add and remove rules of access", True),
     "users": ("list, create and delete users of SCRAM", True),
@@ -74,7 +74,6 @@ ELSEWHERE = {
         "remove": "kohort offsets delete",
     },
     "kohort topics": {
-        "alter": "kohort topics config changes settings; partitions cannot be added yet",
         "settings": "kohort topics config",
         "remove": "kohort topics delete",
         "show": "kohort topics describe",

@@ -102,7 +102,8 @@ class AlterTopics(AdminCommand):
     help: ClassVar[str] = "give topics more partitions"
     notes: ClassVar[str] = (
         "What was written stays where it is. Records with a key may go to other partitions from "
-        "now on, so what has one key is in order no longer. Partitions are never taken away."
+        "now on, so what has one key is in order no longer. Partitions are never taken away. For "
+        "settings there is `kohort topics config`."
     )
     examples: ClassVar[tuple[str, ...]] = (
         "kohort topics alter orders --partitions 12 --dry-run",
