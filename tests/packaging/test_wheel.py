@@ -141,7 +141,7 @@ def test_what_an_index_shows(built):
     of_tables = {"spark", "tables", "sql", "s3", "clouds", "hdfs", "iceberg"}
     assert extras == {*of_tables, "java", "fast", "metrics", "security"}
     needed = [one for one in lines if one.startswith("Requires-Dist") and "extra ==" not in one]
-    assert len(needed) == 6
+    assert len(needed) == 7
 
 
 @pytest.mark.timeout(600)

@@ -54,7 +54,6 @@ ELSEWHERE = {  # a module without one of its own, and the one that tests it; thi
     "server/node.py": "server/apis/test_groups.py",
     "storage/log.py": "storage/test_memory.py",
     "storage/segment.py": "storage/test_segments.py",
-    "version.py": "packaging/test_wheel.py",
     "wire/apis.py": "wire/test_conformance.py",
     "wire/batch/checking.py": "server/partitions/test_batch_validation.py",
     "wire/schema.py": "wire/test_conformance.py",

@@ -57,11 +57,8 @@ def test_a_second_one_is_found(source, tmp_path, monkeypatch):
     path = tmp_path / "bad.py"
     path.write_text(source)
     monkeypatch.setitem(test_layers.MODULES, "kohort.server.bad", path)
-    try:
-        with pytest.raises(AssertionError, match="Shard is made in"):
-            test_a_name_is_made_once()
-    finally:
-        test_layers.tree_of.cache_clear()
+    with pytest.raises(AssertionError, match="Shard is made in"):
+        test_a_name_is_made_once()
 
 
 PARTICIPLE = re.compile(
@@ -77,7 +74,7 @@ VAGUE = frozenset({"told", "felt", "brought", "given"})
 
 
 def classes_and_functions(module):
-    for node in ast.walk(test_layers.tree_of(module)):
+    for node in test_layers.nodes_of(module):
         if isinstance(node, ast.ClassDef):
             yield node.name, ""
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -108,11 +105,8 @@ def test_a_name_that_says_nothing_is_found(source, tmp_path, monkeypatch):
     path = tmp_path / "bad.py"
     path.write_text(source)
     monkeypatch.setitem(test_layers.MODULES, "kohort.client.bad", path)
-    try:
-        (fault,) = faults("kohort.client.bad")
-        assert "kohort.client.bad" in fault
-    finally:
-        test_layers.tree_of.cache_clear()
+    (fault,) = faults("kohort.client.bad")
+    assert "kohort.client.bad" in fault
 
 
 def test_the_words_of_the_glossary_are_those_of_the_code():

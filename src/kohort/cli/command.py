@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from kohort.cli.render import FORMATS, Output, erase_progress, printable, runs
 from kohort.errors import ApiError, ErrorCode, KohortError
-from kohort.terms import TOPIC_NAME_MAX, topic_name_fault
 
 if TYPE_CHECKING:  # the client is imported when a command runs: `--help` must not wait for it
     from kohort.client.admin import Listings, Outcomes
@@ -261,6 +260,8 @@ def name(text: str) -> str:
 
 def topic_name(text: str) -> str:
     """An argument type: a name that a topic can have. No broker has another one."""
+    from kohort.terms import TOPIC_NAME_MAX, topic_name_fault
+
     if topic_name_fault(name(text)) is not None:
         raise ArgumentTypeError(
             f"no topic can have the name {text!r}, expected 1 to {TOPIC_NAME_MAX} of ASCII "
