@@ -24,7 +24,9 @@ from kohort.cli.describe import DescribeGroups
 from kohort.cli.group_configs import ConfigureGroups
 from kohort.cli.list_groups import ListGroups, add_match, is_match
 from kohort.cli.members import COMMANDS as MEMBERS
+from kohort.cli.offset_plans import place_text
 from kohort.cli.render import Output, name_text
+from kohort.cli.second_look import committed_since
 from kohort.cli.watch import WatchGroups
 from kohort.errors import ApiError, ErrorCode, KohortError
 from kohort.figures import counted
@@ -76,7 +78,7 @@ class DeleteGroups(AdminCommand):
             "--dry-run", action="store_true", help="say what would be deleted, delete nothing"
         )
         add_yes(parser)
-        parser.set_defaults(chosen=None, refused={})  # what stood above the question
+        parser.set_defaults(chosen=None, refused={}, offsets={})  # what stood above the question
 
     def mistake(self, args: Namespace) -> str | None:
         given = {
@@ -115,6 +117,8 @@ class DeleteGroups(AdminCommand):
         reasons = await _reasons_against(admin, await _chosen(admin, args))
         args.refused = {group: error for group, error in reasons.items() if error is not None}
         args.chosen = [group_id for group_id in reasons if group_id not in args.refused]
+        if args.chosen:
+            args.offsets = (await admin.list_group_offsets(args.chosen)).succeeded
         lines = await of_groups(admin, args.chosen)
         if lines and args.refused:
             lines += [f"{which(args.refused, 'group')} cannot be deleted, and will be named"]
@@ -131,8 +135,11 @@ class DeleteGroups(AdminCommand):
             output.doing = f"looking at {counted(len(ids), 'group')}"
             reasons = await _reasons_against(admin, ids)
         else:
+            left = await _changed_since(admin, args)
+            ids = [group_id for group_id in ids if group_id not in left]
             with output.changing(f"deleting {counted(len(ids), 'group')}"):
-                reasons = {**dict((await admin.delete_groups(ids)).items()), **args.refused}
+                deleted = dict((await admin.delete_groups(ids)).items())
+            reasons = {**deleted, **left, **args.refused}
         failed = "would fail" if args.dry_run else "failed"
         return {
             group_id: Fate(done)
@@ -175,6 +182,18 @@ async def _chosen(admin: "AdminClient", args: Namespace) -> list[str]:
     if len(empty) < len(found):
         complain(f"{counted(len(found) - len(empty), 'group')} with members left as they are")
     return empty
+
+
+async def _changed_since(admin: "AdminClient", args: Namespace) -> dict[str, ApiError]:
+    """The groups that have committed since a person was shown them, each with one of its places."""
+    if not args.offsets:
+        return {}
+    found = await committed_since(admin, args.offsets, elsewhere=True)
+    return {
+        group_id: ApiError(error.code, f"{place_text(place)}: {error.message}")
+        for group_id, moved in found.items()
+        for place, error in [next(iter(moved.items()))]
+    }
 
 
 async def _delete_from(

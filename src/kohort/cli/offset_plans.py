@@ -6,6 +6,7 @@ another one that is made after it.
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kohort.cli.cluster_commands import AdminCommand, add_yes
@@ -22,6 +23,7 @@ from kohort.cli.command import (
 )
 from kohort.cli.lags import offset_of
 from kohort.cli.render import Cell, Output, columns, name_text
+from kohort.cli.second_look import committed_since, recreated_topics, topic_ids
 from kohort.errors import ApiError
 from kohort.figures import counted
 
@@ -84,6 +86,8 @@ class ChangeOffsets(AdminCommand):
 
     async def consequences(self, admin: "AdminClient", args: Namespace) -> Sequence[str]:
         args.plans = await _plans(admin, args)
+        topics = [place.topic for plan in args.plans for place in plan.offsets]
+        args.topic_ids = await topic_ids(admin, topics)
         possible = [AppliedPlan(plan, None) for plan in args.plans if plan.refusal is None]
         if not any(one.plan.offsets for one in possible):
             return ()  # what is refused anyway needs no yes
@@ -100,6 +104,9 @@ class ChangeOffsets(AdminCommand):
         if plans is None:
             output.doing = "planning"
             plans = await _plans(admin, args)
+        else:
+            output.doing = "looking again"
+            plans = await _as_shown(admin, plans, args.topic_ids)
         if args.dry_run:
             return [AppliedPlan(plan, None) for plan in plans]
         done: list[AppliedPlan] = []
@@ -129,6 +136,36 @@ async def _plans(admin: "AdminClient", args: Namespace) -> "list[OffsetResetPlan
         await admin.plan_offset_reset(group_id, to, places_of(args))
         for group_id, to in args.wanted.items()
     ]
+
+
+async def _as_shown(
+    admin: "AdminClient",
+    plans: "Sequence[OffsetResetPlan]",
+    ids: Mapping[str, bytes | None],
+) -> "list[OffsetResetPlan]":
+    """The plans, without the partitions that are not any more as a person was shown them."""
+    moved = await committed_since(
+        admin,
+        {
+            plan.group_id: {place: one.current for place, one in plan.partitions.items()}
+            for plan in plans
+            if plan.offsets
+        },
+    )
+    topics = await recreated_topics(admin, ids)
+
+    def looked_at(plan: "OffsetResetPlan") -> "OffsetResetPlan":
+        here = moved.get(plan.group_id, {})
+        partitions = dict(plan.partitions)
+        for place in plan.offsets:
+            error = topics.get(place.topic) or here.get(place)
+            if error is not None:
+                partitions[place] = replace(
+                    partitions[place], new=None, lag_after=None, adjustment=None, error=error
+                )
+        return replace(plan, partitions=partitions)
+
+    return [looked_at(plan) for plan in plans]
 
 
 async def _apply(

@@ -28,6 +28,7 @@ from kohort.cli.command import (
 from kohort.cli.lags import offset_of
 from kohort.cli.offset_plans import ChangeOffsets, Wanted, add_topics, place_text, places_of
 from kohort.cli.render import CSV, Output, columns, name_text
+from kohort.cli.second_look import committed_since
 from kohort.errors import ApiError
 from kohort.figures import counted
 
@@ -295,11 +296,17 @@ class DeleteOffsets(AdminCommand):
         from kohort.client.admin import Outcomes
 
         output.doing = f"looking at group {args.group}"
-        found = await _committed(admin, args) if args.committed is None else args.committed
-        if args.dry_run or not found:
-            return found, Outcomes({})
+        found, left = args.committed, {}
+        if found is None:
+            found = await _committed(admin, args)
+        else:
+            left = (await committed_since(admin, {args.group: found})).get(args.group, {})
+        places = [place for place in found if place not in left]
+        if args.dry_run or not places:
+            return found, Outcomes(left)
         with output.changing(f"deleting offsets of group {args.group}"):
-            return found, await admin.delete_group_offsets(args.group, list(found))
+            deleted = await admin.delete_group_offsets(args.group, places)
+        return found, Outcomes({**dict(deleted.items()), **left})
 
     def show(
         self,

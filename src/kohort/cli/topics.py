@@ -22,6 +22,7 @@ from kohort.cli.consequences import of_topics, which
 from kohort.cli.regular_expressions import expression
 from kohort.cli.render import Output, name_text, runs
 from kohort.cli.resource_configs import ConfigureTopics
+from kohort.cli.second_look import recreated
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError
 from kohort.figures import counted
 from kohort.terms import uuid_text
@@ -242,21 +243,14 @@ async def _delete_shown(
             for name, topic in again.succeeded.items()
             if topic.topic_id == shown.succeeded[name].topic_id
         ]
-        outcomes |= {name: _recreated(name) for name in again.succeeded if name not in same}
+        outcomes |= {name: recreated(name) for name in again.succeeded if name not in same}
         outcomes |= dict((await admin.delete_topics(same)).items()) if same else {}
     return Outcomes({name: outcomes[name] for name in shown})
 
 
 def _of_shown(name: str, outcome: ApiError | None) -> ApiError | None:
     is_gone = outcome is not None and outcome.code is ErrorCode.UNKNOWN_TOPIC_ID
-    return _recreated(name) if is_gone else outcome
-
-
-def _recreated(name: str) -> ApiError:
-    return ApiError(
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        f"topic {name} was deleted since it was shown; another one of this name is left alone",
-    )
+    return recreated(name) if is_gone else outcome
 
 
 def _with_doubts(outcomes: "Outcomes[str, Any]", done: str) -> "Outcomes[str, Any]":

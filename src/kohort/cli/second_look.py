@@ -1,0 +1,78 @@
+"""What a person was shown, and then said yes to, is looked at again: a cluster goes on meanwhile.
+
+Offsets that a group has committed since, and topics that were made again under the same name, are
+left alone. A script is not asked, and has no such moment between.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from kohort.cli.lags import offset_of
+from kohort.errors import ApiError, ErrorCode
+
+if TYPE_CHECKING:
+    from kohort.client.admin import AdminClient
+    from kohort.terms import TopicPartition
+
+Offsets = Mapping["TopicPartition", Any]
+"""What is committed, by partition; None where nothing is."""
+
+
+async def topic_ids(admin: "AdminClient", topics: Iterable[str]) -> dict[str, bytes | None]:
+    """The id of each topic; None where there is no topic, or its broker does not know ids."""
+    names = list(dict.fromkeys(topics))
+    described = dict((await admin.describe_topics(names)).items()) if names else {}
+    return {
+        name: None if isinstance(topic, ApiError) else topic.topic_id
+        for name, topic in described.items()
+    }
+
+
+async def recreated_topics(
+    admin: "AdminClient", shown: Mapping[str, bytes | None]
+) -> dict[str, ApiError]:
+    """The topics whose ids are not those that were there when the plan was shown."""
+    now = await topic_ids(admin, shown)
+    return {name: recreated(name) for name, topic_id in shown.items() if now[name] != topic_id}
+
+
+def recreated(topic: str) -> ApiError:
+    return ApiError(
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        f"topic {topic} was deleted since it was shown; another one of this name is left alone",
+    )
+
+
+async def committed_since(
+    admin: "AdminClient", shown: Mapping[str, Offsets], *, elsewhere: bool = False
+) -> dict[str, dict["TopicPartition", ApiError]]:
+    """By group, the partitions of which it has committed another offset than the one shown, and
+    with `elsewhere` those that were not shown. A group whose offsets cannot be read any more is not
+    among them: the change itself says why.
+    """
+    now = dict((await admin.list_group_offsets(list(shown))).items())
+    found = {}
+    for group_id, offsets in shown.items():
+        committed = now[group_id]
+        if isinstance(committed, ApiError):
+            continue
+        places = dict.fromkeys([*offsets, *(committed if elsewhere else ())])
+        moved = {
+            place: _moved(committed.get(place), offsets.get(place))
+            for place in places
+            if offset_of(committed.get(place)) != offset_of(offsets.get(place))
+        }
+        if moved:
+            found[group_id] = moved
+    return found
+
+
+def _moved(now: Any, before: Any) -> ApiError:
+    is_at, was_at = (
+        "nothing" if offset is None else f"{offset:,}"
+        for offset in (offset_of(now), offset_of(before))
+    )
+    return ApiError(
+        ErrorCode.INVALID_REQUEST,
+        f"its committed offset was {was_at} when it was shown and is {is_at} now: it is left alone",
+    )
