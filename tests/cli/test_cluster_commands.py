@@ -110,7 +110,7 @@ class Terminal(io.StringIO):
 def test_a_person_is_asked(monkeypatch, answer, goes_on):
     asked = Terminal()
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
-    monkeypatch.setattr(sys, "stdout", Terminal())
+    monkeypatch.setattr(sys, "stdout", io.StringIO())  # also where what is done goes into a pipe
     monkeypatch.setattr(sys, "stderr", asked)
     assert is_person()
     assert confirm("Delete a\tb?", ["group a\tb: Empty"]) is goes_on
@@ -120,7 +120,7 @@ def test_a_person_is_asked(monkeypatch, answer, goes_on):
 @pytest.mark.parametrize("ends", [(io.StringIO, Terminal), (Terminal, io.StringIO)])
 def test_a_script_is_not(monkeypatch, ends):
     monkeypatch.setattr(sys, "stdin", ends[0]("n\n"))
-    monkeypatch.setattr(sys, "stdout", ends[1]())
+    monkeypatch.setattr(sys, "stderr", ends[1]())
     assert not is_person()
 
 

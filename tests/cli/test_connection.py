@@ -82,6 +82,17 @@ def test_a_profile_is_a_table_of_a_file(reach, file, monkeypatch):
     assert reach()[0].security == Security(check_hostname=False)
 
 
+def test_a_profile_that_is_typed_is_not_sent_to_another_cluster(reach, file, monkeypatch):
+    file("config.toml", '[p]\nbootstrap.servers = "profile:1"\n')
+    monkeypatch.setenv("KOHORT_BOOTSTRAP_SERVER", "environment:1")
+    with pytest.raises(ValueError, match="KOHORT_BOOTSTRAP_SERVER is environment:1 and --profile"):
+        reach("--profile", "p")
+    found, _ = reach("--profile", "p", "--bootstrap-server", "option:1")
+    assert found.server.text == "option:1"
+    monkeypatch.setenv("KOHORT_BOOTSTRAP_SERVER", "profile:1")
+    assert reach("--profile", "p")[0].server.text == "profile:1"
+
+
 def test_the_command_line_counts_before_the_environment_and_that_before_a_profile(
     reach, file, monkeypatch
 ):
@@ -96,7 +107,8 @@ def test_the_command_line_counts_before_the_environment_and_that_before_a_profil
     assert (found.server.text, found.security.username) == ("profile:1", "profile")
     monkeypatch.setenv("KOHORT_SASL_USERNAME", "environment")
     monkeypatch.setenv("KOHORT_BOOTSTRAP_SERVER", "environment:1")
-    found, _ = reach(*chosen)
+    monkeypatch.setenv("KOHORT_PROFILE", "p")
+    found, _ = reach()
     assert (found.server.text, found.security.username) == ("environment:1", "environment")
     chosen = (*chosen, "--command-config", path)
     found, _ = reach(*chosen)

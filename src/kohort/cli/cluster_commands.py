@@ -203,8 +203,10 @@ def add_yes(parser: ArgumentParser) -> None:
 
 
 def is_person() -> bool:
-    """Whether somebody is at a terminal; a script simply goes on."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
+    """Whether somebody is at a terminal, wherever stdout goes: the question is on stderr. A script
+    simply goes on.
+    """
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def confirm(question: str, before: Sequence[str] = ()) -> bool:

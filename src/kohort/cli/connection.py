@@ -130,8 +130,27 @@ def connection_of(args: Namespace) -> Connection:
         complain(warning)
     given = _option(args, "bootstrap_server")
     option = Server(given, OPTION) if given is not None else None
+    if option is None:
+        _check_profile(args, layers)
     servers = (option, *(layer.server for layer in layers), Server(DEFAULT_SERVER, OPTION))
     return Connection(next(server for server in servers if server is not None), security)
+
+
+def _check_profile(args: Namespace, layers: Sequence[_Layer]) -> None:
+    """Refuse a profile that somebody has typed where a variable names another cluster: the variable
+    counts, and a deletion would be of the wrong cluster.
+    """
+    if not _option(args, "profile"):
+        return
+    *_, environment, profile = layers
+    first = next((layer.server for layer in layers if layer.server is not None), None)
+    if first is None or first is not environment.server or profile.server is None:
+        return
+    if first.text != profile.server.text:
+        raise ValueError(
+            f"{first.origin} is {first.text} and {profile.server.origin} is "
+            f"{profile.server.text}: unset the variable, or give {OPTION}"
+        )
 
 
 def _option(args: Namespace, name: str) -> str | None:
