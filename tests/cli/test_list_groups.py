@@ -138,11 +138,11 @@ def test_the_lag_in_seconds_on_request(kohort):
         populate()
         ran = kohort("groups", "list", "--lag-seconds", *at)
         assert (ran.code, ran.err) == (0, "")
-        assert [(row[0], *row[4:6]) for row in ran.rows] == [
-            ("GROUP", "LAG-TIME"),
-            ("done", "0", "s"),
-            ("late", "5", "h"),
-            ("later", "3", "h"),
+        assert [(row[0], *row[4:7]) for row in ran.rows] == [
+            ("GROUP", "LAG", "LAG-TIME"),
+            ("done", "0", "0", "s"),
+            ("late", "2", "5", "h"),
+            ("later", "1", "3", "h"),
         ]
         found = kohort("groups", "list", "--lag-seconds", "--format", "json", *at).json["groups"]
         assert found[0]["lag_seconds"] == 0

@@ -250,6 +250,16 @@ def test_a_yes_makes_the_plan_that_was_shown(kohort, cluster, server, person, mo
     assert committed(kohort, server, "billing")["orders:0"] == 10
 
 
+def test_the_question_names_who_fails_and_who_is_new(kohort, server, person):
+    asked = person(False)
+    groups = ("billing", "busy", "biling")
+    kohort("offsets", "reset", *groups, "--to-latest", "--topic", "orders:0", *server)
+    ((_, before),) = asked
+    new, refused = before[-2:]
+    assert new == "group biling is not there yet: it will be made"
+    assert refused.startswith("not set: group busy is Stable")
+
+
 def test_nobody_is_asked_about_what_would_be_refused(kohort, server, person):
     asked = person(True)
     ran = kohort("offsets", "reset", "busy", "--to-latest", "--topic", "orders:0", *server)

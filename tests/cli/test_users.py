@@ -193,3 +193,22 @@ def test_a_yes_deletes_the_credentials_that_were_shown(users, tmp_path, monkeypa
     monkeypatch.setattr("kohort.cli.cluster_commands.confirm", confirm)
     assert users("delete", "bob").code == 0
     assert users("list").rows[1:] == [["bob", "SCRAM-SHA-512", "8192"]]
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_who_is_at_a_terminal_is_asked_before_a_password_is_replaced(users, monkeypatch, answer):
+    asked = []
+
+    def confirm(question, lines):
+        asked.append((question.partition(" at ")[0], *lines))
+        return answer
+
+    monkeypatch.setattr("kohort.cli.cluster_commands.is_person", lambda: True)
+    monkeypatch.setattr("kohort.cli.cluster_commands.confirm", confirm)
+    assert users("create", "carol").code == 0
+    assert asked == []
+
+    assert users("create", "carol").code == (0 if answer else 1)
+    assert asked == [("Give this user another password", "user carol: SCRAM-SHA-512")]
+    assert users("create", "carol", "--yes").code == 0
+    assert len(asked) == 1

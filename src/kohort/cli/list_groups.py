@@ -147,7 +147,7 @@ class ListGroups(AdminCommand):
         lags: dict[str, GroupLag] = {}
         times: TimeLags = {}
         time_lags: dict[str, Figure] = {}
-        if _asks_lag(args) or args.lag_seconds:
+        if _asks_lag(args):
             output.doing = f"looking up the lag of {counted(len(ids), 'group')}"
             offsets = await admin.list_group_offsets(ids)
             failures.append(("offsets of group", offsets))
@@ -235,7 +235,7 @@ def _complain_of(what: str, found: "Outcomes[str, Any]") -> int:
 
 
 def _asks_lag(args: Namespace) -> bool:
-    return bool(args.lag or args.only_lagging or args.sort == "lag")
+    return bool(args.lag or args.lag_seconds or args.only_lagging or args.sort == "lag")
 
 
 def add_match(parser: ArgumentParser, which: str = "only groups") -> None:

@@ -24,7 +24,7 @@ from kohort.cli.command import (
 from kohort.cli.lags import offset_of
 from kohort.cli.render import Cell, Output, columns, name_text
 from kohort.cli.second_look import committed_since, recreated_topics, topic_ids
-from kohort.errors import ApiError
+from kohort.errors import ApiError, ErrorCode
 from kohort.figures import counted
 
 if TYPE_CHECKING:
@@ -94,9 +94,9 @@ class ChangeOffsets(AdminCommand):
         rows = [row for one in possible for row in _rows(one)]
         lines = columns(HEADERS[:-1], [row[:-1] for row in rows[:LINES]])
         notes = [text for one in possible for text in _notes(one)][:LINES]
+        notes += [_of_new(one.plan) for one in possible if _is_new(one.plan)]
         more = [f"and {len(rows) - LINES:,} more"] if len(rows) > LINES else []
-        refused = len(args.plans) - len(possible)
-        left_out = [f"{counted(refused, 'group')} with members will be named"] if refused else []
+        left_out = [f"not set: {reason(plan.refusal)}" for plan in args.plans if plan.refusal]
         return [*lines, *more, *notes, *left_out]
 
     async def ask(self, admin: "AdminClient", args: Namespace, output: Output) -> list[AppliedPlan]:
@@ -215,6 +215,17 @@ def _notes(applied: AppliedPlan) -> Iterator[str]:
     for partition, planned in applied.plan.partitions.items():
         if planned.adjustment is not None:
             yield f"{group}, {place_text(partition)}: {planned.adjustment.value}"
+
+
+def _is_new(plan: "OffsetResetPlan") -> bool:
+    error = plan.describe_error
+    is_unknown = error is not None and error.code is ErrorCode.GROUP_ID_NOT_FOUND
+    return is_unknown and all(one.current is None for one in plan.partitions.values())
+
+
+def _of_new(plan: "OffsetResetPlan") -> str:
+    """What is said of a group that nobody knows: its name may be misspelled."""
+    return f"group {name_text(plan.group_id)} is not there yet: it will be made"
 
 
 def _complaints(applied: AppliedPlan, nothing: str) -> int:

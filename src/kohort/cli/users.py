@@ -123,6 +123,7 @@ class CreateUser(AdminCommand):
             help=f"how often a login hashes: {ITERATIONS_LEAST} to {ITERATIONS_MOST} "
             f"(default {ITERATIONS_DEFAULT})",
         )
+        add_yes(parser)
 
     def main(self, args: Namespace) -> int:
         try:
@@ -131,6 +132,19 @@ class CreateUser(AdminCommand):
             complain(f"users create: {error}")
             return USAGE
         return super().main(args)
+
+    def question(self, args: Namespace) -> str | None:
+        return None if args.yes else "Give this user another password"
+
+    async def consequences(self, admin: "AdminClient", args: Namespace) -> Sequence[str]:
+        found = await admin.describe_user_scram_credentials([args.user])
+        wanted = args.mechanism or [USUAL_MECHANISM]
+        return [
+            f"user {user}: {one.mechanism}"
+            for user, credentials in found.succeeded.items()
+            for one in credentials
+            if one.mechanism in wanted
+        ]
 
     async def ask(
         self, admin: "AdminClient", args: Namespace, output: Output
