@@ -24,6 +24,7 @@ ARGUMENTS = {
     "remove_members": ["g", "i"],
     "delete_records": [{("t", 0): 1}],
     "list_offsets": [{("t", 0): "latest"}],
+    "time_lags": [{("t", 0): 1}],
     "update_features": [{"f": FeatureUpdate(1)}],
 }
 CALLS = [

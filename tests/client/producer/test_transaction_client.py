@@ -566,7 +566,7 @@ async def test_a_commit_that_never_left_is_not_committed(
             raise error("it is gone", sent=False)
         return await usual(self, request, **given)
 
-    async with coordinator() as world, made(world, max_block_ms=150) as client:
+    async with coordinator() as world, made(world, max_block_ms=1_000) as client:
         monkeypatch.setattr(Connection, "ask", ask)
         await client.begin_transaction()
         await client.send_and_wait("t", b"v")
