@@ -66,6 +66,15 @@ class WrongCallError(KohortError):
     """The command was called wrongly, which showed only when it was under way."""
 
 
+def plug_streams() -> None:
+    """Open the null device in place of each stream that the caller has closed (`<&-`): it is None
+    to Python, and its number would go to the next socket. Every program calls this first.
+    """
+    for stream, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, stream) is None:
+            setattr(sys, stream, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
+
+
 def print_result(show: Callable[[Output], int], form: str = FORMATS[0]) -> int:
     """Let a command write to stdout, and turn whatever happens meanwhile into an exit code.
 

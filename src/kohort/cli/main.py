@@ -12,7 +12,7 @@ from importlib import import_module
 from textwrap import fill
 from typing import Any, NoReturn
 
-from kohort.cli.command import INTERRUPTED, OK, USAGE, Command, Commands, complain
+from kohort.cli.command import INTERRUPTED, OK, USAGE, Command, Commands, complain, plug_streams
 from kohort.cli.connection import add_connection, in_front_or_none
 from kohort.cli.render import printable
 
@@ -262,15 +262,6 @@ def _examples(calls: Sequence[str]) -> str | None:
     return "examples:\n" + "\n".join(f"  {call}" for call in calls) if calls else None
 
 
-def _plug_streams() -> None:
-    """A stream that the caller has closed (`<&-`) is None to Python, and its number would go to the
-    next socket.
-    """
-    for stream, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, stream) is None:
-            setattr(sys, stream, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
-
-
 def _complete() -> int:
     """Answer a shell that wants to know what may follow, and end."""
     line = os.environ.get("COMP_LINE", "")
@@ -282,10 +273,10 @@ def _complete() -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command in `argv` (without the program's name); returns its exit code."""
+    plug_streams()
     argv = sys.argv[1:] if argv is None else argv
     if _COMPLETION in os.environ:
         return _complete()
-    _plug_streams()
     args = parser(argv).parse_args(argv)
     command: Command | None = args.command
     if command is None:  # a newcomer's first call: a list of commands helps more than a complaint

@@ -89,15 +89,15 @@ def parse(argv: Sequence[str], known: Collection[Option]) -> Options:
             raise JavaError(
                 "joptsimple.UnrecognizedOptionException", f"{name} is not a recognized option"
             )
-        given.setdefault(name, []).append(_value(option, value if found else "", words))
+        given.setdefault(name, []).append(_value(option, value if found else None, words))
     _check(given, by_name)
     return Options(given)
 
 
-def _value(option: Option, attached: str, words: list[str]) -> str | None:
+def _value(option: Option, attached: str | None, words: list[str]) -> str | None:
     if option.value == NONE:
         return None
-    if attached:
+    if attached is not None:  # `--group=` has the empty value, and takes no other word
         return attached
     if option.value == OPTIONAL:
         return words.pop(0) if words and not _looks_like_an_option(words[0]) else None

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from kohort.cli.command import print_result, result_of
+from kohort.cli.command import plug_streams, print_result, result_of
 from kohort.cli.render import Output, printable
 from kohort.drop_in.java import ERRORS, JavaError, illegal, in_future, of_error
 from kohort.drop_in.options import NONE, OPTIONAL, Option, Options, parse
@@ -57,6 +57,7 @@ class Tool(NamedTuple):
 
 def run(tool: Tool, argv: Sequence[str] | None = None) -> int:
     """Run a tool; returns its exit code. `argv` is without the program's name."""
+    plug_streams()
     given = list(sys.argv[1:] if argv is None else argv)
     words = [word for word in given if word != JAVA_EXIT_CODES]
     is_java = len(words) < len(given)
