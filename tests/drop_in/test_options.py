@@ -18,9 +18,18 @@ def test_a_value_is_the_next_word_whatever_it_looks_like():
     assert parse(["--group", "--list"], KNOWN).value("group") == "--list"
     assert parse(["--to-offset", "-5"], KNOWN).number("to-offset") == -5
     assert parse(["--group=a=b"], KNOWN).value("group") == "a=b"
-    assert parse(["--group=", "g"], KNOWN).value("group") == "g"
+    assert parse(["--group=-5"], KNOWN).value("group") == "-5"
     assert parse(["-group", "g"], KNOWN).value("group") == "g"
     assert parse(["--group", ""], KNOWN).value("group") == ""
+
+
+def test_an_empty_value_behind_an_equals_sign_takes_no_other_word():
+    """As `--group=$GROUP` leaves it: the next option stays one."""
+    found = parse(["--describe", "--group=", "--state=", "--to-offset=", "--list"], KNOWN)
+    assert (found.values("group"), found.values("state")) == ([""], [""])
+    assert found.has("list")
+    with pytest.raises(JavaError, match="Cannot parse argument '' of option to-offset"):
+        found.number("to-offset")
 
 
 def test_an_optional_value_is_the_next_word_that_looks_like_no_option():
@@ -66,7 +75,7 @@ def test_an_option_that_is_needed_is_named():
 @pytest.mark.parametrize("text", ["x", "", "1.5", "0x10", " 1", "1_0", str(1 << 63), "9" * 500])
 def test_a_number_has_64_bits(text):
     with pytest.raises(JavaError) as raised:
-        parse(["--to-offset", text or "''"], KNOWN).number("to-offset")
+        parse(["--to-offset", text], KNOWN).number("to-offset")
     assert raised.value.text.startswith("Cannot parse argument '")
     first, *causes = raised.value.trace()
     assert first.startswith("joptsimple.OptionArgumentConversionException: ")

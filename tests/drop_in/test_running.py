@@ -5,7 +5,9 @@ import subprocess
 import sys
 
 import pytest
+from tests.drop_in.recorded_runs import run
 
+from kohort.drop_in import consumer_groups
 from kohort.testing import Broker
 
 
@@ -33,3 +35,15 @@ def test_a_stream_that_is_closed_keeps_nothing_from_being_done(broker, closed):
     assert (ran.returncode, ran.stderr) == (0, "")
     assert bool(ran.stdout) == (">&-" not in closed.split())
     assert list(broker.groups["closed"].committed().values()) == [0]
+
+
+def asked(broker, *argv):
+    return run(consumer_groups.main, ["--bootstrap-server", broker.bootstrap, *argv])
+
+
+@pytest.mark.parametrize("rest", [(), ("--members",), ("--state",)])
+def test_an_empty_group_is_refused_by_the_broker_as_it_is(broker, rest):
+    ran = asked(broker, "--describe", "--group=", *rest)
+    why = "org.apache.kafka.common.errors.InvalidGroupIdException: The group id is invalid."
+    told = f"\nError: Executing consumer group command failed due to {why}\n"
+    assert (ran.exit, ran.stdout) == (1, told)
