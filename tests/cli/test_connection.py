@@ -62,7 +62,8 @@ def test_without_settings_it_is_plain_text(reach):
 
 @pytest.mark.parametrize("where", ["behind", "in front"])
 def test_a_file_has_the_settings_of_upstreams_tools(reach, file, where):
-    path = file("client.properties", USER + "bootstrap.servers=h:1\nacks=all\n")
+    """Its addresses may have the form of listeners, whose protocol Java ignores."""
+    path = file("client.properties", USER + "bootstrap.servers=SSL://h:1\nacks=all\n")
     option = ("--command-config", path)
     found, warnings = reach(*option) if where == "behind" else reach(before=option)
     assert found == (("h:1", f"--command-config {path}: bootstrap.servers"), ALICE)

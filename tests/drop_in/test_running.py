@@ -7,7 +7,7 @@ import sys
 import pytest
 from tests.drop_in.recorded_runs import run
 
-from kohort.drop_in import consumer_groups
+from kohort.drop_in import consumer_groups, groups
 from kohort.testing import Broker
 
 
@@ -47,3 +47,18 @@ def test_an_empty_group_is_refused_by_the_broker_as_it_is(broker, rest):
     why = "org.apache.kafka.common.errors.InvalidGroupIdException: The group id is invalid."
     told = f"\nError: Executing consumer group command failed due to {why}\n"
     assert (ran.exit, ran.stdout) == (1, told)
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SASL_SSL"])
+@pytest.mark.parametrize("tool", [consumer_groups, groups])
+def test_an_address_may_have_the_form_of_a_listener(broker, tool, protocol):
+    """As it stands in a broker's file; the protocol is that of the settings, as in Java."""
+    ran = run(tool.main, ["--list", "--bootstrap-server", f"{protocol}://{broker.bootstrap}"])
+    assert (ran.exit, ran.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("server", ["PLAINTEXT://", "PLAINTEXT://localhost", "localhost"])
+def test_an_address_without_a_port_is_refused_as_it_was_given(server):
+    ran = run(groups.main, ["--list", "--bootstrap-server", server])
+    assert ran.exit == 1
+    assert f"Invalid url in bootstrap.servers: {server}\n" in ran.stderr

@@ -184,6 +184,7 @@ def _command_line(given: Iterable[tuple[str, str]]) -> _Layer:
 
 
 def _properties(path: str) -> _Layer:
+    from kohort.client.network.address import without_protocols
     from kohort.config import read_properties
 
     layer = _Layer(f"{CONFIG} {path}: ")
@@ -192,6 +193,8 @@ def _properties(path: str) -> _Layer:
         for name, text in read_properties(text_of(CONFIG, path)).items()
         if not _take(layer, name, text, path)
     ]
+    if layer.server is not None:  # a file of Java
+        layer.server = layer.server._replace(text=without_protocols(layer.server.text))
     if unused:
         layer.warnings.append(f"{CONFIG} {path}: not used here: {_named(unused)}")
     return layer

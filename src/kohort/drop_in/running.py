@@ -167,9 +167,11 @@ def no_node(call: str, why: JavaError | None) -> JavaError:
 
 def _connection(options: Options) -> "tuple[str, Security]":
     from kohort.cli.connection import connection_of
+    from kohort.client.network.address import without_protocols
     from kohort.client.settings import addresses_of
 
-    server = options.value("bootstrap-server") or ""
+    named = options.value("bootstrap-server") or ""
+    server = without_protocols(named)
     config = options.value("command-config")
     given = {"bootstrap_server": server}
     if config is not None:
@@ -181,11 +183,11 @@ def _connection(options: Options) -> "tuple[str, Security]":
         connection = connection_of(Namespace(**given))
     except ValueError as error:
         raise _no_client(str(error)) from None
-    bad = [part for part in server.split(",") if ":" not in part]
+    bad = [part for part in named.split(",") if ":" not in without_protocols(part)]
     try:
         addresses_of(server)
     except ValueError:
-        bad = bad or [server]
+        bad = bad or [named]
     if bad:
         raise _no_client(f"Invalid url in bootstrap.servers: {bad[0].strip()}")
     return connection.server.text, connection.security

@@ -7,7 +7,7 @@ import pytest
 from tests.client.scripted import ScriptedCluster, asynchronous
 
 from kohort import AdminClient, Consumer, Producer
-from kohort.client.network.address import Address
+from kohort.client.network.address import Address, without_protocols
 from kohort.client.network.connection import Connection
 from kohort.client.network.connection_errors import ConnectionFailedError, RequestTimeoutError
 from kohort.errors import ApiError
@@ -145,6 +145,20 @@ async def test_one_that_refuses_and_one_that_is_silent_are_a_timeout(monkeypatch
     with pytest.raises(RequestTimeoutError, match=r"did not answer ApiVersions in time.*refused"):
         await Connection.open(Address("brokers.test", port), client_id="test", deadline=deadline)
     server.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "servers"),
+    [
+        ("PLAINTEXT://h:1", "h:1"),
+        ("SASL_SSL://h:1, SSL://[::1]:2,h:3", "h:1, [::1]:2,h:3"),
+        ("my-listener.1://h:1,", "h:1,"),
+        ("h:1,[::1]:2", "h:1,[::1]:2"),
+        ("http://h://p:1", "h://p:1"),
+    ],
+)
+def test_the_form_of_a_listener_is_an_address_to_a_java_client(given, servers):
+    assert without_protocols(given) == servers
 
 
 STRANGE = ["a\x1b[2Jb", "a\nb", "a\rb", "a\u202eb", "a\u200bb", "a\u3164b", "\x00"]

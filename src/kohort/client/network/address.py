@@ -1,6 +1,7 @@
 """Where a broker listens: a host and a port, and the addresses that a name stands for."""
 
 import asyncio
+import re
 from typing import NamedTuple
 
 from kohort.escaping import visible
@@ -9,8 +10,16 @@ DEFAULT_PORT = 9092
 PORT_MAX = 65_535
 
 
+_PROTOCOL = re.compile(r"(^|,)(\s*)[-0-9A-Za-z%._]*://")
 _TCP = 6  # as IANA has it
 _DIGITS_MAX = 100  # no port has leading zeros without end
+
+
+def without_protocols(servers: str) -> str:
+    """Bootstrap servers as Java's clients read them: `PLAINTEXT://host:port` has the form of a
+    listener, and its protocol says nothing. That of the settings counts.
+    """
+    return _PROTOCOL.sub(r"\1\2", servers)
 
 
 class Address(NamedTuple):
