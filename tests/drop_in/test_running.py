@@ -3,6 +3,7 @@
 import shlex
 import subprocess
 import sys
+import threading
 
 import pytest
 from tests.drop_in.recorded_runs import run
@@ -62,3 +63,20 @@ def test_an_address_without_a_port_is_refused_as_it_was_given(server):
     ran = run(groups.main, ["--list", "--bootstrap-server", server])
     assert ran.exit == 1
     assert f"Invalid url in bootstrap.servers: {server}\n" in ran.stderr
+
+
+def test_a_broker_that_is_still_starting_is_waited_for():
+    """Until --timeout, as the Java tools do: scripts start both at once."""
+    with Broker(in_memory=True) as broker:
+        broker.stop()
+        started = threading.Timer(0.3, broker.start)
+        started.start()
+        ran = asked(broker, "--list")
+        started.join()
+    assert (ran.exit, ran.stdout) == (0, "")
+
+
+def test_a_host_without_an_address_is_not_waited_for():
+    ran = run(groups.main, ["--list", "--bootstrap-server", "no.such.host.invalid:9092"])
+    assert ran.exit == 1
+    assert "No resolvable bootstrap urls given in bootstrap.servers\n" in ran.stderr

@@ -8,6 +8,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -144,9 +145,11 @@ def ask(
     timeout = min(timeout_ms, _LONGEST_MS) / 1000
 
     async def main() -> T:
+        await _resolve(server)
         async with AdminClient(
             server, client_id=CLIENT_ID, timeout=timeout, security=security
         ) as admin:
+            await admin.wait_for_broker()  # it may be starting, and Java's client tries again
             return await asked(admin)
 
     try:
@@ -191,6 +194,17 @@ def _connection(options: Options) -> "tuple[str, Security]":
     if bad:
         raise _no_client(f"Invalid url in bootstrap.servers: {bad[0].strip()}")
     return connection.server.text, connection.security
+
+
+async def _resolve(servers: str) -> None:
+    """Raises JavaError where no host has an address: to wait for one is of no use."""
+    from kohort.client.settings import addresses_of
+
+    for address in addresses_of(servers):
+        with suppress(OSError, ValueError):
+            if await address.hosts():
+                return
+    raise _no_client("No resolvable bootstrap urls given in bootstrap.servers")
 
 
 def _no_client(why: str) -> JavaError:

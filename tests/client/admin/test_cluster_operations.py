@@ -8,7 +8,9 @@ from tests.client.whole_brokers import CURRENT_BROKERS, create_topic, whole_brok
 from tests.waiting import SOON_S
 
 from kohort import AclOperation, AdminClient, ErrorCode, FeatureUpdate, Producer, TopicPartition
+from kohort.client.network.connection_errors import ConnectionFailedError
 from kohort.terms import uuid_text
+from kohort.testing import Broker
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -34,6 +36,22 @@ async def test_a_cluster_is_described_with_its_rights(bootstrap):
         assert (whole.cluster_id, whole.away) == (nodes.cluster_id, ())
         assert {AclOperation.ALTER, AclOperation.CREATE} <= whole.authorized_operations
         assert AclOperation.READ not in whole.authorized_operations
+
+
+@asynchronous
+async def test_a_broker_that_is_starting_is_waited_for():
+    """Others of the calls fail at once, and so does this one when its time is over."""
+    with Broker(in_memory=True) as broker:
+        broker.stop()
+        async with AdminClient(broker.bootstrap, timeout=SOON_S) as admin:
+            with pytest.raises(ConnectionFailedError, match=r"cannot connect to .*: refused"):
+                await admin.wait_for_broker(timeout=0.3)
+            waiting = asyncio.create_task(admin.wait_for_broker())
+            await asyncio.sleep(0.2)
+            assert not waiting.done()
+            broker.start()
+            await waiting
+            assert list(await admin.list_groups()) == []
 
 
 @asynchronous

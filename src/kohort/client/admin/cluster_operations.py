@@ -54,6 +54,19 @@ class ClusterOperations(AdminCalls):
             deadline=self._deadline(timeout),
         )
 
+    async def wait_for_broker(self, *, timeout: float | None = None) -> None:
+        """Wait until any broker answers: all may be starting. Other calls fail at once where every
+        address refuses the connection. A warning in the log says what is waited for.
+
+        Args:
+            timeout: seconds that this call may take, instead of those of the client.
+
+        Raises:
+            ConnectionFailedError, RequestTimeoutError: no broker answers in time.
+            AuthenticationError: a broker answers, and refuses this client.
+        """
+        await self._cluster.reach(self._deadline(timeout))
+
     async def describe_topics_by_id(
         self, ids: "Id | Iterable[Id]", *, timeout: float | None = None
     ) -> "Outcomes[Id, TopicDescription]":

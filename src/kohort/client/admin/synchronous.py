@@ -208,6 +208,7 @@ class SyncAdminClient(Client):
     fence_producers = _blocking(AdminClient.fence_producers)
     abort_transaction = _blocking(AdminClient.abort_transaction)
     describe_cluster = _blocking(AdminClient.describe_cluster)
+    wait_for_broker = _blocking(AdminClient.wait_for_broker)
     describe_topics_by_id = _blocking(AdminClient.describe_topics_by_id)
     delete_topics_by_id = _blocking(AdminClient.delete_topics_by_id)
     delete_records = _blocking(AdminClient.delete_records)
