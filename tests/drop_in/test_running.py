@@ -7,8 +7,11 @@ import threading
 
 import pytest
 from tests.drop_in.recorded_runs import run
+from tests.ports import free_port
 
-from kohort.drop_in import consumer_groups, groups
+from kohort.drop_in import configs, consumer_groups, groups
+from kohort.drop_in.options import parse
+from kohort.drop_in.running import api_timeout_ms
 from kohort.testing import Broker
 
 
@@ -80,3 +83,64 @@ def test_a_host_without_an_address_is_not_waited_for():
     ran = run(groups.main, ["--list", "--bootstrap-server", "no.such.host.invalid:9092"])
     assert ran.exit == 1
     assert "No resolvable bootstrap urls given in bootstrap.servers\n" in ran.stderr
+
+
+@pytest.fixture
+def config(tmp_path):
+    def write(*lines):
+        path = tmp_path / "client.properties"
+        path.write_text("\n".join(lines))
+        return ("--command-config", str(path))
+
+    return write
+
+
+def waited_ms(tool, *argv):
+    """For how long the tool would wait for a broker."""
+    return api_timeout_ms(parse(argv, tool.OPTIONS), tool._TIMEOUT_MS)
+
+
+@pytest.mark.parametrize("tool", [consumer_groups, groups, configs])
+def test_the_times_of_the_file_are_followed(config, tool):
+    """As Java reads them: a call has no less time than a request."""
+    server = ("--bootstrap-server", "h:1")
+    usual = tool._TIMEOUT_MS
+    assert waited_ms(tool, *server) == usual
+    assert waited_ms(tool, *server, *config("default.api.timeout.ms=1500")) == 1500
+    assert waited_ms(tool, *server, *config("request.timeout.ms=2000")) == usual
+    assert waited_ms(tool, *server, *config("request.timeout.ms=90000")) == 90_000
+    both = config("default.api.timeout.ms=3000", "request.timeout.ms=2000")
+    assert waited_ms(tool, *server, *both) == 3000
+
+
+@pytest.mark.parametrize("argv", [(groups, "--list"), (configs, "--describe", "--group", "g")])
+def test_a_short_time_of_the_file_ends_the_wait(config, argv):
+    """Nothing is said of settings that are not used: these are."""
+    tool, *rest = argv
+    server = f"127.0.0.1:{free_port()}"
+    file = config("default.api.timeout.ms=200", "request.timeout.ms=100")
+    ran = run(tool.main, ["--bootstrap-server", server, *rest, *file])
+    assert ran.exit == 1
+    assert "Failed to find brokers to send ListGroups" in ran.stdout + ran.stderr
+    assert "not used here" not in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        (["request.timeout.ms=abc"], "value abc for configuration request.timeout.ms: Not a numbe"),
+        (["default.api.timeout.ms="], "value  for configuration default.api.timeout.ms: Not a n"),
+        (["default.api.timeout.ms=2147483648"], "value 2147483648 for configuration default.api."),
+        (["default.api.timeout.ms=-1"], "default.api.timeout.ms: Value must be at least 0"),
+        (
+            ["default.api.timeout.ms=1000", "request.timeout.ms=2000"],
+            "The specified value of default.api.timeout.ms must be no smaller than the value ",
+        ),
+    ],
+)
+def test_a_time_that_makes_no_sense_is_refused_with_its_name(broker, config, lines, why):
+    """Also where --timeout counts before it."""
+    ran = asked(broker, "--list", "--timeout", "5000", *config(*lines))
+    assert ran.exit == 1
+    assert why in ran.stderr
+    assert ran.stdout.startswith("\nError: Executing consumer group command failed due to ")

@@ -8,7 +8,7 @@ of `kohort.client.security_settings`, and `${env:NAME}` and `${file:PATH}` in th
 import os
 import re
 from argparse import SUPPRESS, ArgumentParser, Namespace
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kohort.cli.command import complain, pair
@@ -110,8 +110,9 @@ def in_front_or_none(args: Namespace) -> str | None:
     return next((_OPTIONS[name] for name in _OPTIONS if hasattr(args, name + _IN_FRONT)), None)
 
 
-def connection_of(args: Namespace) -> Connection:
-    """What the arguments and the environment say. Warns of secrets that others can see.
+def connection_of(args: Namespace, followed: Collection[str] = ()) -> Connection:
+    """What the arguments and the environment say. Warns of secrets that others can see, and of
+    settings in a file that nobody follows; the caller follows those that are `followed` himself.
 
     Raises:
         ValueError: for settings that make no sense, a file that cannot be read, a profile that is
@@ -119,7 +120,7 @@ def connection_of(args: Namespace) -> Connection:
     """
     from kohort.client.security_settings import check_settings, security_of
 
-    layers = list(_layers(args))
+    layers = list(_layers(args, followed))
     for layer in layers:
         try:
             check_settings(layer.settings)
@@ -158,12 +159,12 @@ def _option(args: Namespace, name: str) -> str | None:
     return found
 
 
-def _layers(args: Namespace) -> Iterator[_Layer]:
+def _layers(args: Namespace, followed: Collection[str]) -> Iterator[_Layer]:
     """The nearest one first."""
     yield _command_line(getattr(args, "client_settings", ()))
     config = _option(args, "command_config")
     if config is not None:
-        yield _properties(config)
+        yield _properties(config, followed)
     yield _environment()
     profile = _option(args, "profile") or os.environ.get(PROFILE_VARIABLE)
     if profile:
@@ -183,7 +184,7 @@ def _command_line(given: Iterable[tuple[str, str]]) -> _Layer:
     return layer
 
 
-def _properties(path: str) -> _Layer:
+def _properties(path: str, followed: Collection[str]) -> _Layer:
     from kohort.client.network.address import without_protocols
     from kohort.config import read_properties
 
@@ -191,7 +192,7 @@ def _properties(path: str) -> _Layer:
     unused = [
         name
         for name, text in read_properties(text_of(CONFIG, path)).items()
-        if not _take(layer, name, text, path)
+        if not _take(layer, name, text, path) and name not in followed
     ]
     if layer.server is not None:  # a file of Java
         layer.server = layer.server._replace(text=without_protocols(layer.server.text))

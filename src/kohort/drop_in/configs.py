@@ -9,12 +9,12 @@ from kohort.drop_in.consumer_group_options import exclude
 from kohort.drop_in.group_listing import unreachable
 from kohort.drop_in.java import JavaError, illegal, in_future, of_error
 from kohort.drop_in.options import REQUIRED, Option, Options
-from kohort.drop_in.running import Tool, UsageError, ask, error_line, line, run
+from kohort.drop_in.running import Tool, UsageError, api_timeout_ms, ask, error_line, line, run
 
 if TYPE_CHECKING:  # the client is imported when a tool asks
     from kohort.client.admin import AdminClient, ConfigEntry
 
-_TIMEOUT_MS = 30_000
+_TIMEOUT_MS = 60_000
 _TYPES = (
     *("topics", "clients", "users", "brokers", "ips", "client-metrics", "groups"),
     "broker-loggers",
@@ -108,7 +108,9 @@ def _describe(options: Options, group: str | None) -> bool:
             raise in_future(of_error(error))
         return {resource.name: entries for resource, entries in outcomes.succeeded.items()}
 
-    found = ask(options, asked, timeout_ms=_TIMEOUT_MS, unreachable=unreachable)
+    found = ask(
+        options, asked, timeout_ms=api_timeout_ms(options, _TIMEOUT_MS), unreachable=unreachable
+    )
     if group is not None and group not in found:
         line(f"The group '{group}' doesn't exist and doesn't have dynamic config.")
     for name, entries in found.items():
@@ -139,7 +141,7 @@ def _alter(options: Options, group: str) -> bool:
         for error in outcomes.failed.values():
             raise in_future(of_error(error))
 
-    ask(options, asked, timeout_ms=_TIMEOUT_MS, unreachable=unreachable)
+    ask(options, asked, timeout_ms=api_timeout_ms(options, _TIMEOUT_MS), unreachable=unreachable)
     line(f"Completed updating config for group {group}.")
     return True
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from kohort.drop_in.consumer_group_options import OPTIONS, check
 from kohort.drop_in.java import JavaError, failed_command
 from kohort.drop_in.options import Options
-from kohort.drop_in.running import Tool, error_line, line, print_error, run
+from kohort.drop_in.running import Tool, api_timeout_ms, error_line, line, print_error, run
 
 _TIMEOUT_MS = 30_000
 
@@ -20,8 +20,8 @@ def _act(options: Options) -> bool:
     check(options)
     if options.has("validate-regex"):
         return _validate(options.value("validate-regex") or "")
-    timeout_ms = options.number("timeout")
-    return _action(options)(options, _TIMEOUT_MS if timeout_ms is None else timeout_ms)
+    timeout_ms, usual_ms = options.number("timeout"), api_timeout_ms(options, _TIMEOUT_MS)
+    return _action(options)(options, usual_ms if timeout_ms is None else timeout_ms)
 
 
 def _action(options: Options) -> Callable[[Options, int], bool]:

@@ -9,7 +9,7 @@ from kohort.drop_in.group_listing import type_text, unreachable
 from kohort.drop_in.java import JavaError, illegal, in_future, of_error
 from kohort.drop_in.options import REQUIRED, Option, Options
 from kohort.drop_in.orders import by_name
-from kohort.drop_in.running import Tool, UsageError, ask, error_line, line, run
+from kohort.drop_in.running import Tool, UsageError, api_timeout_ms, ask, error_line, line, run
 from kohort.drop_in.tables import filled, widest
 from kohort.terms import CONSUMER_PROTOCOLS, GroupType
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # the client is imported when a tool asks
     from kohort.client.admin import AdminClient
     from kohort.client.admin.views import GroupListing, Listings
 
-_TIMEOUT_MS = 30_000
+_TIMEOUT_MS = 60_000
 _LEAST = 20
 OPTIONS = (
     Option(
@@ -57,7 +57,9 @@ def _act(options: Options) -> bool:
     async def asked(admin: "AdminClient") -> "Listings":
         return await admin.list_groups()
 
-    found = ask(options, asked, timeout_ms=_TIMEOUT_MS, unreachable=unreachable)
+    found = ask(
+        options, asked, timeout_ms=api_timeout_ms(options, _TIMEOUT_MS), unreachable=unreachable
+    )
     for error in found.errors.values():
         raise in_future(of_error(error))
     groups = {group.group_id: group for group in found}

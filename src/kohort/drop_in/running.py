@@ -27,8 +27,10 @@ LIKE = "4.3.1"  # the version of the tools whose output this is
 OK, FAILED = 0, 1
 JAVA_EXIT_CODES = "--java-exit-codes"
 CLIENT_ID = "kohort-tools"
+_CONFIG_ERROR = "org.apache.kafka.common.config.ConfigException"
 _HELP_WIDTH = 54
 _LONGEST_MS = 86_400_000
+_API_TIMEOUT, _REQUEST_TIMEOUT = TIMEOUTS = ("default.api.timeout.ms", "request.timeout.ms")
 
 COMMON = (
     Option("help", "Show this text."),
@@ -162,6 +164,42 @@ def ask(
         raise illegal(str(error)) from None
 
 
+def api_timeout_ms(options: Options, usual_ms: int) -> int:
+    """How long a call may take, as Java's client reads its file of settings: the time of the API,
+    which is no shorter than that of a request. Raises JavaError.
+    """
+    from kohort.cli.connection import text_of
+    from kohort.config import read_properties
+
+    config = _config(options)
+    if config is None:
+        return usual_ms
+    try:
+        given = read_properties(text_of("--command-config", config))
+    except ValueError as error:
+        raise _no_client(str(error)) from None
+    times = {name: _milliseconds(name, given[name]) for name in TIMEOUTS if name in given}
+    longest = max(times.values(), default=usual_ms)
+    if times.get(_API_TIMEOUT, longest) < longest:
+        raise _no_client(
+            f"The specified value of {_API_TIMEOUT} must be no smaller than the value of "
+            f"{_REQUEST_TIMEOUT}."
+        )
+    return times.get(_API_TIMEOUT, max(longest, usual_ms))
+
+
+def _milliseconds(name: str, text: str) -> int:
+    """A time of a file of settings. Raises JavaError."""
+    digits = text.strip().removeprefix("+").removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 10 and int(digits) < 1 << 31):
+        why = "Not a number of type INT"
+    elif int(text) < 0:
+        why = "Value must be at least 0"
+    else:
+        return int(text)
+    raise JavaError(_CONFIG_ERROR, f"Invalid value {text} for configuration {name}: {why}")
+
+
 def no_node(call: str, why: JavaError | None) -> JavaError:
     """No broker answered in time, when this was to be asked first."""
     text = f"Timed out waiting for a node assignment. Call: {call}"
@@ -175,15 +213,12 @@ def _connection(options: Options) -> "tuple[str, Security]":
 
     named = options.value("bootstrap-server") or ""
     server = without_protocols(named)
-    config = options.value("command-config")
+    config = _config(options)
     given = {"bootstrap_server": server}
     if config is not None:
-        if not os.path.exists(config):  # noqa: PTH110  (pathlib takes as long as all else here)
-            missing = JavaError("java.nio.file.NoSuchFileException", config)
-            raise JavaError("java.lang.RuntimeException", cause=missing)
         given["command_config"] = config
     try:
-        connection = connection_of(Namespace(**given))
+        connection = connection_of(Namespace(**given), followed=TIMEOUTS)
     except ValueError as error:
         raise _no_client(str(error)) from None
     bad = [part for part in named.split(",") if ":" not in without_protocols(part)]
@@ -194,6 +229,15 @@ def _connection(options: Options) -> "tuple[str, Security]":
     if bad:
         raise _no_client(f"Invalid url in bootstrap.servers: {bad[0].strip()}")
     return connection.server.text, connection.security
+
+
+def _config(options: Options) -> str | None:
+    """The file of settings. Raises JavaError where it is not there."""
+    config = options.value("command-config")
+    if config is not None and not os.path.exists(config):  # noqa: PTH110  (pathlib is slow to import)
+        missing = JavaError("java.nio.file.NoSuchFileException", config)
+        raise JavaError("java.lang.RuntimeException", cause=missing)
+    return config
 
 
 async def _resolve(servers: str) -> None:
@@ -208,6 +252,6 @@ async def _resolve(servers: str) -> None:
 
 
 def _no_client(why: str) -> JavaError:
-    cause = JavaError("org.apache.kafka.common.config.ConfigException", why)
+    cause = JavaError(_CONFIG_ERROR, why)
     text = "Failed to create new KafkaAdminClient"
     return JavaError("org.apache.kafka.common.KafkaException", text, cause)
