@@ -35,6 +35,7 @@ AT_THE_END = ("reset-all-groups", "delete-all-groups", "list-after-delete-all")
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 FRAMES = re.compile(r"\t(\.\.\. \d+ (frames|more)|at .*)\n")
+_LOGGED = re.compile(r"^WARN New offset .*\n", re.MULTILINE)
 _MEMBERS = re.compile(r"(?<=#PARTITIONS)[^\n]*\n(?:.+\n)+")
 _RESET = re.compile(r"(?<=NEW-OFFSET\n)(?:.+\n)+")
 USAGE = re.compile(
@@ -117,13 +118,13 @@ def masked(ran: Run, server: str = SERVER) -> Run:
 
     The random part of member ids, the port of the broker, the number of frames of a trace, the text
     of the usage, the order of sets and groups that is another one in each run, and that of members,
-    which is the broker's.
+    which is the broker's. What the tools log, too: they were recorded without a logger.
     """
     return Run(ran.exit, _masked(ran.stdout, server), _masked(ran.stderr, server))
 
 
 def _masked(text: str, server: str) -> str:
-    text = _UUID.sub("UUID", text.replace(server, SERVER))
+    text = _LOGGED.sub("", _UUID.sub("UUID", text.replace(server, SERVER)))
     text = _SETS.sub(lambda found: ", ".join(sorted(found[0].split(", "))), text)
     text = _REFUSED.sub(lambda found: "".join(sorted(found[0].splitlines(keepends=True))), text)
     text = _MEMBERS.sub(_sorted_rows, text)

@@ -112,3 +112,16 @@ def test_a_duration_may_lead_into_the_future(broker):
     assert ran.stdout.startswith(warning)
     assert rows(ran.stdout) == [("a", 10)]
     assert offsets(broker, "a") == [[10]]
+
+
+def test_an_offset_that_the_log_does_not_reach_is_told_on_stderr(broker):
+    """In the words that the Java tool logs; what it changes nobody asked for."""
+    wanted = [(99, "higher than latest", 10), (-1, "lower than earliest", 0)]
+    for offset, where, new in wanted:
+        ran = reset(broker, "--group", "a", "--topic", "t", "--to-offset", str(offset), "--execute")
+        told = f"WARN New offset ({offset}) is {where} offset for topic partition t-0. "
+        assert (ran.exit, ran.stderr) == (0, f"{told}Value will be set to {new}\n")
+        assert (rows(ran.stdout), offsets(broker, "a")) == ([("a", new)], [[new]])
+    for offset in (0, 10):
+        ran = reset(broker, "--group", "a", "--topic", "t", "--to-offset", str(offset), "--dry-run")
+        assert (ran.exit, ran.stderr) == (0, "")

@@ -26,7 +26,7 @@ from kohort.drop_in.java import (
 from kohort.drop_in.options import Options
 from kohort.drop_in.orders import by_name, by_partition
 from kohort.drop_in.reset_file import as_csv, offsets_in
-from kohort.drop_in.running import UsageError, ask, line, print_error
+from kohort.drop_in.running import UsageError, ask, error_line, line, print_error
 from kohort.drop_in.tables import filled, widest
 from kohort.drop_in.times import duration_of, millis_of
 from kohort.drop_in.topic_arguments import partitions_in, split
@@ -141,7 +141,7 @@ async def _plan(
             done={},
         )
     _check_plan(plan, reset)
-    _warn_of_times(plan)
+    _warn(plan)
     return plan.offsets
 
 
@@ -256,14 +256,26 @@ def _check_plan(plan: "OffsetResetPlan", reset: "OffsetReset") -> None:
         raise _failed(at_run_time(in_future(why)))
 
 
-def _warn_of_times(plan: "OffsetResetPlan") -> None:
+def _warn(plan: "OffsetResetPlan") -> None:
+    """Say where the log does not reach what was asked for. Java's tools log an offset that they
+    change, and print a time without a record.
+    """
     from kohort.client.admin import OffsetAdjustment
 
     for partition in by_partition(plan.partitions):
-        if plan.partitions[partition].adjustment is OffsetAdjustment.NO_RECORD:
+        planned = plan.partitions[partition]
+        if planned.adjustment is OffsetAdjustment.NO_RECORD:
             line(
                 f"\nWarn: Partition {partition.partition} from topic {partition.topic} is empty. "
                 "Falling back to latest known offset."
+            )
+        if planned.wanted is not None and planned.new is not None:
+            is_after = planned.adjustment is OffsetAdjustment.AFTER_END
+            where = "higher than latest" if is_after else "lower than earliest"
+            error_line(
+                f"WARN New offset ({planned.wanted}) is {where} offset for topic partition "
+                f"{partition.topic}-{partition.partition}. Value will be set to "
+                f"{planned.new.offset}"
             )
 
 

@@ -1,5 +1,6 @@
 """Where a group goes on: what each way to say it means for a partition, without a broker."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -47,7 +48,19 @@ def planned(reset, *, current=COMMITTED, log=LOG, source=None):
 )
 def test_an_offset_lies_within_the_log(reset, new, adjustment):
     """K848-200."""
-    assert planned(reset) == PlannedOffset(COMMITTED, CommittedOffset(new), 5, 20 - new, adjustment)
+    found = planned(reset)
+    expected = PlannedOffset(COMMITTED, CommittedOffset(new), 5, 20 - new, adjustment)
+    assert replace(found, wanted=None) == expected
+    out_of_log = (OffsetAdjustment.BEFORE_START, OffsetAdjustment.AFTER_END)
+    assert (found.wanted is not None) == (adjustment in out_of_log)
+
+
+def test_the_offset_that_was_asked_for_is_told():
+    """Where the log does not reach it."""
+    assert planned(OffsetReset.to_offset(9)).wanted == 9
+    assert planned(OffsetReset.shift_by(6)).wanted == 21
+    given = OffsetReset.from_offsets({PARTITION: 1000})
+    assert planned(given, source=given.value).wanted == 1000
 
 
 def test_a_time_is_the_first_record_from_then_on():

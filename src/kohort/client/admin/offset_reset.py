@@ -128,7 +128,8 @@ class PlannedOffset:
 
     Lags are numbers of records, and negative for an offset behind the end of the log. `current` and
     `lag_before` are None where nothing is committed. Where the partition cannot be reset, `error`
-    says why, and `new` and `lag_after` are None.
+    says why, and `new` and `lag_after` are None. `wanted` is the offset that was asked for, where
+    the log does not reach it.
     """
 
     current: CommittedOffset | None
@@ -137,6 +138,7 @@ class PlannedOffset:
     lag_after: int | None = None
     adjustment: OffsetAdjustment | None = None
     error: ApiError | None = None
+    wanted: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,10 +228,17 @@ def planned_offset(
         return PlannedOffset(current, None, error=error.without_frames())
     lag_before = None if current is None else log.end - current.offset
     try:
-        new, adjustment = _aim(reset, partition, current, log, inputs.source)
+        aim = _aim(reset, partition, current, log, inputs.source)
     except ApiError as error:
         return PlannedOffset(current, None, lag_before, error=error.without_frames())
-    return PlannedOffset(current, new, lag_before, log.end - new.offset, adjustment)
+    lag_after = log.end - aim.new.offset
+    return PlannedOffset(current, aim.new, lag_before, lag_after, aim.adjustment, wanted=aim.wanted)
+
+
+class _Aim(NamedTuple):
+    new: CommittedOffset
+    adjustment: OffsetAdjustment | None = None
+    wanted: int | None = None
 
 
 def _aim(
@@ -238,18 +247,18 @@ def _aim(
     current: CommittedOffset | None,
     log: LogOffsets,
     source: GroupOffsets,
-) -> tuple[CommittedOffset, OffsetAdjustment | None]:
+) -> _Aim:
     """The new offset. Raises ApiError where there is none."""
     value = reset.value
     match reset.scenario:
         case Scenario.EARLIEST:
-            return CommittedOffset(log.start), None
+            return _Aim(CommittedOffset(log.start))
         case Scenario.LATEST:
-            return CommittedOffset(log.end), None
+            return _Aim(CommittedOffset(log.end))
         case Scenario.CURRENT:
             if current is None:
-                return CommittedOffset(log.end), OffsetAdjustment.NO_OFFSET
-            return current, None  # as upstream, also where it lies outside of the log
+                return _Aim(CommittedOffset(log.end), OffsetAdjustment.NO_OFFSET)
+            return _Aim(current)  # as upstream, also where it lies outside of the log
         case Scenario.OFFSET:
             assert isinstance(value, int)
             return _within(CommittedOffset(value), log)
@@ -261,12 +270,12 @@ def _aim(
             return _within(CommittedOffset(current.offset + value), log)
         case Scenario.DATETIME | Scenario.DURATION:
             if log.at_time is None:
-                return CommittedOffset(log.end), OffsetAdjustment.NO_RECORD
-            return CommittedOffset(log.at_time), None
+                return _Aim(CommittedOffset(log.end), OffsetAdjustment.NO_RECORD)
+            return _Aim(CommittedOffset(log.at_time))
         case Scenario.FILE:
             return _within(_taken_over(source, partition, "the given offsets"), log)
         case Scenario.CLONE:
-            return _taken_over(source, partition, f"group {value}"), None
+            return _Aim(_taken_over(source, partition, f"group {value}"))
 
 
 def _taken_over(source: GroupOffsets, partition: TopicPartition, whose: str) -> CommittedOffset:
@@ -279,11 +288,9 @@ def _taken_over(source: GroupOffsets, partition: TopicPartition, whose: str) -> 
     return found
 
 
-def _within(
-    wanted: CommittedOffset, log: LogOffsets
-) -> tuple[CommittedOffset, OffsetAdjustment | None]:
+def _within(wanted: CommittedOffset, log: LogOffsets) -> _Aim:
     if wanted.offset > log.end:
-        return CommittedOffset(log.end), OffsetAdjustment.AFTER_END
+        return _Aim(CommittedOffset(log.end), OffsetAdjustment.AFTER_END, wanted.offset)
     if wanted.offset < log.start:
-        return CommittedOffset(log.start), OffsetAdjustment.BEFORE_START
-    return wanted, None
+        return _Aim(CommittedOffset(log.start), OffsetAdjustment.BEFORE_START, wanted.offset)
+    return _Aim(wanted)
