@@ -6,6 +6,7 @@ import pytest
 from tests.drop_in.recorded_runs import run
 
 from kohort.drop_in import consumer_groups
+from kohort.drop_in.running import JAVA_EXIT_CODES
 from kohort.testing import Broker
 
 NOBODY = "no-such-topic"
@@ -125,3 +126,15 @@ def test_an_offset_that_the_log_does_not_reach_is_told_on_stderr(broker):
     for offset in (0, 10):
         ran = reset(broker, "--group", "a", "--topic", "t", "--to-offset", str(offset), "--dry-run")
         assert (ran.exit, ran.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("more", [(), (JAVA_EXIT_CODES,)])
+def test_a_negative_offset_in_a_file_is_a_wrong_call(broker, tmp_path, more):
+    """Also to Java, which leaves with 1."""
+    path = tmp_path / "plan.csv"
+    path.write_text("t,0,-3\n")
+    ran = reset(broker, "--group", "a", "--from-file", str(path), "--execute", *more)
+    first, second, *_usage = ran.stderr.splitlines()
+    assert (ran.exit, ran.stdout, first) == (1, "", "Invalid negative offset")
+    assert second.startswith(f"{path}: the offset in line 1 is '-3', expected a number from 0")
+    assert offsets(broker, "a") == [[3]]

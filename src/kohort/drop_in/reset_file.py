@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kohort.drop_in.java import JavaError, at_run_time, illegal
+from kohort.drop_in.running import UsageError
 from kohort.terms import TopicPartition
 
 if TYPE_CHECKING:  # the client is imported when a tool asks
@@ -18,12 +19,14 @@ if TYPE_CHECKING:  # the client is imported when a tool asks
 
 def offsets_in(path: str) -> "OffsetsByGroup":
     """The offsets of a file, by group; None stands for the one group of a file without that column.
-    Raises JavaError.
+    Raises JavaError, and UsageError for a negative offset.
     """
-    from kohort.client.admin.offsets_csv import read_offsets
+    from kohort.client.admin.offsets_csv import NegativeOffsetError, read_offsets
 
     try:
         return read_offsets(_text(path))
+    except NegativeOffsetError as error:
+        raise UsageError(f"Invalid negative offset\n{path}: {error}") from None
     except ValueError as error:
         raise at_run_time(illegal(f"{path}: {error}")) from None
 

@@ -3,7 +3,7 @@
 import pytest
 
 from kohort.client.admin import CommittedOffset, TopicPartition
-from kohort.client.admin.offsets_csv import offsets_csv, read_offsets
+from kohort.client.admin.offsets_csv import NegativeOffsetError, offsets_csv, read_offsets
 
 PARTITION = TopicPartition("cli-a", 0)
 
@@ -61,3 +61,13 @@ def test_what_is_wrong_in_a_file_is_named_with_its_line(text, why):
     with pytest.raises(ValueError) as raised:
         read_offsets(text)
     assert str(raised.value).startswith(why)
+
+
+def test_a_negative_offset_is_an_error_of_its_own():
+    """Tools of Java refuse it in another way than all else."""
+    with pytest.raises(NegativeOffsetError):
+        read_offsets("cli-a,0,1\ncli-a,1,-8")
+    for text in ("cli-a,-1,-8", "cli-a,0,--8", "cli-a,0,-x"):
+        with pytest.raises(ValueError) as raised:
+            read_offsets(text)
+        assert not isinstance(raised.value, NegativeOffsetError)

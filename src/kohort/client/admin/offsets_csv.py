@@ -3,6 +3,7 @@ one group, and `group,topic,partition,offset` for several.
 """
 
 import csv
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 
@@ -14,12 +15,20 @@ from kohort.terms import TopicPartition
 MARK = "\ufeff"  # of the byte order
 ONE_GROUP, SEVERAL_GROUPS = 3, 4  # fields of a line
 
+_NEGATIVE = re.compile(r"-[0-9]+")
+
 OffsetsByGroup = dict[str | None, dict[TopicPartition, CommittedOffset]]
 """None stands for the group that lines without a group are for."""
 
 
+class NegativeOffsetError(ValueError):
+    """An offset below 0, where all else of its line makes sense."""
+
+
 def read_offsets(text: str) -> OffsetsByGroup:
-    """The offsets in a file. Raises ValueError, which names the line."""
+    """The offsets in a file. Raises ValueError, which names the line;
+    NegativeOffsetError is one.
+    """
     found: OffsetsByGroup = {}
     width = 0
     for number, fields in _lines(text):
@@ -69,8 +78,13 @@ def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
 def _offset(number: int, fields: Sequence[str]) -> tuple[TopicPartition, CommittedOffset]:
     topic, index, offset = fields
     partition = _number(f"the partition in line {number}", index, arguments.INT32_MAX)
-    value = _number(f"the offset in line {number}", offset, arguments.INT64_MAX)
     topic = arguments.name(f"the topic in line {number}", topic)
+    try:
+        value = _number(f"the offset in line {number}", offset, arguments.INT64_MAX)
+    except ValueError as error:
+        if _NEGATIVE.fullmatch(offset.strip()):
+            raise NegativeOffsetError(str(error)) from None
+        raise
     return TopicPartition(topic, partition), CommittedOffset(value)
 
 
