@@ -20,6 +20,11 @@ BEGIN_MS = 1_700_000_000_000
         ("2023-11-14T23:13:20.000+01", BEGIN_MS),
         ("2023-11-14T17:43:20.000-0430", BEGIN_MS),
         ("2023-11-14T22:13:20.5", BEGIN_MS + 5),  # milliseconds, not tenths of a second
+        ("2023-11-14T22:13:20.000000", BEGIN_MS),  # as Python writes it
+        ("2023-11-14T22:13:20.000000000Z", BEGIN_MS),
+        ("2023-11-14T22:13:20.000000+00:00", BEGIN_MS),
+        ("2023-11-14T22:13:20.0000-01:00", BEGIN_MS + 3_600_000),
+        ("2023-11-14T22:13:20.0012", BEGIN_MS + 12),
         ("1969-12-31T23:59:59.999", -1),
     ],
 )
@@ -32,6 +37,9 @@ def test_a_time_is_in_utc_unless_a_zone_follows(text, ms):
     [
         ("yesterday", "does not contain a 'T'"),
         ("2023-11-14", "does not contain a 'T'"),
+        ("2023-11-14T22:13:20.123456", "Unparseable date"),
+        ("2023-11-14T22:13:20.1000", "Unparseable date"),
+        (f"2023-11-14T22:13:20.{'0' * 5000}", "Unparseable date"),
         ("2023-11-14T", "does not contain a 'T'"),
         ("2023-11-14T22:13:20", 'Unparseable date: "2023-11-14T22:13:20Z"'),
         ("2023-02-30T22:13:20.000", 'Unparseable date: "2023-02-30T22:13:20.000Z"'),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from kohort.drop_in.java import JavaError, at_run_time
 
 _TIME = re.compile(
-    r"(\d{4,})-(\d\d?)-(\d\d?)T(\d\d?):(\d\d?):(\d\d?)\.(\d{1,3})(Z|[-+]\d\d(?::?\d\d)?)",
+    r"(\d{4,})-(\d\d?)-(\d\d?)T(\d\d?):(\d\d?):(\d\d?)\.(0*\d{1,3})(Z|[-+]\d\d(?::?\d\d)?)",
     re.ASCII,
 )
 _DURATION = re.compile(
@@ -18,6 +18,7 @@ _DURATION = re.compile(
 
 def millis_of(text: str) -> int:
     """Milliseconds since 1970 of `YYYY-MM-DDTHH:MM:SS.sss`, which is in UTC unless a zone follows.
+    What stands behind the point is a number of milliseconds, as in Java: `.5` and `.0005` are five.
 
     Raises JavaError.
     """
