@@ -50,6 +50,15 @@ def test_settings_are_set_shown_and_taken_back(configure):
     assert configure(*group, "--describe") == (0, missing, "")
 
 
+def test_of_several_names_the_first_counts(configure):
+    """As in the Java tool; a type that is given twice is refused."""
+    names = ("--entity-name", "a", "--entity-name", "b")
+    ran = configure("--describe", "--entity-type", "groups", *names)
+    assert ran == (0, "The group 'a' doesn't exist and doesn't have dynamic config.\n", "")
+    ran = configure("--describe", "--entity-type", "groups", "--entity-type", "groups", *names)
+    assert ran == (1, "", "Duplicate entity type(s) specified: groups\n")
+
+
 def test_settings_come_from_a_file(configure, tmp_path):
     file = tmp_path / "group.properties"
     file.write_text(f"# of billing\n{SESSION} = 60000\n")
@@ -81,6 +90,7 @@ def test_a_refusal_changes_nothing(configure):
     [
         (["--alter", "--add-config", "a"], "requirement failed: Invalid entity config: all conf"),
         (["--alter"], "At least one of --add-config, --add-config-file, or --delete-config must"),
+        (["--describe", "--entity-type", "groups"], "Duplicate entity type(s) specified: groups"),
         ([], "Command must include exactly one action: --describe, --alter\n"),
         (["--describe", "--alter"], "Command must include exactly one action: --describe, --al"),
         (["--describe", "--topic", "t"], "--topic is not served here, expected groups: use kafka-"),

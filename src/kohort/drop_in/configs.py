@@ -51,6 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _act(options: Options) -> bool:
     if options.has("describe") == options.has("alter"):
         raise UsageError("Command must include exactly one action: --describe, --alter")
+    _check_types(options)
     _check_server(options)
     group = _group(options)
     if options.has("describe"):
@@ -64,6 +65,14 @@ def _act(options: Options) -> bool:
         )
     exclude(options, "add-config", ("add-config-file",))
     return _alter(options, group)
+
+
+def _check_types(options: Options) -> None:
+    """Raises JavaError for a type that is given twice: `--group` gives one as well."""
+    kinds = [*options.values("entity-type"), *(["groups"] if options.has("group") else [])]
+    again = [kind for at, kind in enumerate(kinds) if kind in kinds[:at]]
+    if again:
+        raise illegal(f"Duplicate entity type(s) specified: {','.join(again)}")
 
 
 def _check_server(options: Options) -> None:
@@ -88,7 +97,10 @@ def _group(options: Options) -> str | None:
         raise illegal(
             "At least one entity type must be specified: use --entity-type groups, or --group"
         )
-    return options.value("group" if options.has("group") else "entity-name")
+    if options.has("group"):
+        return options.value("group")
+    names = options.values("entity-name")
+    return names[0] if names else None  # of several as the Java tool
 
 
 def _describe(options: Options, group: str | None) -> bool:
