@@ -36,11 +36,12 @@ def delete_offsets(options: Options, timeout_ms: int) -> bool:
     named, topics = split(options.values("topic"))
     given = [partition for text in named for partition in partitions_in(text)]
 
-    async def asked(admin: "AdminClient") -> tuple[_Codes, _Codes]:
-        return await _deleted(admin, group, given, topics)
+    async def asked(admin: "AdminClient") -> tuple[_Codes, _Codes, int]:
+        missing, codes = await _deleted(admin, group, given, topics)
+        return missing, codes, 0 if codes else await _refusal_of(admin, group)
 
-    missing, codes = ask(options, asked, timeout_ms=timeout_ms, unreachable=_unreachable)
-    first = next((codes[each] for each in by_partition(codes) if codes[each]), 0)
+    missing, codes, refusal = ask(options, asked, timeout_ms=timeout_ms, unreachable=_unreachable)
+    first = next((codes[each] for each in by_partition(codes) if codes[each]), refusal)
     if not first:
         line(f"Request succeeded for deleting offsets from group {group}.")
     elif first in _OF_THE_GROUP:
@@ -50,7 +51,7 @@ def delete_offsets(options: Options, timeout_ms: int) -> bool:
     else:
         print_error(f"Encountered some unknown error: {ErrorCode(first).name}")
     _print_statuses({**missing, **codes})
-    return not any((*missing.values(), *codes.values()))
+    return not any((first, *missing.values()))
 
 
 async def _deleted(
@@ -67,6 +68,20 @@ async def _deleted(
     outcomes = await admin.delete_group_offsets(group, wanted)
     failed = outcomes.failed
     return missing, {each: int(failed[each].code) if each in failed else 0 for each in wanted}
+
+
+async def _refusal_of(admin: "AdminClient", group: str) -> int:
+    """The code with which the group refuses to have offsets deleted, or 0. Where no partition is
+    left to ask about, the Java tool still asks its coordinator.
+    """
+    from kohort.client.admin import AclOperation
+
+    described = await admin.describe_groups([group], include_authorized_operations=True)
+    if group in described.failed:
+        return int(described.failed[group].code)
+    allowed = described[group].authorized_operations
+    may_delete = allowed is None or AclOperation.DELETE in allowed
+    return 0 if may_delete else ErrorCode.GROUP_AUTHORIZATION_FAILED
 
 
 def _print_statuses(codes: Mapping[TopicPartition, int]) -> None:

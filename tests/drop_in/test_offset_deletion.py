@@ -1,0 +1,65 @@
+"""`--delete-offsets` without the rights for it."""
+
+import asyncio
+
+import pytest
+from tests.client.admin.test_acls import AUTHORIZER
+from tests.drop_in.recorded_runs import run
+
+from kohort import AclBinding, AclOperation, AdminClient, ResourceType
+from kohort.drop_in import consumer_groups
+from kohort.testing import Broker
+
+TABLE = (
+    "\nTOPIC           PARTITION  STATUS         \n"
+    "t               -          Error: org.apache.kafka.common.errors.TopicAuthorizationException: "
+    "Topic authorization failed.\n"
+)
+
+
+@pytest.fixture
+def broker():
+    """ANONYMOUS is the super user; bob may do what `allow` lets him."""
+    both = ("PLAINTEXT", "SASL_PLAINTEXT")
+    with Broker(AUTHORIZER, security=both, users={"bob": "secret"}) as broker:
+        broker.create_topic("t")
+        broker.groups["g"].commit("t", 3)
+        yield broker
+
+
+@pytest.fixture
+def as_bob(broker, tmp_path):
+    settings = broker.client_settings("java", protocol="SASL_PLAINTEXT", user="bob")
+    server = settings.pop("bootstrap.servers")
+    path = tmp_path / "bob.properties"
+    path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    path.chmod(0o600)
+    call = ("--delete-offsets", "--group", "g", "--topic", "t", "--command-config", str(path))
+    return lambda: run(consumer_groups.main, ["--bootstrap-server", server, *call])
+
+
+def allow(broker, operation):
+    async def main():
+        async with AdminClient(broker.bootstrap_of("PLAINTEXT")) as admin:
+            rule = AclBinding(ResourceType.GROUP, "g", "User:bob", operation)
+            (await admin.create_acls([rule])).all()
+
+    asyncio.run(main())
+
+
+def test_a_group_without_the_right_to_it_is_an_error(broker, as_bob):
+    """Nothing was left to ask about, as the topic was refused: a success was told above the table
+    of errors.
+    """
+    refused = f"\nError: Group authorization failed.\n{TABLE}"
+    assert as_bob() == (1, refused, "")
+    allow(broker, AclOperation.DESCRIBE)
+    assert as_bob() == (1, refused, ""), "who may look at a group may not delete from it"
+    assert list(broker.groups["g"].committed().values()) == [3]
+
+
+def test_a_refused_topic_of_a_group_that_may_be_changed_is_told_as_by_java(broker, as_bob):
+    """The request for no partition succeeds; the table and the exit code say what is wrong."""
+    allow(broker, AclOperation.DELETE)
+    told = f"Request succeeded for deleting offsets from group g.\n{TABLE}"
+    assert as_bob() == (1, told, "")
