@@ -198,7 +198,7 @@ PROFILES = {
         "prod",
         "sasl.password is of type float",
     ),
-    "wrong": ('[prod]\nssl.truststore.type = "JKS"', "prod", "ssl.truststore.type is JKS"),
+    "wrong": ('[prod]\nssl.truststore.type = "BKS"', "prod", "ssl.truststore.type is 'BKS'"),
 }
 
 

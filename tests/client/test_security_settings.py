@@ -78,6 +78,21 @@ DIALECTS = {
             identity=Store(type="PKCS12", path="own.p12", password=SECRET),
         ),
     ),
+    "java, PKCS#12 by Java's default type": (
+        {
+            "security.protocol": "SSL",
+            "ssl.truststore.type": "JKS",
+            "ssl.truststore.location": "trust.p12",
+            "ssl.truststore.password": "open",
+            "ssl.keystore.location": "own.jks",
+            "ssl.keystore.password": SECRET,
+        },
+        Security(
+            protocol="SSL",
+            trust=Store(type="JKS", path="trust.p12", password="open"),
+            identity=Store(type="JKS", path="own.jks", password=SECRET),
+        ),
+    ),
     "java, client credentials": (
         {
             "security.protocol": "SASL_SSL",
@@ -316,8 +331,7 @@ REFUSED = {
     "unknown": ({"ssl.ca.loaction": "x"}, "ssl.ca.loaction", "did you mean 'ssl.ca.location'"),
     "protocol": ({"security.protocol": "TLS"}, "security.protocol is 'TLS'", "SASL_SSL"),
     "no text": ({**USER, "sasl.password": 5}, "sasl.password is of type int", "expected a text"),
-    "jks": ({**TLS, "ssl.truststore.type": "JKS"}, "ssl.truststore.type", "keytool"),
-    "jks by name": ({**TLS, "ssl.keystore.location": "a.jks"}, "-destkeystore a.p12", "PKCS12"),
+    "store": ({**TLS, "ssl.truststore.type": "JCEKS"}, "ssl.truststore.type is 'JCEKS'", "PKCS12"),
     "no pem": ({**TLS, "ssl.keystore.key": SECRET}, "ssl.keystore.key is not PEM", "BEGIN"),
     "kerberos": ({"sasl.mechanism": "GSSAPI"}, "sasl.mechanism is GSSAPI", "SCRAM-SHA-512"),
     "kerberos name": ({"sasl_kerberos_service_name": "k"}, "sasl_kerberos_service_name", "GSSAPI"),
@@ -402,6 +416,11 @@ REFUSED = {
     "key alone": ({**TLS, "ssl_keyfile": "own.key"}, "ssl_keyfile", "certificate"),
     "key beside PKCS#12": (
         {**TLS, "ssl.keystore.location": "own.p12", "ssl.key.location": "own.key"},
+        "ssl.key.location",
+        "PKCS#12",
+    ),
+    "key beside JKS": (
+        {**TLS, "ssl.keystore.location": "own.jks", "ssl.key.location": "own.key"},
         "ssl.key.location",
         "PKCS#12",
     ),

@@ -13,10 +13,11 @@ from kohort.client import security_values as read
         ("ca", "PEM"),
         ("own.P12", "PKCS12"),
         ("a.pfx", "PKCS12"),
+        ("a.jks", "JKS"),
     ],
 )
 def test_a_store_without_a_type_has_that_of_its_name(path, expected):
-    assert read.type_of_file("ssl.keystore.location", path) == expected
+    assert read.type_of_file(path) == expected
 
 
 def test_librdkafkas_probe_is_the_authorities_of_the_system():

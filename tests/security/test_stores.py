@@ -11,6 +11,7 @@ import pytest
 from freezegun import freeze_time
 from tests.certificates import Authority, Identity
 
+from kohort.client.security_settings import security_of
 from kohort.security.settings import Store
 from kohort.security.stores import (
     STORE_BYTES_MAX,
@@ -99,6 +100,27 @@ def test_a_truststore_may_be_a_file_or_a_text(
     with pytest.raises(ssl.SSLCertVerificationError):
         talk(context, client_context(trust=Store(text=Authority("another").pem)))
     talk(context, client_context(verify=False))
+
+
+@pytest.mark.parametrize("named", ["trust.jks", "trust.p12"])
+@pytest.mark.parametrize("typed", [{}, {"ssl.truststore.type": "JKS"}])
+def test_a_truststore_of_keytool_is_opened_by_what_is_in_it(
+    authority: Authority, server: Identity, tmp_path: Path, named: str, typed: dict[str, str]
+) -> None:
+    """It writes PKCS#12 since Java 9, whatever the file is called; Java's own default says JKS."""
+    path = server.write_pkcs12(tmp_path / named, PASSWORD)
+    security = security_of(
+        {
+            "security.protocol": "SSL",
+            "ssl.truststore.location": str(path),
+            "ssl.truststore.password": PASSWORD,
+            **typed,
+        }
+    )
+    talk(server_context(Store(text=server.pem())), client_context(trust=security.trust))
+    path.write_bytes(b"\xfe\xed\xfe\xed of Java 8")
+    with pytest.raises(StoreError, match="is of type JKS, expected PEM or PKCS12: `keytool"):
+        client_context(trust=security.trust)
 
 
 def test_a_client_shows_its_certificate(authority: Authority, server: Identity) -> None:

@@ -177,7 +177,7 @@ def _meanings(layer: Mapping[str, Any], number: int) -> dict[str, _Meaning]:
     for store in ("trust", "identity"):
         if store in meant and f"{store}_type" not in meant:
             (_, path), name, _ = meant[store]
-            meant[f"{store}_type"] = _Meaning(read.type_of_file(name, path), name, number)
+            meant[f"{store}_type"] = _Meaning(read.type_of_file(path), name, number)
     return meant
 
 
@@ -247,7 +247,7 @@ def _check_stores(meant: dict[str, _Meaning]) -> None:
     passwords = {
         meant[name].value for name in ("identity_password", "key_password") if name in meant
     }
-    if "identity_type" in meant and meant["identity_type"].value == "PKCS12":
+    if "identity_type" in meant and meant["identity_type"].value != "PEM":
         if "key" in meant:
             raise ValueError(
                 f"{meant['key'].name} and {meant['identity'].name} are given: a PKCS#12 store has"

@@ -81,33 +81,27 @@ def authorities(name: str, value: Any) -> dict[str, Any]:
 
 
 def store_type(store: str) -> Reader:
-    """PEM or PKCS12."""
+    """PEM or PKCS12; or JKS, by which Java opens PKCS#12 as well. What the file is shows when it is
+    opened.
+    """
 
     def reader(name: str, value: Any) -> dict[str, Any]:
         found = _text(name, value).upper()
-        if found == "JKS":
-            raise ValueError(f"{name} is JKS, which only Java reads: {_from_jks('FILE.jks')}")
-        if found not in ("PEM", "PKCS12"):
+        if found not in ("PEM", "PKCS12", "JKS"):
             raise ValueError(f"{name} is {_shown(value)}, expected PEM or PKCS12")
         return {f"{store}_type": found}
 
     return reader
 
 
-def type_of_file(name: str, path: str) -> str:
-    """The type of a store of Java whose type is not given: its default, JKS, means nothing here."""
+def type_of_file(path: str) -> str:
+    """The type of a store of Java whose type is not given. Java's default is JKS, which opens
+    PKCS#12 as well; here a store is a PEM unless its name says something else.
+    """
     ending = PurePath(path).suffix.lower()
     if ending == ".jks":
-        raise ValueError(f"{name} is a JKS store, which only Java reads: {_from_jks(path)}")
+        return "JKS"
     return "PKCS12" if ending in (".p12", ".pfx", ".pkcs12") else "PEM"
-
-
-def _from_jks(path: str) -> str:
-    new = str(PurePath(path).with_suffix(".p12"))
-    return (
-        f"convert it by `keytool -importkeystore -srckeystore {visible(path)} -destkeystore"
-        f" {visible(new)} -deststoretype PKCS12`, and say PKCS12"
-    )
 
 
 def protocol(name: str, value: Any) -> dict[str, Any]:

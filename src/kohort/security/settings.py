@@ -23,7 +23,8 @@ TokenProvider = Callable[[], str | Awaitable[str]]
 class Store:
     """Certificates or a key with its certificates: a file, or its text.
 
-    `type` is PEM or PKCS12. A text is PEM. `password` opens the file or the key in it.
+    `type` is PEM or PKCS12; JKS is PKCS12 as well, as in Java. A text is PEM. `password` opens the
+    file or the key in it.
     """
 
     type: str = "PEM"
