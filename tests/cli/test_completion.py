@@ -148,6 +148,50 @@ def test_bash_completes_every_name_as_one_word(shell, tmp_path):
     assert not (tmp_path / "pwned").exists()
 
 
+def bash_offers(shell, folder, line):
+    """What bash has in hand behind a TAB, without a terminal."""
+    script = (
+        'eval "$(kohort completion bash)"; compopt() { :; }; COMP_LINE=$1 COMP_POINT=${#1}; '
+        '_python_argcomplete kohort; printf \'%s\\n\' "${COMPREPLY[@]}"; echo "$-"'
+    )
+    ran = subprocess.run(
+        ["bash", "--norc", "-c", script, "bash", line],
+        env=shell,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    *words, options = ran.stdout.splitlines()
+    assert "f" not in options  # the shell's own settings are as they were
+    return words
+
+
+@pytest.mark.parametrize("quote", ["", "'"])
+def test_bash_takes_no_name_for_a_pattern_of_files(shell, tmp_path, quote):
+    """A group called `/proc/*/task/*/*/*` held the shell up for many seconds at a TAB."""
+    (tmp_path / "files").mkdir()
+    for name in ("one", "two"):
+        (tmp_path / "files" / name).touch()
+    patterns = [f"{tmp_path}/files/*", f"{tmp_path}/files/???"]
+    with Broker(in_memory=True) as broker:
+        broker.create_topic("orders")
+
+        @asynchronous
+        async def populate():
+            async with AdminClient(broker.bootstrap) as admin:
+                for group in (*patterns, "billing"):
+                    (await admin.alter_group_offsets(group, {("orders", 0): 0})).all()
+
+        populate()
+        shell["KOHORT_BOOTSTRAP_SERVER"] = broker.bootstrap
+        words = bash_offers(shell, tmp_path, f"kohort groups describe {quote}/")
+        assert bash_offers(shell, tmp_path, "kohort groups describe bil") == ["billing"]
+    assert len(words) == len(patterns)
+    assert not any("one" in word or "two" in word for word in words)
+
+
 @pytest.mark.timeout(180)
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
 def test_zsh_completes_every_name_as_one_word(shell, tmp_path):

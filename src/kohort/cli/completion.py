@@ -6,6 +6,7 @@ quoted, or is not offered. Whatever goes wrong, the answer is that nothing is kn
 """
 
 import os
+import re
 from argparse import Action, ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Sequence
 from threading import Timer
@@ -20,6 +21,7 @@ from kohort.cli.command import FAILED, OK, Command, print_result
 from kohort.cli.completion_cache import CompletionCache
 from kohort.cli.connection import Connection, connection_of, profile_names
 from kohort.cli.render import Output
+from kohort.errors import KohortError
 
 TIMEOUT_S = 1.0
 GUARD_S = 2.5
@@ -38,6 +40,15 @@ _FILES = ("FILE", "DIR")
 _PROFILE = "profile"
 _WORD_STARTS = "~#=^"  # at the start of a word a shell takes them for more than themselves
 _LIVE_IN_QUOTES = "*?[!"  # bash still does something about them between double quotes
+# Bash splits such an answer into words, and takes each word for a pattern of files.
+_SPLIT_BY_BASH = re.compile(
+    r"COMPREPLY=\(\$\((?P<call>.*?)\)\)\n\s*if \[\[ \$\? != 0 ]]", re.DOTALL
+)
+_READ_BY_BASH = """local answer code
+        answer=$({call})
+        code=$?
+        IFS="$IFS" read -r -a COMPREPLY <<< "$answer"
+        if [[ $code != 0 ]]"""
 
 
 class PrintCompletion(Command):
@@ -59,16 +70,30 @@ class PrintCompletion(Command):
         parser.add_argument("shell", choices=SHELLS, help="the shell")
 
     def main(self, args: Namespace) -> int:
-        script = shellcode(["kohort"], shell=args.shell, complete_arguments=["-o", "nospace"])
-
         def show(output: Output) -> int:
-            output.text(script.lstrip("\n"))
+            output.text(_script(args.shell))
             return OK
 
         return print_result(show)
 
 
 COMMAND = PrintCompletion()
+
+
+def _script(shell: str) -> str:
+    """The library's script, but in bash a name such as `/proc/*/*` is a word, not a pattern: bash
+    would look for its files at each TAB. Zsh and fish take no answer of a command for a pattern.
+
+    Raises KohortError where the library has another script than the one that is known.
+    """
+    script: str = shellcode(["kohort"], shell=shell, complete_arguments=["-o", "nospace"])
+    if shell != "fish":  # one script serves bash and zsh
+        script, found = _SPLIT_BY_BASH.subn(
+            lambda match: _READ_BY_BASH.replace("{call}", match["call"]), script
+        )
+        if found != 1:
+            raise KohortError("this version of argcomplete has another script than is expected")
+    return script.lstrip("\n")
 
 
 def complete(parser: ArgumentParser, exit_method: Callable[[int], Any] = os._exit) -> None:
