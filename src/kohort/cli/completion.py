@@ -13,7 +13,7 @@ from threading import Timer
 from typing import Any, ClassVar
 
 from argcomplete.completers import BaseCompleter
-from argcomplete.finders import CompletionFinder
+from argcomplete.finders import CompletionFinder, safe_actions
 from argcomplete.shell_integration import shellcode
 
 from kohort.cli.cluster_commands import CLIENT_ID
@@ -96,8 +96,17 @@ def _script(shell: str) -> str:
     return script.lstrip("\n")
 
 
-def complete(parser: ArgumentParser, exit_method: Callable[[int], Any] = os._exit) -> None:
-    """Answer the shell, which has put its line into the environment, and end the process."""
+def complete(
+    parser: ArgumentParser,
+    *,
+    stores: Iterable[type[Action]],
+    exit_method: Callable[[int], Any] = os._exit,
+) -> None:
+    """Answer the shell, which has put its line into the environment, and end the process.
+    `stores` are actions of the parser's own that only keep a value: their options count, as the
+    address of a cluster does. The library takes no notice of an action that it does not know.
+    """
+    safe_actions.update(stores)
     # Not even a name server that says nothing, on which a thread waits, may hold up the shell.
     guard = Timer(GUARD_S, os._exit, (FAILED,))
     guard.daemon = True

@@ -176,8 +176,10 @@ def _near(word: str, known: Sequence[str]) -> str:
 class _StoreOnce(Action):
     """What argparse does with an option, which otherwise takes the last of several values."""
 
-    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
-        if option is not None:
+    def __call__(
+        self, parser: Any, namespace: Any, values: Any, option_string: str | None = None
+    ) -> None:
+        if option_string is not None:
             if self.dest in parser.given:
                 raise ArgumentError(self, "it is given twice, expected once")
             parser.given.add(self.dest)
@@ -267,7 +269,7 @@ def _complete() -> int:
     line = os.environ.get("COMP_LINE", "")
     from kohort.cli.completion import complete
 
-    complete(parser(line.split()))
+    complete(parser(line.split()), stores=(_StoreOnce,))
     return OK
 
 
