@@ -139,6 +139,24 @@ def test_a_group_that_is_not_there_needs_topics_and_comes_into_being(kohort, ser
     assert (ran.code, committed(kohort, server, "new")) == (0, {"orders:0": 0, "orders:1": 0})
 
 
+def test_groups_that_begin_with_a_mark_of_the_byte_order_are_imported_as_exported(
+    kohort, cluster, server, tmp_path
+):
+    """Each group's part of the file got another mark, and so became another group."""
+    names = ["\ufeffone", "\ufefftwo", "\ufeff\ufeffthree"]
+    for name in names:
+        cluster.groups[name].commit("orders", 2)
+    file = tmp_path / "offsets.csv"
+    file.write_text(kohort("offsets", "export", *names, *server).out, encoding="utf-8")
+    kohort("offsets", "reset", *names, "--to-earliest", *server)
+    before = kohort("groups", "list", *server).out
+    ran = kohort("offsets", "import", str(file), *server)
+    assert (ran.code, [row[-1] for row in ran.rows[1:]]) == (0, ["set"] * 3)
+    assert kohort("groups", "list", *server).out == before
+    for name in names:
+        assert committed(kohort, server, name) == {"orders:0": 2}
+
+
 def test_what_was_exported_is_imported(kohort, server, tmp_path):
     file = tmp_path / "offsets.csv"
     file.write_text(kohort("offsets", "export", "--all", *server).out)

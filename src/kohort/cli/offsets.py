@@ -169,7 +169,7 @@ def _text(file: str) -> str:
     """
     try:
         data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
-        return data.decode("utf-8-sig")
+        return data.decode()  # `read_offsets` takes the mark of the byte order away, once
     except OSError as error:
         raise ValueError(f"offsets import: cannot read {file}: {error.strerror}") from None
     except UnicodeDecodeError as error:
@@ -242,9 +242,13 @@ class ExportOffsets(AdminCommand):
             sys.stdout.reconfigure(encoding="utf-8", errors="strict")
         code = OK if answer.listings is None else complain_of_missing(answer.listings)
         code = max(code, complain_of("offsets of group", answer.offsets))
-        for group_id, found in answer.offsets.succeeded.items():
-            known = {at: one for at, one in found.items() if isinstance(one, CommittedOffset)}
-            output.csv(offsets_csv({group_id: known}))
+        found_by_group = answer.offsets.succeeded
+        known: dict[str | None, dict[TopicPartition, CommittedOffset]] = {
+            group_id: {at: one for at, one in found.items() if isinstance(one, CommittedOffset)}
+            for group_id, found in found_by_group.items()
+        }
+        output.csv(offsets_csv(known))
+        for group_id, found in found_by_group.items():
             for partition, error in found.items():
                 if isinstance(error, ApiError):
                     complain(

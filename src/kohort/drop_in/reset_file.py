@@ -50,7 +50,6 @@ def as_csv(
     """The lines of a file that `offsets_in` reads."""
     from kohort.client.admin.offsets_csv import offsets_csv
 
-    lines = (
-        offsets_csv({group if with_group else None: found}) for group, found in offsets.items()
-    )
-    return "".join(lines)
+    if with_group:
+        return offsets_csv(dict(offsets))
+    return "".join(offsets_csv({None: found}) for found in offsets.values())
