@@ -122,3 +122,40 @@ def test_the_drop_in_tool_shows_it_and_controls_nothing(capsys, server, name):
         assert consumer_groups.main(argv) == 0
         shown = capsys.readouterr()
         assert harmful(shown.out + shown.err) == []
+
+
+def test_a_line_feed_in_a_name_begins_no_line_of_the_drop_in_tool(capsys, server):
+    """A name with a line feed added a row to every table, with what it liked in it."""
+    assert consumer_groups.main([*server, "--list"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(NAMES)
+    (name,) = [name for name in NAMES if "\n" in name]
+    assert consumer_groups.main([*server, "--describe", "--group", name]) == 0
+    shown = capsys.readouterr()
+    assert [line.split()[:2] for line in shown.out.split("\n") if line] == [
+        ["GROUP", "TOPIC"],
+        [repr(name).strip("'"), "t"],
+    ]
+    assert consumer_groups.main([*server, "--delete", "--group", f"no {name}"]) == 1
+    shown = capsys.readouterr()
+    assert not any(line.startswith("l") for line in (shown.out + shown.err).split("\n"))
+
+
+def test_what_the_drop_in_tool_exports_is_the_same_group_where_it_is_imported(
+    capsys, server, tmp_path
+):
+    """`--export` wrote escapes into a file, which `--from-file` then took for other groups."""
+    assert consumer_groups.main([*server, "--list"]) == 0
+    before = capsys.readouterr().out
+    several = "--reset-offsets", "--all-topics", "--to-current", "--export", "--dry-run"
+    odd = [name for name in NAMES if not name.startswith("-")]
+    groups = [word for name in odd for word in ("--group", name)]
+    assert consumer_groups.main([*server, *several, *groups]) == 0
+    file = tmp_path / "offsets.csv"
+    file.write_bytes(capsys.readouterr().out.encode())
+    rows = list(csv.reader(io.StringIO(file.read_bytes().decode(), newline="")))
+    assert sorted(row[0] for row in rows if row) == sorted(odd)
+    again = ["--reset-offsets", "--from-file", str(file), "--execute"]
+    assert consumer_groups.main([*server, *again, *groups]) == 0
+    capsys.readouterr()
+    assert consumer_groups.main([*server, "--list"]) == 0
+    assert capsys.readouterr().out == before

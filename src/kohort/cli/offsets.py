@@ -4,7 +4,6 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from datetime import timedelta
-from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -238,8 +237,6 @@ class ExportOffsets(AdminCommand):
         from kohort.client.admin import CommittedOffset
         from kohort.client.admin.offsets_csv import offsets_csv
 
-        if isinstance(sys.stdout, TextIOWrapper):  # an escape would be the name of another group
-            sys.stdout.reconfigure(encoding="utf-8", errors="strict")
         code = OK if answer.listings is None else complain_of_missing(answer.listings)
         code = max(code, complain_of("offsets of group", answer.offsets))
         found_by_group = answer.offsets.succeeded

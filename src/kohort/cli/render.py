@@ -8,6 +8,7 @@ escaped.
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -105,8 +106,12 @@ class Output:
         self._stream.write(text)
 
     def csv(self, text: str) -> None:
-        """Lines of CSV; on a terminal names in them control nothing."""
+        """Lines of CSV in UTF-8, for a program: what reads an escape takes it for another name. On
+        a terminal names in them control nothing.
+        """
         erase_progress()
+        if isinstance(self._stream, TextIOWrapper):
+            self._stream.reconfigure(encoding="utf-8", errors="strict")
         (_Escaping(self._stream) if self._terminal else self._stream).write(text)
 
     def table(

@@ -36,7 +36,7 @@ def delete_groups(options: Options, timeout_ms: int) -> bool:
         why = of_code(error.code) if error.code in _BARE else of_error(error)
         line(f"* Group '{name}' could not be deleted due to: {why}")
     if deleted:
-        line(f"\nThese consumer groups were deleted successfully: {deleted}")
+        line(f"These consumer groups were deleted successfully: {deleted}", before="\n")
     return False
 
 

@@ -122,11 +122,11 @@ def unreachable(why: JavaError | None) -> JavaError:
 def _has_rows(group: "GroupDescription", rows: int) -> bool:
     """Whether there is something to show. A state in which a group does not stay is told first."""
     if group.state == GroupState.DEAD:
-        line(f"\nError: Consumer group '{group.group_id}' does not exist.")
+        line(f"Error: Consumer group '{group.group_id}' does not exist.", before="\n")
     elif group.state == GroupState.EMPTY:
-        error_line(f"\nConsumer group '{group.group_id}' has no active members.")
+        error_line(f"Consumer group '{group.group_id}' has no active members.", before="\n")
     elif group.state in _REBALANCING:
-        error_line(f"\nWarning: Consumer group '{group.group_id}' is rebalancing.")
+        error_line(f"Warning: Consumer group '{group.group_id}' is rebalancing.", before="\n")
     return rows > 0 and group.state != GroupState.DEAD
 
 
@@ -140,7 +140,8 @@ def _print_offsets(group: "GroupDescription", found: _Descriptions, *, verbose: 
     widths = [wide[0], wide[1], 10, 15, 15, 15, 15, wide[7], wide[8]]
     for row in [heads, *rows]:
         kept = row if verbose else row[:3] + row[4:]
-        line("\n" + filled(kept, widths if verbose else widths[:3] + widths[4:]), end="")
+        shown_widths = widths if verbose else widths[:3] + widths[4:]
+        line(filled(kept, shown_widths), before="\n", end="")
     line()
 
 
@@ -240,5 +241,5 @@ def _print_state(group: "GroupDescription", *, verbose: bool) -> None:
         heads += ["GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"]
         cells += [shown(group.group_epoch), shown(group.assignment_epoch)]
         widths += [15, 25]
-    line("\n" + filled([*heads, "#MEMBERS"], widths))
+    line(filled([*heads, "#MEMBERS"], widths), before="\n")
     line(filled([*cells, str(len(group.members))], widths))

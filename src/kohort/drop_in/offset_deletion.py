@@ -86,14 +86,14 @@ async def _refusal_of(admin: "AdminClient", group: str) -> int:
 
 def _print_statuses(codes: Mapping[TopicPartition, int]) -> None:
     width = widest(15, (partition.topic for partition in codes))
-    line("\n" + filled(("TOPIC", "PARTITION", "STATUS"), (width, 10, 15)), end="")
+    line(filled(("TOPIC", "PARTITION", "STATUS"), (width, 10, 15)), before="\n", end="")
     by_text = {f"{partition.topic}{partition.partition}": partition for partition in codes}
     for text in sorted_names(by_text):
         partition = by_text[text]
         code = codes[partition]
         index = MISSING if partition.partition == _NO_INDEX else partition.partition
         status = f"Error: {of_code(code)}" if code else "Successful"
-        line("\n" + filled((partition.topic, index, status), (width, 10, 15)), end="")
+        line(filled((partition.topic, index, status), (width, 10, 15)), before="\n", end="")
     line()
 
 

@@ -26,7 +26,7 @@ from kohort.drop_in.java import (
 from kohort.drop_in.options import Options
 from kohort.drop_in.orders import by_name, by_partition
 from kohort.drop_in.reset_file import as_csv, offsets_in
-from kohort.drop_in.running import UsageError, ask, error_line, line, print_error
+from kohort.drop_in.running import UsageError, ask, error_line, line, print_csv, print_error
 from kohort.drop_in.tables import filled, widest
 from kohort.drop_in.times import duration_of, millis_of
 from kohort.drop_in.topic_arguments import partitions_in, split
@@ -92,7 +92,7 @@ def reset_offsets(options: Options, timeout_ms: int) -> bool:
         for group in by_name(found)
     }
     if options.has("export"):
-        line(as_csv(ordered, with_group=len(options.values("group")) != 1))
+        print_csv(as_csv(ordered, with_group=len(options.values("group")) != 1))
     else:
         _print_offsets(ordered)
     return resets.went_well
@@ -266,8 +266,9 @@ def _warn(plan: "OffsetResetPlan") -> None:
         planned = plan.partitions[partition]
         if planned.adjustment is OffsetAdjustment.NO_RECORD:
             line(
-                f"\nWarn: Partition {partition.partition} from topic {partition.topic} is empty. "
-                "Falling back to latest known offset."
+                f"Warn: Partition {partition.partition} from topic {partition.topic} is empty. "
+                "Falling back to latest known offset.",
+                before="\n",
             )
         if planned.wanted is not None and planned.new is not None:
             is_after = planned.adjustment is OffsetAdjustment.AFTER_END
@@ -283,8 +284,8 @@ def _print_offsets(found: Mapping[str, _Offsets]) -> None:
     topics = (partition.topic for offsets in found.values() for partition in offsets)
     widths = (widest(_LEAST, found), widest(_LEAST, topics), 10)
     if found:
-        line("\n" + filled(("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), widths), end="")
+        line(filled(("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), widths), before="\n", end="")
     for group, offsets in found.items():
         for (topic, index), offset in offsets.items():
-            line("\n" + filled((group, topic, index, offset.offset), widths), end="")
+            line(filled((group, topic, index, offset.offset), widths), before="\n", end="")
     line()

@@ -51,5 +51,5 @@ def as_csv(
     from kohort.client.admin.offsets_csv import offsets_csv
 
     if with_group:
-        return offsets_csv(dict(offsets))
+        return offsets_csv({**offsets})
     return "".join(offsets_csv({None: found}) for found in offsets.values())

@@ -79,7 +79,7 @@ def _run(tool: Tool, words: list[str], *, is_java: bool) -> int:
             tool.parse_fails(error)
             return FAILED
         if not words or options.has("help"):
-            error_line(_usage(tool))
+            _print_usage(tool)
             return FAILED if is_java or not words else OK
         if options.has("version"):
             line(LIKE)
@@ -91,12 +91,12 @@ def _run(tool: Tool, words: list[str], *, is_java: bool) -> int:
             went_well = False
     except UsageError as error:
         error_line(str(error))
-        error_line(_usage(tool))
+        _print_usage(tool)
         return FAILED
     return OK if went_well or (is_java and not tool.java_fails) else FAILED
 
 
-def _usage(tool: Tool) -> str:
+def _print_usage(tool: Tool) -> None:
     lines = [f"{tool.name}: {tool.summary}", "", "options:"]
     more = Option(JAVA_EXIT_CODES[2:], "Leave as the Java tool does: with 0 after most failures.")
     for option in (*tool.options, *COMMON, more):
@@ -107,22 +107,33 @@ def _usage(tool: Tool) -> str:
             lines.append(head)
             head = ""
         lines += [f"{head:24}  {text[0]}", *(f"{'':26}{more_text}" for more_text in text[1:])]
-    return "\n".join(lines)
+    for each in lines:
+        error_line(each)
 
 
-def line(text: str = "", end: str = "\n") -> None:
-    """A line on stdout. Control characters of names are escaped, which the Java tools do not."""
-    sys.stdout.write("\n".join(map(printable, text.split("\n"))) + end)
+def line(text: str = "", *, before: str = "", end: str = "\n") -> None:
+    """A line on stdout, `before` and `end` around it. Control characters of names are escaped,
+    which the Java tools do not: a line feed in a name would begin a line that nobody wrote.
+    """
+    sys.stdout.write(before + printable(text) + end)
 
 
-def error_line(text: str) -> None:
-    """A line on stderr."""
-    sys.stderr.write("\n".join(map(printable, text.split("\n"))) + "\n")
+def error_line(text: str, *, before: str = "") -> None:
+    """The same on stderr."""
+    sys.stderr.write(f"{before}{printable(text)}\n")
+
+
+def print_csv(text: str) -> None:
+    """Lines for a program, and an empty one behind them. Names in them are as they are, unless a
+    person looks: an escape would be the name of another group.
+    """
+    Output(sys.stdout).csv(text)
+    line()
 
 
 def print_error(text: str, error: JavaError | None = None) -> None:
     """A failure as the Java tools tell it: a line on stdout, the trace on stderr."""
-    line(f"\nError: {text}")
+    line(f"Error: {text}", before="\n")
     for traced in error.trace() if error is not None else ():
         error_line(traced)
 
