@@ -154,16 +154,32 @@ def command(broker, *argv):
     return [sys.executable, "-m", "kohort", *argv, "--bootstrap-server", broker.bootstrap]
 
 
-def test_an_interrupted_member_has_committed_what_it_has_printed(broker, topic):
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_member_has_committed_what_it_has_printed(broker, topic, ending):
+    """SIGTERM and SIGHUP ended it at once: the next member printed the same records again."""
     argv = ("consume", topic, "--group", topic, "--from-beginning")
     broker.produce(topic, "a", partition=0)
     with started(command(broker, *argv), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as reading:
         assert reading.stdout.readline() == b"a\n"
-        reading.send_signal(signal.SIGINT)
+        reading.send_signal(ending)
         assert reading.wait(SOON_S) == 130
         assert reading.stderr.read() == b""
     assert broker.groups[topic].committed() == {(topic, 0): 1}
     broker.groups[topic].wait("Empty")
+
+
+def test_a_member_that_ignores_a_closed_terminal_reads_on(broker, topic):
+    """As behind `nohup`."""
+    argv = ("consume", topic, "--group", topic, "--from-beginning")
+    broker.produce(topic, "a", partition=0)
+    reader = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", *command(broker, *argv)]
+    with started(reader, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as reading:
+        assert reading.stdout.readline() == b"a\n"
+        reading.send_signal(signal.SIGHUP)
+        broker.produce(topic, "b", partition=0)
+        assert reading.stdout.readline() == b"b\n"
+        reading.send_signal(signal.SIGTERM)
+        assert reading.wait(SOON_S) == 130
 
 
 def test_what_nobody_reads_any_more_is_not_committed(broker, topic):

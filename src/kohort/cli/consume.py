@@ -98,7 +98,16 @@ class Consume(ClusterCommand):
         connection = connection_or_none(args)
         if connection is None:
             return USAGE
-        return print_result(lambda output: asyncio.run(_consume(connection, args, output)))
+
+        def show(output: Output) -> int:
+            if args.group is None:
+                return asyncio.run(_consume(connection, args, output))
+            from kohort.cli.group_reader import ended_as_interrupted
+
+            with ended_as_interrupted():
+                return asyncio.run(_consume(connection, args, output))
+
+        return print_result(show)
 
 
 def _add_bounds(parser: ArgumentParser) -> None:

@@ -5,8 +5,11 @@ written is read again by the next member.
 """
 
 import asyncio
+import signal
+import threading
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from kohort.cli.cluster_commands import CLIENT_ID
@@ -30,6 +33,29 @@ class RecordPrinter(Protocol):
     def write(self, record: "AnyRecord") -> None: ...
 
     def flush(self) -> None: ...
+
+
+@contextmanager
+def ended_as_interrupted() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the work of this block as Ctrl-C does: a supervisor that stops a
+    member, and a terminal that is closed, let it commit what it has printed. One that is ignored,
+    as behind `nohup`, stays so.
+    """
+    before = {}
+    if threading.current_thread() is threading.main_thread():  # others may set no handler
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                before[number] = signal.signal(number, _interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(*_: object) -> None:
+    signal.raise_signal(signal.SIGINT)
 
 
 async def read_as_member(
