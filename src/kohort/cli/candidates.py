@@ -6,13 +6,12 @@ be empty, and must not have committed since.
 
 import json
 import re
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kohort.cli.command import NAME_BYTES, WrongCallError, reason
 from kohort.cli.describe import DESCRIBABLE
+from kohort.cli.user_files import DATA_BYTES_MAX, file_bytes, stdin_bytes
 from kohort.errors import ApiError, ErrorCode
 from kohort.figures import counted
 from kohort.terms import WITHOUT_MEMBERS
@@ -54,7 +53,8 @@ def read_candidates(file: str) -> list[Candidate]:
     --format json`, or a group id in each line. Raises CandidatesError.
     """
     try:
-        data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
+        is_stdin = file == STDIN
+        data = stdin_bytes(DATA_BYTES_MAX) if is_stdin else file_bytes(file, DATA_BYTES_MAX)
         text = data.decode("utf-8-sig")  # editors of Windows begin a text with a mark
     except OSError as error:
         raise CandidatesError(f"--from: cannot read {file}: {error.strerror}") from None

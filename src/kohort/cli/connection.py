@@ -334,8 +334,10 @@ def _resolved(layer: _Layer, name: str, text: str) -> str:
 
 def text_of(what: str, path: str) -> str:
     """The text of a file. Raises ValueError, which says what the file is for."""
+    from kohort.cli.user_files import settings_text
+
     try:
-        return _path(path).read_text(encoding="utf-8")
+        return settings_text(str(_path(path)))
     except OSError as error:
         raise ValueError(f"{what}: cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:

@@ -1,10 +1,8 @@
 """`kohort offsets`: where groups of any cluster go on reading."""
 
-import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from kohort.cli.arguments import duration, moment
@@ -28,6 +26,7 @@ from kohort.cli.lags import offset_of
 from kohort.cli.offset_plans import ChangeOffsets, Wanted, add_topics, place_text, places_of
 from kohort.cli.render import CSV, Output, columns, name_text
 from kohort.cli.second_look import committed_since
+from kohort.cli.user_files import DATA_BYTES_MAX, file_bytes, stdin_bytes
 from kohort.errors import ApiError
 from kohort.figures import counted
 
@@ -167,7 +166,8 @@ def _text(file: str) -> str:
     ValueError.
     """
     try:
-        data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
+        is_stdin = file == STDIN
+        data = stdin_bytes(DATA_BYTES_MAX) if is_stdin else file_bytes(file, DATA_BYTES_MAX)
         return data.decode()  # `read_offsets` takes the mark of the byte order away, once
     except OSError as error:
         raise ValueError(f"offsets import: cannot read {file}: {error.strerror}") from None
@@ -240,11 +240,13 @@ class ExportOffsets(AdminCommand):
         code = OK if answer.listings is None else complain_of_missing(answer.listings)
         code = max(code, complain_of("offsets of group", answer.offsets))
         found_by_group = answer.offsets.succeeded
-        known: dict[str | None, dict[TopicPartition, CommittedOffset]] = {
-            group_id: {at: one for at, one in found.items() if isinstance(one, CommittedOffset)}
-            for group_id, found in found_by_group.items()
-        }
-        output.csv(offsets_csv(known))
+        lines = offsets_csv(
+            {
+                group_id: {at: one for at, one in found.items() if isinstance(one, CommittedOffset)}
+                for group_id, found in found_by_group.items()
+            }
+        )
+        output.csv(lines)
         for group_id, found in found_by_group.items():
             for partition, error in found.items():
                 if isinstance(error, ApiError):

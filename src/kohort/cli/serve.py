@@ -135,12 +135,13 @@ def _log_to_stderr(level: str) -> None:
 def _config(args: Namespace) -> "BrokerConfig":
     from dataclasses import replace
 
+    from kohort.cli.user_files import settings_text
     from kohort.config import BrokerConfig, read_numbered, setting_name
 
     given: dict[str, tuple[str, int]] = {}
     if args.config is not None:
         try:
-            given = read_numbered(args.config.read_text(encoding="utf-8"))
+            given = read_numbered(settings_text(str(args.config)))
         except OSError as error:
             raise ValueError(f"cannot read --config {args.config}: {error.strerror}") from None
         except UnicodeDecodeError as error:

@@ -20,6 +20,7 @@ from kohort.cli.command import (
 )
 from kohort.cli.connection import others_read, text_of
 from kohort.cli.render import Output
+from kohort.cli.user_files import SETTINGS_BYTES_MAX
 from kohort.errors import ApiError, ErrorCode
 from kohort.security.names import SCRAM_SHA_512
 from kohort.security.scram import (
@@ -284,7 +285,7 @@ def _password(args: Namespace) -> str:
     elif sys.stdin.isatty():
         text = _asked(args.user)
     else:
-        text = sys.stdin.readline()
+        text = sys.stdin.readline(SETTINGS_BYTES_MAX)
     password = text.partition("\n")[0].removesuffix("\r")  # splitlines() splits at more
     if not password:
         raise ValueError("the password is empty, expected one of at least a letter")

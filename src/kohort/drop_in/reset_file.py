@@ -8,6 +8,7 @@ mistake. Here such a file is refused.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from kohort.cli.user_files import DATA_BYTES_MAX, file_bytes
 from kohort.drop_in.java import JavaError, at_run_time, illegal
 from kohort.drop_in.running import UsageError
 from kohort.terms import TopicPartition
@@ -33,8 +34,7 @@ def offsets_in(path: str) -> "OffsetsByGroup":
 
 def _text(path: str) -> str:
     try:
-        with open(path, encoding="utf-8", newline="") as file:  # noqa: PTH123  (as pathlib is slow)
-            return file.read()
+        return file_bytes(path, DATA_BYTES_MAX).decode()
     except FileNotFoundError:
         cause = JavaError("java.nio.file.NoSuchFileException", path)
     except OSError as error:
@@ -47,9 +47,7 @@ def _text(path: str) -> str:
 def as_csv(
     offsets: "Mapping[str, Mapping[TopicPartition, CommittedOffset]]", *, with_group: bool
 ) -> str:
-    """The lines of a file that `offsets_in` reads."""
+    """The lines of a file that `offsets_in` reads; those of one group need not name it."""
     from kohort.client.admin.offsets_csv import offsets_csv
 
-    if with_group:
-        return offsets_csv({**offsets})
-    return "".join(offsets_csv({None: found}) for found in offsets.values())
+    return offsets_csv({group if with_group else None: found for group, found in offsets.items()})
