@@ -159,6 +159,24 @@ def test_what_a_file_may_hold(tmp_path, text, candidates):
 
 
 @pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ('{"group_id": "plain", "group_id": "-rf"}', ""),
+        ('[{"group_id": "a"}, {"group_id": "plain", "group_id": "-rf"}]', ""),
+        ('{"group_id": "a"}\n{"group_id": "plain", "group_id": "-rf"}', "line 2 of "),
+    ],
+)
+def test_a_row_that_names_two_groups_is_refused(tmp_path, text, where):
+    """The last one counted: a reader of the file may have seen the first."""
+    file = tmp_path / "groups.json"
+    file.write_text(text)
+    with pytest.raises(CandidatesError) as caught:
+        read_candidates(str(file))
+    what = 'has "group_id" twice in an object, expected it once'
+    assert str(caught.value) == f"{where}{file} {what}"
+
+
+@pytest.mark.parametrize(
     ("text", "told"),
     [
         (b"", "is empty, expected groups to delete"),

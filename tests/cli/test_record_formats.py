@@ -47,6 +47,8 @@ def test_json_needs_a_value_and_no_more():
     ("line", "words"),
     [
         (b"{", "is not JSON: "),
+        (b'{"value": "a", "value": "b"}', 'has "value" twice in an object, expected it once'),
+        (b'{"value": "a", "headers": [{"key": "a", "key": "b"}]}', 'has "key" twice in an object'),
         (b"\xff", "is not JSON: "),
         (b"[" * 100_000, "is not JSON: "),
         (b"[]", "is a list, expected an object"),

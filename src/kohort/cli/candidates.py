@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kohort.cli.command import NAME_BYTES, WrongCallError, reason
 from kohort.cli.describe import DESCRIBABLE
+from kohort.cli.documents import DoubledNameError, read_json
 from kohort.cli.user_files import DATA_BYTES_MAX, file_bytes, stdin_bytes
 from kohort.errors import ApiError, ErrorCode
 from kohort.figures import counted
@@ -112,9 +113,11 @@ def _lines(text: str) -> dict[int, Candidate]:
 
 def _rows(file: str, text: str) -> dict[int, Candidate]:
     try:
-        rows = json.loads(text)
+        rows = read_json(text)
+    except DoubledNameError as error:
+        raise CandidatesError(f"{_shown(file)} {error}") from None
     except (ValueError, RecursionError) as error:
-        rows = _json_lines(text)
+        rows = _json_lines(file, text)
         if rows is None:
             raise CandidatesError(f"{_shown(file)} begins as JSON, but is none: {error}") from None
     if isinstance(rows, dict):
@@ -127,12 +130,17 @@ def _rows(file: str, text: str) -> dict[int, Candidate]:
     return {number: _candidate(file, number, row) for number, row in enumerate(rows, 1)}
 
 
-def _json_lines(text: str) -> list[Any] | None:
-    """The document of each line; None where one is none."""
-    try:
-        return [json.loads(line) for line in text.split("\n") if line.strip()]
-    except (ValueError, RecursionError):
-        return None
+def _json_lines(file: str, text: str) -> list[Any] | None:
+    """The document of each line; None where one is none. Raises CandidatesError."""
+    rows: list[Any] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        try:
+            rows += [read_json(line)] if line.strip() else []
+        except DoubledNameError as error:
+            raise CandidatesError(f"line {number} of {_shown(file)} {error}") from None
+        except (ValueError, RecursionError):
+            return None
+    return rows
 
 
 def _candidate(file: str, number: int, row: Any) -> Candidate:

@@ -16,6 +16,26 @@ VERSION = "schema_version"
 Row = Mapping[str, Any]
 
 
+class DoubledNameError(ValueError):
+    """An object of JSON has a name twice; the text goes behind the place of the document."""
+
+
+def read_json(text: str | bytes) -> Any:
+    """A document. Raises ValueError, also for an object that has a name twice: which of both counts
+    is not said, and other programs read the other one. Raises RecursionError for deep ones.
+    """
+    return json.loads(text, object_pairs_hook=_object)
+
+
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DoubledNameError(f"has {json.dumps(twice)} twice in an object, expected it once")
+    return found
+
+
 def write_json(stream: TextIO, value: object) -> None:
     """One document. An object says its version first."""
     if isinstance(value, Mapping):

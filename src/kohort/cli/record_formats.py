@@ -10,7 +10,7 @@ from argparse import ArgumentTypeError
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kohort.cli.documents import json_text
+from kohort.cli.documents import DoubledNameError, json_text, read_json
 from kohort.cli.render import printable
 from kohort.errors import KohortError
 
@@ -181,7 +181,9 @@ def new_record_of_json(line: bytes) -> NewRecord:
     offset and the type of its time are passed over. Raises KohortError, which says what is wrong.
     """
     try:
-        found = json.loads(line)
+        found = read_json(line)
+    except DoubledNameError as error:
+        raise KohortError(str(error)) from None
     except (ValueError, RecursionError) as error:
         raise KohortError(f"is not JSON: {error}") from None
     if not isinstance(found, dict):
