@@ -12,6 +12,7 @@ from tests.drop_in.recorded_runs import run
 from kohort.cli import user_files
 from kohort.cli.user_files import DATA_BYTES_MAX, SETTINGS_BYTES_MAX, file_bytes, settings_text
 from kohort.drop_in import consumer_groups
+from kohort.testing.broker import Broker
 
 NOWHERE = ("--bootstrap-server", "127.0.0.1:1", "--timeout", "1")
 DEVICE = "it is a device, expected a file or a pipe"
@@ -58,14 +59,14 @@ def test_profiles_in_a_device_are_refused(kohort, monkeypatch):
 
 
 def test_the_drop_in_tool_refuses_it_as_well():
-    server = ("--bootstrap-server", "127.0.0.1:1")
-    for argv in (
-        ["--reset-offsets", "--group", "g", "--from-file", "/dev/zero", "--execute"],
-        ["--list", "--command-config", "/dev/zero"],
-    ):
-        ran = run(consumer_groups.main, [*server, *argv])
-        assert ran.exit == 1
-        assert DEVICE in ran.stdout + ran.stderr
+    with Broker(in_memory=True) as broker:
+        for argv in (
+            ["--reset-offsets", "--group", "g", "--from-file", "/dev/zero", "--execute"],
+            ["--list", "--command-config", "/dev/zero"],
+        ):
+            ran = run(consumer_groups.main, ["--bootstrap-server", broker.bootstrap, *argv])
+            assert ran.exit == 1
+            assert DEVICE in ran.stdout + ran.stderr
 
 
 def test_a_pipe_is_read_to_its_end_and_no_further_than_the_bound():

@@ -27,7 +27,7 @@ def offsets_in(path: str) -> "OffsetsByGroup":
     try:
         return read_offsets(_text(path))
     except NegativeOffsetError as error:
-        raise UsageError(f"Invalid negative offset\n{path}: {error}") from None
+        raise UsageError("Invalid negative offset", f"{path}: {error}") from None
     except ValueError as error:
         raise at_run_time(illegal(f"{path}: {error}")) from None
 

@@ -39,7 +39,7 @@ COMMON = (
 
 
 class UsageError(Exception):
-    """The tool was called wrongly: the text and its usage go to stderr, and it leaves with 1."""
+    """The tool was called wrongly: its lines and the usage go to stderr, and it leaves with 1."""
 
 
 class Tool(NamedTuple):
@@ -90,7 +90,8 @@ def _run(tool: Tool, words: list[str], *, is_java: bool) -> int:
             tool.failed(error, words)
             went_well = False
     except UsageError as error:
-        error_line(str(error))
+        for text in error.args:
+            error_line(text)
         _print_usage(tool)
         return FAILED
     return OK if went_well or (is_java and not tool.java_fails) else FAILED
@@ -179,12 +180,12 @@ def api_timeout_ms(options: Options, usual_ms: int) -> int:
     """How long a call may take, as Java's client reads its file of settings: the time of the API,
     which is no shorter than that of a request. Raises JavaError.
     """
-    from kohort.cli.connection import text_of
-    from kohort.config import read_properties
-
     config = _config(options)
     if config is None:
         return usual_ms
+    from kohort.cli.connection import text_of
+    from kohort.config import read_properties
+
     try:
         given = read_properties(text_of("--command-config", config))
     except ValueError as error:
