@@ -35,7 +35,7 @@ AT_THE_END = ("reset-all-groups", "delete-all-groups", "list-after-delete-all")
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 FRAMES = re.compile(r"\t(\.\.\. \d+ (frames|more)|at .*)\n")
-_LOGGED = re.compile(r"^WARN New offset .*\n", re.MULTILINE)
+_LOGGED = re.compile(r"^(WARN New offset |[-\dT:.]+Z .* (WARN|ERROR) ).*\n", re.MULTILINE)
 _MEMBERS = re.compile(r"(?<=#PARTITIONS)[^\n]*\n(?:.+\n)+")
 _RESET = re.compile(r"(?<=NEW-OFFSET\n)(?:.+\n)+")
 USAGE = re.compile(

@@ -241,3 +241,46 @@ def test_every_view_and_what_deletes_is_the_same_by_both_tools(client, java):
     ]
     found = list(differing(client, java, calls))
     assert not found, "\n".join(found)
+
+
+AT = ["--reset-offsets", "--group", "cli-simple", "--topic", "cli-a", "--dry-run", "--to-datetime"]
+OF_SCRIPTS = [  # what scripts were seen to have, and no run of the corpus has
+    *(["--describe", "--group="], ["--describe", "--group=", "--members"]),
+    *(["--list", "--state="], ["--list", "--type=", "--state", "stable"]),
+    ["--describe", "--timeout=", "--group", "cli-simple"],
+    *([*AT, f"2023-11-14T22:13:20.{rest}"] for rest in ("000000", "0003+00:00", "123456", "1000")),
+    *(["--list", "--command-config", name] for name in ("bad.properties", "long.properties")),
+]
+PROPERTIES = {
+    "bad.properties": "request.timeout.ms=abc\n",
+    "long.properties": "default.api.timeout.ms=1000\nrequest.timeout.ms=2000\n",
+}
+
+
+def test_what_scripts_have_is_read_alike_by_both_tools(client, java, directory):
+    for name, text in PROPERTIES.items():
+        (directory / name).write_text(text)
+    found = list(differing(client, java, OF_SCRIPTS))
+    assert not found, "\n".join(found)
+
+
+def test_addresses_of_scripts_are_read_alike_by_both_tools(client, java):
+    """As a listener is written, and one without an address."""
+    tool = "kafka-consumer-groups"
+    for address in (f"SASL_SSL://{server_of(client)}", "no.such.host.invalid:9092"):
+        given = ["--bootstrap-server", address, "--list"]
+        case = Case(address, tool, tuple(given), {}, None)
+        theirs = Run(*java.run(CLASSES[tool], *given))
+        ours = run(consumer_groups.main, [*given, JAVA_EXIT_CODES])
+        assert not list(differences(case, _sorted(ours), server_of(client), _sorted(theirs)))
+
+
+def test_a_negative_offset_of_a_file_is_a_wrong_call_to_both_tools(client, java, directory):
+    """Ours says in a second line which one it is."""
+    (directory / "negative.csv").write_text("cli-a,0,-3\n")
+    reset = ["--reset-offsets", "--group", "cli-simple", "--from-file", "negative.csv", "--execute"]
+    given = ["--bootstrap-server", server_of(client), *reset]
+    theirs = Run(*java.run(CLASSES["kafka-consumer-groups"], *given))
+    ours = run(consumer_groups.main, [*given, JAVA_EXIT_CODES])
+    assert (ours.exit, ours.stdout.strip()) == (theirs.exit, theirs.stdout.strip()) == (1, "")
+    assert ours.stderr.splitlines()[0] == theirs.stderr.splitlines()[0]
