@@ -1,6 +1,7 @@
 """The command line as a whole: what it knows, what it imports, how it refuses."""
 
 import io
+import os
 import re
 import shlex
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 from kohort.cli.command import Command, result_of
 from kohort.cli.main import ELSEWHERE, WORDS, command_of, commands_of, parser
+from kohort.testing import Broker
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -194,6 +196,45 @@ def test_a_full_disk_is_told_in_a_line():
         )
     expected = "kohort: cannot write to stdout: No space left on device\n"
     assert (ran.returncode, ran.stderr) == (1, expected)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize(
+    ("argv", "code", "lines"),
+    [
+        (
+            ("offsets", "reset", "billing", "--to-earliest"),
+            1,
+            ["setting offsets of group billing is done all the same"],
+        ),
+        (
+            ("groups", "delete", "billing", "away"),
+            1,
+            ["Group away", "deleting 2 groups is done all the same, but for what is named"],
+        ),
+        (("topics", "create", "new"), 1, ["creating 1 topic is done all the same"]),
+        (("topics", "list"), 1, ["No space left on device"]),
+    ],
+)
+@pytest.mark.parametrize("unbuffered", ["", "1"])  # found by the first row, or at the end
+def test_a_full_disk_does_not_hide_what_was_done(argv, code, lines, unbuffered):
+    """The offsets were set, and the line sounded as if nothing had been."""
+    with Broker(in_memory=True) as broker, Path("/dev/full").open("w") as full:
+        broker.create_topic("orders")
+        broker.groups["billing"].commit("orders", 0)
+        ran = subprocess.run(
+            [sys.executable, "-m", "kohort", *argv, "--bootstrap-server", broker.bootstrap],
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    *others, last = ran.stderr.splitlines()
+    assert (ran.returncode, len(others) + 1) == (code, len(lines))
+    assert last.startswith("kohort: cannot write to stdout: No space left on device")
+    assert all(part in line for part, line in zip(lines, (*others, last), strict=True))
+    assert last.endswith(lines[-1])
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])

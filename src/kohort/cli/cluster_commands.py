@@ -16,8 +16,10 @@ from kohort.cli.command import (
     add_format,
     complain,
     decimal_or_none,
+    is_unwritable,
     print_result,
     result_of,
+    show_lost,
 )
 from kohort.cli.connection import (
     SHORT_VARIABLE,
@@ -175,7 +177,12 @@ class AdminCommand(ClusterCommand):
                     return await self.ask(admin, args, output)
 
                 answer = result_of(_with(client(), output, ask, args))
-            return self.show(answer, args, output)
+            try:
+                return self.show(answer, args, output)
+            except OSError as error:
+                if not (output.has_changed and is_unwritable(error)):
+                    raise
+                return show_lost(lambda: self.show(answer, args, output), error, output)
 
         return print_result(asked_and_shown, args.format)
 

@@ -83,6 +83,7 @@ def print_result(show: Callable[[Output], int], form: str = FORMATS[0]) -> int:
     if isinstance(sys.stdout, TextIOWrapper):  # it may lack characters of a name
         sys.stdout.reconfigure(errors="backslashreplace")
     output = Output(sys.stdout, form)
+    code: int | None = None
     try:
         try:
             code = show(output)
@@ -96,10 +97,11 @@ def print_result(show: Callable[[Output], int], form: str = FORMATS[0]) -> int:
         _leave_stdout()
         return FAILED
     except OSError as error:
-        if error.errno not in _UNWRITABLE or error.filename is not None:
+        if not is_unwritable(error):
             raise
         _leave_stdout()
-        complain(f"cannot write to stdout: {error.strerror}")
+        done = "" if code is None else _done_all_the_same(output, code)
+        complain(f"cannot write to stdout: {error.strerror}{done}")
         return FAILED
     except KeyboardInterrupt:
         _leave_stdout()
@@ -107,6 +109,30 @@ def print_result(show: Callable[[Output], int], form: str = FORMATS[0]) -> int:
             complain(f"interrupted while {output.doing}: it may be done all the same")
         return INTERRUPTED
     return code
+
+
+def is_unwritable(error: OSError) -> bool:
+    """Whether it says that stdout, and no file with a name, takes no more."""
+    return error.errno in _UNWRITABLE and error.filename is None
+
+
+def show_lost(show: Callable[[], int], error: OSError, output: Output) -> int:
+    """Go through a result again that could not be written, for its lines on stderr; returns the
+    exit code. The change was made, and nobody must take the full disk for its failure.
+    """
+    _leave_stdout()
+    code = show()
+    complain(f"cannot write to stdout: {error.strerror}{_done_all_the_same(output, code)}")
+    return FAILED
+
+
+def _done_all_the_same(output: Output, code: int) -> str:
+    """What became of the change of a command whose result could not be written, if it made one. Its
+    failures are lines on stderr.
+    """
+    if not output.has_changed:
+        return ""
+    return f"; {output.doing} is done all the same{', but for what is named' if code else ''}"
 
 
 def result_of(work: Coroutine[Any, Any, Result]) -> Result:

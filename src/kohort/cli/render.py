@@ -47,13 +47,14 @@ class Output:
         self.has_document = False
         self.doing = "asking the cluster"  # what a line of progress shows; see progress.py
         self.is_changing = False  # whether that may change something before it is answered
+        self.has_changed = False  # whether such work was answered
 
     @contextmanager
     def changing(self, doing: str) -> Iterator[None]:
         """The work of this block changes the cluster: an interrupt then says so."""
         self.doing, self.is_changing = doing, True
         yield
-        self.is_changing = False
+        self.is_changing, self.has_changed = False, True
 
     def json(self, value: object) -> None:
         """One JSON document."""

@@ -86,7 +86,7 @@ class CreateTopics(AdminCommand):
             NewTopic(name, args.partitions, args.replication_factor, configs)
             for name in dict.fromkeys(args.topics)
         ]
-        with output.changing(f"creating {len(wanted)} topics"):
+        with output.changing(f"creating {counted(len(wanted), 'topic')}"):
             return _with_doubts(await admin.create_topics(wanted), "created")
 
     def show(self, answer: "Outcomes[str, CreatedTopic]", _args: Namespace, output: Output) -> int:
@@ -149,7 +149,7 @@ class AlterTopics(AdminCommand):
         if args.dry_run:
             output.doing = f"checking {len(wanted)} topics"
             return await admin.create_partitions(wanted, validate_only=True)
-        with output.changing(f"altering {len(wanted)} topics"):
+        with output.changing(f"altering {counted(len(wanted), 'topic')}"):
             return _with_doubts(await admin.create_partitions(wanted), "altered")
 
     def show(self, answer: "Outcomes[str, Any]", args: Namespace, output: Output) -> int:
@@ -200,7 +200,7 @@ class DeleteTopics(AdminCommand):
         if args.dry_run:
             output.doing = f"looking at {len(names)} topics"
             return await admin.describe_topics(names)
-        with output.changing(f"deleting {len(names)} topics"):
+        with output.changing(f"deleting {counted(len(names), 'topic')}"):
             if args.found is not None:
                 return _with_doubts(await _delete_shown(admin, args.found), "deleted")
             return _with_doubts(await admin.delete_topics(names), "deleted")
