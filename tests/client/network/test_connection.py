@@ -284,6 +284,21 @@ async def test_a_broker_of_the_future_is_refused_by_name():
 
 
 @asynchronous
+async def test_a_range_without_a_version_is_shown_as_it_came():
+    """The error said "offers ListGroups vnone"."""
+    async with ScriptedCluster() as scripted:
+        scripted.offer("ListGroups", "9-3")
+        connection = await connect(scripted)
+        with pytest.raises(UnsupportedVersionError) as caught:
+            await connection.ask(ListGroupsRequest(), deadline=soon())
+        assert str(caught.value) == (
+            f"{scripted.bootstrap} offers ListGroups v9 to v3, which is no version, expected one "
+            f"of v{ListGroupsRequest.versions}"
+        )
+        await connection.close()
+
+
+@asynchronous
 async def test_a_broken_connection_tells_everybody_who_waits():
     async with ScriptedCluster(answers={ListGroupsRequest: lambda _: CLOSE}) as scripted:
         connection = await connect(scripted)

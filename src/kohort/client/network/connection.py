@@ -347,6 +347,9 @@ class Connection(asyncio.Protocol):
         if theirs is None:
             since = SINCE.get(key)
             return f"{self.address} does not offer {name}" + (f" ({since})" if since else "")
+        if theirs.first > theirs.last:  # no broker, or a broken one
+            which = f"v{theirs.first} to v{theirs.last}, which is no version"
+            return f"{self.address} offers {name} {which}, expected one of v{request.versions}"
         has = f"{self.address} offers {name} v{theirs}"
         if need is None:
             return f"{has}, expected one of v{request.versions}"
