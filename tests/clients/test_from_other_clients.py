@@ -21,7 +21,8 @@ pytestmark = pytest.mark.clients
 def columns():
     """The calls in each column of the table of administration, by its head."""
     text = PAGE.read_text(encoding="utf-8").partition("## Administration of groups")[2]
-    lines = [line for line in text.splitlines() if line.startswith("|")]
+    table = text[text.index("\n|") + 1 :].partition("\n\n")[0]
+    lines = table.splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     heads = [head.strip("`") for head in cells[0]]
     return {
