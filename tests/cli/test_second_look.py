@@ -3,6 +3,8 @@
 import pytest
 from tests.serve.talk import Talk
 
+from kohort.client.admin import AdminClient, Outcomes
+from kohort.errors import ApiError, ErrorCode
 from kohort.testing.broker import Broker
 
 
@@ -110,3 +112,51 @@ def test_without_a_question_there_is_no_second_look(kohort, broker, tmp_path, na
     words = [word.format(file=file) for word in COMMANDS[name]]
 
     assert kohort(*words, "--yes", "--bootstrap-server", broker.bootstrap).code == 0
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_topic_that_was_made_again_gets_no_partitions(kohort, broker, meanwhile, again):
+    def gone():
+        broker.delete_topic("orders")
+        if again:
+            broker.create_topic("orders")
+
+    meanwhile(gone)
+
+    ran = kohort(
+        *("topics", "alter", "orders", "other", "--partitions", "3"),
+        *("--bootstrap-server", broker.bootstrap),
+    )
+
+    assert ran.code == 1
+    (complaint,) = ran.complaints
+    assert "topic orders was deleted since it was shown" in complaint
+    assert ran.rows[1:] == [["orders", "failed"], ["other", "altered"]]
+    rows = kohort("topics", "list", "--bootstrap-server", broker.bootstrap).rows[1:]
+    assert {name: count for name, count, *_ in rows} == {
+        "other": "3",
+        **({"orders": "1"} if again else {}),
+    }
+
+
+@pytest.mark.parametrize("command", [COMMANDS["reset"], ("topics", "alter", "orders")])
+def test_a_topic_that_cannot_be_looked_at_again_is_not_said_to_be_gone(
+    kohort, broker, meanwhile, monkeypatch, command
+):
+    """It is left alone: nobody knows whether it is the one that was shown."""
+    describe = AdminClient.describe_topics
+
+    async def refused(self, names, **options):
+        found = await describe(self, names, **options)
+        error = ApiError(ErrorCode.REQUEST_TIMED_OUT, "the broker is slow")
+        return Outcomes({**dict(found.items()), "orders": error})
+
+    meanwhile(lambda: monkeypatch.setattr(AdminClient, "describe_topics", refused))
+    more = ("--partitions", "3") if command[0] == "topics" else ()
+
+    ran = kohort(*command, *more, "--bootstrap-server", broker.bootstrap)
+
+    assert ran.code == 1
+    (complaint,) = ran.complaints
+    assert "the broker is slow" in complaint
+    assert broker.groups["g"].committed()[("orders", 0)] == 4

@@ -23,7 +23,7 @@ from kohort.cli.command import (
 )
 from kohort.cli.lags import offset_of
 from kohort.cli.render import Cell, Output, columns, name_text
-from kohort.cli.second_look import committed_since, recreated_topics, topic_ids
+from kohort.cli.second_look import TopicIds, changed_topics, committed_since, topic_ids
 from kohort.errors import ApiError, ErrorCode
 from kohort.figures import counted
 
@@ -141,7 +141,7 @@ async def _plans(admin: "AdminClient", args: Namespace) -> "list[OffsetResetPlan
 async def _as_shown(
     admin: "AdminClient",
     plans: "Sequence[OffsetResetPlan]",
-    ids: Mapping[str, bytes | None],
+    ids: TopicIds,
 ) -> "list[OffsetResetPlan]":
     """The plans, without the partitions that are not any more as a person was shown them."""
     moved = await committed_since(
@@ -152,7 +152,7 @@ async def _as_shown(
             if plan.offsets
         },
     )
-    topics = await recreated_topics(admin, ids)
+    topics = await changed_topics(admin, ids)
 
     def looked_at(plan: "OffsetResetPlan") -> "OffsetResetPlan":
         here = moved.get(plan.group_id, {})

@@ -18,22 +18,28 @@ Offsets = Mapping["TopicPartition", Any]
 """What is committed, by partition; None where nothing is."""
 
 
-async def topic_ids(admin: "AdminClient", topics: Iterable[str]) -> dict[str, bytes | None]:
-    """The id of each topic; None where there is no topic, or its broker does not know ids."""
+TopicIds = Mapping[str, bytes | None]
+"""By name, of topics that are there; None where the broker does not know ids."""
+
+
+async def topic_ids(admin: "AdminClient", topics: Iterable[str]) -> TopicIds:
+    """Those of the topics that are there."""
     names = list(dict.fromkeys(topics))
-    described = dict((await admin.describe_topics(names)).items()) if names else {}
-    return {
-        name: None if isinstance(topic, ApiError) else topic.topic_id
-        for name, topic in described.items()
-    }
+    described = (await admin.describe_topics(names)).succeeded if names else {}
+    return {name: topic.topic_id for name, topic in described.items()}
 
 
-async def recreated_topics(
-    admin: "AdminClient", shown: Mapping[str, bytes | None]
-) -> dict[str, ApiError]:
-    """The topics whose ids are not those that were there when the plan was shown."""
-    now = await topic_ids(admin, shown)
-    return {name: recreated(name) for name, topic_id in shown.items() if now[name] != topic_id}
+async def changed_topics(admin: "AdminClient", shown: TopicIds) -> dict[str, ApiError]:
+    """The topics that are not those that were shown, and those that cannot be looked at again."""
+    now = dict((await admin.describe_topics(list(shown))).items()) if shown else {}
+    found = {}
+    for name, topic in now.items():
+        if isinstance(topic, ApiError):
+            is_gone = topic.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            found[name] = recreated(name) if is_gone else topic
+        elif topic.topic_id != shown[name]:
+            found[name] = recreated(name)
+    return found
 
 
 def recreated(topic: str) -> ApiError:

@@ -22,7 +22,7 @@ from kohort.cli.consequences import of_topics, which
 from kohort.cli.regular_expressions import expression
 from kohort.cli.render import Output, name_text, runs
 from kohort.cli.resource_configs import ConfigureTopics
-from kohort.cli.second_look import recreated
+from kohort.cli.second_look import changed_topics, recreated
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError
 from kohort.figures import counted
 from kohort.terms import uuid_text
@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 _RESULT = ("topic", "result", *ERROR_FIELDS)
 
 
+def _add_topics(parser: ArgumentParser) -> None:
+    parser.add_argument("topics", nargs="+", metavar="NAME", type=topic_name, help="a topic's name")
+
+
 class CreateTopics(AdminCommand):
     """`kohort topics create`."""
 
@@ -50,9 +54,7 @@ class CreateTopics(AdminCommand):
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "topics", nargs="+", metavar="NAME", type=topic_name, help="a topic's name"
-        )
+        _add_topics(parser)
         parser.add_argument(
             "--partitions",
             type=_positive,
@@ -112,9 +114,7 @@ class AlterTopics(AdminCommand):
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "topics", nargs="+", metavar="NAME", type=topic_name, help="a topic's name"
-        )
+        _add_topics(parser)
         parser.add_argument(
             "--partitions",
             type=_positive,
@@ -126,6 +126,7 @@ class AlterTopics(AdminCommand):
             "--dry-run", action="store_true", help="let the cluster check it, and change nothing"
         )
         add_yes(parser)
+        parser.set_defaults(ids={})  # of the topics that stood above the question
 
     def question(self, args: Namespace) -> str | None:
         if args.dry_run or args.yes:
@@ -135,6 +136,7 @@ class AlterTopics(AdminCommand):
 
     async def consequences(self, admin: "AdminClient", args: Namespace) -> Sequence[str]:
         found = await admin.describe_topics(args.topics)
+        args.ids = {name: topic.topic_id for name, topic in found.succeeded.items()}
         return [
             f"topic {name_text(topic)}: {counted(len(one.partitions), 'partition')} now, "
             "keys may go to other partitions afterwards"
@@ -145,12 +147,18 @@ class AlterTopics(AdminCommand):
     async def ask(
         self, admin: "AdminClient", args: Namespace, output: Output
     ) -> "Outcomes[str, Any]":
+        from kohort.client.admin import Outcomes
+
         wanted = dict.fromkeys(args.topics, args.partitions)
         if args.dry_run:
             output.doing = f"checking {len(wanted)} topics"
             return await admin.create_partitions(wanted, validate_only=True)
-        with output.changing(f"altering {counted(len(wanted), 'topic')}"):
-            return _with_doubts(await admin.create_partitions(wanted), "altered")
+        others = await changed_topics(admin, args.ids)
+        same = {name: count for name, count in wanted.items() if name not in others}
+        with output.changing(f"altering {counted(len(same), 'topic')}"):
+            altered = dict((await admin.create_partitions(same)).items()) if same else {}
+        outcomes = {**altered, **others}
+        return _with_doubts(Outcomes({name: outcomes[name] for name in wanted}), "altered")
 
     def show(self, answer: "Outcomes[str, Any]", args: Namespace, output: Output) -> int:
         done, failed = ("would be altered", "would fail") if args.dry_run else ("altered", "failed")
@@ -172,9 +180,7 @@ class DeleteTopics(AdminCommand):
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "topics", nargs="+", metavar="NAME", type=topic_name, help="a topic's name"
-        )
+        _add_topics(parser)
         parser.add_argument(
             "--dry-run",
             action="store_true",
@@ -359,9 +365,7 @@ class DescribeTopics(AdminCommand):
     examples: ClassVar[tuple[str, ...]] = ("kohort topics describe orders --format json",)
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "topics", nargs="+", metavar="NAME", type=topic_name, help="a topic's name"
-        )
+        _add_topics(parser)
 
     async def ask(
         self, admin: "AdminClient", args: Namespace, output: Output
