@@ -11,7 +11,7 @@ from kohort.coordinator.groups import Groups
 from kohort.wire.messages.list_groups import ListedGroup
 
 MOST_FILTERS = 4
-"""Listings of so many filters are kept: programs that list groups repeat one or two."""
+"""The listings of so many filters are kept: programs that list groups repeat one or two."""
 
 Names = frozenset[str]
 """Names of states or of types, in small letters."""
@@ -32,7 +32,7 @@ class ShardListing(list[ListedGroup]):
         self.encoded: dict[int, bytes] = {}
 
 
-class Listings:
+class ShardListings:
     """The listings of one shard, of the groups as they were at a revision."""
 
     __slots__ = ("_everything", "_filtered", "_revision")

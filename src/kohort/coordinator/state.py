@@ -14,7 +14,7 @@ from kohort.coordinator.consumer.client_side.computation import Computation
 from kohort.coordinator.counters import GroupCounters
 from kohort.coordinator.event_log import GroupEventLog
 from kohort.coordinator.groups import Groups
-from kohort.coordinator.listing import Listings
+from kohort.coordinator.listing import ShardListings
 from kohort.coordinator.offsets.store import Offsets
 from kohort.coordinator.settings import (
     ClassicSettings,
@@ -82,7 +82,7 @@ class State:
         self.expiry_settings = ExpirySettings.of(config)
         self.longest_metadata = config.offset_metadata_max_bytes
         self.groups = Groups()
-        self.listings = Listings()
+        self.listings = ShardListings()
         self.group_settings: dict[GroupId, dict[str, str]] = {}  # texts by name
         self.offsets = Offsets()
         self.deadlines = Deadlines()

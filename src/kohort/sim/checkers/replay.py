@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.gauges import TypeAndState
-from kohort.coordinator.listing import EVERYTHING, Listings
+from kohort.coordinator.listing import EVERYTHING, ShardListings
 from kohort.coordinator.offsets.store import NamedPartition
 from kohort.coordinator.offsets.table import TopicOffsets
 from kohort.coordinator.shard import Shard
@@ -106,7 +106,7 @@ def lists_as_it_is(shard: Shard) -> bool:
     """Whether what a shard keeps for those who list its groups is what a walk finds."""
     kept, fresh = (
         listings.of(shard.groups, EVERYTHING, EVERYTHING)
-        for listings in (shard.listings, Listings())
+        for listings in (shard.listings, ShardListings())
     )
     return kept == fresh
 
