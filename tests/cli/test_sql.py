@@ -51,9 +51,16 @@ def test_answers_for_programs(ask):
 
 
 def test_a_query_may_come_from_stdin(ask, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.StringIO("select count(*) as n from lag"))
+    def stdin(data):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
 
+    stdin(b"select count(*) as n from lag")
     assert ask("-").rows == [["N"], ["150"]]
+    stdin(b"select '\xff' from lag")
+    assert ask("-").complaints[0].endswith("query of stdin: byte 8 is not UTF-8")
+    monkeypatch.setattr("kohort.cli.sql.DATA_BYTES_MAX", 10)
+    stdin(b"select count(*) as n from lag")
+    assert "it has more than 10 bytes, expected 10 at most" in ask("-").complaints[0]
 
 
 @pytest.mark.parametrize(

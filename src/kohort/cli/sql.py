@@ -1,13 +1,13 @@
 """`kohort pipeline sql`: a question to the tables in SQL. No Spark and no Java are needed."""
 
-import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, ClassVar
 
 from kohort.cli.arguments import add_out, count
-from kohort.cli.command import OK, Command, add_format, print_result
+from kohort.cli.command import OK, Command, WrongCallError, add_format, print_result
 from kohort.cli.render import Output
 from kohort.cli.show import ROWS_SHOWN, cell
+from kohort.cli.user_files import DATA_BYTES_MAX, stdin_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +45,7 @@ class Sql(Command):
 def _sql(args: Namespace, output: Output) -> int:
     from kohort import tables
 
-    query = sys.stdin.read() if args.query == "-" else args.query
+    query = _of_stdin() if args.query == "-" else args.query
     most = args.limit if args.limit or args.format != "table" else ROWS_SHOWN
     answer = tables.sql(args.out, query, limit=None if most is None else most + 1)
     shown = answer if most is None else answer.slice(0, most)
@@ -53,6 +53,18 @@ def _sql(args: Namespace, output: Output) -> int:
     if args.format == "table" and shown.num_rows < answer.num_rows:
         output.line("… and more rows: --limit N shows N, --format json, jsonl or csv all")
     return OK
+
+
+def _of_stdin() -> str:
+    """The query on stdin. Raises WrongCallError."""
+    try:
+        return stdin_bytes(DATA_BYTES_MAX).decode()
+    except OSError as error:
+        raise WrongCallError(f"sql: cannot read the query of stdin: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise WrongCallError(
+            f"sql: cannot read the query of stdin: byte {error.start} is not UTF-8"
+        ) from None
 
 
 def _print(answer: "pa.Table", form: str, output: Output) -> None:
