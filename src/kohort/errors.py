@@ -243,6 +243,12 @@ class Broken(KohortError):  # noqa: N818  (a state, not a complaint: the machine
     """An invariant has failed. The driver stops the machine and loads it again from the log."""
 
 
+class Fenced(Broken):
+    """Another writer has taken a log over, or a stranger has written into it: the log takes nothing
+    more of this writer. What it has not acknowledged does not count.
+    """
+
+
 class StorageError(KohortError):
     """A read or a write that the disk refused: the log is as it was before."""
 

@@ -36,6 +36,7 @@ IMPORT_LAYERS = {
     "kohort.coordinator": 3,
     "kohort.history": 3,
     "kohort.transactions": 3,
+    "kohort.remote": 3,
     "kohort.security": 3,
     "kohort.security.names": 0,
     "kohort.security.stores": 4,  # it reads files
