@@ -8,6 +8,7 @@ from kohort.wire.batch.building import (
     build_records,
     seal,
     with_append_time,
+    with_producer,
 )
 from kohort.wire.batch.checking import FAULTS_MAX, RecordFaults, Times, check_contents
 from kohort.wire.batch.header import (
@@ -77,4 +78,5 @@ __all__ = [
     "times",
     "walk",
     "with_append_time",
+    "with_producer",
 ]

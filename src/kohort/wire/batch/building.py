@@ -201,6 +201,27 @@ def build_marker(
     )
 
 
+def with_producer(batch: bytes, producer_id: int, producer_epoch: int, sequence: int) -> bytes:
+    """The batch as an idempotent producer sends it (KIP-98): its base offset is 0, since brokers
+    refuse any other with INVALID_RECORD.
+    """
+    header = header_at(batch)
+    covered = (
+        _COVERED.pack(
+            header.attributes,
+            header.last_offset_delta,
+            header.base_timestamp,
+            header.max_timestamp,
+            producer_id,
+            producer_epoch,
+            sequence,
+            header.count,
+        )
+        + batch[HEADER_SIZE : header.length]
+    )
+    return _sealed(covered, 0, -1)
+
+
 def with_append_time(batch: bytes, timestamp: int) -> bytes:
     """The batch with the broker's time for all records (message.timestamp.type=LogAppendTime)."""
     header = header_at(batch)
