@@ -49,15 +49,18 @@ def no_op_response(group: ConsumerGroup, member: Member) -> ConsumerGroupHeartbe
 class NoOpHeartbeat:
     """What a quiet heartbeat rests on."""
 
-    __slots__ = ("_group", "_member", "_session", "_settings", "_state", "answer")
+    __slots__ = ("_group", "_member", "_session", "_settings", "_state")
 
     def __init__(self, state: State, group: ConsumerGroup, member: Member) -> None:
-        self.answer = no_op_response(group, member)
         self._state = state
         self._group = group
         self._member = member
         self._settings = group.settings
         self._session = timers.session_of(group, member)
+
+    def answer(self) -> ConsumerGroupHeartbeatResponse:
+        """The answer, as long as all of that is as it was."""
+        return no_op_response(self._group, self._member)
 
     def holds(self, state: State) -> bool:
         """Whether all of that is as it was."""

@@ -114,7 +114,7 @@ class RequestDispatcher:
             key == HEARTBEAT
             and self.gate is None
             and not connection.slots
-            and self._heartbeat_cache.answer(connection, frame, version, correlation_id, now)
+            and self._heartbeat_cache.answer(connection, frame, correlation_id, now)
         ):
             return True
         entry = self._entries.get((key, version)) or self._new_entry(key, version)
@@ -136,7 +136,14 @@ class RequestDispatcher:
             return True
         connection.busy = route.waits
         if key == HEARTBEAT:
-            self._heartbeat_cache.remember(connection, frame, version, request, entry.meter)
+            self._heartbeat_cache.remember(
+                connection,
+                frame,
+                version,
+                request,
+                entry.meter,
+                flexible=entry.flexible_answer,
+            )
         call = Call(slot, request, version, connection.client)
         try:
             handle = route.handle

@@ -1,14 +1,15 @@
-"""HeartbeatCache that repeat the last one but for the correlation id, answered from memory.
+"""Heartbeats that repeat the last one but for the correlation id, answered from memory.
 
 The memory is bounded and stands in front of the normal path. It applies only while the coordinator
-holds the very state that it was taken from (`coordinator/consumer/no_op_heartbeats.py`).
+holds the very state that it was taken from (`no_op_heartbeats.py` of either protocol).
 """
 
 from struct import Struct
-from typing import NamedTuple
+from typing import Any
 
 from kohort.coordinator.consumer.no_op_heartbeats import NoOpHeartbeat, no_op_heartbeat_or_none
 from kohort.errors import ApiError
+from kohort.machines.bounded_cache import BoundedCache
 from kohort.server.access import READ
 from kohort.server.coordinators.coordinator_partitions import Driver
 from kohort.server.metrics.meters import RequestMeter
@@ -16,68 +17,87 @@ from kohort.server.network.connection import Connection
 from kohort.server.node import Node
 from kohort.terms import GroupId, Millis
 from kohort.wire.codec import encode
-from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
-REMEMBERED_MAX = 65_536
-REMEMBERED_BYTES_MAX = 1 << 25
-LEAST_SWEPT = 16  # so many may be of members that are gone
+LIMIT_BYTES = 1 << 26  # some 90,000 heartbeats of usual length
+ENTRY_BYTES = 600  # of an entry beside the bytes that came and those that are answered
 LONGEST_REMEMBERED = 4096  # bytes; tags that nobody knows make a heartbeat as long as one likes
 BODY = 8  # where a request's bytes begin to repeat: behind key, version and correlation id
-_HEAD = Struct(">iiB")
+_HEAD = Struct(">ii")
+_NO_TAGS = b"\0"  # of the header of a flexible answer
 
 
-class _CachedHeartbeat(NamedTuple):
-    version: int
-    host: str
-    principal: str
-    driver: Driver
-    no_op: NoOpHeartbeat
-    size: int
-    body: bytes
-    meter: RequestMeter
+class _CachedHeartbeat:
+    """An answer, and all that must be as it was for it to be given again."""
+
+    __slots__ = (
+        "body",
+        "driver",
+        "head",
+        "host",
+        "length",
+        "meter",
+        "no_op",
+        "principal",
+        "size",
+        "used",
+    )
+
+    def __init__(
+        self,
+        connection: Connection,
+        frame: bytes,
+        driver: Driver,
+        no_op: NoOpHeartbeat,
+        body: bytes,
+        meter: RequestMeter,
+    ) -> None:
+        self.head = frame[:4]  # which API, in which version
+        self.host = connection.host
+        self.principal = connection.client.principal
+        self.driver = driver
+        self.no_op = no_op
+        self.body = body
+        self.length = len(body) + 4
+        self.meter = meter
+        self.size = len(frame) + len(body) + ENTRY_BYTES
+        self.used = False
+
+    def holds(self) -> bool:
+        return self.no_op.holds(self.driver.machine)
 
 
 class HeartbeatCache:
-    """The memory of one node. Nobody is asked again who may do what, so all of it is forgotten when
-    the rules change.
+    """The memory of one listener. Nobody is asked again who may do what, so all of it is forgotten
+    when the rules change.
     """
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._known: dict[bytes, _CachedHeartbeat] = {}
-        self._bytes = 0  # of the requests that are known
-        self._sweep_at = LEAST_SWEPT
+        self._known: BoundedCache[bytes, _CachedHeartbeat] = BoundedCache(LIMIT_BYTES)
         if node.cluster.authorizer is not None:
             node.cluster.authorizer.when_changed(self.forget)
 
     def forget(self) -> None:
         """Take every heartbeat the normal path again."""
         self._known.clear()
-        self._bytes = 0
 
     def answer(
-        self,
-        connection: Connection,
-        frame: bytes,
-        version: int,
-        correlation_id: int,
-        now: Millis,
+        self, connection: Connection, frame: bytes, correlation_id: int, now: Millis
     ) -> bool:
         """Answer from memory; False when the frame must take the normal path."""
         known = self._known.get(frame[BODY:])
-        if known is None:
-            return False
-        of_version, host, principal, driver, no_op, size, body, meter = known
         if (
-            of_version != version
-            or host != connection.host
-            or principal != connection.client.principal
-            or not driver.active
-            or not no_op.renew(driver.machine, now)
+            known is None
+            or not frame.startswith(known.head)
+            or known.host != connection.host
+            or known.principal != connection.client.principal
+            or not known.driver.active
+            or not known.no_op.renew(known.driver.machine, now)
         ):
             return False
-        meter.count += 1
-        connection.put(_HEAD.pack(size, correlation_id, 0) + body)
+        known.used = True
+        known.meter.count += 1
+        connection.put(_HEAD.pack(known.length, correlation_id) + known.body)
         return True
 
     def remember(
@@ -85,49 +105,27 @@ class HeartbeatCache:
         connection: Connection,
         frame: bytes,
         version: int,
-        request: ConsumerGroupHeartbeatRequest,
+        request: Any,
         meter: RequestMeter,
+        *,
+        flexible: bool,
     ) -> None:
-        """Keep the answer for the next heartbeat like this, when it changes nothing."""
+        """Keep the answer for the next heartbeat like this, when it changes nothing. It is
+        `flexible` where the header of the answer has tags.
+        """
         if len(frame) > LONGEST_REMEMBERED:
             return
         try:
             driver = self._node.driver_for(connection.client, READ, GroupId(request.group_id))
         except ApiError:
             return
-        no_op = (
-            no_op_heartbeat_or_none(driver.machine, request, connection.client)
-            if driver.active
-            else None
-        )
+        if not driver.active:
+            return
+        no_op = no_op_heartbeat_or_none(driver.machine, request, connection.client)
         if no_op is None:
             return
-        if len(self._known) >= self._sweep_at:
-            self._sweep()
-        if len(self._known) >= REMEMBERED_MAX or self._bytes >= REMEMBERED_BYTES_MAX:
-            self.forget()
-        body = encode(no_op.answer, version)
-        key = frame[BODY:]
-        if key not in self._known:
-            self._bytes += len(key)
-        self._known[key] = _CachedHeartbeat(
-            version,
-            connection.host,
-            connection.client.principal,
-            driver,
-            no_op,
-            len(body) + 5,
-            body,
-            meter,
-        )
-
-    def _sweep(self) -> None:
-        """Forget heartbeats of what is not as it was: each holds its member, its session and its
-        group, which may be gone. After as many new ones as are left it is done again.
-        """
-        entries = self._known.items()
-        gone = [key for key, known in entries if not known.no_op.holds(known.driver.machine)]
-        for key in gone:
-            del self._known[key]
-            self._bytes -= len(key)
-        self._sweep_at = max(LEAST_SWEPT, 2 * len(self._known))
+        body = encode(no_op.answer(), version)
+        if flexible:
+            body = _NO_TAGS + body
+        entry = _CachedHeartbeat(connection, frame, driver, no_op, body, meter)
+        self._known.put(frame[BODY:], entry)
