@@ -9,6 +9,8 @@ from typing import Any
 from tests.observer import RecordingObserver
 
 from kohort.config import BrokerConfig
+from kohort.coordinator.classic import no_op_heartbeats as classic_heartbeats
+from kohort.coordinator.consumer import no_op_heartbeats as consumer_heartbeats
 from kohort.coordinator.shard import Shard
 from kohort.coordinator.state import TopicRights
 from kohort.machines.effects import Call, Client, Effects, Producer
@@ -20,6 +22,9 @@ from kohort.sim.checkers.replay import counts, lists_as_it_is, walked
 from kohort.storage.memory import MemoryLog
 from kohort.terms import Millis, Offset, TopicId
 from kohort.wire import batch
+from kohort.wire import codec as wire
+from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kohort.wire.messages.heartbeat import HeartbeatRequest
 
 START = Millis(1_700_000_000_000)
 
@@ -64,17 +69,46 @@ class Asked:
         self.order = 0
 
 
+NO_OPS: dict[type[Any], Any] = {
+    HeartbeatRequest: classic_heartbeats.no_op_heartbeat_or_none,
+    ConsumerGroupHeartbeatRequest: consumer_heartbeats.no_op_heartbeat_or_none,
+}
+
+
 class Recorded(Shard):
-    """A shard that keeps what it writes, as records. What `reads` says of a call must be so."""
+    """A shard that keeps what it writes, as records. What `reads` says of a call must be so, and
+    what a heartbeat of before is answered from memory must be what it is answered now.
+    """
 
     log: list[Record]
+    remembered: dict[tuple[Client, bytes], Any]  # heartbeats of before, by who sent which bytes
 
     def call(self, call: Call[Any], now: Millis) -> Effects:
         reads = self.reads(call)
+        no_op = self._remembered(call)
         effects = super().call(call, now)
         if reads:
             assert not effects.records, call.request
+        if no_op is not None:
+            (reply,) = effects.replies
+            assert reply.response == no_op.answer(), call.request
+            assert not effects.records
+            deadlines = {key: self.deadlines.at(key) for key in self.deadlines._deadlines}
+            assert no_op.renew(self, now)
+            assert deadlines == {key: self.deadlines.at(key) for key in self.deadlines._deadlines}
         return effects
+
+    def _remembered(self, call: Call[Any]) -> Any:
+        """What a heartbeat would be answered from memory by, if it would."""
+        remember = NO_OPS.get(type(call.request))
+        if remember is None:
+            return None
+        key = call.client, wire.encode(call.request, call.version)
+        known = self.remembered.get(key)
+        if known is not None and known.holds(self):
+            return known
+        self.remembered[key] = remember(self, call.request, call.client)
+        return self.remembered[key]
 
     def encode(self, record: Record) -> tuple[bytes, bytes | None]:
         self.log.append(record)
@@ -96,6 +130,7 @@ class Desk:
         self.known = known or topics(orders=4, payments=2)
         self.rights = rights
         self.log: list[Record] = []
+        self.remembered: dict[tuple[Client, bytes], Any] = {}
         self.now = START
         self.answered = 0
         self.errands_held = False  # else what is done beside the shard is done at once
@@ -112,6 +147,7 @@ class Desk:
             rights=self.rights,
         )
         shard.log = self.log
+        shard.remembered = self.remembered
         return shard
 
     @property

@@ -1,8 +1,12 @@
 """Remembered heartbeats answer what the normal path would, and notice every change."""
 
 import pytest
+from tests.coordinator.classics import join_request, sync_request
+from tests.server.desk import Desk
+from tests.server.test_rules import GROUP, READ, Ruled
 from tests.world import World
 
+from kohort.errors import ApiError, ErrorCode
 from kohort.server.network import heartbeat_cache
 from kohort.server.network.heartbeat_cache import HeartbeatCache
 from kohort.wire import codec
@@ -14,6 +18,8 @@ from kohort.wire.messages.consumer_group_heartbeat import (
 )
 from kohort.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kohort.wire.messages.heartbeat import HeartbeatRequest
+from kohort.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 
 SESSION_MS = 45_000
 
@@ -202,3 +208,106 @@ def test_of_those_who_stay_all_are_remembered(taken):
         for name in names:
             group.beat(name, epochs[name])
     assert taken[-len(names) :] == [True] * len(names)
+
+
+class Classic(Ruled):
+    """The only member of a classic group that is Stable, and who it is."""
+
+    def __init__(self):
+        super().__init__(group_initial_rebalance_delay_ms="0")
+        for name in ("alice", "bob"):
+            self.allow(name, READ, GROUP, "g")
+        joining = join_request()
+        self.member = self.ask_as("alice", joining, 5).member_id
+        joined = self.ask_as("alice", join_request(self.member), 5)
+        assert self.ask_as("alice", sync_request(self.member, 1), 3).error_code == 0
+        assert joined.generation_id == 1
+        self.beat = HeartbeatRequest(group_id="g", member_id=self.member, generation_id=1)
+
+    def code(self, name="alice", version=4):
+        return self.ask_as(name, self.beat, version).error_code
+
+    def bob_joins(self):
+        member = self.ask_as("bob", join_request(), 5).member_id
+        self.send(join_request(member), 5, node=self.of("bob"))
+        self.settle()
+
+    def leave(self):
+        members = [MemberIdentity(member_id=self.member)]
+        assert self.ask_as("alice", LeaveGroupRequest(group_id="g", members=members), 5)
+
+    def lose_log(self):
+        driver = self.cluster.drivers[self.cluster.placement.shard_of("g")]
+        driver.lost(OSError("the disk is gone"))
+
+    def read_again(self):
+        driver = self.cluster.drivers[self.cluster.placement.shard_of("g")]
+        driver.start_loading()
+
+    def set_fault(self):
+        class Gate:
+            def take(self, _node, _connection, call, _go):
+                call.token.answer(call.request.refused(ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)))
+
+        self.dispatchers[0].gate = Gate()
+
+
+STALE = {
+    "another member joins": (Classic.bob_joins, ErrorCode.REBALANCE_IN_PROGRESS),
+    "the member leaves": (Classic.leave, ErrorCode.UNKNOWN_MEMBER_ID),
+    "its session ends": (lambda desk: desk.wait(10_000), ErrorCode.UNKNOWN_MEMBER_ID),
+    "it has no right any more": (
+        lambda desk: desk.forbid("alice"),
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ),
+    "the log is lost": (Classic.lose_log, ErrorCode.NOT_COORDINATOR),
+    "the log is read again": (Classic.read_again, ErrorCode.NONE),
+    "a test has set a fault": (Classic.set_fault, ErrorCode.UNKNOWN_SERVER_ERROR),
+}
+
+
+@pytest.mark.parametrize("change", STALE)
+def test_a_classic_heartbeat_that_is_stale_takes_the_normal_path(change, taken):
+    desk = Classic()
+    assert [desk.code() for _ in range(3)] == [ErrorCode.NONE] * 3
+    assert taken[-2:] == [True, True]
+    act, code = STALE[change]
+    act(desk)
+    taken.clear()
+    assert desk.code() == code
+    assert not any(taken)
+
+
+def test_the_same_bytes_of_another_principal_or_version_are_judged_anew(taken):
+    desk = Classic()
+    assert [desk.code() for _ in range(3)] == [ErrorCode.NONE] * 3
+    taken.clear()
+    assert desk.code("bob") == ErrorCode.NONE  # who may as well, and is known next time
+    assert desk.code("carol") == ErrorCode.GROUP_AUTHORIZATION_FAILED
+    assert desk.code("carol") == ErrorCode.GROUP_AUTHORIZATION_FAILED
+    assert desk.code(version=3) == ErrorCode.NONE
+    assert not any(taken)
+    assert [desk.code(version=version) for version in (3, 3, 0, 0)] == [ErrorCode.NONE] * 4
+    assert any(taken)
+
+
+def test_another_coordinator_answers_that_the_group_is_elsewhere(taken):
+    desk = Desk(nodes=2, group_initial_rebalance_delay_ms="0")
+    node = next(
+        number
+        for number in range(2)
+        if desk.ask(join_request(), 5, node=number).error_code != ErrorCode.NOT_COORDINATOR
+    )
+    member = desk.ask(join_request(), 5, node=node).member_id
+    assert desk.ask(join_request(member), 5, node=node).error_code == 0
+    assert desk.ask(sync_request(member, 1), 3, node=node).error_code == 0
+    beat = HeartbeatRequest(group_id="g", member_id=member, generation_id=1)
+    assert [desk.ask(beat, 4, node=node).error_code for _ in range(3)] == [0] * 3
+    assert taken[-2:] == [True, True]
+    topic = desk.cluster.catalog.by_name["__consumer_offsets"]
+    index = desk.cluster.placement.shard_of("g")
+    for number, code in ((1 - node, ErrorCode.NOT_COORDINATOR), (node, ErrorCode.NONE)):
+        desk.rearrange(lambda place, to=number: place.move(topic, index, to))
+        taken.clear()
+        assert desk.ask(beat, 4, node=node).error_code == code
+        assert not any(taken)

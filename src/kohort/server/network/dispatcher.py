@@ -15,7 +15,7 @@ from kohort.errors import ApiError, ErrorCode, WireError
 from kohort.machines.effects import Call, Client
 from kohort.server.metrics.meters import UNSUPPORTED, Meters, RequestMeter, metered
 from kohort.server.network.connection import Connection, Slot
-from kohort.server.network.heartbeat_cache import HeartbeatCache
+from kohort.server.network.heartbeat_cache import CACHED_APIS, HeartbeatCache
 from kohort.server.network.request_limits import (
     DECODED_AT_MOST,
     LONGEST_STRING,
@@ -35,7 +35,6 @@ from kohort.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 from kohort.wire.schema import Versions
 
 API_VERSIONS = 18
-HEARTBEAT = 68  # ConsumerGroupHeartbeat
 LONGEST_KEPT_HEAD = 1024  # of a connection, in bytes: a client id, and nearly never tags
 
 HandleCall = Callable[[Call[Any], Millis], None]
@@ -111,7 +110,7 @@ class RequestDispatcher:
             peek(frame)  # says what is wrong
             raise
         if (
-            key == HEARTBEAT
+            key in CACHED_APIS
             and self.gate is None
             and not connection.slots
             and self._heartbeat_cache.answer(connection, frame, correlation_id, now)
@@ -135,7 +134,7 @@ class RequestDispatcher:
             slot.answer(request.refused(refusal))
             return True
         connection.busy = route.waits
-        if key == HEARTBEAT:
+        if key in CACHED_APIS:
             self._heartbeat_cache.remember(
                 connection,
                 frame,

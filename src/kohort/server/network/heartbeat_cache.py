@@ -4,12 +4,16 @@ The memory is bounded and stands in front of the normal path. It applies only wh
 holds the very state that it was taken from (`no_op_heartbeats.py` of either protocol).
 """
 
+from collections.abc import Callable
 from struct import Struct
-from typing import Any
+from typing import Any, Protocol
 
-from kohort.coordinator.consumer.no_op_heartbeats import NoOpHeartbeat, no_op_heartbeat_or_none
+from kohort.coordinator.classic import no_op_heartbeats as classic
+from kohort.coordinator.consumer import no_op_heartbeats as consumer
+from kohort.coordinator.state import State
 from kohort.errors import ApiError
 from kohort.machines.bounded_cache import BoundedCache
+from kohort.machines.effects import Client
 from kohort.server.access import READ
 from kohort.server.coordinators.coordinator_partitions import Driver
 from kohort.server.metrics.meters import RequestMeter
@@ -17,6 +21,8 @@ from kohort.server.network.connection import Connection
 from kohort.server.node import Node
 from kohort.terms import GroupId, Millis
 from kohort.wire.codec import encode
+from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kohort.wire.messages.heartbeat import HeartbeatRequest
 
 LIMIT_BYTES = 1 << 26  # some 90,000 heartbeats of usual length
 ENTRY_BYTES = 600  # of an entry beside the bytes that came and those that are answered
@@ -24,6 +30,22 @@ LONGEST_REMEMBERED = 4096  # bytes; tags that nobody knows make a heartbeat as l
 BODY = 8  # where a request's bytes begin to repeat: behind key, version and correlation id
 _HEAD = Struct(">ii")
 _NO_TAGS = b"\0"  # of the header of a flexible answer
+
+
+class _NoOpHeartbeat(Protocol):
+    """What a heartbeat that changes nothing rests on, in either protocol."""
+
+    def answer(self) -> Any: ...
+    def holds(self, state: State) -> bool: ...
+    def renew(self, state: State, now: Millis) -> bool: ...
+
+
+_NO_OPS: dict[type[Any], Callable[[State, Any, Client], _NoOpHeartbeat | None]] = {
+    ConsumerGroupHeartbeatRequest: consumer.no_op_heartbeat_or_none,
+    HeartbeatRequest: classic.no_op_heartbeat_or_none,
+}
+
+CACHED_APIS = frozenset(request.api_key for request in _NO_OPS)
 
 
 class _CachedHeartbeat:
@@ -47,7 +69,7 @@ class _CachedHeartbeat:
         connection: Connection,
         frame: bytes,
         driver: Driver,
-        no_op: NoOpHeartbeat,
+        no_op: _NoOpHeartbeat,
         body: bytes,
         meter: RequestMeter,
     ) -> None:
@@ -121,7 +143,7 @@ class HeartbeatCache:
             return
         if not driver.active:
             return
-        no_op = no_op_heartbeat_or_none(driver.machine, request, connection.client)
+        no_op = _NO_OPS[type(request)](driver.machine, request, connection.client)
         if no_op is None:
             return
         body = encode(no_op.answer(), version)
