@@ -1,0 +1,37 @@
+"""Bugs of answers that are kept, and given again when they are not true any more."""
+
+from collections.abc import Iterator
+
+from kohort.coordinator.classic.no_op_heartbeats import ClassicNoOpHeartbeat
+from kohort.coordinator.state import State
+from kohort.sim.injected_bugs.replace_attribute import replace_attribute
+from kohort.terms import GroupState, Millis
+
+
+def heartbeat_of_before() -> Iterator[None]:
+    """A heartbeat in a classic group is answered as the last one was, whatever has become of the
+    group and of the member.
+    """
+    with replace_attribute(ClassicNoOpHeartbeat, "holds", lambda _self, _state: True):
+        yield
+
+
+def heartbeat_of_the_group() -> Iterator[None]:
+    """It is answered so while the group is Stable, in whichever generation."""
+
+    def holds(self: ClassicNoOpHeartbeat, state: State) -> bool:
+        group = state.groups.classic(self._group.id)
+        return group is not None and group.state is GroupState.STABLE
+
+    with replace_attribute(ClassicNoOpHeartbeat, "holds", holds):
+        yield
+
+
+def unrenewed_session() -> Iterator[None]:
+    """It is answered so, and does not begin the session of its member anew."""
+
+    def renew(self: ClassicNoOpHeartbeat, state: State, _now: Millis) -> bool:
+        return self.holds(state)
+
+    with replace_attribute(ClassicNoOpHeartbeat, "renew", renew):
+        yield
