@@ -15,13 +15,28 @@ from kohort.wire.messages.offset_fetch import OffsetFetchRequestGroup
 
 
 class Group:
-    """A group of some kind. Questions that a kind does not answer are refused, as here."""
+    """A group of some kind. Questions that a kind does not answer are refused, as here.
 
-    __slots__ = ()
+    Whoever changes a group calls `changed`, whether a record tells of the change or not: answers
+    about it are kept until then. `revision` is another one after each change, and the id is noted
+    in `changes`, which are those of the shard once the group is in one.
+    """
+
+    __slots__ = ("changes", "revision")
 
     id: GroupId
     type: GroupType
     protocol_type: str
+
+    def __init__(self) -> None:
+        self.changes: dict[GroupId, bool] | None = None
+        self.revision = 0
+
+    def changed(self) -> None:
+        """Answers about the group may be other ones from now on."""
+        self.revision += 1
+        if self.changes is not None:
+            self.changes.setdefault(self.id, False)
 
     @property
     def state(self) -> GroupState:

@@ -123,6 +123,7 @@ def reconfigure(state: State, config: BrokerConfig) -> None:
     state.consumer_settings = ConsumerSettings.of(config)
     for group in state.groups.all_consumer():
         group.settings = state.settings_of(group.id)
+        group.changed()
 
 
 def start(state: State) -> Iterator[Effects]:

@@ -7,18 +7,27 @@ from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.group import Group
 from kohort.terms import GroupId, Millis
 
+MOST_GONE = 1000
+"""So many ids of groups that are gone may be among the changes that nobody has asked for."""
+
 
 class Groups:
-    """The groups by id, iterated in the order in which they came."""
+    """The groups by id, iterated in the order in which they came.
 
-    __slots__ = ("by_id", "get", "made", "made_by_offsets", "revision")
+    `changes` has the ids of groups that were changed, made or removed since somebody cleared it:
+    true for those that have another place in that order, or none. Where they would be too many they
+    are forgotten, and `overflows` is another number.
+    """
+
+    __slots__ = ("by_id", "changes", "get", "made", "made_by_offsets", "overflows")
 
     def __init__(self) -> None:
         self.by_id: dict[GroupId, Group] = {}
         self.get = self.by_id.get  # asked by every request
         self.made = 0  # ever, so a group that is made anew is told from the old one
         self.made_by_offsets: list[GroupId] = []  # and not counted yet
-        self.revision = 0  # another one whenever a group may be listed otherwise
+        self.changes: dict[GroupId, bool] = {}
+        self.overflows = 0
 
     def __len__(self) -> int:
         return len(self.by_id)
@@ -47,9 +56,13 @@ class Groups:
 
     def add(self, group: Group) -> None:
         """Take in a group, in the place of any other group with its id."""
+        if group.id in self.by_id:
+            self.changes.setdefault(group.id, False)
+        else:
+            self._note_move(group.id)
         self.by_id[group.id] = group
         self.made += 1
-        self.revision += 1
+        group.changes = self.changes
 
     def add_for_offsets(self, group_id: GroupId, now: Millis) -> None:
         """Make a group that only holds offsets: a classic one that nobody has joined."""
@@ -58,5 +71,18 @@ class Groups:
 
     def remove(self, group_id: GroupId) -> None:
         """Forget a group; one that is not there is forgotten already."""
-        self.by_id.pop(group_id, None)
-        self.revision += 1
+        if self.by_id.pop(group_id, None) is not None:
+            self._note_move(group_id)
+
+    def touch(self, group_id: GroupId) -> None:
+        """A record has changed the group, if there is one."""
+        group = self.by_id.get(group_id)
+        if group is not None:
+            group.changed()
+
+    def _note_move(self, group_id: GroupId) -> None:
+        self.changes.pop(group_id, None)  # those that have moved are in the order of the groups
+        self.changes[group_id] = True
+        if len(self.changes) > len(self.by_id) + MOST_GONE:
+            self.changes.clear()
+            self.overflows += 1

@@ -8,6 +8,7 @@ before it asks the machine anything else, live as well as after a restart.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from typing import Any
 
 from kohort.config import BrokerConfig
@@ -155,8 +156,12 @@ class Shard(DeadlineMixin, State):
 Replay = Callable[[State, Any, Any, int, Producer | None], None]
 
 
-def _without_offset(replay: Callable[[State, Any, Any], None]) -> Replay:
-    """A record that may not be in a transaction and does not need its offset."""
+def _without_offset(
+    replay: Callable[[State, Any, Any], None], group_id_of: Callable[[Any], GroupId] | None
+) -> Replay:
+    """A record that may not be in a transaction and does not need its offset. It has changed its
+    group: with `group_id_of` None, `replay` notes that itself.
+    """
 
     def outside(state: State, key: Any, value: Any, offset: int, producer: Producer | None) -> None:
         if producer is not None:
@@ -165,9 +170,14 @@ def _without_offset(replay: Callable[[State, Any, Any], None]) -> Replay:
                 "expected committed offsets alone"
             )
         replay(state, key, value)
-        state.groups.revision += 1
+        if group_id_of is not None:
+            state.groups.touch(group_id_of(key))
 
     return outside
+
+
+def _of_consumer_group(replay: Callable[[State, Any, Any], None]) -> Replay:
+    return _without_offset(replay, attrgetter("group_id"))
 
 
 CALLS: dict[type, Callable[[State, Any, Millis], Effects]] = {
@@ -204,18 +214,26 @@ READS = frozenset(
 )
 
 REPLAYS: dict[type, Replay] = {
-    bytes: _without_offset(share_and_streams.replay),  # the key of a record type that is not ours
+    bytes: _without_offset(
+        share_and_streams.replay, None
+    ),  # the key of a record type that is not ours
     schemas.LegacyOffsetCommitKey: offset_records.replay,
     schemas.OffsetCommitKey: offset_records.replay,
-    schemas.GroupMetadataKey: _without_offset(classic_replay.replay),
-    schemas.ConsumerGroupMetadataKey: _without_offset(consumer_replay.epoch),
-    schemas.ConsumerGroupPartitionMetadataKey: _without_offset(consumer_replay.partition_metadata),
-    schemas.ConsumerGroupMemberMetadataKey: _without_offset(consumer_replay.member),
-    schemas.ConsumerGroupTargetAssignmentMetadataKey: _without_offset(consumer_replay.target_epoch),
-    schemas.ConsumerGroupTargetAssignmentMemberKey: _without_offset(consumer_replay.target),
-    schemas.ConsumerGroupCurrentMemberAssignmentKey: _without_offset(consumer_replay.current),
-    schemas.ConsumerGroupRegularExpressionKey: _without_offset(consumer_replay.regular_expression),
-    schemas.GroupSettingsKey: _without_offset(group_settings.replay),
+    schemas.GroupMetadataKey: _without_offset(classic_replay.replay, attrgetter("group")),
+    schemas.ConsumerGroupMetadataKey: _of_consumer_group(consumer_replay.epoch),
+    schemas.ConsumerGroupPartitionMetadataKey: _of_consumer_group(
+        consumer_replay.partition_metadata
+    ),
+    schemas.ConsumerGroupMemberMetadataKey: _of_consumer_group(consumer_replay.member),
+    schemas.ConsumerGroupTargetAssignmentMetadataKey: _of_consumer_group(
+        consumer_replay.target_epoch
+    ),
+    schemas.ConsumerGroupTargetAssignmentMemberKey: _of_consumer_group(consumer_replay.target),
+    schemas.ConsumerGroupCurrentMemberAssignmentKey: _of_consumer_group(consumer_replay.current),
+    schemas.ConsumerGroupRegularExpressionKey: _of_consumer_group(
+        consumer_replay.regular_expression
+    ),
+    schemas.GroupSettingsKey: _of_consumer_group(group_settings.replay),
 }
 
 DEADLINES: dict[str, Callable[..., Effects]] = {

@@ -36,6 +36,7 @@ class ShareOrStreamsGroup(Group):
     )
 
     def __init__(self, group_id: GroupId, group_type: GroupType) -> None:
+        super().__init__()
         self.id = group_id
         self.type = group_type
         self.protocol_type = group_type.value
@@ -65,6 +66,7 @@ class ShareOrStreamsGroup(Group):
 
     def put(self, said: ShareOrStreamsRecord) -> None:
         """Take in what a record says; its tombstone takes that back."""
+        self.changed()
         value = said.value
         self._readable = self._readable and said.readable
         if not said.readable:

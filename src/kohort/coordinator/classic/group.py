@@ -70,6 +70,7 @@ class ClassicGroup(Group):
     state: GroupState
 
     def __init__(self, id: GroupId, now: Millis) -> None:  # noqa: A002
+        super().__init__()
         self.id = id
         self.state = GroupState.EMPTY
         self.before = GroupState.DEAD
@@ -336,6 +337,7 @@ class ClassicGroup(Group):
             self.leader = member.id
         self.pending.pop(member.id, None)
         self._count(member.protocols, 1)
+        self.changed()
 
     def remove(self, member_id: MemberId) -> ClassicMember | None:
         """Let a member go, or one that is only expected. The caller answers its parked calls."""
@@ -344,6 +346,7 @@ class ClassicGroup(Group):
         member = self.members.pop(member_id, None)
         if member is None:
             return None
+        self.changed()
         self._count(member.protocols, -1)
         if member.join is not None:
             self.parked_joins -= 1
@@ -375,6 +378,7 @@ class ClassicGroup(Group):
         self._count(member.protocols, -1)
         member.protocols = protocols
         self._count(protocols, 1)
+        self.changed()
 
     def elect(self) -> bool:
         """Keep the leader if it has joined again, else elect one who has. False: nobody has."""
@@ -426,6 +430,7 @@ class ClassicGroup(Group):
         if self.state not in _ENTERED_FROM[state]:
             raise Broken(f"group {self.id} is {self.state}, from where it cannot become {state}")
         self.before, self.state, self.state_timestamp = self.state, state, now
+        self.changed()
 
     def subscribed(self) -> frozenset[str] | None:
         """What `topics` is to be for the members as they are now."""

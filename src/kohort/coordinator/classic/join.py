@@ -158,7 +158,6 @@ def _let_in(
     member.is_new = True
     if not group.members:
         group.protocol_type = call.request.protocol_type
-        state.groups.revision += 1
     if group.state is GroupState.PREPARING_REBALANCE and group.before is GroupState.EMPTY:
         group.joined_meanwhile = True
     group.add(member)

@@ -52,7 +52,6 @@ def prepare(state: State, group: ClassicGroup, now: Millis) -> Effects:
     timers.end_syncs(state.deadlines, group.id)
     starting = group.state is GroupState.EMPTY
     group.become_preparing(now)
-    state.groups.revision += 1
     if not starting:
         if group.all_joined:
             effects.extend(complete(state, group, now))
@@ -100,7 +99,6 @@ def complete(state: State, group: ClassicGroup, now: Millis) -> Effects:
         _await_joins(state, group, now, at_least_ms=NOBODY_JOINED_MS)
         return effects
     group.become_completing(now)
-    state.groups.revision += 1
     text = f"generation {group.generation} begins"
     effects.events.append(GroupEvent(group.id, text))
     for member in group.members.values():

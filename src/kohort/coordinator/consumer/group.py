@@ -104,6 +104,7 @@ class ConsumerGroup(Group):
     protocol_type = "consumer"
 
     def __init__(self, group_id: GroupId, settings: ConsumerSettings) -> None:
+        super().__init__()
         self.id = group_id
         self.settings = settings
         self.number = 0

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.consumer.group import ConsumerGroup
 from kohort.coordinator.gauges import TypeAndState
-from kohort.coordinator.listing import EVERYTHING, ShardListings
+from kohort.coordinator.listing import EVERYTHING, listed
 from kohort.coordinator.offsets.store import NamedPartition
 from kohort.coordinator.offsets.table import TopicOffsets
 from kohort.coordinator.shard import Shard
@@ -25,6 +25,7 @@ from kohort.sim.checkers import transaction_replay as transactions
 from kohort.sim.checkers.checker import Alarm, Checker
 from kohort.sim.checkers.last_values import last_values
 from kohort.terms import NO_TOPIC_ID, GroupId, GroupState
+from kohort.wire.messages.list_groups import ListedGroup
 
 LONGEST = 160  # of a value in an alarm
 AT_REST = (GroupState.EMPTY, GroupState.STABLE)
@@ -103,12 +104,24 @@ def counts(shard: Shard) -> Counts:
 
 
 def lists_as_it_is(shard: Shard) -> bool:
-    """Whether what a shard keeps for those who list its groups is what a walk finds."""
-    kept, fresh = (
-        listings.of(shard.groups, EVERYTHING, EVERYTHING)
-        for listings in (shard.listings, ShardListings())
+    """Whether what a shard keeps for those who list its groups is what a walk finds, in the order
+    of the groups. Those in one state are in any order.
+    """
+    found = [listed(group) for group in shard.groups]
+    if shard.listings.of(shard.groups, EVERYTHING, EVERYTHING) != found:
+        return False
+    by_kind: dict[tuple[str, str], dict[str, ListedGroup]] = {}
+    for group in found:
+        kind = group.group_type.lower(), group.group_state.lower()
+        by_kind.setdefault(kind, {})[group.group_id] = group
+    return all(
+        {
+            group.group_id: group
+            for group in shard.listings.of(shard.groups, frozenset({state}), frozenset({name}))
+        }
+        == groups
+        for (name, state), groups in by_kind.items()
     )
-    return kept == fresh
 
 
 def walked(shard: Shard) -> Counts:

@@ -12,7 +12,7 @@ from kohort.coordinator.classic.member import ClassicMember
 from kohort.coordinator.consumer import fencing, reconcile
 from kohort.coordinator.consumer.member import Member, MemberState
 from kohort.coordinator.groups import Groups
-from kohort.coordinator.listing import Names, ShardListing, ShardListings
+from kohort.coordinator.listing import ShardListings
 from kohort.coordinator.offsets import expiry
 from kohort.errors import ErrorCode
 from kohort.machines.deadlines import Deadlines, Session
@@ -37,14 +37,15 @@ def forget_timer() -> Iterator[None]:
 
 def listing_of_before() -> Iterator[None]:
     """What lists groups gets what was listed first, whatever has become of them."""
-    of = ShardListings.of
+    catch_up = ShardListings._catch_up  # noqa: SLF001
 
-    def keep(self: ShardListings, groups: Groups, states: Names, types: Names) -> ShardListing:
-        if len(groups) and self._everything:
-            self._revision = groups.revision
-        return of(self, groups, states, types)
+    def keep(self: ShardListings, groups: Groups) -> None:
+        if self._listed:
+            groups.changes.clear()
+        else:
+            catch_up(self, groups)
 
-    with replace_attribute(ShardListings, "of", keep):
+    with replace_attribute(ShardListings, "_catch_up", keep):
         yield
 
 
