@@ -238,7 +238,7 @@ def story(stage: Stage) -> None:
     for name, members in (("billing", billing), ("audit", audit)):
         check_no_repeats(name, members)
     stage.show("groups", "list", "--state", "empty")
-    stage.show("groups", "delete", "audit", "shipping")
+    stage.show("groups", "delete", "audit", "shipping", "--yes")
     stage.show("groups", "list")
     left = json.loads(stage.kohort("groups", "list", "--format", "json"))["groups"]
     check([one["group_id"] for one in left] == ["billing"], "two are deleted, billing is kept")

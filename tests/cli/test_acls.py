@@ -48,8 +48,11 @@ def test_rules_are_added_listed_and_removed(acls):
 
     gone = acls("remove", *ALICE, "--operation", "Read", "--group", "billing", "--yes")
     assert rows(gone) == added[:1]
-    assert acls("remove", *ALICE, "--group", "billing").out == "no such rules\n"  # All is not there
-    assert rows(acls("remove", "--group", "billing")) == added[1:]
+    absent = acls("remove", "--yes", *ALICE, "--group", "billing")  # All is not there
+    assert (absent.code, absent.out) == (1, "")
+    told = "there is no rule of GROUP billing (LITERAL): User:alice * ALLOW ALL"
+    assert absent.complaints == [f"kohort: {told} (RESOURCE_NOT_FOUND)"]
+    assert rows(acls("remove", "--yes", "--group", "billing")) == added[1:]
     assert rows(acls("list")) == ["TOPIC ord PREFIXED User:* 127.0.0.1 DENY ALL"]
 
 
@@ -65,7 +68,7 @@ def test_roles_have_the_rules_of_upstreams_tool(acls):
         *("WRITE", "DESCRIBE", "CREATE"),
         *("WRITE", "DESCRIBE"),
     ]
-    assert len(rows(acls("remove", *ALICE, *consumer))) == 3
+    assert len(rows(acls("remove", "--yes", *ALICE, *consumer))) == 3
     left = rows(acls("list"))
     assert len(left) == 4, "what producer and consumer both need is one rule"
 
@@ -86,7 +89,7 @@ def test_a_refusal_is_a_line_for_each_rule(kohort):
         assert ran.complaints == [f"kohort: {rule}: {told}"]
         as_json = kohort("acls", "add", *ALICE, "--topic", "t", "--format", "json", *server)
         assert as_json.json["acls"][0]["error"] == "SECURITY_DISABLED"
-        gone = kohort("acls", "remove", "--topic", "t", *server)
+        gone = kohort("acls", "remove", "--yes", "--topic", "t", *server)
         assert gone.complaints == [f"kohort: rules are not removed: {told}"]
         told = "No Authorizer is configured on the broker (SECURITY_DISABLED)"
         assert kohort("acls", "list", *server).complaints == [f"kohort: {told}"]
@@ -163,4 +166,6 @@ def test_a_yes_removes_the_rules_that_were_shown(acls, monkeypatch):
     monkeypatch.setattr("kohort.cli.cluster_commands.confirm", confirm)
     assert rows(acls("remove", "--topic", "t")) == ["TOPIC t LITERAL User:alice * ALLOW READ"]
     assert rows(acls("list")) == ["TOPIC t LITERAL User:bob * ALLOW READ"]
-    assert acls("remove", "--topic", "other").out == "no such rules\n"
+    absent = acls("remove", "--topic", "other")
+    assert (absent.code, absent.out) == (1, "")
+    assert "there is no rule of TOPIC other (LITERAL): any" in absent.err

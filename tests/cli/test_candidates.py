@@ -73,7 +73,7 @@ def test_each_group_is_looked_at_again(kohort, server, tmp_path):
     assert (planned.code, planned.complaints) == (1, against)
     assert planned.rows[1] == ["same", "would", "be", "deleted"]
 
-    done = kohort("groups", "delete", "--from", str(file), "--format", "json", *server)
+    done = kohort("groups", "delete", "--yes", "--from", str(file), "--format", "json", *server)
     assert (done.code, done.complaints) == (1, against)
     assert [(one["group_id"], one["result"]) for one in done.json["groups"]] == [
         ("same", "deleted"),
@@ -96,7 +96,7 @@ def test_a_group_id_in_each_line(kohort, server, monkeypatch):
     """Nothing is known of their offsets, so they only have to be empty; gone is no fault."""
     told = io.TextIOWrapper(io.BytesIO(b"named\n\nnobody\n"))
     monkeypatch.setattr(sys, "stdin", told)
-    done = kohort("groups", "delete", "--from", "-", *server)
+    done = kohort("groups", "delete", "--yes", "--from", "-", *server)
     assert (done.code, done.rows[1:]) == (0, [["named", "deleted"], ["nobody", "gone"]])
 
 
@@ -205,7 +205,7 @@ def test_a_file_that_says_nothing(tmp_path, text, told):
 
 
 def test_a_file_that_is_not_there(kohort):
-    assert kohort("groups", "delete", "--from", "no/such").complaints == [
+    assert kohort("groups", "delete", "--yes", "--from", "no/such").complaints == [
         "kohort: --from: cannot read no/such: No such file or directory"
     ]
 

@@ -136,7 +136,7 @@ def test_groups_are_deleted_each_by_itself(kohort, server):
     ]
     assert kohort("groups", "delete", "idle", "--dry-run", *server).code == 0
 
-    deleted = kohort("groups", "delete", "idle", "modern", "nobody", "idle", *server)
+    deleted = kohort("groups", "delete", "--yes", "idle", "modern", "nobody", "idle", *server)
     assert deleted.code == 1
     assert deleted.rows[1:] == [["idle", "deleted"], ["modern", "failed"], ["nobody", "failed"]]
     assert deleted.complaints == [
@@ -144,7 +144,7 @@ def test_groups_are_deleted_each_by_itself(kohort, server):
         "kohort: Group nobody not found. (GROUP_ID_NOT_FOUND)",
     ]
 
-    last = kohort("groups", "delete", "idle-too", "idle", "--format", "json", *server)
+    last = kohort("groups", "delete", "--yes", "idle-too", "idle", "--format", "json", *server)
     assert last.json == {
         "dry_run": False,
         "groups": [
@@ -165,7 +165,7 @@ def test_what_a_list_says_may_be_deleted_as_it_is(kohort, server, tmp_path):
     (tmp_path / "empty.json").write_text(
         kohort("groups", "list", "--state", "empty", "--format", "json", *server).out
     )
-    done = kohort("groups", "delete", "--from", str(tmp_path / "empty.json"), *server)
+    done = kohort("groups", "delete", "--yes", "--from", str(tmp_path / "empty.json"), *server)
     assert (done.code, done.err) == (0, "")
     assert done.rows[1:] == [["idle", "deleted"], ["idle-too", "deleted"]]
 
@@ -197,7 +197,7 @@ def test_many_groups_and_odd_names(kohort):
             assert shown.code == 0
             assert [one["group_id"] for one in shown.json["groups"]] == [group_id]
         assert "tab\\there" in kohort("groups", "list", *server).out
-        deleted = kohort("groups", "delete", *server, "--", *many, *ODD)
+        deleted = kohort("groups", "delete", "--yes", *server, "--", *many, *ODD)
         assert (deleted.code, len(deleted.rows)) == (0, 309)
         assert kohort("groups", "list", *server).rows[1:] == []
 
@@ -273,7 +273,7 @@ async def test_a_deletion_that_nobody_has_confirmed_is_no_failure_that_is_certai
     async with ScriptedCluster(2, answers) as scripted:
         scripted.offer("ConsumerGroupDescribe", None)
         scripted.coordinators = {"b": 1}
-        code = await against(scripted, "groups", "delete", *given, "--format", "json")
+        code = await against(scripted, "groups", "delete", "--yes", *given, "--format", "json")
         port = scripted.nodes[1].port
     captured = capsys.readouterr()
     closed = f"127.0.0.1:{port} closed the connection"
@@ -290,7 +290,7 @@ async def test_a_deletion_that_nobody_has_confirmed_is_no_failure_that_is_certai
 async def test_a_change_of_topics_that_nobody_has_confirmed_neither(capsys, verb):
     answers = {CreateTopicsRequest: lambda _: CLOSE, DeleteTopicsRequest: lambda _: CLOSE}
     async with ScriptedCluster(1, answers) as scripted:
-        code = await against(scripted, "topics", verb, "t")
+        code = await against(scripted, "topics", verb, "--yes", "t")
     captured = capsys.readouterr()
     assert (code, captured.out.split()) == (1, ["TOPIC", "RESULT", "t", "unknown"])
     assert captured.err.endswith(f"; it may be {verb}d all the same\n")
@@ -343,7 +343,7 @@ async def test_what_never_left_has_certainly_failed(capsys):
     async with ScriptedCluster(2) as scripted:
         scripted.coordinators = {"b": 1}
         await scripted.stop(1)
-        assert await against(scripted, "groups", "delete", "b", "--format", "json") == 1
+        assert await against(scripted, "groups", "delete", "--yes", "b", "--format", "json") == 1
     captured = capsys.readouterr()
     assert json.loads(captured.out)["groups"][0]["result"] == "failed"
     assert "all the same" not in captured.err
@@ -529,7 +529,7 @@ def test_a_topic_that_cannot_be_looked_at_is_a_complaint(kohort, monkeypatch):
 def test_all_empty_groups_are_deleted_and_no_others(kohort, server, options, deleted, left):
     planned = kohort("groups", "delete", *options, "--dry-run", *server)
     assert [row[0] for row in planned.rows[1:]] == deleted
-    ran = kohort("groups", "delete", *options, *server)
+    ran = kohort("groups", "delete", "--yes", *options, *server)
     assert (ran.code, ran.rows[1:]) == (0, [[one, "deleted"] for one in deleted])
     assert left in ran.err
     there = {"idle", "idle-too", "modern", "vintage"} - {*deleted}
@@ -598,7 +598,7 @@ def test_a_member_in_the_way_is_named(kohort, server):
 
 def test_nothing_that_nobody_was_asked_about_is_deleted(kohort, server, monkeypatch):
     """What becomes Empty between the look and the deletion."""
-    kohort("groups", "delete", "--all", *server)
+    kohort("groups", "delete", "--yes", "--all", *server)
     monkeypatch.setattr("kohort.cli.cluster_commands.is_person", lambda: True)
     real = AdminClient.describe_groups
 

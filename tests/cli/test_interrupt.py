@@ -92,7 +92,17 @@ def test_one_that_was_changing_something_says_that_it_may_be_done():
     async def interrupted():
         async with ScriptedCluster(answers={DeleteGroupsRequest: lambda _: None}) as scripted:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "kohort", "groups", "delete", "g", "--timeout", "600"),
+                *(
+                    sys.executable,
+                    "-m",
+                    "kohort",
+                    "groups",
+                    "delete",
+                    "--yes",
+                    "g",
+                    "--timeout",
+                    "600",
+                ),
                 *("--bootstrap-server", scripted.bootstrap),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

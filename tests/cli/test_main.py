@@ -203,12 +203,12 @@ def test_a_full_disk_is_told_in_a_line():
     ("argv", "code", "lines"),
     [
         (
-            ("offsets", "reset", "billing", "--to-earliest"),
+            ("offsets", "reset", "--yes", "billing", "--to-earliest"),
             1,
             ["setting offsets of group billing is done all the same"],
         ),
         (
-            ("groups", "delete", "billing", "away"),
+            ("groups", "delete", "--yes", "billing", "away"),
             1,
             ["Group away", "deleting 2 groups is done all the same, but for what is named"],
         ),
@@ -240,7 +240,7 @@ def test_a_full_disk_does_not_hide_what_was_done(argv, code, lines, unbuffered):
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
 def test_a_stream_that_is_closed_is_one_that_nobody_reads(closed):
     """As some supervisors start programs. It is asked whether it is a terminal, and is None."""
-    command = f"{shlex.quote(sys.executable)} -m kohort groups delete g {closed}"
+    command = f"{shlex.quote(sys.executable)} -m kohort groups delete g --yes {closed}"
     ran = subprocess.run(
         ["sh", "-c", f"{command} --bootstrap-server 127.0.0.1:1"],
         stdin=subprocess.DEVNULL,

@@ -34,7 +34,7 @@ def members(kohort, server, group):
 @pytest.mark.parametrize("group", ["modern", "vintage"])
 def test_a_member_of_either_protocol_is_removed(kohort, server, group):
     (member,) = members(kohort, server, group)
-    call = ("groups", "members", "remove", group, "--member-id", member)
+    call = ("groups", "members", "remove", "--yes", group, "--member-id", member)
     ran = kohort(*call, "--reason", "host-7 is gone", *server)
     assert (ran.code, ran.err) == (0, "")
     assert ran.rows == [["MEMBER", "INSTANCE", "RESULT"], [member, "-", "removed"]]
@@ -51,11 +51,11 @@ def test_a_member_of_either_protocol_is_removed(kohort, server, group):
 
 
 def test_all_members_are_removed(kohort, server):
-    assert kohort("groups", "members", "remove", "vintage", "--all", *server).code == 0
+    assert kohort("groups", "members", "remove", "--yes", "vintage", "--all", *server).code == 0
     assert members(kohort, server, "vintage") == []
-    none = kohort("groups", "members", "remove", "vintage", "--all", *server)
+    none = kohort("groups", "members", "remove", "--yes", "vintage", "--all", *server)
     assert (none.code, none.out) == (0, "no members\n")
-    gone = kohort("groups", "members", "remove", "nobody", "--all", *server)
+    gone = kohort("groups", "members", "remove", "--yes", "nobody", "--all", *server)
     assert gone.code == 1
     assert gone.complaints == ["kohort: Group nobody not found. (GROUP_ID_NOT_FOUND)"]
 

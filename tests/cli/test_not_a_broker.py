@@ -12,12 +12,12 @@ COMMANDS = [
     ("groups", "list"),
     ("groups", "describe", "g"),
     ("groups", "describe", "--all"),
-    ("groups", "delete", "g"),
+    ("groups", "delete", "g", "--yes"),
     ("groups", "delete", "g", "--dry-run"),
     ("topics", "list"),
     ("topics", "create", "t"),
     ("topics", "describe", "t"),
-    ("topics", "delete", "t"),
+    ("topics", "delete", "t", "--yes"),
     ("topics", "delete", "t", "--dry-run"),
 ]
 HTTP = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"

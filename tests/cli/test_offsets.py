@@ -67,7 +67,7 @@ def committed(kohort, server, group):
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_each_way_is_planned_and_then_done(kohort, server, way, offset):
-    call = ("offsets", "reset", "billing", *way, "--topic", "orders:0", *server)
+    call = ("offsets", "reset", "--yes", "billing", *way, "--topic", "orders:0", *server)
     planned = kohort(*call, "--dry-run")
     row = ["billing", "orders", "0", "4", str(offset), "6", str(10 - offset)]
     assert planned.rows == [HEADERS, [*row, "would", "be", "set"]]
@@ -79,7 +79,7 @@ def test_each_way_is_planned_and_then_done(kohort, server, way, offset):
 
 
 def test_all_that_has_an_offset_is_reset_where_no_topic_is_named(kohort, server):
-    ran = kohort("offsets", "reset", "billing", "--to-latest", "--format", "json", *server)
+    ran = kohort("offsets", "reset", "--yes", "billing", "--to-latest", "--format", "json", *server)
     assert ran.json == {
         "offsets": [
             {
@@ -100,7 +100,9 @@ def test_all_that_has_an_offset_is_reset_where_no_topic_is_named(kohort, server)
 
 
 def test_an_offset_that_no_log_has_is_moved_and_told(kohort, server):
-    ran = kohort("offsets", "reset", "billing", "--to-offset", "99", "--topic", "orders:0", *server)
+    ran = kohort(
+        "offsets", "reset", "--yes", "billing", "--to-offset", "99", "--topic", "orders:0", *server
+    )
     assert ran.code == 0
     assert ran.complaints == [
         "kohort: group billing, orders:0: the log ends before that, at the offset that is taken"
@@ -110,7 +112,15 @@ def test_an_offset_that_no_log_has_is_moved_and_told(kohort, server):
 
 def test_a_group_with_members_is_left_alone_and_others_are_reset(kohort, server):
     ran = kohort(
-        "offsets", "reset", "busy", "billing", "--to-latest", "--topic", "orders:0", *server
+        "offsets",
+        "reset",
+        "--yes",
+        "busy",
+        "billing",
+        "--to-latest",
+        "--topic",
+        "orders:0",
+        *server,
     )
     assert ran.code == 1
     assert [(row[0], row[-1]) for row in ran.rows[1:]] == [("busy", "failed"), ("billing", "set")]
@@ -120,7 +130,7 @@ def test_a_group_with_members_is_left_alone_and_others_are_reset(kohort, server)
 
 
 def test_what_cannot_be_reset_fails_alone(kohort, server):
-    call = ("offsets", "reset", "billing", "--shift-by", "1", "--topic", "orders")
+    call = ("offsets", "reset", "--yes", "billing", "--shift-by", "1", "--topic", "orders")
     ran = kohort(*call, *server)
     assert ran.code == 1
     assert [row[-1] for row in ran.rows[1:]] == ["set", "failed"]
@@ -130,12 +140,12 @@ def test_what_cannot_be_reset_fails_alone(kohort, server):
 
 
 def test_a_group_that_is_not_there_needs_topics_and_comes_into_being(kohort, server):
-    ran = kohort("offsets", "reset", "new", "--to-earliest", *server)
+    ran = kohort("offsets", "reset", "--yes", "new", "--to-earliest", *server)
     assert ran.code == 1
     assert ran.complaints == [
         "kohort: group new has no committed offset, expected --topic for those it shall get"
     ]
-    ran = kohort("offsets", "reset", "new", "--to-earliest", "--topic", "orders", *server)
+    ran = kohort("offsets", "reset", "--yes", "new", "--to-earliest", "--topic", "orders", *server)
     assert (ran.code, committed(kohort, server, "new")) == (0, {"orders:0": 0, "orders:1": 0})
 
 
@@ -148,9 +158,9 @@ def test_groups_that_begin_with_a_mark_of_the_byte_order_are_imported_as_exporte
         cluster.groups[name].commit("orders", 2)
     file = tmp_path / "offsets.csv"
     file.write_text(kohort("offsets", "export", *names, *server).out, encoding="utf-8")
-    kohort("offsets", "reset", *names, "--to-earliest", *server)
+    kohort("offsets", "reset", "--yes", *names, "--to-earliest", *server)
     before = kohort("groups", "list", *server).out
-    ran = kohort("offsets", "import", str(file), *server)
+    ran = kohort("offsets", "import", "--yes", str(file), *server)
     assert (ran.code, [row[-1] for row in ran.rows[1:]]) == (0, ["set"] * 3)
     assert kohort("groups", "list", *server).out == before
     for name in names:
@@ -161,13 +171,13 @@ def test_what_was_exported_is_imported(kohort, server, tmp_path):
     file = tmp_path / "offsets.csv"
     file.write_text(kohort("offsets", "export", "--all", *server).out)
     assert file.read_text() == "billing,orders,0,4\nbilling,other,0,0\n"
-    kohort("offsets", "reset", "billing", "--to-latest", *server)
-    ran = kohort("offsets", "import", str(file), *server)
+    kohort("offsets", "reset", "--yes", "billing", "--to-latest", *server)
+    ran = kohort("offsets", "import", "--yes", str(file), *server)
     assert (ran.code, [row[-1] for row in ran.rows[1:]]) == (0, ["set", "set"])
     assert committed(kohort, server, "billing") == {"orders:0": 4, "other:0": 0}
 
     file.write_text("orders,0,3\n")
-    ran = kohort("offsets", "import", str(file), "--group", "a", "--group", "b", *server)
+    ran = kohort("offsets", "import", "--yes", str(file), "--group", "a", "--group", "b", *server)
     assert ran.code == 0
     assert committed(kohort, server, "a") == committed(kohort, server, "b") == {"orders:0": 3}
 
@@ -193,14 +203,14 @@ def test_a_file_that_makes_no_sense_is_a_wrong_call(kohort, tmp_path, text, more
 
 
 def test_a_group_goes_on_where_another_one_is(kohort, server):
-    ran = kohort("offsets", "clone", "billing", "billing-2", *server)
+    ran = kohort("offsets", "clone", "--yes", "billing", "billing-2", *server)
     assert (ran.code, [row[0] for row in ran.rows[1:]]) == (0, ["billing-2", "billing-2"])
     assert committed(kohort, server, "billing-2") == {"orders:0": 4, "other:0": 0}
-    assert kohort("offsets", "clone", "billing", "billing", *server).code == 2
+    assert kohort("offsets", "clone", "--yes", "billing", "billing", *server).code == 2
 
 
 def test_offsets_are_deleted(kohort, server):
-    call = ("offsets", "delete", "billing", "--topic", "orders", *server)
+    call = ("offsets", "delete", "--yes", "billing", "--topic", "orders", *server)
     planned = kohort(*call, "--dry-run")
     assert planned.rows[1:] == [["orders", "0", "4", "would", "be", "deleted"]]
     assert committed(kohort, server, "billing") == {"orders:0": 4, "other:0": 0}
@@ -313,7 +323,7 @@ def test_wrong_calls(kohort, call, words):
 def test_the_group_without_a_name_is_exported_and_imported(kohort, server, tmp_path):
     file = tmp_path / "offsets.csv"
     file.write_text(",orders,0,3\n")
-    ran = kohort("offsets", "import", str(file), *server)
+    ran = kohort("offsets", "import", "--yes", str(file), *server)
     assert (ran.code, ran.rows[1][0]) == (0, '""')
     assert kohort("offsets", "export", "", *server).out == ",orders,0,3\n"
 

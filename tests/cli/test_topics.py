@@ -51,13 +51,13 @@ def test_a_day_with_topics(kohort):
             "offline": [],
         }
 
-        deleted = kohort("topics", "delete", "orders", "nope", "--format", "json", *server)
+        deleted = kohort("topics", "delete", "--yes", "orders", "nope", "--format", "json", *server)
         assert deleted.code == 1
         first, second = deleted.json["topics"]
         assert first == {"topic": "orders", "result": "deleted"}
         assert (second["result"], second["error"]) == ("failed", "UNKNOWN_TOPIC_OR_PARTITION")
-        for verb in ("delete", "describe"):
-            missing = kohort("topics", verb, "nope", *server)
+        for verb in (("delete", "--yes"), ("describe",)):
+            missing = kohort("topics", *verb, "nope", *server)
             assert missing.code == 1
             told = "kohort: topic nope does not exist (UNKNOWN_TOPIC_OR_PARTITION)"
             assert missing.complaints == [told]
@@ -111,7 +111,7 @@ def asked(monkeypatch):
 
 def test_topics_get_more_partitions(kohort, broker):
     broker.create_topic("orders", 2)
-    alter = ("topics", "alter", "orders", "--partitions")
+    alter = ("topics", "alter", "--yes", "orders", "--partitions")
     dry = kohort(*alter, "5", "--dry-run", "--format", "json")
     assert (dry.code, dry.json["dry_run"]) == (0, True)
     assert dry.json["topics"] == [{"topic": "orders", "result": "would be altered"}]
@@ -124,7 +124,7 @@ def test_topics_get_more_partitions(kohort, broker):
 def test_fewer_partitions_are_refused_for_this_topic_alone(kohort, broker, dry):
     broker.create_topic("orders", 2)
     broker.create_topic("small", 1)
-    ran = kohort("topics", "alter", "orders", "nope", "small", "--partitions", "2", *dry)
+    ran = kohort("topics", "alter", "--yes", "orders", "nope", "small", "--partitions", "2", *dry)
     assert ran.code == 1
     assert [row[-1] for row in ran.rows[1:]] == (
         ["fail", "fail", "altered"] if dry else ["failed", "failed", "altered"]

@@ -18,7 +18,7 @@ NOWHERE = ("--bootstrap-server", "127.0.0.1:1", "--timeout", "1")
 DEVICE = "it is a device, expected a file or a pipe"
 CALLS = {  # by the option that names the file; each with the most bytes of such a file
     ("offsets", "import", "{file}", "--dry-run"): DATA_BYTES_MAX,
-    ("groups", "delete", "--from", "{file}"): DATA_BYTES_MAX,
+    ("groups", "delete", "--yes", "--from", "{file}"): DATA_BYTES_MAX,
     ("groups", "list", "--command-config", "{file}"): SETTINGS_BYTES_MAX,
     ("users", "create", "ann", "--password-file", "{file}"): SETTINGS_BYTES_MAX,
     ("serve", "--in-memory", "--config", "{file}"): SETTINGS_BYTES_MAX,

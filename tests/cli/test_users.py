@@ -58,9 +58,9 @@ def test_users_are_created_listed_and_deleted(users, tmp_path):
     (alice,) = users("list", "alice", "--format", "json").json["users"]
     assert alice["credentials"] == [{"mechanism": "SCRAM-SHA-512", "iterations": 8192}]
 
-    gone = users("delete", "bob", "--mechanism", "SCRAM-SHA-256")
+    gone = users("delete", "--yes", "bob", "--mechanism", "SCRAM-SHA-256")
     assert gone.rows[1:] == [["bob", "deleted"]]
-    ran = users("delete", "bob", "zed", "alice", "--format", "json")
+    ran = users("delete", "--yes", "bob", "zed", "alice", "--format", "json")
     assert ran.code == 1
     results = {one["user"]: one["result"] for one in ran.json["users"]}
     assert results == {"bob": "deleted", "zed": "failed", "alice": "deleted"}

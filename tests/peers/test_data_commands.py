@@ -93,10 +93,10 @@ def test_a_refused_record_is_named(kohort):
 
 def test_topics_grow_and_go(kohort):
     kohort("topics", "create", "growing", "--partitions", "1")
-    alter = ("topics", "alter", "growing", "--partitions")
+    alter = ("topics", "alter", "growing", "--yes", "--partitions")
     assert b"would be altered" in kohort(*alter, "3", "--dry-run")
     assert b"altered" in kohort(*alter, "3")
     assert kohort(*alter, "2", code=1).endswith(b"(INVALID_PARTITIONS)\n")
     (topic,) = json.loads(kohort("topics", "describe", "growing", "--format", "json"))["topics"]
     assert len(topic["partitions"]) == 3
-    assert b"deleted" in kohort("topics", "delete", "growing")
+    assert b"deleted" in kohort("topics", "delete", "growing", "--yes")

@@ -97,12 +97,13 @@ def test_rules_are_those_that_kafkas_tool_shows(kohort, secure, tmp_path):
     assert run_tool("org.apache.kafka.tools.AclCommand", *server, *tool).returncode == 0
     of_bob = rows(kohort("acls", "list", "--principal", "User:bob"))
     assert of_bob[1:] == [["GROUP", "billing", "LITERAL", "User:bob", "*", "ALLOW", "READ"]]
-    gone = rows(kohort("acls", "remove", *alice, *consumer))
+    gone = rows(kohort("acls", "remove", "--yes", *alice, *consumer))
     assert len(gone) == 4
     match = ("--topic", "orders", "--resource-pattern-type", "match")
     assert len(rows(kohort("acls", "list", *match))) == 2
-    rows(kohort("acls", "remove", "--group", "billing"))
-    rows(kohort("acls", "remove", "--topic", "ord", "--resource-pattern-type", "prefixed"))
+    rows(kohort("acls", "remove", "--yes", "--group", "billing"))
+    prefixed = ("--topic", "ord", "--resource-pattern-type", "prefixed")
+    rows(kohort("acls", "remove", "--yes", *prefixed))
     assert kohort("acls", "list").stdout == "no rules\n"
 
 

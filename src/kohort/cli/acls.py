@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kohort.cli.cluster_commands import AdminCommand, add_yes
+from kohort.cli.cluster_commands import AdminCommand, ChangeCommand
 from kohort.cli.command import (
     ERROR_FIELDS,
     FAILED,
@@ -21,7 +21,7 @@ from kohort.cli.command import (
     words,
 )
 from kohort.cli.render import Output
-from kohort.errors import ApiError
+from kohort.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
     from kohort.client.admin import AclBinding, AclFilter, AdminClient
@@ -117,7 +117,7 @@ class ListAcls(AdminCommand):
         return OK
 
 
-class _Change(AdminCommand):
+class _Change(ChangeCommand):
     """Rules by the arguments of kafka-acls.sh: every principal may do everything with each."""
 
     word: ClassVar[str]
@@ -195,11 +195,15 @@ class AddAcls(_Change):
 
     word: ClassVar[str] = "add"
     help: ClassVar[str] = "add rules: who may do what, and who may not"
+    dry_run: ClassVar[str] = "say which of the rules are new, and add none"
     examples: ClassVar[tuple[str, ...]] = (
         "kohort acls add --allow-principal User:alice --operation Read --group billing",
         "kohort acls add --allow-principal User:alice --consumer --topic orders --group billing",
         "kohort acls add --deny-principal User:bob --topic ord --resource-pattern-type prefixed",
     )
+
+    def question(self, _args: Namespace) -> None:
+        """None: a rule takes nothing away that another call could not give back."""
 
     def mistake(self, args: Namespace) -> str | None:
         wrong = super().mistake(args)
@@ -231,12 +235,22 @@ class AddAcls(_Change):
         self, admin: "AdminClient", args: Namespace, output: Output
     ) -> "Mapping[AclBinding, ApiError | None]":
         rules = list(dict.fromkeys(_rules(args)))
+        if args.dry_run:
+            output.doing = "looking for rules"
+            args.there = {rule for rule in rules if await admin.describe_acls(_filter_of(rule))}
+            return dict.fromkeys(rules)
         with output.changing(f"adding {len(rules)} rules"):
             return dict((await admin.create_acls(rules)).items())
 
     def show(
-        self, answer: "Mapping[AclBinding, ApiError | None]", _args: Namespace, output: Output
+        self, answer: "Mapping[AclBinding, ApiError | None]", args: Namespace, output: Output
     ) -> int:
+        if args.dry_run:
+            _show_tried(
+                {acl: "is there" if acl in args.there else "would be added" for acl in answer},
+                output,
+            )
+            return OK
         failed = {
             acl: with_doubt(error, "added") for acl, error in answer.items() if error is not None
         }
@@ -258,6 +272,7 @@ class RemoveAcls(_Change):
 
     word: ClassVar[str] = "remove"
     help: ClassVar[str] = "take rules away: those that `acls add` makes with the same arguments"
+    dry_run: ClassVar[str] = "say which rules would be removed, and remove none"
     notes: ClassVar[str] = "Without a principal all rules of these resources are removed."
     examples: ClassVar[tuple[str, ...]] = (
         "kohort acls remove --allow-principal User:alice --operation Read --group billing",
@@ -266,8 +281,9 @@ class RemoveAcls(_Change):
 
     def arguments(self, parser: ArgumentParser) -> None:
         super().arguments(parser)
-        add_yes(parser)
-        parser.set_defaults(found=None)  # what stood above the question
+        parser.set_defaults(
+            found=None, absent=[]
+        )  # what stood above the question, and what did not
 
     def mistake(self, args: Namespace) -> str | None:
         wrong = super().mistake(args)
@@ -275,45 +291,85 @@ class RemoveAcls(_Change):
             return "acls remove: --operation needs --allow-principal or --deny-principal"
         return wrong
 
-    def question(self, args: Namespace) -> str | None:
-        return None if args.yes else "Remove these rules"
+    def question(self, _args: Namespace) -> str:
+        return "Remove these rules"
 
     async def consequences(self, admin: "AdminClient", args: Namespace) -> Sequence[str]:
-        found: set[AclBinding] = set()
-        for wanted in _filters(args):
-            found.update(await admin.describe_acls(wanted))
-        args.found = sorted(found)
+        args.found = await self._look(admin, args)
         return ["  ".join(_row(acl)) for acl in args.found]
+
+    async def _look(self, admin: "AdminClient", args: Namespace) -> "list[AclBinding]":
+        """The rules that the arguments find. `args.absent` has the filters that find none."""
+        found: set[AclBinding] = set()
+        args.absent = []
+        for wanted in dict.fromkeys(_filters(args)):
+            rules = await admin.describe_acls(wanted)
+            found.update(rules)
+            args.absent += [] if rules else [wanted]
+        return sorted(found)
 
     async def ask(
         self, admin: "AdminClient", args: Namespace, output: Output
     ) -> "tuple[tuple[AclBinding, ...], list[ApiError]]":
+        if args.dry_run:
+            output.doing = "looking for rules"
+            return tuple(await self._look(admin, args)), []
         asked = _filters(args) if args.found is None else map(_filter_of, args.found)
         wanted = list(dict.fromkeys(asked))
         if not wanted:
             return (), []
         with output.changing("removing rules"):
             gone = await admin.delete_acls(wanted)
+        args.absent += [one for one, acls in gone.succeeded.items() if not acls]
         found = {acl for acls in gone.succeeded.values() for acl in acls}
         return tuple(sorted(found)), list(gone.failed.values())
 
     def show(
         self,
         answer: "tuple[tuple[AclBinding, ...], list[ApiError]]",
-        _args: Namespace,
+        args: Namespace,
         output: Output,
     ) -> int:
         gone, failed = answer
-        if not output.is_table:
-            errors = [error_fields(with_doubt(error, "removed")) for error in failed]
-            output.rows("acls", map(_fields, gone), _FIELDS, errors=errors)
+        errors = [with_doubt(error, "removed") for error in failed]
+        errors += map(_absent, args.absent)
+        if args.dry_run:
+            _show_tried(dict.fromkeys(gone, "would be removed"), output, errors)
+        elif not output.is_table:
+            output.rows(
+                *("acls", map(_fields, gone), _FIELDS),
+                errors=list(map(error_fields, errors)),
+                dry_run=False,
+            )
         elif gone:
             output.table(_HEADERS, map(_row, gone), spare=_SPARE)
-        elif not failed:
-            output.line("no such rules")
         for text in dict.fromkeys(reason(with_doubt(error, "removed")) for error in failed):
             complain(f"rules are not removed: {text}")
-        return FAILED if failed else OK
+        for one in args.absent:
+            complain(reason(_absent(one)))
+        return FAILED if errors else OK
+
+
+def _absent(wanted: "AclFilter") -> ApiError:
+    """The error of a rule, or of rules about something, of which there is none."""
+    parts = (wanted.principal, wanted.host, wanted.permission, wanted.operation)
+    words = [part if isinstance(part, str) else part.name for part in parts if part]
+    place = f"{wanted.resource_type.name} {wanted.resource_name} ({wanted.pattern.name})"
+    whose = " ".join(words) if wanted.principal else "any"
+    return ApiError(ErrorCode.RESOURCE_NOT_FOUND, f"there is no rule of {place}: {whose}")
+
+
+def _show_tried(
+    results: "Mapping[AclBinding, str]", output: Output, errors: Sequence[ApiError] = ()
+) -> None:
+    """What would become of each rule."""
+    if not output.is_table:
+        rows = ({**_fields(acl), "result": result} for acl, result in results.items())
+        shown = list(map(error_fields, errors))
+        output.rows("acls", rows, (*_FIELDS, "result"), errors=shown, dry_run=True)
+    elif results:
+        table = [(*_row(acl), result) for acl, result in results.items()]
+        output.table((*_HEADERS, "RESULT"), table, spare=_SPARE)
 
 
 def _add_resources(parser: ArgumentParser, usual: str, patterns: Sequence[str], text: str) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from kohort.cli.command import (
     USAGE,
     Command,
+    WrongCallError,
     add_format,
     complain,
     decimal_or_none,
@@ -127,15 +128,9 @@ class AdminCommand(ClusterCommand):
         """What is wrong with arguments that are fine one by one; None if nothing is."""
         return None
 
-    def question(self, _args: Namespace) -> str | None:
-        """The question that a destructive command asks a person at a terminal before it acts."""
-        return None
-
-    async def consequences(self, _admin: "AdminClient", _args: Namespace) -> Sequence[str]:
-        """What a yes to the question destroys: lines that stand above it. Where there is nothing to
-        destroy there are none, and nobody is asked.
-        """
-        return ()
+    def is_allowed(self, _args: Namespace, _output: Output, _connection: Connection) -> bool:
+        """Whether it may go on: what changes nothing always may."""
+        return True
 
     async def ask(self, admin: "AdminClient", args: Namespace, output: Output) -> Any:
         """Ask the cluster; `show` gets the answer."""
@@ -155,28 +150,21 @@ class AdminCommand(ClusterCommand):
             return USAGE
         server = connection.server
 
-        def client() -> "AdminClient":  # one serves one event loop
-            return admin_client(connection, args)
-
         try:
-            client()
+            admin_client(connection, args)
         except ValueError as error:
             complain(str(error))
             return USAGE
 
         def asked_and_shown(output: Output) -> int:
-            question = self.question(args)
             with telling_origin(server):
-                if question is not None and is_person():
-                    output.doing = "looking at what would be changed"
-                    lines = result_of(_with(client(), output, self.consequences, args))
-                    if lines and not confirm(f"{question} at {server.text}?", lines):
-                        raise KohortError("nothing is changed: the answer was not yes")
+                if not self.is_allowed(args, output, connection):
+                    raise KohortError("nothing is changed: the answer was not yes")
 
                 async def ask(admin: "AdminClient", args: Namespace) -> Any:
                     return await self.ask(admin, args, output)
 
-                answer = result_of(_with(client(), output, ask, args))
+                answer = result_of(_with(admin_client(connection, args), output, ask, args))
             try:
                 return self.show(answer, args, output)
             except OSError as error:
@@ -199,20 +187,70 @@ async def _with(
         return await ask(admin, args)
 
 
-def add_yes(parser: ArgumentParser) -> None:
-    """The argument that keeps `confirm` from asking."""
-    parser.add_argument(
-        "--yes",
-        "-y",
-        action="store_true",
-        help="do not ask first (only a person at a terminal is asked)",
+class ChangeCommand(AdminCommand):
+    """A command that changes the cluster. A person at a terminal is asked first; where nobody can
+    be asked, what a person would be asked about needs `--yes`. `--dry-run` changes nothing, and
+    needs no yes.
+    """
+
+    dry_run: ClassVar[str] = "say what would be changed, and change nothing"  # help of --dry-run
+    asks_always: ClassVar[bool] = True
+    """Whether each call without `--yes` has a question. Else the cluster is looked at first, and
+    one that finds nothing to lose goes on unasked, also without a terminal.
+    """
+
+    def configure(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--dry-run", action="store_true", help=self.dry_run)
+        parser.add_argument(
+            "--yes",
+            "-y",
+            action="store_true",
+            help="do not ask first; without a terminal nothing is changed that would be asked "
+            "about, unless this is given",
+        )
+        super().configure(parser)
+
+    def question(self, _args: Namespace) -> str | None:
+        """The question that a person is asked before it acts; None where these arguments change
+        nothing that anybody could lose.
+        """
+        raise NotImplementedError
+
+    async def consequences(self, _admin: "AdminClient", _args: Namespace) -> Sequence[str]:
+        """What a yes to the question destroys: lines that stand above it. Where there is nothing to
+        destroy there are none, and nobody is asked.
+        """
+        raise NotImplementedError
+
+    def is_allowed(self, args: Namespace, output: Output, connection: Connection) -> bool:
+        """Whether it need not be asked, or a person says yes. Raises WrongCallError where nobody is
+        there who could.
+        """
+        question = None if args.dry_run or args.yes else self.question(args)
+        if question is None:
+            return True
+        question = f"{question} at {connection.server.text}?"
+        if self.asks_always and not is_person():
+            raise _unasked(args, question)
+        output.doing = "looking at what would be changed"
+        admin = admin_client(connection, args)
+        lines = result_of(_with(admin, output, self.consequences, args))
+        if not lines:
+            return True
+        if not is_person():
+            raise _unasked(args, question)
+        return confirm(question, lines)
+
+
+def _unasked(args: Namespace, question: str) -> WrongCallError:
+    return WrongCallError(
+        f'{args.prog.removeprefix("kohort ")}: nobody is at a terminal to be asked "{question}", '
+        "expected --yes, or --dry-run"
     )
 
 
 def is_person() -> bool:
-    """Whether somebody is at a terminal, wherever stdout goes: the question is on stderr. A script
-    simply goes on.
-    """
+    """Whether somebody is at a terminal, wherever stdout goes: the question is on stderr."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

@@ -1,6 +1,6 @@
 """What a deletion destroys: a line for each group or topic, read by a person who is then asked.
 
-A script is not asked, so nothing is looked up for it. What cannot be found out is said, and is no
+With `--yes` nobody is asked, so nothing is looked up. What cannot be found out is said, and is no
 reason to stop: the cluster refuses the deletion where it must.
 """
 

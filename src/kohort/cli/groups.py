@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from kohort.cli.cluster_commands import AdminCommand, add_yes
+from kohort.cli.cluster_commands import ChangeCommand
 from kohort.cli.command import (
     ERROR_FIELDS,
     FAILED,
@@ -52,10 +52,11 @@ class Fate(NamedTuple):
         return fields if self.why is None else {**fields, "reason": self.why}
 
 
-class DeleteGroups(AdminCommand):
+class DeleteGroups(ChangeCommand):
     """`kohort groups delete`."""
 
     help: ClassVar[str] = "delete groups without members, and their committed offsets"
+    dry_run: ClassVar[str] = "say what would be deleted, delete nothing"
     examples: ClassVar[tuple[str, ...]] = (
         "kohort groups delete reports audit --dry-run",
         "kohort groups delete --from old.json --yes",
@@ -74,10 +75,6 @@ class DeleteGroups(AdminCommand):
         )
         parser.add_argument("--all", action="store_true", help="every group that is Empty")
         add_match(parser, "every Empty group")
-        parser.add_argument(
-            "--dry-run", action="store_true", help="say what would be deleted, delete nothing"
-        )
-        add_yes(parser)
         parser.set_defaults(chosen=None, refused={}, offsets={})  # what stood above the question
 
     def mistake(self, args: Namespace) -> str | None:
@@ -98,8 +95,6 @@ class DeleteGroups(AdminCommand):
         return None
 
     def question(self, args: Namespace) -> str | None:
-        if args.dry_run or args.yes:
-            return None
         if args.file is not None:
             return f"Delete the groups of {args.file}, and their committed offsets,"
         if args.all or args.match is not None:

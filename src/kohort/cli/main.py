@@ -245,7 +245,7 @@ def _add(words: Any, word: str, command: Command) -> None:
         formatter_class=RawDescriptionHelpFormatter,
     )
     command.configure(added)
-    added.set_defaults(command=command)
+    added.set_defaults(command=command, prog=added.prog)
 
 
 def command_of(word: str) -> Command:

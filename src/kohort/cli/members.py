@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kohort.cli.cluster_commands import AdminCommand, add_yes
+from kohort.cli.cluster_commands import ChangeCommand
 from kohort.cli.command import (
     ERROR_FIELDS,
     FAILED,
@@ -25,18 +25,19 @@ if TYPE_CHECKING:
     Fates = Mapping[MemberToRemove, ApiError | None]
 
 
-class RemoveMembers(AdminCommand):
+class RemoveMembers(ChangeCommand):
     """`kohort groups members remove`."""
 
     help: ClassVar[str] = "remove members from a group, so that others get their partitions"
+    dry_run: ClassVar[str] = "say which members would be removed, and remove none"
     notes: ClassVar[str] = (
         "A consumer that still runs joins again. This is for those that are gone, and whose place "
         "is kept: static members, and sessions that are long."
     )
     examples: ClassVar[tuple[str, ...]] = (
-        "kohort groups members remove billing --instance-id host-7",
+        "kohort groups members remove billing --instance-id host-7 --dry-run",
         "kohort groups members remove billing --member-id app-1-3f0c --reason 'host-7 is gone'",
-        "kohort groups members remove billing --all",
+        "kohort groups members remove billing --all --yes",
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
@@ -52,7 +53,6 @@ class RemoveMembers(AdminCommand):
             )
         parser.add_argument("--all", action="store_true", help="all members that it has now")
         parser.add_argument("--reason", metavar="TEXT", help="what the broker's log says")
-        add_yes(parser)
         parser.set_defaults(found=None)
 
     def mistake(self, args: Namespace) -> str | None:
@@ -68,12 +68,11 @@ class RemoveMembers(AdminCommand):
             return f"groups members remove: {error}"
         return None
 
-    def question(self, args: Namespace) -> str | None:
-        return None if args.yes else f"Remove these members from group {name_text(args.group)}"
+    def question(self, args: Namespace) -> str:
+        return f"Remove these members from group {name_text(args.group)}"
 
     async def consequences(self, admin: "AdminClient", args: Namespace) -> Sequence[str]:
-        group = (await admin.describe_groups(args.group))[args.group]
-        args.found = found = [member for member in group.members if _is_meant(member, args)]
+        args.found = found = await _meant(admin, args)
         if not found:
             return ()
         return columns(
@@ -99,6 +98,8 @@ class RemoveMembers(AdminCommand):
         ]
         wanted = None if args.all else list(dict.fromkeys(named))
         missing: dict[MemberToRemove, ApiError | None] = {}
+        if args.dry_run:
+            args.found = await _meant(admin, args)
         if args.found is not None:  # a yes is for those that stood above the question
             shown = [MemberToRemove(one.member_id, one.instance_id) for one in args.found]
             if wanted is None:
@@ -107,6 +108,8 @@ class RemoveMembers(AdminCommand):
             wanted = [one for one in wanted if one not in missing]
         if wanted == []:
             return missing
+        if args.dry_run:
+            return dict.fromkeys(wanted or ()) | missing
         with output.changing(f"removing members of group {args.group}"):
             removed = await admin.remove_members(args.group, wanted, reason=args.reason)
         fates = {
@@ -117,10 +120,10 @@ class RemoveMembers(AdminCommand):
         return fates | missing
 
     def show(self, answer: "Fates", args: Namespace, output: Output) -> int:
-        rows = [_fields(args.group, member, error) for member, error in answer.items()]
+        rows = [_fields(args, member, error) for member, error in answer.items()]
         if not output.is_table:
             columns = ("group_id", "member_id", "instance_id", "result", *ERROR_FIELDS)
-            output.rows("members", rows, columns)
+            output.rows("members", rows, columns, dry_run=args.dry_run)
         elif rows:
             output.table(
                 ("MEMBER", "INSTANCE", "RESULT"),
@@ -132,6 +135,12 @@ class RemoveMembers(AdminCommand):
         for member, error in failed.items():
             complain_about(f"group {name_text(args.group)},", member, error)
         return FAILED if failed else OK
+
+
+async def _meant(admin: "AdminClient", args: Namespace) -> "list[MemberDescription]":
+    """The members of the group that the arguments name. Raises ApiError."""
+    group = (await admin.describe_groups(args.group))[args.group]
+    return [member for member in group.members if _is_meant(member, args)]
 
 
 def _is_among(member: "MemberToRemove", shown: "Sequence[MemberToRemove]") -> bool:
@@ -152,13 +161,14 @@ def _is_meant(member: "MemberDescription", args: Namespace) -> bool:
     return args.all or known
 
 
-def _fields(group_id: str, member: "MemberToRemove", error: ApiError | None) -> dict[str, Any]:
+def _fields(args: Namespace, member: "MemberToRemove", error: ApiError | None) -> dict[str, Any]:
     unsure = "unknown" if is_unsure(error) else "failed"
+    done, failed = ("would be removed", "would fail") if args.dry_run else ("removed", unsure)
     return {
-        "group_id": group_id,
+        "group_id": args.group,
         "member_id": member.member_id or None,
         "instance_id": member.instance_id,
-        "result": "removed" if error is None else unsure,
+        "result": done if error is None else failed,
         **({} if error is None else error_fields(error)),
     }
 

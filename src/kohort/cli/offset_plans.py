@@ -7,9 +7,9 @@ another one that is made after it.
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from kohort.cli.cluster_commands import AdminCommand, add_yes
+from kohort.cli.cluster_commands import ChangeCommand
 from kohort.cli.command import (
     ERROR_FIELDS,
     FAILED,
@@ -61,14 +61,10 @@ class AppliedPlan(NamedTuple):
         return ("unknown" if is_unsure(error) else "failed"), with_doubt(error, "set")
 
 
-class ChangeOffsets(AdminCommand):
+class ChangeOffsets(ChangeCommand):
     """A command that sets committed offsets of groups. The groups must have no members."""
 
-    def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--dry-run", action="store_true", help="show the plan, and change nothing"
-        )
-        add_yes(parser)
+    dry_run: ClassVar[str] = "show the plan, and change nothing"
 
     def wanted(self, args: Namespace) -> Wanted:
         """What the arguments ask for. Raises ValueError for a file that makes no sense."""
@@ -81,8 +77,8 @@ class ChangeOffsets(AdminCommand):
             return str(error)
         return None
 
-    def question(self, args: Namespace) -> str | None:
-        return None if args.dry_run or args.yes else "Set these offsets"
+    def question(self, _args: Namespace) -> str:
+        return "Set these offsets"
 
     async def consequences(self, admin: "AdminClient", args: Namespace) -> Sequence[str]:
         args.plans = await _plans(admin, args)

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from kohort.cli.arguments import duration, moment
-from kohort.cli.cluster_commands import AdminCommand, ClusterCommand, add_yes
+from kohort.cli.cluster_commands import AdminCommand, ChangeCommand, ClusterCommand
 from kohort.cli.command import (
     ERROR_FIELDS,
     FAILED,
@@ -89,7 +89,6 @@ class ResetOffsets(ChangeOffsets):
             help="the first record of the last time, as 90m or 7d",
         )
         add_topics(parser, "only there (default: wherever the group has an offset)")
-        super().arguments(parser)
 
     def wanted(self, args: Namespace) -> Wanted:
         return dict.fromkeys(args.groups, _reset(args))
@@ -135,7 +134,6 @@ class ImportOffsets(ChangeOffsets):
             help="only this group; may be repeated",
         )
         parser.set_defaults(topic=None)
-        super().arguments(parser)
 
     def wanted(self, args: Namespace) -> Wanted:
         from kohort.client.admin import OffsetReset
@@ -187,7 +185,6 @@ class CloneOffsets(ChangeOffsets):
         parser.add_argument("source", metavar="SOURCE", type=name, help="the group to follow")
         parser.add_argument("group", metavar="GROUP", type=chosen_name, help="the group to set")
         add_topics(parser, "only there (default: wherever SOURCE has an offset)")
-        super().arguments(parser)
 
     def wanted(self, args: Namespace) -> Wanted:
         from kohort.client.admin import OffsetReset
@@ -260,10 +257,11 @@ class ExportOffsets(AdminCommand):
         return code
 
 
-class DeleteOffsets(AdminCommand):
+class DeleteOffsets(ChangeCommand):
     """`kohort offsets delete`."""
 
     help: ClassVar[str] = "forget committed offsets of topics that no member of a group reads"
+    dry_run: ClassVar[str] = "show the offsets, and delete none"
     examples: ClassVar[tuple[str, ...]] = (
         "kohort offsets delete billing --topic orders --dry-run",
         "kohort offsets delete billing --topic orders:0-2,5 --yes",
@@ -272,10 +270,6 @@ class DeleteOffsets(AdminCommand):
     def arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("group", metavar="GROUP", type=name, help="a group id")
         add_topics(parser, "offsets of this")
-        parser.add_argument(
-            "--dry-run", action="store_true", help="show the offsets, and delete none"
-        )
-        add_yes(parser)
         parser.set_defaults(committed=None)  # what stood above the question
 
     def mistake(self, args: Namespace) -> str | None:
@@ -283,9 +277,7 @@ class DeleteOffsets(AdminCommand):
             return "offsets delete: nothing says which offsets, expected --topic"
         return None
 
-    def question(self, args: Namespace) -> str | None:
-        if args.dry_run or args.yes:
-            return None
+    def question(self, args: Namespace) -> str:
         return f"Delete these offsets of group {name_text(args.group)}"
 
     async def consequences(self, admin: "AdminClient", args: Namespace) -> Sequence[str]:

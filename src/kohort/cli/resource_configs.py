@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kohort.cli.cluster_commands import AdminCommand
+from kohort.cli.cluster_commands import ChangeCommand
 from kohort.cli.command import (
     ERROR_FIELDS,
     WrongCallError,
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     Entries = dict[str, ConfigEntry]
 
 
-class ConfigureResources(AdminCommand):
+class ConfigureResources(ChangeCommand):
     """Settings of things of one kind, by their names: shown, set, taken back."""
 
+    dry_run: ClassVar[str] = "say whether the cluster would take the changes, and make none"
     noun: ClassVar[str]  # the type of the resource, and what a line calls it
     key: ClassVar[str]  # what JSON calls its name
     own_source: ClassVar[str]  # where a value comes from that was set for it
@@ -66,11 +67,6 @@ class ConfigureResources(AdminCommand):
             metavar="NAME",
             help=f"let {self.fallback} hold again; may be repeated",
         )
-        parser.add_argument(
-            "--dry-run",
-            action="store_true",
-            help="say whether the cluster would take the changes, and make none",
-        )
 
     def mistake(self, args: Namespace) -> str | None:
         what = f"{self.noun}s config"
@@ -84,6 +80,9 @@ class ConfigureResources(AdminCommand):
         if args.dry_run and not (args.set or args.unset):
             return f"{what}: --dry-run changes nothing, expected --set or --unset with it"
         return None
+
+    def question(self, _args: Namespace) -> None:
+        """None: a setting can be set back."""
 
     async def ask(
         self, admin: "AdminClient", args: Namespace, output: Output

@@ -1,7 +1,7 @@
 """What a person was shown, and then said yes to, is looked at again: a cluster goes on meanwhile.
 
 Offsets that a group has committed since, and topics that were made again under the same name, are
-left alone. A script is not asked, and has no such moment between.
+left alone. With `--yes` nobody is asked, and there is no such moment between.
 """
 
 from collections.abc import Iterable, Mapping

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kohort.cli.cluster_commands import AdminCommand, add_yes
+from kohort.cli.cluster_commands import AdminCommand, ChangeCommand
 from kohort.cli.command import (
     ERROR_FIELDS,
     FAILED,
@@ -44,10 +44,11 @@ def _add_topics(parser: ArgumentParser) -> None:
     parser.add_argument("topics", nargs="+", metavar="NAME", type=topic_name, help="a topic's name")
 
 
-class CreateTopics(AdminCommand):
+class CreateTopics(ChangeCommand):
     """`kohort topics create`."""
 
     help: ClassVar[str] = "create topics"
+    dry_run: ClassVar[str] = "let the cluster check it, and create nothing"
     examples: ClassVar[tuple[str, ...]] = (
         "kohort topics create orders --partitions 6",
         "kohort topics create audit --config cleanup.policy=compact",
@@ -78,6 +79,9 @@ class CreateTopics(AdminCommand):
             help="a setting of the topic, such as retention.ms=60000; may be repeated",
         )
 
+    def question(self, _args: Namespace) -> None:
+        """None: what is there stays as it is."""
+
     async def ask(
         self, admin: "AdminClient", args: Namespace, output: Output
     ) -> "Outcomes[str, CreatedTopic]":
@@ -88,21 +92,21 @@ class CreateTopics(AdminCommand):
             NewTopic(name, args.partitions, args.replication_factor, configs)
             for name in dict.fromkeys(args.topics)
         ]
+        if args.dry_run:
+            output.doing = f"checking {counted(len(wanted), 'topic')}"
+            return await admin.create_topics(wanted, validate_only=True)
         with output.changing(f"creating {counted(len(wanted), 'topic')}"):
             return _with_doubts(await admin.create_topics(wanted), "created")
 
-    def show(self, answer: "Outcomes[str, CreatedTopic]", _args: Namespace, output: Output) -> int:
-        if not output.is_table:
-            output.rows("topics", _results(answer, "created", "failed"), _RESULT)
-        else:
-            _show_results(answer, "created", "failed", output)
-        return complain_of("topic", answer)
+    def show(self, answer: "Outcomes[str, CreatedTopic]", args: Namespace, output: Output) -> int:
+        return _show_results(answer, "created", args, output)
 
 
-class AlterTopics(AdminCommand):
+class AlterTopics(ChangeCommand):
     """`kohort topics alter`."""
 
     help: ClassVar[str] = "give topics more partitions"
+    dry_run: ClassVar[str] = "let the cluster check it, and change nothing"
     notes: ClassVar[str] = (
         "What was written stays where it is. Records with a key may go to other partitions from "
         "now on, so what has one key is in order no longer. Partitions are never taken away. For "
@@ -122,15 +126,9 @@ class AlterTopics(AdminCommand):
             metavar="N",
             help="number of partitions in the end, more than now",
         )
-        parser.add_argument(
-            "--dry-run", action="store_true", help="let the cluster check it, and change nothing"
-        )
-        add_yes(parser)
         parser.set_defaults(ids={})  # of the topics that stood above the question
 
-    def question(self, args: Namespace) -> str | None:
-        if args.dry_run or args.yes:
-            return None
+    def question(self, args: Namespace) -> str:
         topics = which(dict.fromkeys(args.topics), "topic")
         return f"Give {topics} {counted(args.partitions, 'partition')}"
 
@@ -161,19 +159,14 @@ class AlterTopics(AdminCommand):
         return _with_doubts(Outcomes({name: outcomes[name] for name in wanted}), "altered")
 
     def show(self, answer: "Outcomes[str, Any]", args: Namespace, output: Output) -> int:
-        done, failed = ("would be altered", "would fail") if args.dry_run else ("altered", "failed")
-        if not output.is_table:
-            rows = _results(answer, done, failed)
-            output.rows("topics", rows, _RESULT, dry_run=args.dry_run)
-        else:
-            _show_results(answer, done, failed, output)
-        return complain_of("topic", answer)
+        return _show_results(answer, "altered", args, output)
 
 
-class DeleteTopics(AdminCommand):
+class DeleteTopics(ChangeCommand):
     """`kohort topics delete`."""
 
     help: ClassVar[str] = "delete topics and all their records"
+    dry_run: ClassVar[str] = "say which topics exist, and delete nothing"
     examples: ClassVar[tuple[str, ...]] = (
         "kohort topics delete orders --dry-run",
         "kohort topics delete orders payments --yes",
@@ -181,17 +174,9 @@ class DeleteTopics(AdminCommand):
 
     def arguments(self, parser: ArgumentParser) -> None:
         _add_topics(parser)
-        parser.add_argument(
-            "--dry-run",
-            action="store_true",
-            help="say which topics exist, and delete nothing",
-        )
-        add_yes(parser)
         parser.set_defaults(found=None)  # what stood above the question
 
-    def question(self, args: Namespace) -> str | None:
-        if args.dry_run or args.yes:
-            return None
+    def question(self, args: Namespace) -> str:
         names = list(dict.fromkeys(args.topics))
         return f"Delete {which(names, 'topic')} and {'its' if len(names) == 1 else 'their'} records"
 
@@ -212,13 +197,7 @@ class DeleteTopics(AdminCommand):
             return _with_doubts(await admin.delete_topics(names), "deleted")
 
     def show(self, answer: "Outcomes[str, Any]", args: Namespace, output: Output) -> int:
-        done, failed = ("would be deleted", "would fail") if args.dry_run else ("deleted", "failed")
-        if not output.is_table:
-            rows = _results(answer, done, failed)
-            output.rows("topics", rows, _RESULT, dry_run=args.dry_run)
-        else:
-            _show_results(answer, done, failed, output)
-        return complain_of("topic", answer)
+        return _show_results(answer, "deleted", args, output)
 
 
 async def _delete_shown(
@@ -271,30 +250,33 @@ def _with_doubts(outcomes: "Outcomes[str, Any]", done: str) -> "Outcomes[str, An
     )
 
 
-def _result(error: ApiError | None, done: str, failed: str) -> str:
-    if error is None:
-        return done
-    return "unknown" if failed == "failed" and is_unsure(error) else failed
-
-
-def _results(outcomes: "Outcomes[str, Any]", done: str, failed: str) -> list[dict[str, Any]]:
+def _show_results(
+    outcomes: "Outcomes[str, Any]", word: str, args: Namespace, output: Output
+) -> int:
+    """What became of each topic, or would have. Returns the exit code."""
     errors = outcomes.failed
-    return [
-        {
-            "topic": name,
-            "result": _result(errors.get(name), done, failed),
-            **(error_fields(errors[name]) if name in errors else {}),
-        }
+    done, failed = (f"would be {word}", "would fail") if args.dry_run else (word, "failed")
+    results = {
+        name: done
+        if name not in errors
+        else "unknown"
+        if is_unsure(errors[name]) and not args.dry_run
+        else failed
         for name in outcomes
-    ]
-
-
-def _show_results(outcomes: "Outcomes[str, Any]", done: str, failed: str, output: Output) -> None:
-    errors = outcomes.failed
-    output.table(
-        ("TOPIC", "RESULT"),
-        ((name, _result(errors.get(name), done, failed)) for name in outcomes),
-    )
+    }
+    if not output.is_table:
+        rows = (
+            {
+                "topic": name,
+                "result": result,
+                **(error_fields(errors[name]) if name in errors else {}),
+            }
+            for name, result in results.items()
+        )
+        output.rows("topics", rows, _RESULT, dry_run=args.dry_run)
+    else:
+        output.table(("TOPIC", "RESULT"), list(results.items()))
+    return complain_of("topic", outcomes)
 
 
 class ListTopics(AdminCommand):

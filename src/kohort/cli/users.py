@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, ClassVar
 
-from kohort.cli.cluster_commands import AdminCommand, add_yes
+from kohort.cli.cluster_commands import AdminCommand, ChangeCommand
 from kohort.cli.command import (
     ERROR_FIELDS,
     USAGE,
@@ -93,10 +93,12 @@ class ListUsers(AdminCommand):
         return complain_of("user", answer)
 
 
-class CreateUser(AdminCommand):
+class CreateUser(ChangeCommand):
     """`kohort users create`."""
 
     help: ClassVar[str] = "make a user of SCRAM, or give one another password"
+    dry_run: ClassVar[str] = "say whether the user is new, and change nothing"
+    asks_always: ClassVar[bool] = False  # a new user has no password to lose
     notes: ClassVar[str] = (
         "The password is read from the terminal, from a line of stdin, or from --password-file. It "
         "is salted here and not sent. Where the connection is plain text, what is sent instead is "
@@ -124,34 +126,43 @@ class CreateUser(AdminCommand):
             help=f"how often a login hashes: {ITERATIONS_LEAST} to {ITERATIONS_MOST} "
             f"(default {ITERATIONS_DEFAULT})",
         )
-        add_yes(parser)
 
     def main(self, args: Namespace) -> int:
         try:
-            args.password = _password(args)
+            is_needed = not args.dry_run or args.password_file is not None
+            args.password = _password(args) if is_needed else ""
         except ValueError as error:
             complain(f"users create: {error}")
             return USAGE
         return super().main(args)
 
-    def question(self, args: Namespace) -> str | None:
-        return None if args.yes else "Give this user another password"
+    def question(self, _args: Namespace) -> str:
+        return "Give this user another password"
 
     async def consequences(self, admin: "AdminClient", args: Namespace) -> Sequence[str]:
+        return [f"user {args.user}: {mechanism}" for mechanism in await self._there(admin, args)]
+
+    async def _there(self, admin: "AdminClient", args: Namespace) -> list[str]:
+        """The mechanisms by which the user has a password already, of those that are meant. Raises
+        ApiError where that cannot be looked up: a password is not replaced unseen.
+        """
         found = await admin.describe_user_scram_credentials([args.user])
+        for error in found.failed.values():
+            if error.code is not ErrorCode.RESOURCE_NOT_FOUND:
+                raise error
         wanted = args.mechanism or [USUAL_MECHANISM]
-        return [
-            f"user {user}: {one.mechanism}"
-            for user, credentials in found.succeeded.items()
-            for one in credentials
-            if one.mechanism in wanted
-        ]
+        there = [one.mechanism for credentials in found.succeeded.values() for one in credentials]
+        return [mechanism for mechanism in there if mechanism in wanted]
 
     async def ask(
         self, admin: "AdminClient", args: Namespace, output: Output
     ) -> "Outcomes[str, None]":
-        from kohort.client.admin import ScramUpsertion
+        from kohort.client.admin import Outcomes, ScramUpsertion
 
+        if args.dry_run:
+            output.doing = "looking for the user"
+            args.is_there = bool(await self._there(admin, args))
+            return Outcomes({args.user: None})
         mechanisms = dict.fromkeys(args.mechanism or [USUAL_MECHANISM])
         with output.changing(f"making user {args.user}"):
             return await _changed(
@@ -162,14 +173,16 @@ class CreateUser(AdminCommand):
                 ],
             )
 
-    def show(self, answer: "Outcomes[str, None]", _args: Namespace, output: Output) -> int:
-        return _show_changed(answer, "created", output)
+    def show(self, answer: "Outcomes[str, None]", args: Namespace, output: Output) -> int:
+        done = "replaced" if args.dry_run and args.is_there else "created"
+        return _show_changed(answer, done, args, output)
 
 
-class DeleteUsers(AdminCommand):
+class DeleteUsers(ChangeCommand):
     """`kohort users delete`."""
 
     help: ClassVar[str] = "take the credentials of users away"
+    dry_run: ClassVar[str] = "say whose credentials would be deleted, and delete none"
     notes: ClassVar[str] = (
         "Connections of such a user stay until they have to authenticate again "
         "(connections.max.reauth.ms), and rules for the user stay, too: see kohort acls list."
@@ -179,11 +192,10 @@ class DeleteUsers(AdminCommand):
     def arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("users", nargs="+", metavar="USER", type=name, help="a user")
         _add_mechanism(parser, "may be repeated (default: all that the user has)")
-        add_yes(parser)
         parser.set_defaults(found=None)  # what stood above the question
 
-    def question(self, args: Namespace) -> str | None:
-        return None if args.yes else "Delete these credentials"
+    def question(self, _args: Namespace) -> str:
+        return "Delete these credentials"
 
     async def consequences(self, admin: "AdminClient", args: Namespace) -> Sequence[str]:
         args.found = await admin.describe_user_scram_credentials(args.users)
@@ -211,12 +223,29 @@ class DeleteUsers(AdminCommand):
             ]
             for mechanism in MECHANISMS
         ]
-        with output.changing(f"deleting {len(found)} users"):
-            deleted = await _changed(admin, deletions)
+        if args.dry_run:
+            deleted = Outcomes(_could_be_deleted(found, deletions))
+        else:
+            with output.changing(f"deleting {len(found)} users"):
+                deleted = await _changed(admin, deletions)
         return Outcomes({**dict(deleted.items()), **_unnamed(found, args), **found.failed})
 
-    def show(self, answer: "Outcomes[str, None]", _args: Namespace, output: Output) -> int:
-        return _show_changed(answer, "deleted", output)
+    def show(self, answer: "Outcomes[str, None]", args: Namespace, output: Output) -> int:
+        return _show_changed(answer, "deleted", args, output)
+
+
+def _could_be_deleted(
+    found: "Outcomes[str, tuple[ScramCredential, ...]]",
+    deletions: "Sequence[Sequence[ScramDeletion]]",
+) -> dict[str, ApiError | None]:
+    """What the cluster would answer: it refuses to delete what a user does not have."""
+    results: dict[str, ApiError | None] = {}
+    for one in (deletion for some in deletions for deletion in some):
+        has = any(credential.mechanism == one.mechanism for credential in found[one.user])
+        text = f"user {one.user} has no credential of {one.mechanism}"
+        error = None if has else ApiError(ErrorCode.RESOURCE_NOT_FOUND, text)
+        results[one.user] = results.get(one.user) or error
+    return results
 
 
 def _unnamed(
@@ -244,12 +273,13 @@ async def _changed(
     return Outcomes(results)
 
 
-def _show_changed(answer: "Outcomes[str, None]", done: str, output: Output) -> int:
+def _show_changed(answer: "Outcomes[str, None]", word: str, args: Namespace, output: Output) -> int:
     from kohort.client.admin import Outcomes
 
+    done, failed = (f"would be {word}", "would fail") if args.dry_run else (word, "failed")
     results = Outcomes(
         {
-            user: with_doubt(error, done) if error is not None else None
+            user: None if error is None else error if args.dry_run else with_doubt(error, word)
             for user, error in answer.items()
         }
     )
@@ -257,14 +287,15 @@ def _show_changed(answer: "Outcomes[str, None]", done: str, output: Output) -> i
         rows = (
             {"user": user, "result": done}
             if error is None
-            else {"user": user, "result": "failed", **error_fields(error)}
+            else {"user": user, "result": failed, **error_fields(error)}
             for user, error in results.items()
         )
-        output.rows("users", rows, ("user", "result", *ERROR_FIELDS))
+        columns = ("user", "result", *ERROR_FIELDS)
+        output.rows("users", rows, columns, dry_run=args.dry_run)
     else:
         output.table(
             ("USER", "RESULT"),
-            ((user, done if error is None else "failed") for user, error in results.items()),
+            [(user, done if error is None else failed) for user, error in results.items()],
         )
     return complain_of("user", results)
 
