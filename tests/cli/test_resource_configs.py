@@ -24,12 +24,14 @@ def test_settings_of_topics_are_shown_set_and_taken_back(kohort, server):
     shown = kohort("topics", "config", "orders", *server)
     assert (shown.code, shown.err) == (0, "")
     assert rows(shown, RETENTION) == [["orders", RETENTION, "604800000", "broker"]]
-    changed = kohort("topics", "config", "orders", "audit", "--set", f"{RETENTION}=60000", *server)
+    call = ("topics", "config", "--yes", "orders", "audit", "--set", f"{RETENTION}=60000")
+    changed = kohort(*call, *server)
     assert rows(changed, RETENTION) == [
         ["orders", RETENTION, "60000", "topic"],
         ["audit", RETENTION, "60000", "topic"],
     ]
-    back = kohort("topics", "config", "orders", "--unset", RETENTION, "--format", "json", *server)
+    call = ("topics", "config", "orders", "--unset", RETENTION, "--yes", "--format", "json")
+    back = kohort(*call, *server)
     (topic,) = back.json["topics"]
     assert topic["topic"] == "orders"
     assert topic["configs"][RETENTION] == {"value": "604800000", "own": False}
@@ -48,7 +50,8 @@ def test_a_dry_run_says_what_would_be_and_changes_nothing(kohort, server):
     assert document["dry_run"] is True
     (topic,) = document["topics"]
     assert topic["configs"][RETENTION] == {"value": "604800000", "own": False}
-    changed = kohort("topics", "config", "orders", *values[:2], "--format", "json", *server).json
+    call = ("topics", "config", "orders", "--yes", *values[:2], "--format", "json")
+    changed = kohort(*call, *server).json
     assert "dry_run" not in changed
     assert changed["topics"][0]["configs"][RETENTION]["value"] == "60000"
 
@@ -61,7 +64,7 @@ def test_settings_of_brokers_say_where_they_come_from(kohort, server):
     assert for_all.rows[1:] == [["all", LARGEST, "2000000", "all", "brokers"]]
     own = kohort("brokers", "config", "0", "--set", f"{LARGEST}=3000000", *server)
     assert rows(own, LARGEST) == [["0", LARGEST, "3000000", "broker"]]
-    more = kohort("brokers", "config", "all", "--set", "log.retention.ms=60000", *server)
+    more = kohort("brokers", "config", "all", "--yes", "--set", "log.retention.ms=60000", *server)
     assert more.code == 0, "a name that is not set for all yet"
     back = kohort("brokers", "config", "0", "--unset", LARGEST, *server)
     assert rows(back, LARGEST) == [["0", LARGEST, "2000000", "all", "brokers"]]
@@ -96,3 +99,100 @@ def test_a_broker_that_is_not_there_is_named(kohort, server):
     assert shown.code == 1
     assert rows(shown, LARGEST)
     assert "broker 7 is not in the cluster, expected one of 0" in shown.err
+
+
+LOSSES = {
+    "topics config orders --set retention.ms=60000": [
+        "topic orders: retention.ms 604800000 (7 d) -> 60000 (1 min)"
+    ],
+    "topics config audit --set retention.bytes=1 --set retention.ms=-1": [
+        "topic audit: retention.bytes -1 -> 1"
+    ],
+    # As upstream's, the broker tells no synonym where only its log.retention.hours holds.
+    "topics config long --unset retention.ms": [
+        "topic long: retention.ms 1209600000 (14 d) -> (what holds without it)"
+    ],
+    "topics config orders audit none --set cleanup.policy=compact": [
+        "topic orders: cleanup.policy delete -> compact",
+        "topic audit: cleanup.policy delete -> compact",
+    ],
+    "brokers config 0 --set log.retention.bytes=1": ["broker 0: log.retention.bytes -1 -> 1"],
+    "brokers config all --set log.cleanup.policy=compact": [
+        "broker all: log.cleanup.policy delete -> compact"
+    ],
+}
+
+
+def at_a_terminal(monkeypatch, answer, meanwhile=lambda: None):
+    """A person who reads a question, and answers it so after something has happened."""
+    asked = []
+
+    def confirm(question, lines):
+        asked.append((question, list(lines)))
+        meanwhile()
+        return answer
+
+    monkeypatch.setattr("kohort.cli.cluster_commands.is_person", lambda: True)
+    monkeypatch.setattr("kohort.cli.cluster_commands.confirm", confirm)
+    return asked
+
+
+def all_configs(kohort, server):
+    calls = (("topics", "config", "orders", "audit", "long"), ("brokers", "config", "all", "0"))
+    return [kohort(*call, "--format", "json", *server).json for call in calls]
+
+
+@pytest.mark.parametrize("call", LOSSES)
+def test_a_change_that_can_delete_records_is_asked_about(kohort, server, monkeypatch, call):
+    """A person sees what is there and what would be; a script needs --yes."""
+    with_long = ("topics", "create", "long", "--config", "retention.ms=1209600000")
+    assert kohort(*with_long, *server).code == 0
+    before = all_configs(kohort, server)
+
+    script = kohort(*call.split(), *server)
+
+    assert (script.code, script.out) == (2, "")
+    assert "Make these changes, which can delete records, at " in script.err
+    assert "expected --yes, or --dry-run" in script.err
+
+    asked = at_a_terminal(monkeypatch, answer=False)
+    assert kohort(*call.split(), *server).code == 1
+    assert [lines for _, lines in asked] == [LOSSES[call]]
+    assert kohort(*call.split(), "--dry-run", *server).code == ("none" in call)
+    assert all_configs(kohort, server) == before
+
+    assert kohort(*call.split(), "--yes", *server).code == ("none" in call)
+    assert len(asked) == 1
+    assert all_configs(kohort, server) != before
+
+
+def test_what_all_brokers_fall_back_to_is_named(kohort, server, monkeypatch):
+    set_for_all = ("--set", "log.retention.bytes=9999", "--yes")
+    assert kohort("brokers", "config", "all", *set_for_all, *server).code == 0
+    asked = at_a_terminal(monkeypatch, answer=False)
+    taken_back = kohort("brokers", "config", "all", "--unset", "log.retention.bytes", *server)
+    assert (taken_back.code, asked) == (0, []), "without the limit all is kept"
+
+    set_for_all = ("--set", "log.retention.ms=-1")
+    assert kohort("brokers", "config", "all", *set_for_all, *server).code == 0
+    assert kohort("brokers", "config", "all", "--unset", "log.retention.ms", *server).code == 1
+    ((_, (line,)),) = asked
+    assert line == "broker all: log.retention.ms -1 -> 604800000 (7 d)"
+
+
+def test_a_value_that_was_set_meanwhile_is_left_alone(kohort, server, monkeypatch):
+    """The others of the call are changed."""
+
+    def meanwhile():
+        other = ("topics", "config", "orders", "--set", f"{RETENTION}=300000", "--yes")
+        assert kohort(*other, *server).code == 0
+
+    at_a_terminal(monkeypatch, answer=True, meanwhile=meanwhile)
+    ran = kohort("topics", "config", "orders", "audit", "--set", f"{RETENTION}=60000", *server)
+    assert ran.code == 1
+    (complaint,) = ran.complaints
+    assert "topic orders: its retention.ms was 604800000 (7 d) when it was shown" in complaint
+    assert "is 300000 (5 min) now: it is left alone" in complaint
+    assert rows(ran, RETENTION) == [["audit", RETENTION, "60000", "topic"]]
+    shown = kohort("topics", "config", "orders", *server)
+    assert rows(shown, RETENTION) == [["orders", RETENTION, "300000", "topic"]]

@@ -5,7 +5,7 @@ Names are looked up before anything is changed, and what holds afterwards is sho
 """
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kohort.cli.cluster_commands import ChangeCommand
@@ -20,8 +20,9 @@ from kohort.cli.command import (
     topic_name,
     with_doubt,
 )
+from kohort.cli.losses import LOSSES, SettingChange, value_without
 from kohort.cli.render import Output
-from kohort.errors import ApiError
+from kohort.errors import ApiError, ErrorCode
 from kohort.figures import counted
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class ConfigureResources(ChangeCommand):
     """Settings of things of one kind, by their names: shown, set, taken back."""
 
     dry_run: ClassVar[str] = "say whether the cluster would take the changes, and make none"
+    asks_always: ClassVar[bool] = False  # most changes can be taken back
+    lossy: ClassVar[str] = "Make these changes, which can delete records,"
     noun: ClassVar[str]  # the type of the resource, and what a line calls it
     key: ClassVar[str]  # what JSON calls its name
     own_source: ClassVar[str]  # where a value comes from that was set for it
@@ -59,6 +62,7 @@ class ConfigureResources(ChangeCommand):
             metavar="NAME=VALUE",
             help=f"set this for the {noun}s, {self.instead}; may be repeated",
         )
+        parser.set_defaults(shown={})  # what stood above the question
         parser.add_argument(
             "--unset",
             action="append",
@@ -81,8 +85,42 @@ class ConfigureResources(ChangeCommand):
             return f"{what}: --dry-run changes nothing, expected --set or --unset with it"
         return None
 
-    def question(self, _args: Namespace) -> None:
-        """None: a setting can be set back."""
+    def question(self, args: Namespace) -> str | None:
+        return self.lossy if any(key in LOSSES for key in _changes(args)) else None
+
+    async def consequences(self, admin: "AdminClient", args: Namespace) -> Sequence[str]:
+        names = list(dict.fromkeys(getattr(args, f"{self.noun}s")))
+        args.shown = await self._losses(admin, {each: self.resource(each) for each in names}, args)
+        return [
+            f"{self.noun} {each}: {change.text}"
+            for each, changes in args.shown.items()
+            for change in changes
+        ]
+
+    async def _losses(
+        self, admin: "AdminClient", resources: "Mapping[str, ConfigResource]", args: Namespace
+    ) -> dict[str, list[SettingChange]]:
+        """The changes that can delete records, of the resources that have some. Of one whose
+        settings cannot be read all are, unless it is not there.
+        """
+        found = dict(
+            (await admin.describe_configs(resources.values(), include_synonyms=True)).items()
+        )
+        losses = {}
+        for each, resource in resources.items():
+            entries = found[resource]
+            if isinstance(entries, ApiError):
+                if entries.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    continue
+                entries = {}
+            elif not resource.name:  # of all brokers only what is set is told
+                entries = {**await self._known(admin, resource, synonyms=True), **entries}
+            changes = [
+                _change_of(key, value, entries.get(key), self._sources(resource))
+                for key, value in _changes(args).items()
+            ]
+            losses[each] = [change for change in changes if change.loses]
+        return losses
 
     async def ask(
         self, admin: "AdminClient", args: Namespace, output: Output
@@ -92,11 +130,13 @@ class ConfigureResources(ChangeCommand):
 
         names = list(dict.fromkeys(getattr(args, f"{self.noun}s")))
         resources = {each: self.resource(each) for each in names}
-        changes = {**dict(args.set), **dict.fromkeys(args.unset)}
+        changes = _changes(args)
         refused: dict[str, ApiError] = {}
         if changes:
             await self._check_names(admin, resources[names[0]], args)
-            refused = await self._change(admin, resources, changes, args, output)
+            refused = await self._changed_since(admin, resources, args)
+            same = {each: resources[each] for each in names if each not in refused}
+            refused |= await self._change(admin, same, changes, args, output)
         output.doing = f"reading the settings of {counted(len(names), self.noun)}"
         left = {each: resources[each] for each in names if each not in refused}
         found = await self._found(admin, left, has_changed=bool(changes) and not args.dry_run)
@@ -108,6 +148,22 @@ class ConfigureResources(ChangeCommand):
 
         return ConfigResource(ConfigResourceType(self.noun), given)
 
+    async def _changed_since(
+        self, admin: "AdminClient", resources: "Mapping[str, ConfigResource]", args: Namespace
+    ) -> dict[str, ApiError]:
+        """Those whose settings are not any more what a person was shown, who then said yes."""
+        shown = {each: resources[each] for each, changes in args.shown.items() if changes}
+        if not shown:
+            return {}
+        now = await self._losses(admin, shown, args)
+        return {
+            each: error
+            for each in shown
+            for change in args.shown[each]
+            for found in now.get(each, ())
+            if found.name == change.name and (error := change.since(found)) is not None
+        }
+
     async def _change(
         self,
         admin: "AdminClient",
@@ -116,6 +172,8 @@ class ConfigureResources(ChangeCommand):
         args: Namespace,
         output: Output,
     ) -> dict[str, ApiError]:
+        if not resources:
+            return {}
         wanted = dict.fromkeys(resources.values(), changes)
         doing = f"the settings of {counted(len(resources), self.noun)}"
         if args.dry_run:
@@ -174,9 +232,16 @@ class ConfigureResources(ChangeCommand):
                 hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
                 raise WrongCallError(f"{option}: {key} is not a setting of {self.noun}s; {hint}")
 
-    async def _known(self, admin: "AdminClient", resource: "ConfigResource") -> "Entries":
+    async def _known(
+        self, admin: "AdminClient", resource: "ConfigResource", *, synonyms: bool = False
+    ) -> "Entries":
         """The settings that there are; none where the cluster does not tell them."""
-        return (await admin.describe_configs([resource])).succeeded.get(resource, {})
+        found = await admin.describe_configs([resource], include_synonyms=synonyms)
+        return found.succeeded.get(resource, {})
+
+    def _sources(self, _resource: "ConfigResource") -> Collection[str]:
+        """Where a value comes from that --unset takes back."""
+        return (self.own_source,)
 
     def set_for(self, entry: "ConfigEntry") -> str:
         """Whose setting holds, in a word."""
@@ -215,6 +280,20 @@ class ConfigureResources(ChangeCommand):
             for key, entry in outcome.items()
         }
         return {self.key: given, "configs": configs}
+
+
+def _changes(args: Namespace) -> dict[str, str | None]:
+    """The new values by their names, None for one that is taken back."""
+    return {**dict(args.set), **dict.fromkeys(args.unset)}
+
+
+def _change_of(
+    key: str, value: str | None, entry: "ConfigEntry | None", sources: Collection[str]
+) -> SettingChange:
+    before = None if entry is None else entry.value
+    if value is None and entry is not None:
+        value = value_without(entry, sources)
+    return SettingChange(key, before, value)
 
 
 class ConfigureTopics(ConfigureResources):
@@ -267,12 +346,19 @@ class ConfigureBrokers(ConfigureResources):
     def resource(self, given: str) -> "ConfigResource":
         return super().resource("" if given == "all" else given)
 
-    async def _known(self, admin: "AdminClient", resource: "ConfigResource") -> "Entries":
+    async def _known(
+        self, admin: "AdminClient", resource: "ConfigResource", *, synonyms: bool = False
+    ) -> "Entries":
         """Of all brokers only those are told that are set: any broker knows the others."""
         if not resource.name:
             first = (await admin.describe_cluster())[0]
             resource = resource._replace(name=str(first.node_id))
-        return await super()._known(admin, resource)
+        return await super()._known(admin, resource, synonyms=synonyms)
+
+    def _sources(self, resource: "ConfigResource") -> Collection[str]:
+        """Of all brokers those of one count neither: others have none."""
+        own = super()._sources(resource)
+        return own if resource.name else (*own, "DYNAMIC_DEFAULT_BROKER_CONFIG")
 
     def set_for(self, entry: "ConfigEntry") -> str:
         return self._SOURCES.get(entry.source.name, "")
