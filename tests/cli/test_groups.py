@@ -104,6 +104,8 @@ def test_a_day_with_groups(kohort, server):
 
     everything = kohort("groups", "describe", "--all", "--format", "json", *server).json
     groups = {one["group_id"]: one for one in everything["groups"]}
+    counts = [one["uncommitted_partitions"] for one in groups.values()]
+    assert counts == [0, 0, 2, 2], "of partitions that members own"
     assert list(groups) == ["idle", "idle-too", "modern", "vintage"]
     assert (everything["errors"], everything["skipped"]) == ([], [])
     assert groups["idle"]["members"] == []
@@ -562,7 +564,8 @@ def test_views_show_a_part_and_ask_for_no_more(kohort, server, monkeypatch):
     assert kohort(*call, "--members").rows == whole[:5]
     assert kohort(*call, "--offsets").rows == [*whole[:2], *whole[5:]]
     totals = kohort(*call, "--offsets", "--totals").out.splitlines()[-2:]
-    assert totals == ["orders: 3 partitions, 0 records behind", "group modern: 0 records behind"]
+    behind = "0 records behind + 2 partitions without a commit"
+    assert totals == [f"orders: 3 partitions, {behind}", f"group modern: {behind}"]
 
     def refused(*_, **__):
         raise AssertionError("nobody asked for it")
@@ -572,6 +575,7 @@ def test_views_show_a_part_and_ask_for_no_more(kohort, server, monkeypatch):
     assert kohort(*call, "--state").rows == whole[:2]
     (group,) = kohort(*call, "--state", "--members", "--format", "json").json["groups"]
     assert (len(group["members"]), "offsets" in group) == (1, False)
+    assert "uncommitted_partitions" not in group
     (row,) = csv.DictReader(io.StringIO(kohort(*call, "--members", "--format", "csv").out))
     assert (row["group_id"], row["member_id"], row["instance_id"]) == ("modern", "member-1", "")
     assert row["assignment"] == row["target_assignment"] == '{"orders": [0, 1, 2]}'

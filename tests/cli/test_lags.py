@@ -58,6 +58,24 @@ def test_of_a_group(offsets, value, text, sentence):
     assert (found.value, found.text, found.sentence) == (value, text, sentence)
 
 
+@pytest.mark.parametrize(
+    ("offsets", "owned", "count", "sentence"),
+    [
+        ({("t", 0): at(10)}, [("t", 0), ("t", 1)], 1, "0 records behind + 1 partition without a"),
+        ({("t", 0): None}, [("t", 0)], 1, "nothing is committed + 1 partition without a commit"),
+        ({("t", 0): LOST}, [("t", 0), ("u", 0), ("u", 1)], 2, "lag unknown + 2 partitions"),
+        ({("t", 0): at(10)}, [("t", 0)], 0, "0 records behind"),
+        ({("t", 0): at(10)}, None, None, "0 records behind"),
+    ],
+)
+def test_partitions_without_a_commit_are_counted_and_not_taken_for_read(
+    offsets, owned, count, sentence
+):
+    found = group_lag(offsets, {("t", 0): end(10), ("t", 1): end(10)}, owned)
+    assert found.uncommitted == count
+    assert found.sentence.startswith(sentence)
+
+
 TIMES = {
     (0, 3): TimeLag(90.0),
     (1, 3): TimeLag(7.0, Bound.AT_LEAST, "deleted"),

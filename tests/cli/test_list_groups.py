@@ -77,6 +77,43 @@ def test_groups_are_chosen_and_sorted(kohort, server, options, found):
     assert names(kohort("groups", "list", *options, *server)) == found
 
 
+def test_partitions_without_a_commit_are_in_no_lag_and_are_told(kohort):
+    """A member reads three partitions, and has committed in one: that it is at the end of this one
+    says nothing of the others.
+    """
+
+    @asynchronous
+    async def populate():
+        for group, places in (("some", [("orders", 0)]), ("fresh", [])):
+            async with coordinator(broker.bootstrap, group) as connection:
+                member = ConsumerMember(connection, group, "member-1")
+                await member.join("orders")
+                more = {"member_id": "member-1", "epoch": member.epoch}
+                if places:
+                    await commit(connection, group, dict.fromkeys(places, 0), **more)
+
+    with Broker(in_memory=True) as broker:
+        at = ("--bootstrap-server", broker.bootstrap)
+        broker.create_topic("orders", partitions=3)
+        broker.groups["idle"].commit("orders", 0)
+        populate()
+        ran = kohort("groups", "list", "--lag", "--totals", *at)
+        assert (ran.code, ran.err) == (0, "")
+        assert ran.rows[:-1] == [
+            ["GROUP", "TYPE", "STATE", "PROTOCOL", "LAG", "UNCOMMITTED"],
+            ["fresh", "consumer", "Stable", "consumer", "-", "3"],
+            ["idle", "classic", "Empty", "-", "0", "0"],
+            ["some", "consumer", "Stable", "consumer", "0", "2"],
+        ]
+        assert ran.out.endswith("; 0 records behind + 5 partitions without a commit\n")
+        found = kohort("groups", "list", "--lag", "--format", "json", *at).json["groups"]
+        assert [(one["lag"], one["lag_uncommitted_partitions"]) for one in found] == [
+            *((None, 3), (0, 0), (0, 2)),
+        ]
+        lagging = kohort("groups", "list", "--only-lagging", *at)
+        assert names(lagging) == ["fresh", "some"], "they may have something to read"
+
+
 def test_nothing_is_looked_up_that_nobody_asked_for(kohort, server, monkeypatch):
     def refused(*_, **__):
         raise AssertionError("nobody asked for it")

@@ -30,6 +30,7 @@ from kohort.cli.lags import (
     group_time_lag,
     lag_of,
     offset_of,
+    owned_by,
     time_fields,
     time_lag,
     time_lags_of,
@@ -219,13 +220,7 @@ def _partitions(
     described: "Outcomes[str, GroupDescription]", offsets: "Outcomes[str, GroupOffsets]"
 ) -> "list[tuple[str, int]]":
     """Every partition that has an offset or an owner, once."""
-    owned = (
-        (topic, index)
-        for group in described.succeeded.values()
-        for member in group.members
-        for topic, indexes in (member.assignment or {}).items()
-        for index in indexes
-    )
+    owned = (place for group in described.succeeded.values() for place in owned_by(group))
     committed = (partition for group in offsets.succeeded.values() for partition in group)
     return sorted({*owned, *committed})
 
@@ -321,9 +316,10 @@ class _GroupView:
             topics.setdefault(partition[0], {})[partition] = self._committed.get(partition)
         output.line()
         for topic, offsets in topics.items():
-            lag = group_lag(offsets, self._ends)
+            owned = [place for place in self._owners if place[0] == topic]
+            lag = group_lag(offsets, self._ends, owned)
             output.line(f"{topic}: {counted(len(offsets), 'partition')}, {lag.sentence}")
-        lag = group_lag(self._committed, self._ends)
+        lag = group_lag(self._committed, self._ends, self._owners)
         times = ""
         if self._times is not None:
             text = time_text(group_time_lag(self._committed, self._ends, self._times))
@@ -357,7 +353,12 @@ class _GroupView:
             **({"waits_for": [one.fields for one in self._blocking]} if self._blocking else {}),
             "members": [_member_fields(member) for member in group.members],
             **(
-                {"offsets": [self._offset_fields(*row) for row in self._rows]}
+                {
+                    "offsets": [self._offset_fields(*row) for row in self._rows],
+                    "uncommitted_partitions": group_lag(
+                        self._committed, self._ends, self._owners
+                    ).uncommitted,
+                }
                 if OFFSETS in self._views
                 else {}
             ),

@@ -2,14 +2,20 @@
 times of the records that it reads next.
 """
 
-from collections.abc import ItemsView, Mapping
+from collections.abc import Collection, ItemsView, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kohort.errors import ApiError
 from kohort.figures import Bound, Figure, counted, duration
 
 if TYPE_CHECKING:
-    from kohort.client.admin import AdminClient, GroupOffsets, Outcomes, TimeLag
+    from kohort.client.admin import (
+        AdminClient,
+        GroupDescription,
+        GroupOffsets,
+        Outcomes,
+        TimeLag,
+    )
     from kohort.terms import TopicPartition
 
 TIME_FIELDS = ("lag_seconds", "lag_seconds_bound", "lag_seconds_reason")
@@ -21,12 +27,14 @@ TimeLags = Mapping[tuple[Any, int], "TimeLag | ApiError"]
 
 class GroupLag(NamedTuple):
     """Records that a group has not read, in partitions of which that is known; in `unknown` ones it
-    is not. A partition without a committed offset is neither.
+    is not. A partition without a committed offset is neither: `uncommitted` of those have a member
+    that reads them, from where its settings say. None is a number that was not looked up.
     """
 
     records: int
     known: int
     unknown: int
+    uncommitted: int | None = None
 
     @property
     def value(self) -> int | None:
@@ -43,12 +51,28 @@ class GroupLag(NamedTuple):
     @property
     def sentence(self) -> str:
         """`7 records behind`, `at least 7 records behind, 2 unknown`, `lag unknown`, or `nothing is
-        committed`.
+        committed`, with the partitions without a commit behind it.
         """
         behind = counted(self.records, "record") + " behind"
+        more = uncommitted_text(self.uncommitted or 0)
         if not self.known:
-            return "lag unknown" if self.unknown else "nothing is committed"
-        return f"at least {behind}, {self.unknown} unknown" if self.unknown else behind
+            return ("lag unknown" if self.unknown else "nothing is committed") + more
+        return (f"at least {behind}, {self.unknown} unknown" if self.unknown else behind) + more
+
+
+def uncommitted_text(count: int) -> str:
+    """` + 2 partitions without a commit`, or nothing."""
+    return f" + {counted(count, 'partition')} without a commit" if count else ""
+
+
+def owned_by(group: "GroupDescription") -> "list[tuple[str, int]]":
+    """The partitions that members of the group own."""
+    return [
+        (topic, index)
+        for member in group.members
+        for topic, indexes in (member.assignment or {}).items()
+        for index in indexes
+    ]
 
 
 def offset_of(found: Any) -> int | None:
@@ -65,15 +89,22 @@ def lag_of(committed: Any, end: Any) -> int | None:
     return None if at is None or last is None else last - at
 
 
-def group_lag(offsets: Mapping[Any, Any], ends: Mapping[Any, Any]) -> GroupLag:
-    """That of all partitions together. One whose offset is beyond its end counts as read."""
+def group_lag(
+    offsets: Mapping[Any, Any],
+    ends: Mapping[Any, Any],
+    owned: Collection[tuple[str, int]] | None = None,
+) -> GroupLag:
+    """That of all partitions together. One whose offset is beyond its end counts as read. Of those
+    that are `owned` it counts the ones without a commit.
+    """
     lags = [
         lag_of(committed, ends.get(partition))
         for partition, committed in offsets.items()
         if committed is not None
     ]
     known = [lag for lag in lags if lag is not None]
-    return GroupLag(sum(max(0, lag) for lag in known), len(known), len(lags) - len(known))
+    bare = None if owned is None else sum(offsets.get(place) is None for place in owned)
+    return GroupLag(sum(max(0, lag) for lag in known), len(known), len(lags) - len(known), bare)
 
 
 async def ends_of(

@@ -31,18 +31,28 @@ from kohort.cli.lags import (
     ends_of,
     group_lag,
     group_time_lag,
+    owned_by,
     time_fields,
     time_lags_of,
     time_text,
+    uncommitted_text,
 )
 from kohort.cli.render import Cell, Output, name_text
 from kohort.figures import Bound, Figure, counted
 from kohort.terms import CONSUMER_PROTOCOL, NO_PROTOCOL, GroupState, GroupType
 
 if TYPE_CHECKING:
-    from kohort.client.admin import AdminClient, GroupListing, Listings, Outcomes
+    from kohort.client.admin import (
+        AdminClient,
+        GroupDescription,
+        GroupListing,
+        Listings,
+        Outcomes,
+    )
 
 COLUMNS = ("group_id", "type", "state", "protocol_type")
+UNCOMMITTED = "UNCOMMITTED"  # a column behind the lag, where a group has such partitions
+_LAG_FIELDS = ("lag", "lag_unknown_partitions", "lag_uncommitted_partitions")
 _COMMITS = "commits of group"
 ORDERS = ("group", "state", "members", "lag")
 
@@ -138,12 +148,9 @@ class ListGroups(AdminCommand):
             ids = [one for one, at_ms in commits.succeeded.items() if at_ms is None]
             idle = frozenset(ids)
             found = [one for one in found if one.group_id in idle]
-        members: dict[str, int] = {}
-        if args.members or args.sort == "members":
-            output.doing = f"describing {counted(len(ids), 'group')}"
-            described = await admin.describe_groups(ids)
-            failures.append(("group", described))
-            members = {one: len(group.members) for one, group in described.succeeded.items()}
+        described = await _described(admin, args, found, output)
+        failures.append(("group", described))
+        members = {one: len(group.members) for one, group in described.succeeded.items()}
         lags: dict[str, GroupLag] = {}
         times: TimeLags = {}
         time_lags: dict[str, Figure] = {}
@@ -153,7 +160,9 @@ class ListGroups(AdminCommand):
             failures.append(("offsets of group", offsets))
             ends = await ends_of(admin, offsets)
             committed = offsets.succeeded
-            lags = {one: group_lag(some, ends) for one, some in committed.items()}
+            owned = {one: owned_by(group) for one, group in described.succeeded.items()}
+            owned |= {one.group_id: [] for one in found if one.state == GroupState.EMPTY}
+            lags = {one: group_lag(some, ends, owned.get(one)) for one, some in committed.items()}
             if args.lag_seconds:
                 output.doing = f"reading a record of {counted(len(ends), 'partition')}"
                 times = await time_lags_of(admin, offsets, ends)
@@ -179,7 +188,7 @@ class ListGroups(AdminCommand):
         if not output.is_table:
             columns = [*COLUMNS]
             columns += ["members"] if with_members else []
-            columns += ["lag", "lag_unknown_partitions"] if with_lag else []
+            columns += _LAG_FIELDS if with_lag else []
             columns += TIME_FIELDS if args.lag_seconds else []
             documents = (_fields(one, columns) for one in answer.groups)
             errors = [
@@ -196,6 +205,10 @@ class ListGroups(AdminCommand):
             rows = [
                 _row(one, with_members=with_members, with_lag=with_lag) for one in answer.groups
             ]
+            if any(one.lag is not None and one.lag.uncommitted for one in answer.groups):
+                headers.append(UNCOMMITTED)
+                for row, one in zip(rows, answer.groups, strict=True):
+                    row.append(None if one.lag is None else one.lag.uncommitted)
             if args.lag_seconds:
                 headers.append(LAG_TIME)
                 for row, one in zip(rows, answer.groups, strict=True):
@@ -203,12 +216,31 @@ class ListGroups(AdminCommand):
             output.table(
                 headers,
                 rows,
-                spare=("PROTOCOL", "TYPE"),
+                spare=("PROTOCOL", "TYPE", UNCOMMITTED),
             )
             if args.totals:
                 output.line(_totals(answer.groups, with_members=with_members, with_lag=with_lag))
         code = max(complain_of_missing(answer.listings), complain_of_times(answer.times))
         return max([code, *(_complain_of(what, found) for what, found in answer.failures)])
+
+
+async def _described(
+    admin: "AdminClient", args: Namespace, found: "Sequence[GroupListing]", output: Output
+) -> "Outcomes[str, GroupDescription]":
+    """The groups whose members are asked for, or what these own: a group that is Empty has none."""
+    from kohort.client.admin import Outcomes
+
+    asks_members = args.members or args.sort == "members"
+    ids = [
+        one.group_id
+        for one in found
+        if one.type in DESCRIBABLE
+        and (asks_members or (_asks_lag(args) and one.state != GroupState.EMPTY))
+    ]
+    if not ids:
+        return Outcomes({})
+    output.doing = f"describing {counted(len(ids), 'group')}"
+    return await admin.describe_groups(ids)
 
 
 async def _commits_since(
@@ -264,7 +296,7 @@ def _may_lag(group: _ListedGroup) -> bool:
     """Whether a group has records to read, or may have: where nobody knows, it is shown."""
     if group.lag is None:
         return group.listing.type in DESCRIBABLE
-    return bool(group.lag.records or group.lag.unknown)
+    return bool(group.lag.records or group.lag.unknown or group.lag.uncommitted)
 
 
 def _fields(group: _ListedGroup, columns: Sequence[str]) -> dict[str, Any]:
@@ -273,6 +305,7 @@ def _fields(group: _ListedGroup, columns: Sequence[str]) -> dict[str, Any]:
         "members": group.members,
         "lag": None if lag is None else lag.value,
         "lag_unknown_partitions": None if lag is None else lag.unknown,
+        "lag_uncommitted_partitions": None if lag is None else lag.uncommitted,
         **time_fields(group.time_lag or Figure(None, Bound.UNKNOWN)),
     }
     return {
@@ -308,9 +341,9 @@ def _totals(groups: Sequence[_ListedGroup], *, with_members: bool, with_lag: boo
         lags = [group.lag for group in groups if group.lag is not None]
         unknown = len(groups) - len(lags) + sum(lag.unknown > 0 for lag in lags)
         behind = counted(sum(lag.records for lag in lags), "record") + " behind"
-        parts.append(
-            f"at least {behind}, {counted(unknown, 'group')} not all known" if unknown else behind
-        )
+        if unknown:
+            behind = f"at least {behind}, {counted(unknown, 'group')} not all known"
+        parts.append(behind + uncommitted_text(sum(lag.uncommitted or 0 for lag in lags)))
     return "; ".join(parts)
 
 
