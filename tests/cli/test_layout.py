@@ -91,5 +91,26 @@ def test_an_id_may_lose_its_middle_and_no_name_does():
     assert fitting([Column("GROUP_ID", [member], is_numeric=False)], 20, 3, ()) is None
 
 
+LONG = "team-0-" + "very-" * 40 + "long-name"
+
+
+@pytest.mark.parametrize("room", [40, 60, 80, 120, 300])
+def test_a_very_long_name_leaves_the_table_a_table(room):
+    """One group of many would turn all of them into lists of fields."""
+    names = Column("GROUP", ["a", LONG], is_numeric=False)
+    found = fitting([names, Column("LAG", ["12345678", "-"], is_numeric=True)], room, 3, ())
+    assert [one.header for one in found] == ["GROUP", "LAG"]
+    assert sum(one.width for one in found) + 3 <= room
+    assert found[0].text(1) == LONG
+    assert found[0].wraps == (room < 300)
+
+
+def test_of_several_long_names_each_is_laid_out_over_more_lines():
+    texts = [Column(header, [LONG], is_numeric=False) for header in ("GROUP", "TOPIC")]
+    assert [one.width for one in fitting(texts, 60, 3, ())] == [28, 29]
+    usual = [Column(header, ["x" * 40], is_numeric=False) for header in ("GROUP", "TOPIC")]
+    assert fitting(usual, 60, 3, ()) is None
+
+
 def test_wide_letters_are_wide():
     assert Column("T", ["日本"], is_numeric=False).width == 4

@@ -68,12 +68,12 @@ ROWS = [
 ]
 
 
-def drawn(monkeypatch, width, **options):
+def drawn(monkeypatch, width, rows=ROWS, **options):
     monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setenv("TERM", "xterm")
     stream = Terminal()
     output = Output(stream)
-    output.table(GROUP, ROWS, **options)
+    output.table(GROUP, rows, **options)
     output.end()
     text = re.sub("\x1b\\[[0-9;]*m", "", stream.getvalue())
     return [line.rstrip() for line in text.splitlines()]
@@ -108,6 +108,19 @@ def test_what_is_no_table_any_more_is_a_list_of_fields(monkeypatch):
         "EPOCH        7",
         "COORDINATOR  -",
     ]
+
+
+def test_one_very_long_name_is_laid_out_in_its_column_and_nothing_else_changes(monkeypatch):
+    """No part of it is lost: who puts its lines together has the name."""
+    long = "team-0-" + "very-" * 40 + "long-name"
+    lines = drawn(monkeypatch, 80, [*ROWS, (long, "consumer", 8, "")], spare=("COORDINATOR",))
+    assert lines[0].split() == ["GROUP", "TYPE", "EPOCH"]
+    assert lines[-1] == "(too narrow for COORDINATOR)"
+    assert ["b", "classic", "7"] in [line.split() for line in lines]
+    start = next(index for index, line in enumerate(lines) if line.startswith("team-0-very"))
+    assert lines[start].split()[1:] == ["consumer", "8"]
+    assert "".join(line.split()[0] for line in lines[start:-1]) == long
+    assert max(map(len, lines)) <= 80
 
 
 def test_a_pipe_gets_every_column_at_any_width(monkeypatch):

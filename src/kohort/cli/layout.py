@@ -1,4 +1,5 @@
-"""The columns of a table that a terminal has room for. Words and numbers are never broken.
+"""The columns of a table that a terminal has room for. Words and numbers are never broken, but for
+names that are longer than any usual one: these go on in the next line of their cell.
 
 Prose gives way first, down to its longest word, and headers are laid out over several lines. Times
 lose their milliseconds, and long ids their middle. Then columns are left out, in the order that the
@@ -21,6 +22,8 @@ ID_ENDS = 4  # letters of an id that tell it from others like it
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?P<fraction>\.\d{3})")
 PROSE = 32  # cells that are longer, and have spaces, may be laid out over several lines
 NARROWEST_PROSE = 24
+NAME = 40  # cells that are longer are laid out over several lines, wherever they can be cut
+NARROWEST_NAME = 24  # of those, where nothing else makes room
 FEWEST = 2
 
 
@@ -55,6 +58,15 @@ class Column:
         ):
             words = [cell_len(word) for cell in self.cells for word in cell.split()]
             self.least = min(self.least, max([head, NARROWEST_PROSE, *words]))
+        self.narrow(NAME)
+
+    def narrow(self, width: int) -> None:
+        """Let a column with a cell longer than any usual name have this width, or its header's."""
+        from rich.cells import cell_len
+
+        if not self.is_numeric and self.width > NAME:
+            head = max(map(cell_len, _words(self.header)))
+            self.least = min(self.least, max(head, width))
 
     @property
     def heading(self) -> str:
@@ -102,7 +114,11 @@ def fitting(
     left = [header for header in order if any(column.header == header for column in columns)]
     while _size(shown, gap, [column.least for column in shown]) > room:
         if not left:
-            return None
+            for column in shown:
+                column.narrow(NARROWEST_NAME)
+            if _size(shown, gap, [column.least for column in shown]) > room:
+                return None
+            break
         header = left.pop(0)
         gone += [column for column in shown if column.header == header]
         shown = [column for column in shown if column.header != header]

@@ -182,7 +182,7 @@ def _draw(console: "Console", shown: "Sequence[Column]") -> None:
             justify="right" if column.is_numeric else "left",
             width=column.width,
             no_wrap=not column.wraps,
-            overflow="fold",  # which no word comes to, as none is wider than its column
+            overflow="fold",  # only a very long name is wider than its column
         )
     for row in range(len(shown[0].cells)):
         cells = [column.text(row) for column in shown]
