@@ -1,6 +1,6 @@
 """`kohort groups watch` in a pipe and on a terminal."""
 
-import io
+import asyncio
 import os
 import pty
 import re
@@ -8,18 +8,13 @@ import subprocess
 import sys
 
 import pytest
-from rich.console import Console
 from tests.client.joining import ConsumerMember, commit, coordinator
 from tests.client.scripted import asynchronous
 from tests.serve.talk import Talk
 from tests.waiting import SOON_S, eventually
 
-from kohort.cli.group_changes import GroupRow, GroupSnapshot
-from kohort.cli.lags import GroupLag
-from kohort.cli.watch import HEADERS, _screen
 from kohort.client.admin import AdminClient, Listings
 from kohort.errors import ApiError, ErrorCode
-from kohort.figures import Bound, Figure
 from kohort.testing.broker import Broker
 
 
@@ -70,9 +65,25 @@ def test_some_groups_and_some_looks(kohort, broker):
     ran = kohort("groups", "watch", "--match", "^i", *where)
     assert (ran.code, ran.err, untimed(ran.out)) == (0, "", ["idle: is Empty, 0 members, lag 3"])
     ran = kohort("groups", "watch", "nobody", *where)
-    assert (ran.code, untimed(ran.out)) == (
-        *(0, ["nobody: Group nobody not found. (GROUP_ID_NOT_FOUND)"]),
-    )
+    told = "Group nobody not found. (GROUP_ID_NOT_FOUND)"
+    assert (ran.code, untimed(ran.out)) == (1, [f"nobody: {told}"])
+    assert ran.complaints == [f"kohort: group nobody: {told}"]
+
+
+def test_a_named_group_that_comes_into_being_meanwhile_is_there(kohort, broker, monkeypatch):
+    """The code is that of the last look."""
+    real = asyncio.sleep
+
+    async def meanwhile(_seconds):
+        async with coordinator(broker.bootstrap, "later") as connection:
+            assert await commit(connection, "later", {("orders", 0): 2}) == [0]
+        await real(0)
+
+    monkeypatch.setattr(asyncio, "sleep", meanwhile)
+    where = ("--bootstrap-server", broker.bootstrap, "--looks", "2")
+    ran = kohort("groups", "watch", "later", *where)
+    assert (ran.code, ran.err) == (0, "")
+    assert untimed(ran.out)[-1] == "later: can be looked at again: Empty"
 
 
 def test_a_group_is_not_gone_while_a_broker_does_not_answer(kohort, broker, monkeypatch):
@@ -107,7 +118,8 @@ def test_a_terminal_is_drawn_anew_and_q_ends_it(broker):
             text = shown.decode()
             assert "modern" in text
             assert "q ends it" in text
-            os.write(master, b"q")
+            assert "2 groups" in text
+            os.write(master, b"jG\x1b[6~q")
             assert process.wait(SOON_S) == 0
         finally:
             process.kill()
@@ -120,6 +132,7 @@ def test_a_terminal_is_drawn_anew_and_q_ends_it(broker):
         (("g", "--match", "x"), "'g' and --match are given"),
         (("--every", "0"), "'0' is no time to wait, expected 0.1 to 3600 seconds"),
         (("--looks", "0"), "0 is too small"),
+        (("--sort", "lag-seconds"), "--sort lag-seconds needs --lag-seconds"),
     ],
 )
 def test_wrong_calls(kohort, options, words):
@@ -160,19 +173,3 @@ def test_the_lag_in_seconds_on_request(kohort, broker):
         r"idle: is Empty, 0 members, lag 3, in time [\d.]+ (ms|s|min)( \d+ s)?", idle
     )
     assert modern == "modern: is Stable, 1 member"
-
-
-def test_a_terminal_has_a_column_for_the_lag_in_seconds():
-    console = Console(width=100, height=30, file=io.StringIO())
-    lag = GroupLag(3, 1, 0)
-    rows = [
-        GroupRow(GroupSnapshot("late", "Empty", lag=lag, time_lag=Figure(90.0)), None),
-        GroupRow(GroupSnapshot("new", "Empty", time_lag=Figure(None, Bound.NONE)), None),
-        GroupRow(GroupSnapshot("lost", error="no answer"), None),
-    ]
-    console.print(_screen(console, "here", "", rows, [], (*HEADERS, "LAG-TIME")))
-    lines = [line.split() for line in console.file.getvalue().splitlines() if line.strip()]
-    assert lines[1][-1] == "LAG-TIME"
-    found = {line[0]: " ".join(line[-4:]) for line in lines[2:]}
-    assert found["late"].endswith("1 min 30 s")
-    assert found["new"].endswith("- -")

@@ -7,10 +7,10 @@ else gets a line for each event, and none for a look at which nothing has happen
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from kohort.cli.arguments import count
 from kohort.cli.cluster_commands import (
@@ -19,7 +19,17 @@ from kohort.cli.cluster_commands import (
     connection_or_none,
     telling_origin,
 )
-from kohort.cli.command import OK, USAGE, complain, decimal_or_none, name, print_result, reason
+from kohort.cli.command import (
+    FAILED,
+    OK,
+    USAGE,
+    complain,
+    decimal_or_none,
+    name,
+    print_result,
+    reason,
+    result_of,
+)
 from kohort.cli.describe import DESCRIBABLE, LAG_TIME, add_lag_seconds
 from kohort.cli.group_changes import (
     GroupChanges,
@@ -30,21 +40,18 @@ from kohort.cli.group_changes import (
 )
 from kohort.cli.lags import ends_of, group_lag, group_time_lag, time_lags_of, time_text
 from kohort.cli.list_groups import add_match, is_match
-from kohort.cli.render import Output, name_text, printable
+from kohort.cli.render import Output, name_text
+from kohort.cli.watch_screen import HEADERS, ORDERS, WatchScreen, keys_of
 from kohort.errors import ApiError
 from kohort.figures import counted
 
 if TYPE_CHECKING:
-    import asyncio
-
-    from rich.console import Console, RenderableType
-
     from kohort.client.admin import AdminClient
 
 EVERY_S = 2.0
 EVENTS_KEPT = 200
-QUIT = b"q"
-HEADERS = ("GROUP", "STATE", "MEMBERS", "EPOCH", "LAG", "LAG/S")
+QUIT = "quit"
+BY_SECONDS = "lag-seconds"
 
 
 class WatchGroups(ClusterCommand):
@@ -52,7 +59,8 @@ class WatchGroups(ClusterCommand):
 
     help: ClassVar[str] = "show groups as they change: state, members, epochs and lag"
     notes: ClassVar[str] = (
-        "On a terminal q ends it. In a pipe there is a line for each thing that happens."
+        "On a terminal arrows, j and k, PgUp and PgDn scroll, and q ends it. In a pipe there is a "
+        "line for each thing that happens."
     )
     examples: ClassVar[tuple[str, ...]] = (
         "kohort groups watch",
@@ -73,11 +81,19 @@ class WatchGroups(ClusterCommand):
             help=f"how long to wait between two looks (default {EVERY_S:g})",
         )
         add_lag_seconds(parser)
+        parser.add_argument(
+            "--sort",
+            choices=tuple(ORDERS),
+            default=next(iter(ORDERS)),
+            help="on a terminal: the most lag first (default), in seconds, by name, by state, or "
+            "the most members first",
+        )
         parser.add_argument("--looks", type=count, metavar="N", help="end after N looks")
 
     def main(self, args: Namespace) -> int:
-        import asyncio
-
+        if args.sort == BY_SECONDS and not args.lag_seconds:
+            complain(f"groups watch: --sort {BY_SECONDS} needs --lag-seconds")
+            return USAGE
         if args.groups and args.match is not None:
             complain(f"groups watch: {args.groups[0]!r} and --match are given, expected one")
             return USAGE
@@ -86,16 +102,17 @@ class WatchGroups(ClusterCommand):
             return USAGE
 
         def watch(output: Output) -> int:
-            async def whole() -> None:
+            async def whole() -> list[str]:
                 async with admin_client(connection, args) as admin:
                     if sys.stdout.isatty():
-                        await _on_screen(admin, args, connection.server.text)
-                    else:
-                        await _in_lines(admin, args, output)
+                        return await _on_screen(admin, args, connection.server.text)
+                    return await _in_lines(admin, args, output)
 
             with telling_origin(connection.server):
-                asyncio.run(whole())
-            return OK
+                lost = result_of(whole())
+            for text in lost:
+                complain(text)
+            return FAILED if lost else OK
 
         return print_result(watch)
 
@@ -140,20 +157,22 @@ async def _look(admin: "AdminClient", args: Namespace, known: Iterable[str]) -> 
     return seen
 
 
-async def _in_lines(admin: "AdminClient", args: Namespace, output: Output) -> None:
+async def _in_lines(admin: "AdminClient", args: Namespace, output: Output) -> list[str]:
     import asyncio
 
-    changes, looks, trouble = GroupChanges(), 0, ""
+    changes, looks, trouble, lost = GroupChanges(), 0, "", list[str]()
     while True:
         try:
             rows, events = changes.look(await _look(admin, args, changes.known), _now_s())
         except ApiError as error:
             if not looks:
                 raise
+            lost = [_no_answer(error)]
             if not trouble:
                 trouble = reason(error)
                 output.line(f"{_clock()} no answer: {trouble}")
         else:
+            lost = _lost(rows, args)
             if trouble:
                 trouble = ""
                 output.line(f"{_clock()} the cluster answers again")
@@ -164,7 +183,7 @@ async def _in_lines(admin: "AdminClient", args: Namespace, output: Output) -> No
         sys.stdout.flush()
         looks += 1
         if looks == args.looks:
-            return
+            return lost
         await asyncio.sleep(args.every)
 
 
@@ -177,7 +196,7 @@ def _first(seen: GroupSnapshot) -> str:
     return f"is {seen.state}, {counted(len(seen.members), 'member')}{lag}"
 
 
-async def _on_screen(admin: "AdminClient", args: Namespace, server: str) -> None:
+async def _on_screen(admin: "AdminClient", args: Namespace, server: str) -> list[str]:
     import asyncio
 
     from rich.console import Console
@@ -187,92 +206,63 @@ async def _on_screen(admin: "AdminClient", args: Namespace, server: str) -> None
     changes, looks = GroupChanges(), 0
     events: deque[str] = deque(maxlen=EVENTS_KEPT)
     quit_ = asyncio.Event()
-    with _keys(quit_), Live(console=console, screen=True, auto_refresh=False) as live:
+    headers = (*HEADERS, LAG_TIME) if args.lag_seconds else HEADERS
+    screen = WatchScreen(console, args.sort, headers)
+
+    def draw() -> None:
+        screen.events = list(events)
+        live.update(screen.drawn(), refresh=True)
+
+    def pressed(key: str) -> None:
+        if key == QUIT:
+            quit_.set()
+        else:
+            screen.move(key)
+            draw()
+
+    lost: list[str] = []
+    with Live(console=console, screen=True, auto_refresh=False) as live, _keys(pressed):
         while not quit_.is_set():
             try:
                 rows, news = changes.look(await _look(admin, args, changes.known), _now_s())
-                trouble = ""
+                screen.trouble = ""
             except ApiError as error:
-                trouble = f"no answer: {reason(error)}"
                 if not looks:
                     raise
+                screen.trouble = _no_answer(error)
+                lost = [screen.trouble]
             else:
                 events += [event_line(event, _clock()) for event in news]
-            title = f"{server}  {_clock()}  every {args.every:g} s, q ends it"
-            headers = (*HEADERS, LAG_TIME) if args.lag_seconds else HEADERS
-            screen = _screen(console, title, trouble, rows, list(events), headers)
-            live.update(screen, refresh=True)
+                screen.update(rows)
+                lost = _lost(rows, args)
+            screen.title = f"{server}  {_clock()}  every {args.every:g} s, q ends it"
+            draw()
             looks += 1
             if looks == args.looks:
-                return
-            try:
+                break
+            with suppress(TimeoutError):
                 await asyncio.wait_for(quit_.wait(), args.every)
-            except TimeoutError:
-                continue
+    return lost
 
 
-def _screen(
-    console: "Console",
-    title: str,
-    trouble: str,
-    rows: Sequence[GroupRow],
-    events: Sequence[str],
-    headers: Sequence[str] = HEADERS,
-) -> "RenderableType":
-    """What fits: a part of the groups, the most behind first, and a third for the last events."""
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
-    height = max(8, console.height)
-    for_events = min(len(events), max(3, height // 3))
-    room = max(1, height - for_events - 6)
-    ordered = sorted(rows, key=_most_behind)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for index, header in enumerate(headers):
-        table.add_column(header, justify="left" if index < 2 else "right", no_wrap=True)
-    for row in ordered[:room]:
-        table.add_row(*(Text(cell, overflow="ellipsis") for cell in _cells(row, headers)))
-    more = len(ordered) - room
-    parts: list[RenderableType] = [Text(title, style="dim", no_wrap=True), table]
-    if trouble:
-        parts.insert(1, Text(printable(trouble), style="red", no_wrap=True, overflow="ellipsis"))
-    if more > 0:
-        parts.append(Text(f"and {counted(more, 'more group')}", style="dim"))
-    parts.append(Text())
-    shown = [Text(printable(one), no_wrap=True, overflow="ellipsis") for one in events]
-    parts += shown[len(shown) - for_events :]
-    return Group(*parts)
+def _no_answer(error: ApiError) -> str:
+    return f"no answer: {reason(error)}"
 
 
-def _most_behind(row: GroupRow) -> tuple[Any, ...]:
-    lag = row.group.lag
-    return (row.group.error is None, -(lag.records if lag else 0), row.group.group_id)
-
-
-def _cells(row: GroupRow, headers: Sequence[str]) -> Iterator[str]:
-    group = row.group
-    yield printable(name_text(group.group_id))
-    if group.error is not None:
-        yield printable(group.error)
-        yield from [""] * (len(headers) - 2)
-        return
-    yield group.state
-    yield f"{len(group.members):,}"
-    if group.epoch is None:
-        yield "-"
-    else:
-        target = "" if group.target_epoch == group.epoch else f" ({group.target_epoch})"
-        yield f"{group.epoch}{target}"
-    yield "-" if group.lag is None else group.lag.text or "-"
-    yield "-" if row.per_second is None else f"{row.per_second:+,.0f}"
-    if LAG_TIME in headers:
-        yield (time_text(group.time_lag) if group.time_lag else None) or "-"
+def _lost(rows: Sequence[GroupRow], args: Namespace) -> list[str]:
+    """A line for each group that the arguments name and that could not be looked at."""
+    named = frozenset(args.groups)
+    errors = ((row.group.group_id, row.group.error) for row in rows)
+    return [
+        f"group {name_text(group_id)}: {error}"
+        for group_id, error in errors
+        if error is not None and group_id in named
+    ]
 
 
 @contextmanager
-def _keys(quit_: "asyncio.Event") -> Iterator[None]:
-    """Sets the event when somebody types q; the terminal is as before afterwards."""
+def _keys(pressed: Callable[[str], None]) -> Iterator[None]:
+    """Calls back with each key that somebody presses; the terminal is as before afterwards."""
     import asyncio
 
     try:
@@ -291,8 +281,8 @@ def _keys(quit_: "asyncio.Event") -> Iterator[None]:
     def typed() -> None:
         import os
 
-        if QUIT in os.read(number, 100).lower():
-            quit_.set()
+        for key in keys_of(os.read(number, 100)):
+            pressed(key)
 
     tty.setcbreak(number)
     loop.add_reader(number, typed)
