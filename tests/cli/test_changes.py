@@ -174,3 +174,60 @@ def test_a_password_is_replaced_by_a_yes_alone(cluster):
     assert ["alice", "SCRAM-SHA-512", "4096"] in cluster("users list").rows
     dry = cluster("users create alice", "--dry-run")
     assert dry.rows[1:] == [["alice", "would", "be", "replaced"]]
+
+
+MISSING = {  # a call, and the name in it of what is not there
+    "groups describe absent": "absent",
+    "groups delete absent --yes": "absent",
+    "groups delete absent --dry-run": "absent",
+    "groups watch absent --looks 1": "absent",
+    "groups members remove absent --all --yes": "absent",
+    "groups members remove live --member-id absent --yes": "absent",
+    "groups members remove live --instance-id absent --dry-run": "absent",
+    "offsets reset absent --to-latest --yes": "absent",
+    "offsets reset idle --to-latest --topic absent:0 --yes": "absent:0",
+    "offsets reset idle --to-latest --topic orders:7 --dry-run": "orders:7",
+    "offsets export absent": "absent",
+    "offsets clone absent idle --yes": "absent",
+    "offsets delete absent --topic orders --yes": "absent",
+    "offsets delete idle --topic absent --dry-run": "absent",
+    "topics describe absent": "absent",
+    "topics alter absent --partitions 3 --yes": "absent",
+    "topics alter absent --partitions 3 --dry-run": "absent",
+    "topics delete absent --yes": "absent",
+    "topics delete absent --dry-run": "absent",
+    "topics config absent": "absent",
+    "topics config absent --set retention.ms=1 --yes": "absent",
+    "brokers config 7": "7",
+    "acls remove --topic absent --yes": "absent",
+    "acls remove --topic absent --dry-run": "absent",
+    "acls remove --topic orders --allow-principal User:absent --yes": "absent",
+    "users list absent": "absent",
+    "users delete absent --yes": "absent",
+    "users delete absent --dry-run": "absent",
+    "users delete alice --mechanism SCRAM-SHA-256 --dry-run": "alice",
+    "consume absent --until-end": "absent",
+    "consume orders:7 --until-end": "partition 7",
+    "produce absent": "absent",
+}
+EMPTY = (  # what only chooses may find nothing, and a setting of a group needs no group
+    *("groups list --match absent", "groups delete --match absent --yes"),
+    *("groups watch --match absent --looks 1", "topics list --matching absent"),
+    *("acls list --topic absent", "groups config absent"),
+)
+
+
+@pytest.mark.parametrize(("call", "name"), MISSING.items(), ids=MISSING)
+def test_what_is_named_and_not_there_is_code_1_and_a_line_with_the_name(cluster, call, name):
+    before = contents(cluster)
+
+    ran = cluster(call)
+
+    assert ran.code == 1
+    assert any(name in line for line in ran.complaints)
+    assert contents(cluster) == before
+
+
+@pytest.mark.parametrize("call", EMPTY)
+def test_what_only_chooses_may_find_nothing(cluster, call):
+    assert cluster(call).code == 0
