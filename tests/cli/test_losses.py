@@ -19,7 +19,7 @@ from kohort.config.topic import TOPIC_SETTINGS
         ("retention.ms", None, "60000", True),
         ("retention.ms", None, "-1", False),
         ("retention.ms", "60000", None, True),
-        ("retention.ms", "60000", "soon", True),
+        ("retention.ms", "60000", "soon", False),
         ("retention.bytes", "-1", "1", True),
         ("local.retention.ms", "-2", "1000", True),
         ("delete.retention.ms", "86400000", "0", True),

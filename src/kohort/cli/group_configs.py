@@ -15,6 +15,7 @@ class ConfigureGroups(ConfigureResources):
     names_help: ClassVar[str] = "a group id"
     instead: ClassVar[str] = "in place of the broker's setting"
     fallback: ClassVar[str] = "the broker's setting"
+    lossy: ClassVar[None] = None  # none of them deletes anything
     help: ClassVar[str] = "show the settings of groups, and change them"
     examples: ClassVar[tuple[str, ...]] = (
         "kohort groups config billing",

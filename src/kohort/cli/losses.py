@@ -68,7 +68,9 @@ def _is_lower(before: str | None, after: str | None) -> bool:
     old, new = _number(before), _number(after)
     if new == UNLIMITED or (before is not None and before == after):
         return False
-    return old is None or new is None or old < 0 or new < old
+    if new is None:  # a text that is no number is refused
+        return after is None
+    return old is None or old < 0 or new < old
 
 
 def _has_more(before: str | None, after: str | None) -> bool:

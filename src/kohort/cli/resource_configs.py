@@ -36,7 +36,7 @@ class ConfigureResources(ChangeCommand):
 
     dry_run: ClassVar[str] = "say whether the cluster would take the changes, and make none"
     asks_always: ClassVar[bool] = False  # most changes can be taken back
-    lossy: ClassVar[str] = "Make these changes, which can delete records,"
+    lossy: ClassVar[str | None] = "Make these changes, which can delete records,"
     noun: ClassVar[str]  # the type of the resource, and what a line calls it
     key: ClassVar[str]  # what JSON calls its name
     own_source: ClassVar[str]  # where a value comes from that was set for it
@@ -90,6 +90,7 @@ class ConfigureResources(ChangeCommand):
 
     async def consequences(self, admin: "AdminClient", args: Namespace) -> Sequence[str]:
         names = list(dict.fromkeys(getattr(args, f"{self.noun}s")))
+        await self._check_names(admin, self.resource(names[0]), args)
         args.shown = await self._losses(admin, {each: self.resource(each) for each in names}, args)
         return [
             f"{self.noun} {each}: {change.text}"
