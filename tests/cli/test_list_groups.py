@@ -192,6 +192,9 @@ def test_the_lag_in_seconds_on_request(kohort):
         assert "group late: 2 records behind, in time 5 h" in shown.out
         csv = kohort("groups", "describe", "late", "--lag-seconds", "--format", "csv", *at)
         assert "lag_seconds,lag_seconds_bound,lag_seconds_reason" in csv.out.splitlines()[0]
+        oldest = kohort("groups", "list", "--sort", "lag-seconds", *at)
+        assert oldest.rows[0][-1] == "LAG-TIME", "who sorts by it sees it"
+        assert names(oldest)[0] == "late"
         plain = kohort("groups", "describe", "late", "--format", "json", *at).json["groups"]
         assert "lag_seconds" not in plain[0]["offsets"][0]
 

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from kohort.cli.arguments import moment
 from kohort.cli.command import Command, result_of
 from kohort.cli.main import ELSEWHERE, WORDS, command_of, commands_of, parser
+from kohort.cli.positions import begin, time_ms, until
 from kohort.testing import Broker
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -138,6 +140,57 @@ def test_a_word_of_another_tool_says_what_to_call_here(kohort, before, word):
     named = re.search(r"kohort [a-z]+( [a-z]+)?", ELSEWHERE[before][word])
     if named:  # such a command exists
         assert kohort(*named[0].split()[1:], "--help").code == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "meant"),
+    [
+        ("groups describe --group billing", "kohort groups describe GROUP, without --group?"),
+        ("groups delete --group billing", "kohort groups delete GROUP, without --group?"),
+        ("offsets reset --group=a --to-latest b", "kohort offsets reset GROUP, without --group?"),
+        ("topics describe --topic orders", "kohort topics describe NAME, without --topic?"),
+        ("consume --topic orders", "kohort consume TOPIC[:PARTITIONS], without --topic?"),
+        ("produce --topic=orders x", "kohort produce TOPIC, without --topic?"),
+        ("users create --user alice x", "kohort users create USER, without --user?"),
+        ("groups describe --totls billing", "--totals?"),
+    ],
+)
+def test_an_option_of_other_tools_for_what_is_named_without_one_says_so(kohort, call, meant):
+    ran = kohort(*call.split())
+    assert (ran.code, ran.out) == (2, "")
+    (line,) = ran.complaints
+    assert f"; did you mean {meant}" in line
+
+
+def options_of_times():
+    types = (moment, begin, until, time_ms)
+    for path in COMMANDS:
+        found = parser(path)
+        for word in path:
+            (inner,) = (one for one in found._actions if word in (one.choices or ()))
+            found = inner.choices[word]
+        for action in found._actions:
+            if action.type in types:
+                yield " ".join(path), action.option_strings[0], action.help
+
+
+def test_every_option_that_takes_a_time_names_its_zone():
+    """Two operators in two zones mean the same moment, or know that they do not."""
+    found = list(options_of_times())
+    assert len(found) >= 7
+    assert [one for one in found if "in UTC where it names no zone" not in one[2]] == []
+
+
+@pytest.mark.parametrize(
+    ("command", "zone"),
+    [
+        ("pipeline show", "Times are in UTC"),
+        ("pipeline sql", "Times are in UTC"),
+        ("groups watch", "of this machine's time zone"),
+    ],
+)
+def test_what_prints_times_of_day_names_their_zone(kohort, command, zone):
+    assert zone in " ".join(kohort(*command.split(), "--help").out.split())
 
 
 @pytest.mark.parametrize("argv", [[], ["groups"], ["inspect"]])

@@ -132,7 +132,6 @@ def test_a_terminal_is_drawn_anew_and_q_ends_it(broker):
         (("g", "--match", "x"), "'g' and --match are given"),
         (("--every", "0"), "'0' is no time to wait, expected 0.1 to 3600 seconds"),
         (("--looks", "0"), "0 is too small"),
-        (("--sort", "lag-seconds"), "--sort lag-seconds needs --lag-seconds"),
     ],
 )
 def test_wrong_calls(kohort, options, words):
@@ -163,9 +162,10 @@ def test_a_pipe_goes_on_when_nobody_answers_for_a_while(kohort, broker, monkeypa
     )
 
 
-def test_the_lag_in_seconds_on_request(kohort, broker):
+@pytest.mark.parametrize("option", [("--lag-seconds",), ("--sort", "lag-seconds")])
+def test_the_lag_in_seconds_on_request(kohort, broker, option):
     ran = kohort(
-        *("groups", "watch", "--lag-seconds", "--looks", "1"),
+        *("groups", "watch", *option, "--looks", "1"),
         *("--bootstrap-server", broker.bootstrap),
     )
     idle, modern = untimed(ran.out)

@@ -119,8 +119,8 @@ def _add_bounds(parser: ArgumentParser) -> None:
         default=END,
         metavar="WHERE",
         help="beginning, end (default), an offset, -N for the last N records of each partition, a "
-        "time as 2026-11-21T07:00Z, or @ and milliseconds since 1970; with --group the first two, "
-        "for partitions without a committed offset",
+        "time as 2026-11-21T07:00Z (in UTC where it names no zone), or @ and milliseconds since "
+        "1970; with --group the first two, for partitions without a committed offset",
     )
     begins.add_argument(
         "--from-beginning",
@@ -134,8 +134,8 @@ def _add_bounds(parser: ArgumentParser) -> None:
         "--until",
         type=until,
         metavar="WHERE",
-        help="end (of what is there now), an offset, or a time: in each partition, where the first "
-        "record stands that is not printed any more",
+        help="end (of what is there now), an offset, or a time (in UTC where it names no zone): in "
+        "each partition, where the first record stands that is not printed any more",
     )
     ends.add_argument(
         "--until-end",

@@ -54,7 +54,7 @@ COLUMNS = ("group_id", "type", "state", "protocol_type")
 UNCOMMITTED = "UNCOMMITTED"  # a column behind the lag, where a group has such partitions
 _LAG_FIELDS = ("lag", "lag_unknown_partitions", "lag_uncommitted_partitions")
 _COMMITS = "commits of group"
-ORDERS = ("group", "state", "members", "lag")
+ORDERS = ("group", "state", "members", "lag", "lag-seconds")
 
 
 class _ListedGroup(NamedTuple):
@@ -127,11 +127,15 @@ class ListGroups(AdminCommand):
             "--sort",
             choices=ORDERS,
             default=ORDERS[0],
-            help="by name (default), state, or the most members or lag first",
+            help="by name (default), state, or the most members, lag, or lag in seconds first",
         )
         parser.add_argument(
             "--totals", action="store_true", help="a last line with the sums of all rows"
         )
+
+    def mistake(self, args: Namespace) -> None:
+        """None; an order by the lag in seconds asks for it."""
+        args.lag_seconds |= args.sort == "lag-seconds"
 
     async def ask(self, admin: "AdminClient", args: Namespace, output: Output) -> _Answer:
         protocols = args.protocol and [*args.protocol]
@@ -327,6 +331,10 @@ def _row(group: _ListedGroup, *, with_members: bool, with_lag: bool) -> list[Cel
     return row
 
 
+def _seconds(group: _ListedGroup) -> float:
+    return (group.time_lag.value if group.time_lag else None) or 0.0
+
+
 def _totals(groups: Sequence[_ListedGroup], *, with_members: bool, with_lag: bool) -> str:
     """`3 groups: 2 Stable, 1 Empty; 7 members; at least 1,200 records behind`."""
     states = Counter(str(group.listing.state or "of unknown state") for group in groups)
@@ -352,4 +360,5 @@ _ORDERS: Mapping[str, Callable[[_ListedGroup], Any]] = {
     "state": lambda group: (group.listing.state or "", group.listing.group_id),
     "members": lambda group: (-(group.members or 0), group.listing.group_id),
     "lag": lambda group: (-(group.lag.records if group.lag else 0), group.listing.group_id),
+    "lag-seconds": lambda group: (-_seconds(group), group.listing.group_id),
 }

@@ -143,10 +143,22 @@ class Parser(ArgumentParser):
     def _nearest(self, given: Sequence[str]) -> str:
         options = [option for option in self._option_string_actions if option.startswith("--")]
         for word in given:
-            near = _near(word.partition("=")[0], options)
-            if word.startswith("--") and near:
+            if not word.startswith("--"):
+                continue
+            option = word.partition("=")[0]
+            if positional := self._positional_or_none(option):
+                return f"; did you mean {self.prog} {positional}, without {option}?"
+            if near := _near(option, options):
                 return f"; did you mean {near}?"
         return ""
+
+    def _positional_or_none(self, option: str) -> str | None:
+        """What stands without an option here, and has one in other tools: `--group billing`."""
+        for action in self._actions:
+            words = {action.dest, action.dest.removesuffix("s"), str(action.metavar).lower()}
+            if not action.option_strings and action.metavar and option[2:] in words:
+                return str(action.metavar)
+        return None
 
     def _check_value(self, action: Action, value: Any) -> None:
         try:

@@ -80,7 +80,8 @@ class ResetOffsets(ChangeOffsets):
             "--to-datetime",
             type=moment,
             metavar="TIME",
-            help="the first record at or after a time, as 2026-11-21T07:00Z",
+            help="the first record at or after a time, as 2026-11-21T07:00Z: in ISO 8601, in UTC "
+            "where it names no zone, or milliseconds since 1970",
         )
         ways.add_argument(
             "--by-duration",

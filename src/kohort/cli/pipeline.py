@@ -72,7 +72,8 @@ class Run(Command):
                 dest=f"{option[2:]}_time",
                 type=moment,
                 metavar="TIME",
-                help=f"read records that are {what} this: 2026-11-21T07:00Z, or milliseconds",
+                help=f"read records that are {what} this: 2026-11-21T07:00Z (in UTC where it "
+                "names no zone), or milliseconds since 1970",
             )
         parser.add_argument(
             "--stream", action="store_true", help="read in micro-batches, all that is there now"
@@ -91,8 +92,8 @@ class Run(Command):
             "--as-of",
             type=moment,
             metavar="TIME",
-            help="the time for which lag and the like are computed (default --to, or the "
-            "moment at which reading was planned)",
+            help="the time for which lag and the like are computed, in UTC where it names no zone "
+            "(default --to, or the moment at which reading was planned)",
         )
         parser.add_argument(
             "--keep",

@@ -77,7 +77,8 @@ class Produce(ClusterCommand):
             "--timestamp",
             type=time_ms,
             metavar="TIME",
-            help="the time of each record: in ISO 8601, or @ and milliseconds since 1970",
+            help="the time of each record: in ISO 8601, in UTC where it names no zone, or @ and "
+            "milliseconds since 1970",
         )
         parser.add_argument(
             "--compression", choices=COMPRESSION, default="none", help="of batches (default: none)"

@@ -32,6 +32,7 @@ class Show(Command):
     """`kohort pipeline show`."""
 
     help: ClassVar[str] = "print a table: rebalances, lag, deletable, members, or any other"
+    notes: ClassVar[str] = "Times are in UTC."
     examples: ClassVar[tuple[str, ...]] = (
         "kohort pipeline show rebalances --out groups",
         "kohort pipeline show lag --out groups --group billing",

@@ -19,7 +19,8 @@ class Sql(Command):
     help: ClassVar[str] = "answer a SELECT over the tables, by DuckDB"
     notes: ClassVar[str] = (
         "Every table is a view; `show tables` and `describe lag` are queries too. All of a query "
-        "is answered from one moment. Nothing is written, and no other file is read."
+        "is answered from one moment. Nothing is written, and no other file is read. "
+        "Times are in UTC."
     )
     examples: ClassVar[tuple[str, ...]] = (
         "kohort pipeline sql 'show tables' --out groups",

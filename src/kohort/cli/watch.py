@@ -60,7 +60,7 @@ class WatchGroups(ClusterCommand):
     help: ClassVar[str] = "show groups as they change: state, members, epochs and lag"
     notes: ClassVar[str] = (
         "On a terminal arrows, j and k, PgUp and PgDn scroll, and q ends it. In a pipe there is a "
-        "line for each thing that happens."
+        "line for each thing that happens. Times of day are those of this machine's time zone."
     )
     examples: ClassVar[tuple[str, ...]] = (
         "kohort groups watch",
@@ -91,9 +91,7 @@ class WatchGroups(ClusterCommand):
         parser.add_argument("--looks", type=count, metavar="N", help="end after N looks")
 
     def main(self, args: Namespace) -> int:
-        if args.sort == BY_SECONDS and not args.lag_seconds:
-            complain(f"groups watch: --sort {BY_SECONDS} needs --lag-seconds")
-            return USAGE
+        args.lag_seconds |= args.sort == BY_SECONDS
         if args.groups and args.match is not None:
             complain(f"groups watch: {args.groups[0]!r} and --match are given, expected one")
             return USAGE
