@@ -144,6 +144,26 @@ def test_a_group_goes_on_where_it_has_printed(broker, topic, consume):
     assert consume(*member, "--until-end") == b""
 
 
+def test_a_group_that_has_members_is_named_before_it_is_joined(broker, topic):
+    """A name of a live group that was mistyped takes partitions from its members: nobody saw it."""
+    argv = ("consume", topic, "--group", topic, "--from-beginning")
+    with started(command(broker, *argv), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as first:
+        broker.groups[topic].wait("Stable", members=1)
+        broker.produce(topic, "a", partition=0)
+        assert first.stdout.readline() == b"a\n"
+        with started(command(broker, *argv), stderr=subprocess.PIPE) as second:
+            assert second.stderr.readline().decode() == (
+                f"kohort: joins group {topic}, which has 1 member: it will rebalance, and its "
+                "partitions are shared with this one\n"
+            )
+            broker.groups[topic].wait("Stable", members=2)
+            second.send_signal(signal.SIGTERM)
+            assert second.wait(SOON_S) == 130
+        first.send_signal(signal.SIGTERM)
+        assert first.wait(SOON_S) == 130
+        assert first.stderr.read() == b"", "there was nobody before it"
+
+
 def test_a_group_of_topics_that_match(broker, topic, consume):
     broker.produce(topic, "a", partition=0)
     argv = ("--matching", topic, "--group", topic, "--from-beginning", "--max", "1")

@@ -238,8 +238,9 @@ async def _consume(connection: Connection, args: Namespace, output: Output) -> i
             if args.group is None:
                 await _read(cluster, wanted, args, printer)
             else:
-                from kohort.cli.group_reader import read_as_member
+                from kohort.cli.group_reader import complain_of_members, read_as_member
 
+                await complain_of_members(cluster, args)
                 await read_as_member(connection, [str(one) for one in wanted], args, printer)
     except KohortError as error:
         if args.format == "json":

@@ -13,9 +13,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from kohort.cli.cluster_commands import CLIENT_ID
+from kohort.cli.command import complain
 from kohort.cli.connection import Connection
 from kohort.cli.positions import BEGINNING, END
+from kohort.cli.render import name_text
+from kohort.client.admin.groups import describe_groups
 from kohort.client.consumer import Consumer
+from kohort.client.network.cluster import Cluster
+from kohort.figures import counted
 from kohort.terms import TopicPartition
 
 if TYPE_CHECKING:
@@ -56,6 +61,21 @@ def ended_as_interrupted() -> Iterator[None]:
 
 def _interrupt(*_: object) -> None:
     signal.raise_signal(signal.SIGINT)
+
+
+async def complain_of_members(cluster: Cluster, args: Namespace) -> None:
+    """A line on stderr if the group that will be joined has members: these give up partitions to
+    this one, which a name that was mistyped or reused must not do unseen.
+    """
+    deadline = asyncio.get_running_loop().time() + args.timeout
+    found = (await describe_groups(cluster, [args.group], deadline=deadline)).succeeded
+    count = len(found[args.group].members) if found else 0
+    if count:
+        whose = "its" if count == 1 else "their"
+        complain(
+            f"joins group {name_text(args.group)}, which has {counted(count, 'member')}: it will "
+            f"rebalance, and {whose} partitions are shared with this one"
+        )
 
 
 async def read_as_member(
