@@ -1,14 +1,21 @@
-"""`--delete-offsets` without the rights for it."""
+"""`--delete-offsets` without the rights for it, and with an answer that is not whole."""
 
 import asyncio
 
 import pytest
 from tests.client.admin.test_acls import AUTHORIZER
+from tests.client.scripted import ScriptedCluster, asynchronous
 from tests.drop_in.recorded_runs import run
 
 from kohort import AclBinding, AclOperation, AdminClient, ResourceType
 from kohort.drop_in import consumer_groups
 from kohort.testing import Broker
+from kohort.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
 
 TABLE = (
     "\nTOPIC           PARTITION  STATUS         \n"
@@ -63,3 +70,40 @@ def test_a_refused_topic_of_a_group_that_may_be_changed_is_told_as_by_java(broke
     allow(broker, AclOperation.DELETE)
     told = f"Request succeeded for deleting offsets from group g.\n{TABLE}"
     assert as_bob() == (1, told, "")
+
+
+STATUSES = {  # what an answer has of a partition, and what the Java tool makes of that
+    None: 'Error: java.lang.IllegalArgumentException: Offset deletion result for partition "t-1" '
+    "was not included in the response\n",
+    -1: "Error: org.apache.kafka.common.errors.UnknownServerException: The server experienced an "
+    "unexpected error when processing the request.\n",
+}
+
+
+@pytest.mark.parametrize("code", STATUSES)
+@asynchronous
+async def test_a_partition_that_an_answer_lacks_is_told_so(code):
+    """The other one is deleted, and the code says that one is not."""
+
+    def answer(_asked):
+        codes = {0: 0, **({} if code is None else {1: code})}
+        partitions = [
+            OffsetDeleteResponsePartition(partition_index=index, error_code=found)
+            for index, found in codes.items()
+        ]
+        topics = [OffsetDeleteResponseTopic(name="t", partitions=partitions)]
+        return OffsetDeleteResponse(topics=topics)
+
+    async with ScriptedCluster(1, {OffsetDeleteRequest: answer}) as scripted:
+        scripted.topics["t"] = [0, 0]
+        call = ("--delete-offsets", "--group", "g", "--topic", "t:0,1")
+        ran = await asyncio.to_thread(
+            run, consumer_groups.main, ["--bootstrap-server", scripted.bootstrap, *call]
+        )
+    told = (
+        "\nError: Encountered some unknown error: UNKNOWN_SERVER_ERROR\n"
+        "\nTOPIC           PARTITION  STATUS         \n"
+        "t               0          Successful     \n"
+        f"t               1          {STATUSES[code]}"
+    )
+    assert ran == (1, told, "")

@@ -86,6 +86,10 @@ _WORDS = {
         "InvalidTopicException",
         "The request attempted to perform an operation on an invalid topic.",
     ),
+    ErrorCode.UNKNOWN_SERVER_ERROR: _Words(
+        "UnknownServerException",
+        "The server experienced an unexpected error when processing the request.",
+    ),
     ErrorCode.INVALID_CONFIG: _Words("InvalidConfigurationException", ""),
     ErrorCode.INVALID_REQUEST: _Words("InvalidRequestException", ""),
     ErrorCode.UNSUPPORTED_VERSION: _Words("UnsupportedVersionException", ""),

@@ -448,9 +448,14 @@ def nodes_of(metadata: MetadataResponse) -> dict[int, Node]:
     }
 
 
+class MissingEntryError(ApiError):
+    """A broker's answer has no entry for something that was asked for."""
+
+
 def unanswered(thing: str, name: object) -> ApiError:
     """The error for something that was asked for and is missing in the broker's answer."""
-    return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the broker's answer lacks {thing} {name}")
+    text = f"the broker's answer lacks {thing} {name}"
+    return MissingEntryError(ErrorCode.UNKNOWN_SERVER_ERROR, text)
 
 
 def _node(code: int, message: str | None, node_id: int, host: str, port: int) -> Node | ApiError:
