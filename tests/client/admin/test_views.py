@@ -75,3 +75,32 @@ def test_the_public_face():
     assert {"AdminClient", "ApiError", "Broker", "ErrorCode"} <= set(dir(kohort))
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         kohort.Nothing  # noqa: B018
+
+
+class Counted:
+    """A value that counts how often somebody looks what it is."""
+
+    looks = 0
+
+    @property
+    def __class__(self):
+        Counted.looks += 1
+        return type(self)
+
+
+def test_to_ask_for_failures_once_per_key_does_not_look_at_all_outcomes_each_time():
+    """What a loop does: with 10,000 groups it took most of `--describe --all-groups`."""
+    outcomes = Outcomes({number: Counted() for number in range(100)} | {"bad": BAD})
+    Counted.looks = 0
+    assert [key for key in outcomes if key in outcomes.failed] == ["bad"]
+    assert Counted.looks == 0
+
+
+def test_nobody_changes_the_outcomes_by_what_they_gave():
+    outcomes = Outcomes({"good": 1, "bad": BAD})
+    outcomes.failed.clear()
+    outcomes.succeeded.clear()
+    assert (outcomes.succeeded, outcomes.failed) == ({"good": 1}, {"bad": BAD})
+    fine = Outcomes({"good": 1})
+    fine.all().clear()
+    assert fine.succeeded == {"good": 1}

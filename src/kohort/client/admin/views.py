@@ -7,7 +7,7 @@ is None, never an invented value.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
 from kohort.errors import ApiError
 from kohort.terms import GroupState, GroupType, TopicPartition
@@ -60,10 +60,14 @@ class Outcomes(Coverage, Generic[Key, Value]):
     raises the first error.
     """
 
-    __slots__ = ("_outcomes",)
+    __slots__ = ("_failed", "_outcomes")
 
     def __init__(self, outcomes: Mapping[Key, Value | ApiError]) -> None:
         self._outcomes = dict(outcomes)
+        # Most often empty, and asked for once for each key: to look for it then takes the square.
+        self._failed = {
+            key: error for key, error in self._outcomes.items() if isinstance(error, ApiError)
+        }
 
     def __getitem__(self, key: Key) -> Value:
         outcome = self._outcomes[key]
@@ -90,6 +94,8 @@ class Outcomes(Coverage, Generic[Key, Value]):
     @property
     def succeeded(self) -> dict[Key, Value]:
         """The values of those that succeeded."""
+        if not self._failed:
+            return cast("dict[Key, Value]", self._outcomes.copy())
         return {
             key: value for key, value in self._outcomes.items() if not isinstance(value, ApiError)
         }
@@ -97,7 +103,7 @@ class Outcomes(Coverage, Generic[Key, Value]):
     @property
     def failed(self) -> dict[Key, ApiError]:
         """The errors of those that failed."""
-        return {key: error for key, error in self._outcomes.items() if isinstance(error, ApiError)}
+        return self._failed.copy()
 
     @property
     def missing(self) -> dict[Any, ApiError]:
@@ -112,7 +118,7 @@ class Outcomes(Coverage, Generic[Key, Value]):
 
     def all(self) -> dict[Key, Value]:
         """Everything, if nothing failed. Raises the first error otherwise."""
-        for error in self.failed.values():
+        for error in self._failed.values():
             raise error
         return self.succeeded
 
