@@ -258,14 +258,17 @@ class _GroupView:
 
     def complain(self) -> int:
         """A line for each partition whose offset or end could not be found out."""
-        code = OK
-        for partition, committed, end in self._rows:
-            for what, found in (("committed offset", committed), ("end offset", end)):
-                if isinstance(found, ApiError):
-                    name = f"group {self._group.group_id}, {partition[0]}:{partition[1]}"
-                    complain(f"{name}: {what}: {reason(found)}")
-                    code = FAILED
-        return code
+        failed = [
+            (partition, what, found)
+            for partition, committed, end in self._rows
+            if isinstance(committed, ApiError) or isinstance(end, ApiError)
+            for what, found in (("committed offset", committed), ("end offset", end))
+            if isinstance(found, ApiError)
+        ]
+        for partition, what, found in failed:
+            name = f"group {self._group.group_id}, {partition[0]}:{partition[1]}"
+            complain(f"{name}: {what}: {reason(found)}")
+        return FAILED if failed else OK
 
     def show(self, output: Output) -> None:
         group = self._group

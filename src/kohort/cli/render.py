@@ -132,8 +132,7 @@ class Output:
         if self._terminal:
             self._drawn(headers, all_rows, spare)
         else:
-            for line in columns(headers, all_rows):
-                self._stream.write(line + "\n")
+            self._stream.write("\n".join(columns(headers, all_rows)) + "\n")
 
     def end(self) -> None:
         """Say what was left out of the tables, if anything was."""
@@ -149,8 +148,8 @@ class Output:
 
         console = Console(file=self._stream)
         texts = [
-            Column(header, [_text(row[index]) for row in rows], _is_numeric(rows, index))
-            for index, header in enumerate(headers)
+            Column(header, *_texts(cells))
+            for header, cells in zip(headers, _turned(headers, rows), strict=True)
         ]
         shown = fitting(texts, console.width, GAP, spare)
         if shown is None:
@@ -199,25 +198,40 @@ def erase_progress() -> None:
 
 def columns(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[str]:
     """A header and rows as aligned text, two spaces between columns."""
-    shown = []
-    for index, header in enumerate(headers):
-        texts = [header, *(_text(row[index]) for row in rows)]
-        width = max(map(len, texts))
-        pad = str.rjust if _is_numeric(rows, index) else str.ljust
-        shown.append([pad(text, width) for text in texts])
-    return ["  ".join(cells).rstrip() for cells in zip(*shown, strict=True)]
+    shown, formats = [], []
+    for header, cells in zip(headers, _turned(headers, rows), strict=True):
+        texts, is_numeric = _texts(cells)
+        width = max(len(header), *map(len, texts)) if texts else len(header)
+        formats.append(f"%{width}s" if is_numeric else f"%-{width}s")
+        shown.append(texts)
+    form = "  ".join(formats)
+    return [(form % line).rstrip() for line in (tuple(headers), *zip(*shown, strict=True))]
 
 
-def _is_numeric(rows: Sequence[Sequence[Cell]], index: int) -> bool:
-    kinds = {type(row[index]) for row in rows}
+def _turned(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Sequence[Sequence[Cell]]:
+    """The cells by column."""
+    return [*zip(*rows, strict=True)] if rows else [()] * len(headers)
+
+
+def _texts(cells: Sequence[Cell]) -> tuple[Sequence[str], bool]:
+    """The cells of a column, and whether they are numbers. A cluster has thousands of tables, so
+    what the cells of a column have in common is looked at once.
+    """
+    kinds = {*map(type, cells)}
+    if kinds == _NUMBERS:
+        return [*map(str, cells)], True
+    if kinds == _MISSING:
+        return [NOTHING] * len(cells), False
+    texts = [NOTHING if cell is None or cell == "" else str(cell) for cell in cells]
     has_text = any(issubclass(kind, str) for kind in kinds)
-    return not has_text and any(issubclass(kind, int) for kind in kinds)
+    if has_text:
+        together = "".join(texts)
+        if printable(together) != together:
+            texts = [*map(printable, texts)]
+    return texts, not has_text and bool(kinds)
 
 
-def _text(cell: Cell) -> str:
-    if isinstance(cell, int):
-        return str(cell)
-    return printable(str(cell)) if cell else NOTHING
+_NUMBERS, _MISSING = {int}, {type(None)}
 
 
 def name_text(name: str) -> str:

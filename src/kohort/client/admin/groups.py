@@ -15,7 +15,7 @@ from kohort.client.admin.group_views import (
 from kohort.client.admin.listings import state_of
 from kohort.client.admin.request_rounds import Locate, failure, settle
 from kohort.client.admin.views import Outcomes
-from kohort.client.network.cluster import Cluster, Node, unanswered
+from kohort.client.network.cluster import Cluster, Node, answered
 from kohort.client.network.connection import Need
 from kohort.client.network.denials import explained
 from kohort.errors import ApiError, ErrorCode, UnsupportedVersionError, WireError, api_error
@@ -89,12 +89,11 @@ async def describe_groups(
                 if len(rest) == len(ids):
                     raise
                 return outcomes | dict.fromkeys(rest, failure(error))  # the first answer holds
-            classics: dict[str, GroupDescription | ApiError] = {
-                group_id: unanswered("group", group_id) for group_id in rest
+            classics = {group.group_id: _classic_group(group, node) for group in answer.groups}
+            outcomes |= {
+                id_: _better(one, outcomes.get(id_))
+                for id_, one in answered("group", rest, classics).items()
             }
-            for classic in answer.groups:
-                classics[classic.group_id] = _classic_group(classic, node)
-            outcomes |= {id_: _better(one, outcomes.get(id_)) for id_, one in classics.items()}
         return outcomes
 
     return Outcomes(

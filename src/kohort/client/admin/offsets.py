@@ -41,6 +41,8 @@ _OF_THE_GROUP = frozenset(
 )
 
 Partitions = Sequence[TopicPartition] | None
+Places = dict[str, dict[int, TopicPartition]]
+"""Those of an answer, each once: thousands of groups read the same partitions."""
 
 
 async def list_group_offsets(
@@ -108,10 +110,11 @@ async def _batch(
         require_stable=require_stable,
     )
     answer: OffsetFetchResponse = await connection.ask(request, deadline=deadline, at_most=BY_NAME)
+    places: Places = {}
     return {
         group.group_id: api_error(group.error_code)
         if group.error_code
-        else _offsets(group.topics, groups.get(group.group_id))
+        else _offsets(group.topics, groups.get(group.group_id), places)
         for group in answer.groups
     }
 
@@ -144,7 +147,7 @@ async def _one_by_one(
             return failure(error)
         if answer.error_code:
             return api_error(answer.error_code)
-        offsets = _offsets(answer.topics, partitions)
+        offsets = _offsets(answer.topics, partitions, {})
         for offset in offsets.values():
             if isinstance(offset, ApiError) and offset.code in _OF_THE_GROUP:
                 return offset
@@ -154,17 +157,21 @@ async def _one_by_one(
     return dict(zip(groups, answers, strict=True))
 
 
-def _offsets(topics: Iterable[Any], wanted: Partitions) -> GroupOffsets:
+def _offsets(topics: Iterable[Any], wanted: Partitions, places: Places) -> GroupOffsets:
     """The offsets in topics of either shape: first, and all, those that were asked for."""
     offsets: dict[TopicPartition, CommittedOffset | ApiError | None] = {
         partition: unanswered("partition", partition) for partition in wanted or ()
     }
-    answered = {
-        TopicPartition(topic.name, partition.partition_index): _committed(partition)
-        for topic in topics
-        for partition in topic.partitions
-    }
-    offsets.update(sorted(answered.items(), key=lambda entry: entry[0]))
+    answered = {}
+    for topic in topics:
+        name, known = topic.name, places.setdefault(topic.name, {})
+        for partition in topic.partitions:
+            index = partition.partition_index
+            place = known.get(index)
+            if place is None:
+                place = known[index] = TopicPartition(name, index)
+            answered[place] = _committed(partition)
+    offsets.update((place, answered[place]) for place in sorted(answered))
     return offsets
 
 

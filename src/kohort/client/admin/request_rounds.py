@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from kohort.client.admin.answers import Arrived
-from kohort.client.network.cluster import Cluster, Node, unanswered
+from kohort.client.network.cluster import Cluster, Node, answered, unanswered
 from kohort.client.network.connection_errors import ConnectionFailedError, RequestTimeoutError
 from kohort.client.network.denials import explained
 from kohort.errors import (
@@ -169,8 +169,7 @@ class _RequestRounds(Generic[Key, Value]):
                 found = await self._locate(missing, self._deadline)
             except (ApiError, UnsupportedVersionError, WireError) as error:
                 found = dict.fromkeys(missing, _unsent(failure(error)))
-            for key in missing:
-                place = found.get(key, unanswered("the place of", key))
+            for key, place in answered("the place of", missing, found).items():
                 if isinstance(place, ApiError):
                     refused[key] = place
                 else:
@@ -196,8 +195,7 @@ class _RequestRounds(Generic[Key, Value]):
             answer = await self._ask(node, share, self._deadline)
         except (ApiError, UnsupportedVersionError, WireError) as error:
             answer = dict.fromkeys(share, failure(error))
-        outcomes = {key: answer.get(key, unanswered("an entry for", key)) for key in share}
-        return await self._record(outcomes, attempt)
+        return await self._record(answered("an entry for", share, answer), attempt)
 
     async def _record(self, outcomes: Mapping[Key, Value | ApiError], attempt: int) -> list["Step"]:
         """Record these outcomes. After a pause ask again for those that may get a better one."""

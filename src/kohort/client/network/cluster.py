@@ -7,7 +7,7 @@ and coordinators: a caller that gets NOT_COORDINATOR asks again, and gets today'
 import asyncio
 import logging
 from asyncio.tasks import sleep  # the kit asks by this class, whatever a test patches
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -38,6 +38,8 @@ from kohort.wire.messages.metadata import MetadataRequest, MetadataRequestTopic,
 logger = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 LookUp: TypeAlias = Callable[[Connection, float], Awaitable[Answer]]
 
 BATCHED_LOOK_UP = 4  # FindCoordinator takes many keys from this version on (KIP-699)
@@ -423,7 +425,7 @@ async def _coordinators(
             )
             for found in answer.coordinators
         }
-        return {key: found.get(key, unanswered(thing, key)) for key in keys}
+        return answered(thing, keys, found)
 
     async def look_up(key: str) -> Node | ApiError:
         request = FindCoordinatorRequest(key=key, key_type=key_type)
@@ -456,6 +458,13 @@ def unanswered(thing: str, name: object) -> ApiError:
     """The error for something that was asked for and is missing in the broker's answer."""
     text = f"the broker's answer lacks {thing} {name}"
     return MissingEntryError(ErrorCode.UNKNOWN_SERVER_ERROR, text)
+
+
+def answered(
+    thing: str, keys: Iterable[Key], found: Mapping[Key, Value]
+) -> dict[Key, Value | ApiError]:
+    """What an answer has for each key, and that error for one that it lacks."""
+    return {key: found[key] if key in found else unanswered(thing, key) for key in keys}
 
 
 def _node(code: int, message: str | None, node_id: int, host: str, port: int) -> Node | ApiError:
