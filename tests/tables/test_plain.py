@@ -21,6 +21,9 @@ AT = datetime(2026, 11, 21, 7, 30, tzinfo=UTC)
         (None, None),
         (True, True),
         (1.5, 1.5),
+        (float("nan"), "NaN"),
+        (float("inf"), "Infinity"),
+        ([float("-inf")], ["-Infinity"]),
         (AT, "2026-11-21T07:30:00Z"),
         (date(2026, 11, 21), "2026-11-21"),
         (b"\x00\xff", "00ff"),
@@ -32,7 +35,7 @@ AT = datetime(2026, 11, 21, 7, 30, tzinfo=UTC)
 )
 def test_a_value_as_json_has_it(value, shown):
     assert plain(value) == shown
-    json.dumps(plain(value))
+    json.dumps(plain(value), allow_nan=False)
 
 
 def batch():

@@ -1,7 +1,7 @@
 """Values and rows of tables as text: what JSON has, a document in each line, and CSV.
 
-Times are in ISO 8601, in UTC, and bytes in hex. In CSV a null is nothing, and what is made of
-several values is JSON.
+Times are in ISO 8601, in UTC, and bytes in hex. NaN and the infinities are text, as `"NaN"`. In CSV
+a null is nothing, and what is made of several values is JSON.
 """
 
 import io
@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
+from math import isfinite, isnan
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +28,8 @@ def plain(value: Any) -> Any:
             return [plain(item) for item in value]
         case dict():
             return {name: plain(item) for name, item in value.items()}
+        case float() if not isfinite(value):  # JSON has no such number
+            return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
         case None | bool() | int() | float() | str():
             return value
         case Decimal():
