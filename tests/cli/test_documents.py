@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kohort.cli.documents import write_json, write_json_rows
+from kohort.cli.documents import json_text, laid_out, write_json, write_json_rows
 from kohort.cli.render import Output
 
 ROWS = [
@@ -72,3 +72,37 @@ def test_only_json_has_a_place_for_an_error(form, text):
     Output(stream, form).error({"error": "X"})
     assert text in stream.getvalue()
     assert bool(stream.getvalue()) == bool(text)
+
+
+DEEP = {
+    "texts": [
+        "",
+        'a"b\\',
+        "größe ☃",
+        "\x00\x1b\x7f\x85\u2028\u200b",
+        "\ud800",
+        "\\ud800",
+        "\\\ud800",
+    ],
+    "numbers": [0, -1, 2**63, 1.5, 1e300, True, None],
+    "empty": [[], {}, [[]], {"a": {}}],
+    "inner": {"rows": [{"a": [1, {"b": ()}]}]},
+}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_a_document_over_several_lines_is_that_of_pythons_own_encoder(encoding):
+    text = laid_out(DEEP, encoding)
+    assert json.loads(text) == json.loads(json.dumps(DEEP))
+    assert all(line.isprintable() for line in text.split("\n"))
+    own = json.dumps(DEEP, indent=2, ensure_ascii=encoding == "ascii")
+    assert len(text.split("\n")) == len(own.split("\n"))
+    if encoding == "ascii":
+        assert text.replace("\x7f", "\\u007f") == own.replace("\x7f", "\\u007f")
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_no_document_has_a_number_that_json_has_not(number):
+    for write in (laid_out, json_text):
+        with pytest.raises(ValueError, match="JSON compliant"):
+            write({"a": number})
