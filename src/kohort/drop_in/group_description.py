@@ -136,12 +136,13 @@ def _print_offsets(group: "GroupDescription", found: _Descriptions, *, verbose: 
         return
     heads = ["GROUP", "TOPIC", "PARTITION", "LEADER-EPOCH", "CURRENT-OFFSET", "LOG-END-OFFSET"]
     heads += ["LAG", "CONSUMER-ID", "HOST", "CLIENT-ID"]
-    wide = {column: widest(_LEAST, (row[column] for row in rows)) for column in (0, 1, 7, 8)}
+    wide = {column: widest(_LEAST, {row[column] for row in rows}) for column in (0, 1, 7, 8)}
     widths = [wide[0], wide[1], 10, 15, 15, 15, 15, wide[7], wide[8]]
+    if not verbose:
+        del widths[3]
     for row in [heads, *rows]:
         kept = row if verbose else row[:3] + row[4:]
-        shown_widths = widths if verbose else widths[:3] + widths[4:]
-        line(filled(kept, shown_widths), before="\n", end="")
+        line(filled(kept, widths), before="\n", end="")
     line()
 
 
@@ -160,10 +161,10 @@ def _offset_rows(
     for partitions, who in owners:
         for partition in sorted(partitions):
             offset, end = committed.get(partition), ends.get(partition)
-            lag = None if offset is None or end is None else end - offset.offset
-            cells = [partition.partition, offset and offset.leader_epoch]
-            cells += [offset and offset.offset, end, lag]
-            rows.append([group.group_id, partition.topic, *map(shown, cells), *who])
+            epoch, at = (None, None) if offset is None else (offset.leader_epoch, offset.offset)
+            lag = None if at is None or end is None else end - at
+            cells = map(shown, (partition.partition, epoch, at, end, lag))
+            rows.append([group.group_id, partition.topic, *cells, *who])
     return rows
 
 

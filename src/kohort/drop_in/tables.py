@@ -18,9 +18,10 @@ def widest(least: int, texts: Iterable[str]) -> int:
 def filled(cells: Sequence[object], widths: Sequence[int]) -> str:
     """A row. Cells beyond the widths are as wide as they are."""
     texts = ["" if cell is None else str(cell) for cell in cells]
-    for index, wanted in enumerate(widths):
-        texts[index] += " " * (wanted - width(texts[index]))
-    return " ".join(texts)
+    if not "".join(texts).isascii():
+        pairs = zip(widths, texts, strict=False)
+        widths = [wanted + len(text) - width(text) for wanted, text in pairs]
+    return " ".join([*map(str.ljust, texts, widths), *texts[len(widths) :]])
 
 
 def shown(value: object) -> str:
