@@ -97,5 +97,6 @@ def test_a_list_of_groups_loads_only_the_messages_that_it_sends(program):
         *("kohort.wire.apis", "kohort.server", "kohort.security.stores", "kohort.security.scram"),
         *("kohort.client.admin.group_views", "kohort.client.admin.topic_views", "kohort.spark"),
         *("kohort.client.admin.synchronous", "importlib.metadata", "tempfile", "difflib", "csv"),
+        *("pathlib", "urllib.parse", "ipaddress"),
     )
     assert [name for name in unneeded if name in loaded] == []

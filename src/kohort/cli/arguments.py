@@ -2,9 +2,12 @@
 
 from argparse import ArgumentParser, ArgumentTypeError
 from datetime import UTC, datetime
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kohort.cli.command import NO_SETTING, decimal_or_none
+
+if TYPE_CHECKING:  # imported where it is needed: commands for groups have no directories
+    from pathlib import Path
 
 # As `kohort.spark.sources.registry`, which cannot be asked where Spark is not installed.
 SOURCE_FORMS = {
@@ -89,22 +92,28 @@ def add_out(parser: ArgumentParser, *, several: bool = False) -> None:
     )
 
 
-def directory(text: str) -> Path | str:
+def directory(text: str) -> "Path | str":
     """A directory, which may not be there yet; a URI is left as it is: what it is about shows
     later.
     """
     if ":" in text.partition("/")[0]:
         return text
-    path = Path(text)
+    path = _path(text)
     if path.is_file():
         raise ArgumentTypeError(f"{text!r} is a file, expected a directory")
     return path
 
 
-def local_directory(text: str) -> Path:
+def local_directory(text: str) -> "Path":
     """A directory of this machine, which may not be there yet."""
     if "://" in text:
         raise ArgumentTypeError(f"{text!r} is a URI, expected a directory of this machine")
+    return _path(text)
+
+
+def _path(text: str) -> "Path":
+    from pathlib import Path
+
     return Path(text)
 
 

@@ -6,8 +6,8 @@ where that is no secret.
 """
 
 import base64
+import os
 from collections.abc import Callable, Mapping
-from pathlib import PurePath
 from ssl import SSLContext
 from typing import Any
 
@@ -98,7 +98,7 @@ def type_of_file(path: str) -> str:
     """The type of a store of Java whose type is not given. Java's default is JKS, which opens
     PKCS#12 as well; here a store is a PEM unless its name says something else.
     """
-    ending = PurePath(path).suffix.lower()
+    ending = os.path.splitext(path)[1].lower()  # noqa: PTH122  (pathlib is slow to import)
     if ending == ".jks":
         return "JKS"
     return "PKCS12" if ending in (".p12", ".pfx", ".pkcs12") else "PEM"
@@ -317,7 +317,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def _path(name: str, value: Any) -> str:
-    return _text(name, str(value) if isinstance(value, PurePath) else value)
+    return _text(name, os.fspath(value) if isinstance(value, os.PathLike) else value)
 
 
 def _shown(value: Any) -> str:

@@ -9,7 +9,6 @@ import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
-from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kohort.cli.command import plug_streams, print_result, result_of
@@ -98,6 +97,8 @@ def _run(tool: Tool, words: list[str], *, is_java: bool) -> int:
 
 
 def _print_usage(tool: Tool) -> None:
+    from textwrap import wrap
+
     lines = [f"{tool.name}: {tool.summary}", "", "options:"]
     more = Option(JAVA_EXIT_CODES[2:], "Leave as the Java tool does: with 0 after most failures.")
     for option in (*tool.options, *COMMON, more):

@@ -6,7 +6,6 @@ needs: the order and the encoding of the subject's parts.
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from ipaddress import ip_address
 from typing import NamedTuple
 
 from kohort.errors import KohortError
@@ -59,6 +58,8 @@ class Certificate(NamedTuple):
     @property
     def host_names(self) -> list[str]:
         """The names and the addresses of hosts that it is for, for people."""
+        from ipaddress import ip_address  # noqa: PLC0415  (who shows a certificate waits for it)
+
         found = []
         for name in self.alternative_names:
             element = next(_elements(name))

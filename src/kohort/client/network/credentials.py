@@ -1,10 +1,8 @@
 """What one client proves itself with, made once for all of its connections."""
 
-import ipaddress
 import logging
 from ssl import SSLContext
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from kohort.client.network.environment import environment, in_thread
 from kohort.client.network.tokens import SharedWork, Tokens, describe_token, subject_of
@@ -149,6 +147,8 @@ def _check_tokens(security: Security) -> None:
 
 
 def _may_get_secrets(endpoint: str) -> bool:
+    from urllib.parse import urlsplit  # noqa: PLC0415  (a login by a token needs it)
+
     try:
         parts = urlsplit(endpoint)
         host, _ = parts.hostname, parts.port  # a port that is no number raises, too
@@ -159,7 +159,9 @@ def _may_get_secrets(endpoint: str) -> bool:
 
 
 def _is_loopback(host: str) -> bool:
+    from ipaddress import ip_address  # noqa: PLC0415  (as above)
+
     try:
-        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+        return ip_address(host.partition("%")[0]).is_loopback
     except ValueError:
         return host == "localhost"
