@@ -1,20 +1,12 @@
 """Messages to bytes and back: `encode` and `decode`, compiled on first use."""
 
 import struct
-from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 from kohort.errors import UnsupportedVersionError, WireError
-from kohort.wire.codegen import (
-    Decoder,
-    Encoder,
-    around_source,
-    compile_function,
-    decoder_source,
-    elements_source,
-    encoder_source,
-)
+from kohort.wire import python_codec
+from kohort.wire.codegen import AroundEncoder, Decoder, Encoder
 
 Message = TypeVar("Message")
 
@@ -30,8 +22,7 @@ def _check(cls: type[Any], version: int) -> None:
 def encoder(cls: Any, version: int) -> Encoder:
     """The compiled encoder: message -> bytes. Fields that the version lacks are left out."""
     _check(cls, version)
-    function: Encoder = compile_function("encode", cls, version, *encoder_source(cls, version))
-    return function
+    return python_codec.encoder(cls, version)
 
 
 class PiecewiseEncoder(NamedTuple):
@@ -41,7 +32,7 @@ class PiecewiseEncoder(NamedTuple):
     """
 
     elements: Encoder
-    around: Callable[[Any, int], tuple[bytes, bytes]]
+    around: AroundEncoder
 
 
 @cache
@@ -53,11 +44,9 @@ def piecewise_encoder(cls: Any, version: int, array: str, message: Any = None) -
     message = message or cls
     _check(message, version)
     flexible = version in message.flexible
-    elements = elements_source(cls, version, array, flexible=flexible)
-    around = around_source(cls, version, array, flexible=flexible)
     return PiecewiseEncoder(
-        compile_function(f"elements of {array}: encode", cls, version, *elements),
-        compile_function(f"around {array}: encode", cls, version, *around),
+        python_codec.elements_encoder(cls, version, array, flexible=flexible),
+        python_codec.around_encoder(cls, version, array, flexible=flexible),
     )
 
 
@@ -68,18 +57,12 @@ def decoder(cls: Any, version: int, most: int | None = None) -> Decoder:
     use `decode` unless you do both.
     """
     _check(cls, version)
-    source, constants = decoder_source(cls, version, most=most)
-    verb = "decode" if most is None else f"at most {most}: decode"
-    function: Decoder = compile_function(verb, cls, version, source, constants)
-    return function
+    return python_codec.decoder(cls, version, most, lenient=False)
 
 
 @cache
 def _lenient_decoder(cls: Any, version: int, most: int | None) -> Decoder:
-    source, constants = decoder_source(cls, version, lenient=True, most=most)
-    verb = "lenient decode" if most is None else f"at most {most}: lenient decode"
-    function: Decoder = compile_function(verb, cls, version, source, constants)
-    return function
+    return python_codec.decoder(cls, version, most, lenient=True)
 
 
 HOSTILE = (IndexError, struct.error, WireError, OverflowError, MemoryError)

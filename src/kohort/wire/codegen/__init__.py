@@ -19,6 +19,7 @@ from kohort.wire.codegen.encoding import around_source, elements_source, encoder
 from kohort.wire.codegen.varints import read_uvarint, uvarint
 
 __all__ = [
+    "AroundEncoder",
     "Decoder",
     "Encoder",
     "around_source",
@@ -31,6 +32,9 @@ __all__ = [
 ]
 
 Encoder = Callable[[Any], bytes]
+AroundEncoder = Callable[[Any, int], tuple[bytes, bytes]]
+"""Encodes what stands before and behind the elements of an array, of which it is given the number.
+"""
 Decoder = Callable[[bytes, int], tuple[Any, int]]
 
 
