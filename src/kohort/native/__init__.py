@@ -1,0 +1,1 @@
+"""What of Kohort is written in C, where that was built, and the choice whether to use it."""
