@@ -1,5 +1,6 @@
 # The codec in C, as `kohort.wire.native_codec` uses it. It is there where it was built.
 
+from collections.abc import Callable
 from typing import Any, TypeAlias, final
 
 _Row: TypeAlias = tuple[str, str, bool, bool, bool, bool, bool, int, bool, Any, Layout | None]
@@ -7,3 +8,14 @@ _Row: TypeAlias = tuple[str, str, bool, bool, bool, bool, bool, int, bool, Any, 
 @final
 class Layout:
     def __new__(cls, message: type[Any], flexible: bool, rows: tuple[_Row, ...]) -> Layout: ...
+
+@final
+class Decoder:
+    def __new__(
+        cls,
+        layout: Layout,
+        most: int,
+        lenient: bool,
+        hand_over: Callable[[bytes, int], tuple[Any, int]],
+    ) -> Decoder: ...
+    def decode(self, data: bytes, start: int, /) -> tuple[Any, int]: ...

@@ -27,7 +27,10 @@ fill(PyObject *module)
 {
     State *state = PyModule_GetState(module);
     state->layout_type = add_type(module, &layout_spec);
-    return state->layout_type != NULL ? 0 : -1;
+    PyTypeObject *decoder_type = add_type(module, &decoder_spec);
+    bool is_whole = state->layout_type != NULL && decoder_type != NULL;
+    Py_XDECREF(decoder_type); /* the module has it */
+    return is_whole ? 0 : -1;
 }
 
 static int
