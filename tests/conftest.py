@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
-pytest_plugins = ["tests.shared_fixtures"]
+pytest_plugins = ["tests.each_codec", "tests.shared_fixtures"]
 
 ROOT = Path(__file__).parents[1]
 

@@ -1,5 +1,8 @@
 """Which codec is used: KOHORT_CODEC says it, and one that is not here is refused in one line."""
 
+import os
+import subprocess
+import sys
 from types import ModuleType
 
 import pytest
@@ -35,3 +38,18 @@ def test_what_is_refused(asked, extension, words):
     with pytest.raises(choice.CodecChoiceError, match=f"^{words}") as caught:
         choice.choose(asked, extension)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("asked", ["python", "native"])
+def test_the_environment_says_it(asked):
+    if asked == "native" and choice.EXTENSION is None:
+        pytest.skip("the native codec is not built (a C compiler and Python's headers build it)")
+    program = "from kohort.wire import codec; print(codec._in_use.__name__)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "KOHORT_CODEC": asked},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"kohort.wire.{asked}_codec\n"

@@ -31,6 +31,8 @@ from kohort.records.schemas import (
 from kohort.wire import codec as wire
 from kohort.wire.schema import Primitive, fields_of
 
+pytestmark = pytest.mark.usefixtures("each_codec")
+
 ROWS = (RECORDS | OWN_RECORDS).values()
 
 int32 = st.integers(-(2**31), 2**31 - 1)

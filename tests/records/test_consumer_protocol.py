@@ -17,6 +17,8 @@ from kohort.records.consumer_protocol import (
     encode,
 )
 
+pytestmark = pytest.mark.usefixtures("each_codec")
+
 FULL = ConsumerProtocolSubscription(
     topics=["orders", "größe"],
     user_data=b"u",

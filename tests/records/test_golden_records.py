@@ -17,6 +17,8 @@ from kohort.records.consumer_protocol import decode_assignment, decode_subscript
 from kohort.terms import uuid_text
 from kohort.wire.schema import Primitive, fields_of
 
+pytestmark = pytest.mark.usefixtures("each_codec")
+
 DATA = Path(__file__).parents[1] / "data" / "records.jsonl.gz"
 LINES = [json.loads(line) for line in gzip.decompress(DATA.read_bytes()).splitlines()]
 FUTURE = "000100056261642d3300066f726465727300000001"  # its value has version 99

@@ -5,6 +5,8 @@ import pytest
 from kohort.errors import WireError
 from kohort.records.share_and_streams import RecordPart, share_or_streams_record_or_none
 
+pytestmark = pytest.mark.usefixtures("each_codec")
+
 SHARE_GROUP = b"\x00\x0b\x00\x01s"
 
 

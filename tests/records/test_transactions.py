@@ -16,6 +16,8 @@ from kohort.records.transactions import (
 )
 from kohort.wire import codec
 
+pytestmark = pytest.mark.usefixtures("each_codec")
+
 CAPTURES = ["1-written", "2-compacted", "3-compacted-again", "4-killed"]
 
 

@@ -17,6 +17,8 @@ from kohort.wire.messages.metadata import MetadataRequest
 from kohort.wire.messages.offset_commit import OffsetCommitRequest
 from kohort.wire.schema import fields_of
 
+pytestmark = pytest.mark.usefixtures("each_codec")
+
 VERSIONED = [
     (cls, version)
     for api in APIS.values()

@@ -15,6 +15,8 @@ from kohort.wire.frames import (
     peek,
 )
 
+pytestmark = pytest.mark.usefixtures("each_codec")
+
 
 @given(st.lists(st.binary(max_size=30), max_size=6), st.lists(st.integers(1, 9), min_size=1))
 def test_any_chunking_gives_the_same_frames(frames, cuts):

@@ -14,6 +14,8 @@ from kohort.wire.apis import APIS
 from kohort.wire.frames import decode_request_header, encode_response, peek
 from kohort.wire.schema import Primitive, fields_of
 
+pytestmark = pytest.mark.usefixtures("each_codec")
+
 FRAMES = [frame for frame in all_frames() if frame["api_key"] in APIS]
 BY_API = sorted({frame["api"] for frame in FRAMES})
 

@@ -16,6 +16,8 @@ from kohort.wire import codec
 from kohort.wire.apis import APIS
 from kohort.wire.frames import decode_request_header
 
+pytestmark = pytest.mark.usefixtures("each_codec")
+
 FRAMES = [
     frame
     for frame in all_frames()

@@ -14,6 +14,8 @@ from kohort.wire.messages import consumer_group_install_assignment as install
 from kohort.wire.messages import consumer_group_prepare_assignment as prepare
 from kohort.wire.schema import Field, Primitive, Versions, fields_of
 
+pytestmark = pytest.mark.usefixtures("each_codec")
+
 V0 = Versions.of("0")
 
 

@@ -1,4 +1,4 @@
-/* The module `kohort.native._codec`: its types, made anew for each interpreter. */
+/* The module `kohort.native._codec`: three types, made anew for each interpreter. */
 
 #include "codec.h"
 
@@ -28,8 +28,10 @@ fill(PyObject *module)
     State *state = PyModule_GetState(module);
     state->layout_type = add_type(module, &layout_spec);
     PyTypeObject *decoder_type = add_type(module, &decoder_spec);
-    bool is_whole = state->layout_type != NULL && decoder_type != NULL;
-    Py_XDECREF(decoder_type); /* the module has it */
+    PyTypeObject *encoder_type = add_type(module, &encoder_spec);
+    bool is_whole = state->layout_type != NULL && decoder_type != NULL && encoder_type != NULL;
+    Py_XDECREF(decoder_type); /* the module has them */
+    Py_XDECREF(encoder_type);
     return is_whole ? 0 : -1;
 }
 

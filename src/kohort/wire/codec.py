@@ -1,12 +1,37 @@
-"""Messages to bytes and back: `encode` and `decode`, compiled on first use."""
+"""Messages to bytes and back: `encode` and `decode`, made for a class and a version on first use.
+
+Two codecs stand behind this module, one in C and one in Python, with the same results and the same
+refusals; `kohort.native.choice` says which is in use.
+"""
 
 import struct
 from functools import cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from kohort.errors import UnsupportedVersionError, WireError
+from kohort.native.choice import CODEC, NATIVE
 from kohort.wire import python_codec
 from kohort.wire.codegen import AroundEncoder, Decoder, Encoder
+
+
+class _Codec(Protocol):
+    """What a codec has: `python_codec` says what each of these is."""
+
+    def encoder(self, cls: Any, version: int) -> Encoder: ...
+    def elements_encoder(
+        self, cls: Any, version: int, array: str, *, flexible: bool
+    ) -> Encoder: ...
+    def around_encoder(
+        self, cls: Any, version: int, array: str, *, flexible: bool
+    ) -> AroundEncoder: ...
+    def decoder(self, cls: Any, version: int, most: int | None, *, lenient: bool) -> Decoder: ...
+
+
+_in_use: _Codec = python_codec
+if CODEC == NATIVE:
+    from kohort.wire import native_codec
+
+    _in_use = native_codec
 
 Message = TypeVar("Message")
 
@@ -20,9 +45,9 @@ def _check(cls: type[Any], version: int) -> None:
 
 @cache
 def encoder(cls: Any, version: int) -> Encoder:
-    """The compiled encoder: message -> bytes. Fields that the version lacks are left out."""
+    """The encoder: message -> bytes. Fields that the version lacks are left out."""
     _check(cls, version)
-    return python_codec.encoder(cls, version)
+    return _in_use.encoder(cls, version)
 
 
 class PiecewiseEncoder(NamedTuple):
@@ -37,7 +62,7 @@ class PiecewiseEncoder(NamedTuple):
 
 @cache
 def piecewise_encoder(cls: Any, version: int, array: str, message: Any = None) -> PiecewiseEncoder:
-    """The compiled encoder of a message whose array is too large to be there at once, or of a
+    """The encoder of a message whose array is too large to be there at once, or of a
     struct somewhere in a message. `array` names an array at its top, one that the version has and
     that is not in a tag.
     """
@@ -45,24 +70,24 @@ def piecewise_encoder(cls: Any, version: int, array: str, message: Any = None) -
     _check(message, version)
     flexible = version in message.flexible
     return PiecewiseEncoder(
-        python_codec.elements_encoder(cls, version, array, flexible=flexible),
-        python_codec.around_encoder(cls, version, array, flexible=flexible),
+        _in_use.elements_encoder(cls, version, array, flexible=flexible),
+        _in_use.around_encoder(cls, version, array, flexible=flexible),
     )
 
 
 @cache
 def decoder(cls: Any, version: int, most: int | None = None) -> Decoder:
-    """The compiled decoder: (bytes, start) -> (message, end). All arrays and tags together may have
+    """The decoder: (bytes, start) -> (message, end). All arrays and tags together may have
     `most` elements. Hostile bytes make it raise any of `HOSTILE`, and it does not check the end:
     use `decode` unless you do both.
     """
     _check(cls, version)
-    return python_codec.decoder(cls, version, most, lenient=False)
+    return _in_use.decoder(cls, version, most, lenient=False)
 
 
 @cache
 def _lenient_decoder(cls: Any, version: int, most: int | None) -> Decoder:
-    return python_codec.decoder(cls, version, most, lenient=True)
+    return _in_use.decoder(cls, version, most, lenient=True)
 
 
 HOSTILE = (IndexError, struct.error, WireError, OverflowError, MemoryError)

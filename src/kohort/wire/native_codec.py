@@ -11,7 +11,7 @@ from typing import Any
 
 from kohort.native import _codec
 from kohort.wire import python_codec
-from kohort.wire.codegen import Decoder
+from kohort.wire.codegen import AroundEncoder, Decoder, Encoder
 from kohort.wire.schema import Field, Primitive, fields_of
 
 KINDS = {
@@ -23,6 +23,7 @@ KINDS = {
 }
 STRUCT = "o"
 NO_TAG = -1
+NO_ARRAY = -1
 
 
 @cache
@@ -49,6 +50,39 @@ def _row(field: Field, version: int, *, flexible: bool) -> Any:
         field.default,
         layout(field.of, version, flexible=flexible) if is_struct and present else None,
     )
+
+
+@cache
+def encoder(cls: Any, version: int) -> Encoder:
+    def hand_over(message: Any) -> bytes:
+        return python_codec.encoder(cls, version)(message)
+
+    table = layout(cls, version, flexible=version in cls.flexible)
+    return _codec.Encoder(table, NO_ARRAY, hand_over).encode
+
+
+@cache
+def elements_encoder(cls: Any, version: int, array: str, *, flexible: bool) -> Encoder:
+    """What encodes the elements of one array, without their number."""
+
+    def hand_over(message: Any) -> bytes:
+        return python_codec.elements_encoder(cls, version, array, flexible=flexible)(message)
+
+    table = layout(cls, version, flexible=flexible)
+    return _codec.Encoder(table, _index(cls, array), hand_over).elements
+
+
+@cache
+def around_encoder(cls: Any, version: int, array: str, *, flexible: bool) -> AroundEncoder:
+    def hand_over(message: Any, count: int) -> tuple[bytes, bytes]:
+        return python_codec.around_encoder(cls, version, array, flexible=flexible)(message, count)
+
+    table = layout(cls, version, flexible=flexible)
+    return _codec.Encoder(table, _index(cls, array), hand_over).around
+
+
+def _index(cls: Any, array: str) -> int:
+    return [field.name for field in fields_of(cls)].index(array)
 
 
 @cache
