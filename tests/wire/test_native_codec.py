@@ -2,18 +2,40 @@
 of it itself.
 """
 
+import gc
+import sys
+from random import Random
+
 import pytest
 from tests.each_codec import native_codec
 from tests.golden import all_frames
 
 from kohort.errors import WireError
-from kohort.wire import python_codec
+from kohort.wire import codec, python_codec
 from kohort.wire.apis import APIS
 from kohort.wire.frames import decode_request_header
-from kohort.wire.messages.list_groups import ListGroupsRequest
+from kohort.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from kohort.wire.messages.metadata import MetadataRequest
+from kohort.wire.schema import Int32, String, at, record
 
 native = native_codec()  # or all of these are skipped
+
+from tests.wire import both_codecs  # noqa: E402  (it needs the native one)
+
+
+def newest(random):
+    """Each class in its newest version and in one other: making the functions takes the time."""
+    for cls in both_codecs.CLASSES:
+        first, last = cls.versions
+        yield from ((cls, version) for version in {last, random.randint(first, last)})
+
+
+def test_both_say_the_same():
+    random = Random(1)
+    pairs = list(newest(random))
+    for cls, version in pairs * 2:
+        both_codecs.play(random, cls, version)
+    assert len(pairs) > 190
 
 
 def recorded():
@@ -36,18 +58,47 @@ def refuse_to_hand_over(monkeypatch):
     def handed_over(*_, **__):
         raise AssertionError("it was handed over")
 
-    for name in ("decoder",):
+    for name in ("encoder", "decoder", "elements_encoder", "around_encoder"):
         monkeypatch.setattr(python_codec, name, handed_over)
 
 
-def test_recorded_messages_are_read_without_the_other_codec(monkeypatch):
+def test_recorded_messages_are_read_and_written_without_the_other_codec(monkeypatch):
     oracles = [
         (*one, python_codec.decoder(*one[:2], None, lenient=False)(*one[2:])) for one in recorded()
     ]
     refuse_to_hand_over(monkeypatch)
     for cls, version, data, start, expected in oracles:
-        assert native.decoder(cls, version, None, lenient=False)(data, start) == expected
+        found = native.decoder(cls, version, None, lenient=False)(data, start)
+        assert found == expected
+        assert native.encoder(cls, version)(found[0]) == data[start:]
     assert len(oracles) > 4000
+
+
+def test_what_a_version_can_carry_is_written_without_the_other_codec(monkeypatch):
+    random = Random(2)
+    refuse_to_hand_over(monkeypatch)
+    for cls, version in both_codecs.VERSIONED:
+        drawn = both_codecs.message(random, cls, version)
+        data = native.encoder(cls, version)(drawn)
+        read = native.decoder(cls, version, None, lenient=False)(data, 0)
+        assert read[1] == len(data)
+        assert native.encoder(cls, version)(read[0]) == data
+
+
+@pytest.mark.parametrize("convert", [bytearray, memoryview, list], ids=lambda one: one.__name__)
+def test_bytes_of_another_type_are_handed_over(convert):
+    data = convert(codec.encode(ListGroupsRequest(states_filter=["Stable"]), 4))
+    both_codecs.agree_on_bytes(ListGroupsRequest, 4, data, 0, None)
+
+
+@pytest.mark.parametrize("arguments", [(), (b"",), (b"", 0, 0), (b"", "0"), (0, b"")], ids=str)
+def test_wrong_arguments_are_refused_as_before(arguments):
+    theirs = native.decoder(ListGroupsRequest, 4, None, lenient=False)
+    with pytest.raises(TypeError):
+        theirs(*arguments)
+    around = native.around_encoder(ListGroupsResponse, 4, "groups", flexible=True)
+    with pytest.raises((TypeError, AttributeError)):
+        around(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -71,3 +122,82 @@ def test_the_reason_of_a_refusal_is_the_other_codec_s():
         decode = chosen.decoder(ListGroupsRequest, 4, 1, lenient=False)
         with pytest.raises(WireError, match="states_filter it has 2 elements, expected at most 1"):
             decode(b"\x03\x02a\x02b\x00", 0)
+
+
+@record(versions="0-1", flexible="1+")
+class Evolving:
+    """Fields come and go in the middle, and one that may be null has a list as its default."""
+
+    first: Int32 = at("1+", default=7)
+    names: list[String] | None = at("0", default=[])
+    last: String = ""
+
+
+def test_a_default_that_changes_is_made_anew():
+    one, other = (codec.decode(Evolving, 1, b"\0\0\0\1\1\0") for _ in range(2))
+    one.names.append("x")
+    assert (one.first, other.names) == (1, [])
+    assert codec.decode(Evolving, 0, b"\0\0\0\0\0\1z") == Evolving(first=7, names=[], last="z")
+
+
+def every_call(random, calls):
+    """Decode every message, whole and damaged, and encode what is wrong with it."""
+    for cls, version, data, fields in calls:
+        decode = native.decoder(cls, version, 1000, lenient=False)
+        both_codecs.outcome(decode, data, 0)
+        both_codecs.outcome(decode, both_codecs.damage(random, data), 0)
+        both_codecs.outcome(native.encoder(cls, version), fields)
+
+
+def test_nothing_leaks():
+    """Also not where a call ends halfway: blocks of memory are as many as before."""
+    random = Random(3)
+    calls = []
+    for cls, version in newest(random):
+        drawn = both_codecs.message(random, cls, version)
+        data = native.encoder(cls, version)(drawn)
+        both_codecs.bend(random, drawn)
+        calls.append((cls, version, data, drawn))
+    every_call(Random(4), calls)
+    counts = []
+    for _ in range(3):
+        every_call(Random(4), calls)
+        gc.collect()
+        counts.append(sys.getallocatedblocks())
+    assert counts[2] - counts[1] < 20, counts
+
+
+def test_references_are_given_back():
+    """What a message has belongs to it alone once it is decoded, and is not kept by an encoder."""
+    listed = ListedGroup(group_id="group-" + "x" * 9, protocol_type="p", group_state="s")
+    answer = ListGroupsResponse(groups=[listed])
+    counts = [sys.getrefcount(one) for one in (answer, answer.groups, listed, listed.group_id)]
+    for _ in range(100):
+        data = native.encoder(ListGroupsResponse, 4)(answer)
+    after = [sys.getrefcount(one) for one in (answer, answer.groups, listed, listed.group_id)]
+    assert after == counts
+    read, _ = native.decoder(ListGroupsResponse, 4, None, lenient=False)(data, 0)
+    fresh = ListGroupsResponse(groups=[ListedGroup(group_id="g" * 15)])
+    assert sys.getrefcount(read) == sys.getrefcount(fresh)
+    assert sys.getrefcount(read.groups) == sys.getrefcount(fresh.groups)
+    assert sys.getrefcount(read.groups[0]) == sys.getrefcount(fresh.groups[0])
+
+
+def test_a_comparison_that_changes_the_message_is_survived():
+    """A tagged struct is compared with its default, and code of others may run in that."""
+    from kohort.wire.messages.fetch import FetchRequest, FetchTopic, ReplicaState
+
+    request = FetchRequest(topics=[FetchTopic() for _ in range(50)])
+
+    class Meddler(int):
+        def __eq__(self, other):
+            request.topics = []
+            request.replica_state = None
+            gc.collect()
+            return False
+
+        __hash__ = int.__hash__
+
+    request.replica_state = ReplicaState(replica_id=Meddler(3))
+    both_codecs.outcome(native.encoder(FetchRequest, 15), request)
+    assert request.topics == []
