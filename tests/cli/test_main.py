@@ -1,5 +1,6 @@
 """The command line as a whole: what it knows, what it imports, how it refuses."""
 
+import gc
 import io
 import os
 import re
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kohort.cli.arguments import moment
-from kohort.cli.command import Command, result_of
+from kohort.cli.command import Command, print_result, result_of
 from kohort.cli.main import ELSEWHERE, WORDS, command_of, commands_of, parser
 from kohort.cli.positions import begin, time_ms, until
 from kohort.testing import Broker
@@ -361,3 +362,13 @@ def test_no_result_is_made_to_text_when_the_loop_ends():
 
     assert result_of(work()) is result
     assert not result.shown
+
+
+def test_a_command_leaves_the_collector_of_cycles_as_it_was(capsys):
+    usual = gc.get_threshold()
+    seen = []
+    assert print_result(lambda _: seen.append(gc.get_threshold()) or 3) == 3
+    with pytest.raises(ZeroDivisionError):
+        print_result(lambda _: 1 // 0)
+    assert seen[0][0] > usual[0]
+    assert gc.get_threshold() == usual
