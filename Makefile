@@ -17,7 +17,8 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/bytecode
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
-$(STAMP): pyproject.toml
+# It builds the native codec in place, where there is a C compiler.
+$(STAMP): pyproject.toml hatch_build.py $(wildcard src/kohort/native/*.[ch])
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing Kohort, the tools of its tests and Spark into $(VENV): about 1.2 GB, a minute or two ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
@@ -96,4 +97,4 @@ chromium:  # the browser in which the tests look at the report, where apt may in
 	fi
 
 clean:  ## remove the virtual environment and everything built
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache src/kohort/native/*.so

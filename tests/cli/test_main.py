@@ -15,6 +15,7 @@ from kohort.cli.arguments import moment
 from kohort.cli.command import Command, print_result, result_of
 from kohort.cli.main import ELSEWHERE, WORDS, command_of, commands_of, parser
 from kohort.cli.positions import begin, time_ms, until
+from kohort.native.choice import CODEC
 from kohort.testing import Broker
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -127,7 +128,7 @@ def test_it_runs_as_a_module(program):
     done = subprocess.run(
         [sys.executable, *program, "--version"], capture_output=True, text=True, check=True
     )
-    assert re.fullmatch(r"kohort \d+\.\d+\.\d+\S*\n", done.stdout)
+    assert re.fullmatch(rf"kohort \d+\.\d+\.\d+\S*, codec: {CODEC}\n", done.stdout)
 
 
 @pytest.mark.parametrize(
@@ -372,3 +373,19 @@ def test_a_command_leaves_the_collector_of_cycles_as_it_was(capsys):
         print_result(lambda _: 1 // 0)
     assert seen[0][0] > usual[0]
     assert gc.get_threshold() == usual
+
+
+@pytest.mark.parametrize(
+    ("program", "code"), [("kohort.cli.main", 2), ("kohort.drop_in.groups", 1)], ids=str
+)
+def test_a_codec_that_is_not_there_is_refused_in_one_line(program, code):
+    done = subprocess.run(
+        [sys.executable, "-m", program, "--version"],
+        env={**os.environ, "KOHORT_CODEC": "rust"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    (line,) = done.stderr.splitlines()
+    assert line.endswith("KOHORT_CODEC is 'rust', expected python or native")
+    assert (done.returncode, done.stdout) == (code, "")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ import pytest
 from tests.serve.talk import ServeProcess
 
 ROOT = Path(__file__).parents[2]
+WITHOUT = "kohort: without the native codec"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")  # where the tests have run; see `make pythons`
 
 
@@ -30,6 +32,7 @@ class Built(NamedTuple):
 
     sdist: Path
     wheel: Path
+    said: str  # by the build
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +53,7 @@ def built(tmp_path_factory):
         pytest.skip("what builds it is not here and cannot be fetched")
     assert done.returncode == 0, done.stdout + done.stderr
     (sdist,), (wheel,) = place.glob("*.tar.gz"), place.glob("*.whl")
-    return Built(sdist, wheel)
+    return Built(sdist, wheel, done.stdout + done.stderr)
 
 
 def committed():
@@ -68,7 +71,9 @@ def committed():
     kept = ("src", "docs", "examples", "tests")
     files = [path for name in kept for path in (ROOT / name).rglob("*") if path.is_file()]
     files += [
-        path for path in ROOT.iterdir() if path.suffix in (".md", ".toml") or path.stem == "LICENSE"
+        path
+        for path in ROOT.iterdir()
+        if path.suffix in (".md", ".toml") or path.stem in ("LICENSE", "hatch_build")
     ]
     return [path.relative_to(ROOT) for path in files if "__pycache__" not in path.parts]
 
@@ -106,6 +111,41 @@ def test_what_is_in_the_wheel(built):
     modules = {str(path.relative_to(source)) for path in source.rglob("*.py")}
     assert modules <= set(names)
     assert not [name for name in names if "test_" in name or "__pycache__" in name]
+    assert not [name for name in names if name.endswith((".c", ".h"))]
+
+
+def test_the_wheel_has_a_native_codec_or_is_pure_and_says_why(built):
+    names = zipfile.ZipFile(built.wheel).namelist()
+    extensions = [name for name in names if name.endswith(EXTENSION_SUFFIXES[0])]
+    if WITHOUT in built.said:
+        (line,) = [line for line in built.said.splitlines() if WITHOUT in line]
+        assert len(line) > len(WITHOUT) + 2
+        assert extensions == []
+        assert built.wheel.name.endswith("-py3-none-any.whl")
+    else:
+        (name,) = extensions
+        assert name.startswith("kohort/native/_codec.")
+        python = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+        assert f"-{python}-{python}-" in built.wheel.name
+        assert not built.wheel.name.endswith("-any.whl")
+
+
+def test_without_a_compiler_the_wheel_is_pure(built, tmp_path):
+    """Built of the source distribution, as for a user whose machine has none."""
+    with tarfile.open(built.sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (tree,) = tmp_path.iterdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(tree)],
+        env={**os.environ, "CC": str(tmp_path / "no-compiler")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert WITHOUT in done.stdout + done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.name.endswith("-py3-none-any.whl")
 
 
 def test_what_is_in_the_source_distribution(built):
@@ -114,7 +154,7 @@ def test_what_is_in_the_source_distribution(built):
         names = {name.partition("/")[2] for name in archive.getnames()}
     ours = {str(path) for path in committed() if path.parts[0] in ("src", "docs", "examples")}
     papers = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"}
-    added = {"pyproject.toml", "PKG-INFO", ".gitignore"}
+    added = {"pyproject.toml", "hatch_build.py", "PKG-INFO", ".gitignore"}
     assert names == ours | papers | added
 
 
@@ -145,11 +185,12 @@ def test_what_an_index_shows(built):
 
 
 @pytest.mark.timeout(600)
-def test_it_works_without_the_tree(installed, tmp_path):
+def test_it_works_without_the_tree(built, installed, tmp_path):
     script = installed.with_name("kohort")
     here = {"cwd": tmp_path, "env": environment()}
     version = run(script, "--version", **here)
-    assert version.startswith("kohort 0.")
+    codec = "python" if WITHOUT in built.said else "native"
+    assert re.fullmatch(rf"kohort 0\.\S+, codec: {codec}\n", version)
     assert "serve" in run(installed, "-m", "kohort", "--help", **here)
     where = run(installed, "-c", "import kohort; print(kohort.__file__)", **here)
     assert str(ROOT / "src") not in where

@@ -8,6 +8,7 @@ import pytest
 from tests.serve.talk import serving
 from tests.waiting import eventually
 
+from kohort.native.choice import CODEC
 from kohort.server.log_lines import LINES_A_SECOND
 from kohort.wire.apis import APIS
 from kohort.wire.codec import encode
@@ -117,3 +118,9 @@ def test_the_number_of_lines_that_were_left_out_is_told():
             return written + sum(int(found[1]) for found in left_out if found) == 100
 
         eventually(all_told, "each connection that was closed has a line or is counted", 60)
+
+
+def test_a_line_says_which_codec_is_used():
+    with serving("--in-memory") as broker:
+        assert broker.end() == 0
+    assert f"INFO messages are read and written by the {CODEC} codec" in broker.errors

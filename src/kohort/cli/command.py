@@ -28,6 +28,7 @@ Result = TypeVar("Result")
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 NO_SETTING = "expected NAME=VALUE; the text is not shown, as it may be a secret"
+CODEC_VARIABLE = "KOHORT_CODEC"  # `kohort.native.choice` reads it
 NAME_BYTES = 32_767  # what the protocol can carry
 _DECIMAL = re.compile(r"\d+(\.\d+)?|\.\d+", re.ASCII)
 
@@ -75,6 +76,16 @@ def plug_streams() -> None:
     for stream, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, stream) is None:
             setattr(sys, stream, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
+
+
+def codec_refusal() -> str:
+    """Why the codec that the environment asks for cannot be used; "" where it can."""
+    if CODEC_VARIABLE in os.environ:
+        try:
+            import kohort.native.choice  # noqa: F401
+        except ImportError as error:
+            return str(error)
+    return ""
 
 
 @contextmanager

@@ -24,7 +24,7 @@ CONFIG, PROFILE = "--command-config", "--profile"
 VARIABLES = "KOHORT_"  # as in client.security_settings, which is not imported for `--help`
 VARIABLE = f"{VARIABLES}BOOTSTRAP_SERVERS"
 SHORT_VARIABLE = VARIABLE[:-1]
-ELSEWHERE = f"{VARIABLES}CLASS_ARCHIVE"  # `kohort.spark` reads it
+ELSEWHERE = f"{VARIABLES}CLASS_ARCHIVE", f"{VARIABLES}CODEC"  # Spark and `kohort.native` read it
 PROFILE_VARIABLE, PROFILES_VARIABLE = f"{VARIABLES}PROFILE", f"{VARIABLES}CONFIG"
 PROFILES = "~/.config/kohort/config.toml"
 SERVERS = "bootstrap.servers"
@@ -212,7 +212,7 @@ def _named(names: Sequence[str]) -> str:
 
 def _environment() -> _Layer:
     layer = _Layer("")  # its settings have the names of variables
-    others = (PROFILE_VARIABLE, PROFILES_VARIABLE, ELSEWHERE)
+    others = (PROFILE_VARIABLE, PROFILES_VARIABLE, *ELSEWHERE)
     unused = [
         name
         for name, text in os.environ.items()

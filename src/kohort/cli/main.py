@@ -12,7 +12,16 @@ from importlib import import_module
 from textwrap import fill
 from typing import Any, NoReturn
 
-from kohort.cli.command import INTERRUPTED, OK, USAGE, Command, Commands, complain, plug_streams
+from kohort.cli.command import (
+    INTERRUPTED,
+    OK,
+    USAGE,
+    Command,
+    Commands,
+    codec_refusal,
+    complain,
+    plug_streams,
+)
 from kohort.cli.connection import add_connection, in_front_or_none
 from kohort.cli.render import printable
 
@@ -199,12 +208,13 @@ class _StoreOnce(Action):
 
 
 class _Version(Action):
-    """Looks the version up only when it is asked for."""
+    """Looks the version up, and the codec, only when it is asked for."""
 
     def __call__(self, parser: ArgumentParser, *_: Any, **__: Any) -> None:
+        from kohort.native.choice import CODEC
         from kohort.version import VERSION
 
-        sys.stdout.write(f"kohort {VERSION}\n")
+        sys.stdout.write(f"kohort {VERSION}, codec: {CODEC}\n")
         parser.exit()
 
 
@@ -291,6 +301,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     if _COMPLETION in os.environ:
         return _complete()
+    refusal = codec_refusal()
+    if refusal:
+        complain(refusal)
+        return USAGE
     args = parser(argv).parse_args(argv)
     command: Command | None = args.command
     if command is None:  # a newcomer's first call: a list of commands helps more than a complaint

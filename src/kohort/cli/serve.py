@@ -254,6 +254,7 @@ def _run(
             complain(f"serve: {error}")
             return FAILED
         _warn(config, broker.ports.listeners)
+        _log_codec()
         where = "in memory" if data_dir is None else f"data in {data_dir}"
         ready = f"({where})"
         if endpoint is not None:
@@ -269,6 +270,14 @@ def _run(
     gc.set_threshold(50_000, 20, 50)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(serve())
+
+
+def _log_codec() -> None:
+    import logging
+
+    from kohort.native.choice import CODEC
+
+    logging.getLogger("kohort").info("messages are read and written by the %s codec", CODEC)
 
 
 def _warn(config: "BrokerConfig", listeners: "tuple[Listener, ...]") -> None:

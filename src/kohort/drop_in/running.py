@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from kohort.cli.command import plug_streams, print_result, result_of
+from kohort.cli.command import codec_refusal, plug_streams, print_result, result_of
 from kohort.cli.render import Output, printable
 from kohort.drop_in.java import ERRORS, JavaError, illegal, in_future, of_error
 from kohort.drop_in.options import NONE, OPTIONAL, Option, Options, parse
@@ -65,6 +65,10 @@ def run(tool: Tool, argv: Sequence[str] | None = None) -> int:
     is_java = len(words) < len(given)
 
     def main(_output: Output) -> int:
+        refusal = codec_refusal()
+        if refusal:
+            error_line(refusal)
+            return FAILED
         return _run(tool, words, is_java=is_java)
 
     return print_result(main)

@@ -5,6 +5,8 @@ from typing import Any, TypeAlias, final
 
 _Row: TypeAlias = tuple[str, str, bool, bool, bool, bool, bool, int, bool, Any, Layout | None]
 
+REVISION: int
+
 @final
 class Layout:
     def __new__(cls, message: type[Any], flexible: bool, rows: tuple[_Row, ...]) -> Layout: ...

@@ -6,6 +6,7 @@ from types import ModuleType
 VARIABLE = "KOHORT_CODEC"
 PYTHON = "python"
 NATIVE = "native"
+REVISION = 1  # of the interface to C: codec.h has the same number
 
 
 class CodecChoiceError(ImportError):
@@ -13,12 +14,12 @@ class CodecChoiceError(ImportError):
 
 
 def _extension() -> ModuleType | None:
-    """The extension, where it was built for this Python."""
+    """The extension, where it was built for this Python and of these sources."""
     try:
         from kohort.native import _codec  # noqa: PLC0415  (it may be missing)
     except ImportError:
         return None
-    return _codec
+    return _codec if _codec.REVISION == REVISION else None
 
 
 def choose(asked: str, extension: ModuleType | None) -> str:

@@ -34,6 +34,10 @@ typedef enum {
     STRUCT = 'o',
 } Kind;
 
+/* Of the interface to Python. kohort/native/choice.py has the same number: a module that was built
+ * of older sources, and still lies in the tree, is not used. */
+enum { REVISION = 1 };
+
 enum { MOST_FIELDS = 64, NO_TAG = -1, LONGEST_UVARINT = 5 };
 
 typedef struct Layout Layout;

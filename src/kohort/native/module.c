@@ -32,7 +32,10 @@ fill(PyObject *module)
     bool is_whole = state->layout_type != NULL && decoder_type != NULL && encoder_type != NULL;
     Py_XDECREF(decoder_type); /* the module has them */
     Py_XDECREF(encoder_type);
-    return is_whole ? 0 : -1;
+    if (!is_whole) {
+        return -1;
+    }
+    return PyModule_AddIntConstant(module, "REVISION", REVISION);
 }
 
 static int

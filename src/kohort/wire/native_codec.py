@@ -33,7 +33,7 @@ def layout(cls: Any, version: int, *, flexible: bool) -> _codec.Layout:
 
 
 def _row(field: Field, version: int, *, flexible: bool) -> Any:
-    """A field as `layout.c` reads it."""
+    """A field, as layout.c reads it."""
     is_struct = not isinstance(field.of, Primitive)
     present = version in field.versions
     nullable = version in field.nullable
