@@ -243,7 +243,7 @@ class Broken(KohortError):  # noqa: N818  (a state, not a complaint: the machine
     """An invariant has failed. The driver stops the machine and loads it again from the log."""
 
 
-class Fenced(Broken):
+class FencedError(Broken):
     """Another writer has taken a log over, or a stranger has written into it: the log takes nothing
     more of this writer. What it has not acknowledged does not count.
     """

@@ -2,13 +2,13 @@
 
 import pytest
 
-from kohort.errors import ErrorCode, Fenced, KohortError
+from kohort.errors import ErrorCode, FencedError, KohortError
 from kohort.machines.effects import Producer
 from kohort.remote.claim import (
     LAST_EPOCH,
     Claim,
-    Claimed,
     ClaimRecord,
+    ClaimResult,
     InitProducerId,
     Read,
     Write,
@@ -60,7 +60,7 @@ def test_it_writes_first_and_reads_then():
     claim.read(headers((7, 2), (7, 2), (-1, -1)), Offset(3))
     assert claim.request == Read(Offset(3)), "its own batch stands at 4"
     claim.read(headers((7, 2), MINE, base=3), Offset(5))
-    assert claim.claimed == Claimed(MINE, 1, Offset(5))
+    assert claim.result == ClaimResult(MINE, 1, Offset(5))
 
 
 def test_each_other_producer_is_fenced_and_the_log_is_read_on():
@@ -75,7 +75,7 @@ def test_each_other_producer_is_fenced_and_the_log_is_read_on():
     assert written_by(claim).producer_id == 8
     claim.written(ErrorCode.NONE, 6)
     claim.read(headers((8, LAST_EPOCH), base=6), Offset(7))
-    assert claim.claimed == Claimed(MINE, 1, Offset(7))
+    assert claim.result == ClaimResult(MINE, 1, Offset(7))
 
 
 def test_a_marker_is_of_the_cluster_and_fences_nobody():
@@ -84,28 +84,28 @@ def test_a_marker_is_of_the_cluster_and_fences_nobody():
     )
     claim = begun(at=0)
     claim.read([batch.header_at(marker)], Offset(1))
-    assert claim.claimed is not None
+    assert claim.result is not None
 
 
 def test_one_who_is_fenced_already_stays_so():
     claim = begun(at=1)
     claim.read(headers((5, LAST_EPOCH), MINE), Offset(2))
-    assert claim.claimed is not None
+    assert claim.result is not None
 
 
 def test_somebody_else_has_fenced_the_same_producer():
     claim = begun(at=1)
     claim.read(headers((5, 0), MINE), Offset(2))
     claim.written(ErrorCode.INVALID_PRODUCER_EPOCH, -1)
-    assert claim.claimed is not None
+    assert claim.result is not None
 
 
 def test_another_claim_has_come_later():
     claim = Claim("log-0", ClaimRecord(b"claim", b"n1", Millis(5)))
     claim.initialised(MINE)
-    with pytest.raises(Fenced, match="INVALID_PRODUCER_EPOCH"):
+    with pytest.raises(FencedError, match="INVALID_PRODUCER_EPOCH"):
         claim.written(ErrorCode.INVALID_PRODUCER_EPOCH, -1)
-    assert claim.claimed is None
+    assert claim.result is None
 
 
 def test_a_producer_that_cannot_be_fenced_ends_the_claim():
@@ -115,4 +115,4 @@ def test_a_producer_that_cannot_be_fenced_ends_the_claim():
         KohortError, match="producer 5 cannot be fenced: TOPIC_AUTHORIZATION_FAILED"
     ):
         claim.written(ErrorCode.TOPIC_AUTHORIZATION_FAILED, -1)
-    assert claim.claimed is None
+    assert claim.result is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kohort.errors import Broken, ErrorCode, Fenced
+from kohort.errors import Broken, ErrorCode, FencedError
 from kohort.machines.effects import Producer
 from kohort.remote.writer import IN_FLIGHT, Gap, PartitionWriter
 from kohort.terms import Millis, Offset
@@ -121,11 +121,11 @@ def test_another_owner_ends_it(code):
     sent(writer)
     writer.answered(NONE, 10)
     writer.answered(code, -1)
-    assert isinstance(writer.lost, Fenced)
+    assert isinstance(writer.lost, FencedError)
     assert code.name in str(writer.lost)
     assert writer.acknowledged == 11
     assert sent(writer) == []
-    with pytest.raises(Fenced):
+    with pytest.raises(FencedError):
         writer.append(data(), 1)
 
 
@@ -178,7 +178,7 @@ def test_a_stranger_ends_it_before_anybody_has_an_answer(found):
     sent(writer)
     writer.answered(NONE, 12)
     writer.gap_read(found)
-    assert isinstance(writer.lost, Fenced)
+    assert isinstance(writer.lost, FencedError)
     assert writer.acknowledged == 10
 
 
@@ -188,7 +188,7 @@ def test_records_that_were_acknowledged_are_gone():
     writer.append(data(), 1)
     sent(writer)
     writer.answered(NONE, 8)
-    assert isinstance(writer.lost, Fenced)
+    assert isinstance(writer.lost, FencedError)
     assert "has lost records" in str(writer.lost)
 
 

@@ -299,7 +299,7 @@ class RemoveAcls(_Change):
         return ["  ".join(_row(acl)) for acl in args.found]
 
     async def _look(self, admin: "AdminClient", args: Namespace) -> "list[AclBinding]":
-        """The rules that the arguments find. `args.absent` has the filters that find none."""
+        """The rules that the arguments find. The filters that find none are noted in the arguments, too."""
         found: set[AclBinding] = set()
         args.absent = []
         for wanted in dict.fromkeys(_filters(args)):

@@ -13,7 +13,7 @@ is fenced too, by a batch with the highest epoch, and the log is read on until n
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kohort.errors import ErrorCode, Fenced, KohortError
+from kohort.errors import ErrorCode, FencedError, KohortError
 from kohort.machines.effects import Producer
 from kohort.terms import Millis, Offset
 from kohort.wire import batch
@@ -56,7 +56,7 @@ class ClaimRecord(NamedTuple):
     timestamp: Millis
 
 
-class Claimed(NamedTuple):
+class ClaimResult(NamedTuple):
     """A log that is ours: who writes it from now on, by which sequence, and where it ends."""
 
     producer: Producer
@@ -65,15 +65,15 @@ class Claimed(NamedTuple):
 
 
 class Claim:
-    """Takes over one log. `request` says what to do next, until `claimed` is there.
+    """Takes over one log. `request` says what to do next, until `result` is there.
 
     A request that has got no answer, or one that is retriable, is simply made again: a batch that
-    is sent twice is written once. Raises Fenced where another one claims the log later.
+    is sent twice is written once. Raises FencedError where another one claims the log later.
     """
 
     def __init__(self, transactional_id: str, record: ClaimRecord) -> None:
         self.request: Request = InitProducerId(transactional_id)
-        self.claimed: Claimed | None = None
+        self.result: ClaimResult | None = None
         self._record = record
         self._producer = Producer(-1, -1)
         self._next: Offset | None = None  # to be read
@@ -92,7 +92,7 @@ class Claim:
         """
         refused = code is not ErrorCode.NONE
         if refused and self._fencing < 0:
-            raise Fenced(f"the claim of producer {self._producer} is refused: {code.name}")
+            raise FencedError(f"the claim of producer {self._producer} is refused: {code.name}")
         if refused and code is not ErrorCode.INVALID_PRODUCER_EPOCH:
             raise KohortError(f"producer {self._fencing} cannot be fenced: {code.name}")
         if not refused:
@@ -124,7 +124,7 @@ class Claim:
         if self._next is None or self._next <= self._written_at:
             self.request = Read(self._next)
         else:
-            self.claimed = Claimed(self._producer, 1, self._next)
+            self.result = ClaimResult(self._producer, 1, self._next)
 
     def _batch(self, producer: Producer) -> bytes:
         key, value, timestamp = self._record

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from kohort.errors import Broken, ErrorCode, Fenced
+from kohort.errors import Broken, ErrorCode, FencedError
 from kohort.machines.effects import Producer
 from kohort.terms import Millis, Offset
 from kohort.wire.batch import BatchHeader, with_producer
@@ -48,7 +48,7 @@ class PartitionWriter:
     """Writes one partition. The caller sends what `to_send` gives on one connection, in order, and
     brings each answer to `answered`. Everything up to `acknowledged` is written and replicated.
 
-    `lost` says why the writer has ended: Fenced, where somebody else writes, or Broken, where the
+    `lost` says why the writer has ended: FencedError where somebody else writes, Broken where the
     cluster refuses a batch for good.
     """
 
@@ -140,7 +140,7 @@ class PartitionWriter:
                 continue
             if not header.is_control or header.base_offset != at:
                 self._lose(
-                    Fenced(
+                    FencedError(
                         f"{self.name} has a batch of producer {header.producer_id} at offset "
                         f"{header.base_offset}: somebody else writes it"
                     )
@@ -149,7 +149,9 @@ class PartitionWriter:
             at = header.last_offset + 1
         if at != gap.end:
             self._lose(
-                Fenced(f"{self.name} lacks offset {at}, and nobody knows what was written there")
+                FencedError(
+                    f"{self.name} lacks offset {at}, and nobody knows what was written there"
+                )
             )
             return
         self.gap = None
@@ -175,7 +177,7 @@ class PartitionWriter:
         while self._answers and self.gap is None and self.lost is None:
             code, base_offset = self._answers[0]
             if code in _FENCING:
-                self._lose(Fenced(f"{self.name} is taken over: {code.name}"))
+                self._lose(FencedError(f"{self.name} is taken over: {code.name}"))
             elif code is ErrorCode.NONE:
                 self._written(base_offset)
             elif code.retriable:
@@ -187,7 +189,7 @@ class PartitionWriter:
     def _written(self, base_offset: int) -> None:
         if base_offset < self._base:
             text = f"{self.name} has offset {base_offset} free again: the cluster has lost records"
-            self._lose(Fenced(f"{text} that it had acknowledged up to {self._base}"))
+            self._lose(FencedError(f"{text} that it had acknowledged up to {self._base}"))
         elif base_offset > self._base:
             self.gap = Gap(self._base, base_offset)
         else:
