@@ -49,7 +49,7 @@ def test_damage_is_a_line_each_and_exit_code_1(kohort, tables):
     assert ran.code == 1
     assert ran.out.splitlines() == [
         f"{place}: expected 2 rows, found 1",
-        "note: gold was not computed anew, since there is damage",
+        "note: gold was not recomputed, since there is damage",
     ]
 
 
@@ -95,7 +95,7 @@ def test_what_is_well_is_one_line(tmp_path):
     text = printed(_print_findings, VerificationResult(tmp_path, (), (0, 3), None))
     assert text == (
         f"{tmp_path} is as it was written, and gold is what the log tells "
-        "(computed anew of 2 partitions)\n"
+        "(recomputed of 2 partitions)\n"
     )
     told = json.loads(printed(_print_json, VerificationResult(tmp_path, (), (0, 3), None)))
     assert (told["computed_anew"], told["findings"]) == ([0, 3], [])

@@ -330,7 +330,7 @@ def test_tables_of_another_kohort_are_computed_anew_and_that_is_said(spark, tmp_
 
     (note,) = jobs.run(log, tmp_path, spark=spark, as_of=AS_OF).notes
 
-    assert note.text == "another Kohort had computed the tables: all of gold was computed anew"
+    assert note.text == "another Kohort had computed the tables: all of gold was recomputed"
     assert jobs.run(log, tmp_path, spark=spark, as_of=AS_OF).notes == ()
 
 

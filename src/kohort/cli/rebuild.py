@@ -99,11 +99,11 @@ def _print_findings(found: "VerificationResult", output: Output) -> None:
     for finding in found.findings:
         output.line(str(finding))
     if found.partitions is None:
-        output.line(f"note: gold was not computed anew, since {found.why_not}")
+        output.line(f"note: gold was not recomputed, since {found.why_not}")
     elif not found.findings:
         output.line(
             f"{found.directory} is as it was written, and gold is what the log tells "
-            f"(computed anew of {len(found.partitions)} partitions)"
+            f"(recomputed of {len(found.partitions)} partitions)"
         )
 
 

@@ -1,5 +1,6 @@
 """The history of a group, replayed from its records: who was there, who owned what, what each
-rebalance was about and what it cost.
+rebalance was about and what it cost. `explained.py` chooses among the causes that `written.py`,
+`logged.py`, `consumer.py`, `classic.py` and `removals.py` have found.
 
 Pure: events in, rows out. The state in between is plain data, so a history can be put aside and
 continued later.

@@ -76,7 +76,7 @@ def recover(last: Segment, recovery_point: RecoveryPoint, holes: Holes) -> str:
             f"{last.path} is damaged at byte {position}, offset {last.end}: {reason}; "
             f"expected whole batches, because {why}"
         )
-    told = torn(last, position, reason)
+    told = torn_tail_text(last, position, reason)
     last.cut(position)
     last.file.sync()
     return told
@@ -123,7 +123,7 @@ def never_begun(before: Segment, last: Segment) -> bool:
     return before.end > last.base_offset or (bad is not None and before.end == last.base_offset)
 
 
-def torn(last: Segment, position: int, reason: str) -> str:
+def torn_tail_text(last: Segment, position: int, reason: str) -> str:
     """What is lost with the tail of a segment, in a line."""
     text = (
         f"{last.path} is torn at byte {position} and cut there: {reason}; "

@@ -158,7 +158,7 @@ def test_what_may_not_be_gone_on_with_begins_anew(spark, tmp_path, few, decided,
     jobs.run(log, tmp_path / "other", spark=spark, as_of=AS_OF, session_timeout_ms=4000)
     why = "the session timeout was unknown and is 4000 ms"
     assert run(session_timeout_ms=4000) == full_refresh(why)
-    assert notes == [f"histories of groups were computed anew: {why}"]
+    assert notes == [f"histories of groups were recomputed: {why}"]
     assert told(out) == told(tmp_path / "other") != expected
     assert run() == full_refresh("the session timeout was 4000 ms and is unknown")
     assert told(out) == expected
@@ -168,7 +168,7 @@ def test_what_may_not_be_gone_on_with_begins_anew(spark, tmp_path, few, decided,
         for file in (out / path).glob("*.parquet"):
             file.unlink()
         assert run() is None  # nothing to decide: it is not whole
-        assert notes == [f"histories of groups were computed anew: {MISSING}"]
+        assert notes == [f"histories of groups were recomputed: {MISSING}"]
         assert told(out) == expected
 
     monkeypatch.setattr(histories, "code", lambda: "of tomorrow")

@@ -2,6 +2,8 @@
 
 An error of a leader is fatal only when it is in `_FATAL`. One of a coordinator is fatal when it is
 not listed in `transactions.py` and not retriable: who changes one of the two looks at the other.
+The third place is `producer/identity.py`: a producer without a transactional id takes each error of
+InitProducerId for fatal that is not retriable.
 """
 
 from enum import Enum

@@ -53,7 +53,7 @@ def check_rows(directory: Folder, manifest: Manifest) -> None:
     """
     for finding in damage_of_inputs(directory, manifest):
         raise TablesError(
-            f"gold cannot be computed anew: {directory}/{finding}; `kohort pipeline verify "
+            f"gold cannot be recomputed: {directory}/{finding}; `kohort pipeline verify "
             f"{directory}` says what is wrong; nothing was changed"
         )
 

@@ -6,7 +6,8 @@ Otherwise, and where that cannot be said, it is recomputed from all rows that co
 These decide about a recompute: `refresh_plan`, by the increments and by what else rows depend on;
 `histories._refresh_plan`, before it asks that one, by the files and columns of the histories;
 `log_progress.usable_state_or_none` and `progress.are_whole`, by the files of the state and of the
-tables of commits and lag; and `compute._reusable`, by those of each other table of gold.
+tables of commits and lag; and `compute._reusable`, by those of each other table of gold. The run
+says why: `compute.compute`, `ingest.flip` and `ingest._upgrade` make notes of it.
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -1,4 +1,6 @@
-"""Every table's columns, by name: the one place where they are described."""
+"""Every table's columns, by name. The modules below describe them: `progress` has those of commits,
+lag and status, `membership` those of members and rebalances.
+"""
 
 from kohort.pipeline.schemas import membership, progress
 from kohort.pipeline.schemas.observed_history import LAG_HISTORY, STATUS_HISTORY

@@ -1,5 +1,6 @@
 """Ages, and the time that a row comes to stand for at each: a moment, then five minutes, then an
-hour. What gets coarser with age does so alike, whatever it tells.
+hour. `commit_rates`, `lag_history` and `end_offsets` share them, and the texts of their schemas say
+them in words.
 """
 
 from typing import NamedTuple

@@ -49,7 +49,11 @@ CACHED_APIS = frozenset(request.api_key for request in _NO_OPS)
 
 
 class _CachedHeartbeat:
-    """An answer, and all that must be as it was for it to be given again."""
+    """An answer, and all that must be as it was for it to be given again.
+
+    It is kept for who may READ the group. A heartbeat that names topics is never kept, so no right
+    to a topic is passed over (`changes_nothing` in `coordinator/consumer/requests.py`).
+    """
 
     __slots__ = (
         "body",

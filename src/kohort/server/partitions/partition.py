@@ -1,7 +1,7 @@
 """A partition of a topic: its log, its producers, and how far consumers may read.
 
-Batches are stored as they came, once `incoming` has checked them. Consumers see what is durable:
-with log.sync=group the high watermark follows the sync after the turn.
+Batches are stored as they came, once `batch_validation` has checked them. Consumers see what is
+durable: with log.sync=group the high watermark follows the sync after the turn.
 """
 
 from collections.abc import Callable, Container, Iterator

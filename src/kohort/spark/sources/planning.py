@@ -118,7 +118,9 @@ def _starts(
 def _cuts(
     survey: Survey, since: Mapping[int, Position], bounds: Mapping[int, Bounds]
 ) -> dict[int, int]:
-    """Where logs were cut since they were read: behind the newest batch that is still the same."""
+    """Where logs were truncated since they were read: they are cut behind the newest batch that is
+    still the same.
+    """
     cut: dict[int, int] = {}
     marks = {index: position.last for index, position in since.items() if position.last is not None}
     offset_after_mark = survey.offset_after_mark(marks) if marks else {}

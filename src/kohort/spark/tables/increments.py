@@ -109,14 +109,14 @@ def cut(increments: Iterable[Increment], cuts: Mapping[int, int]) -> tuple[Incre
 
 
 def _cut(increment: Increment, cuts: Mapping[int, int]) -> Increment:
-    refresh_plan = {
+    fresh_cuts = {
         partition: min(offset, increment.cuts.get(partition, offset))
         for partition, offset in cuts.items()
         if increment.ranges.get(partition, (0, 0))[1] > offset
     }
-    if not refresh_plan:
+    if not fresh_cuts:
         return increment
-    return msgspec.structs.replace(increment, cuts=increment.cuts | refresh_plan)
+    return msgspec.structs.replace(increment, cuts=increment.cuts | fresh_cuts)
 
 
 def to_merge(increments: Iterable[Increment], keep_ms: int | None = None) -> list[Increment]:

@@ -118,7 +118,7 @@ def _upgrade(before: Manifest) -> tuple[Note, ...]:
     """What to say where gold cannot be gone on from, whatever is new in the log."""
     if not before.gold or before.code == code():
         return ()
-    text = "another Kohort had computed the tables: all of gold was computed anew"
+    text = "another Kohort had computed the tables: all of gold was recomputed"
     return (Note(_NO_PLACE, _NO_PLACE, text),)
 
 
@@ -175,7 +175,7 @@ def flip(
     history, notes = computed.observed_history
     notes = (
         *(
-            Note(_NO_PLACE, _NO_PLACE, f"{what} were computed anew: {why}")
+            Note(_NO_PLACE, _NO_PLACE, f"{what} were recomputed: {why}")
             for what, why in computed.recomputed.items()
         ),
         *notes,
