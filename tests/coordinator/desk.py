@@ -11,6 +11,7 @@ from tests.observer import RecordingObserver
 from kohort.config import BrokerConfig
 from kohort.coordinator.classic import no_op_heartbeats as classic_heartbeats
 from kohort.coordinator.consumer import no_op_heartbeats as consumer_heartbeats
+from kohort.coordinator.descriptions import Description, Descriptions
 from kohort.coordinator.shard import Shard
 from kohort.coordinator.state import TopicRights
 from kohort.machines.effects import Call, Client, Effects, Producer
@@ -18,12 +19,14 @@ from kohort.machines.topics import Topic, Topics
 from kohort.records.codec import Record, Unknown, encode
 from kohort.runtime.driver import PartitionDriver
 from kohort.server.background.background_tasks import TaskRun
-from kohort.sim.checkers.replay import counts, lists_as_it_is, walked
+from kohort.sim.checkers.replay import counts, describes_as_it_is, lists_as_it_is, walked
 from kohort.storage.memory import MemoryLog
 from kohort.terms import Millis, Offset, TopicId
 from kohort.wire import batch
 from kohort.wire import codec as wire
+from kohort.wire.messages import consumer_group_describe as consumer_wire
 from kohort.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kohort.wire.messages.describe_groups import DescribeGroupsResponse
 from kohort.wire.messages.heartbeat import HeartbeatRequest
 
 START = Millis(1_700_000_000_000)
@@ -59,6 +62,25 @@ def replay(shard: Shard, *records: Record | Unknown) -> None:
     for offset, record in enumerate(records):
         shard.replay(record, Offset(offset), None)
     shard.event_log.begin(shard.groups)  # no turn tells of them
+
+
+def readable(answer: Any) -> Any:
+    """An answer as a message, as it is on the wire."""
+    if type(answer) is not Descriptions:
+        return answer
+    groups = []
+    for group in answer.groups:
+        if type(group) is Description:
+            encoder = wire.piecewise_encoder(group.response, group.version, "groups")
+            around = encoder.around(group.response(), 1)
+            message = wire.decode(group.response, group.version, group.body.join(around))
+            groups += message.groups
+        else:
+            groups.append(group)
+    response: type[Any] = DescribeGroupsResponse
+    if any(isinstance(group, consumer_wire.DescribedGroup) for group in groups):
+        response = consumer_wire.ConsumerGroupDescribeResponse
+    return response(groups=groups)
 
 
 class Asked:
@@ -250,8 +272,9 @@ class Desk:
         for reply in self.driver.synced(self._batches.sync()):
             assert reply.token.answer is None, "a call was answered twice"
             self.answered += 1
-            reply.token.answer = reply.response
+            reply.token.answer = readable(reply.response)
             reply.token.order = self.answered
         assert not self.told_lines.errors, self.told_lines.errors
         assert counts(self.shard) == walked(self.shard)
         assert lists_as_it_is(self.shard)
+        assert describes_as_it_is(self.shard)

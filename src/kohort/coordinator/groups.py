@@ -56,8 +56,10 @@ class Groups:
 
     def add(self, group: Group) -> None:
         """Take in a group, in the place of any other group with its id."""
-        if group.id in self.by_id:
-            self.changes.setdefault(group.id, False)
+        former = self.by_id.get(group.id)
+        if former is not None:
+            former.changed()
+            former.changes = None
         else:
             self._note_move(group.id)
         self.by_id[group.id] = group
@@ -71,7 +73,10 @@ class Groups:
 
     def remove(self, group_id: GroupId) -> None:
         """Forget a group; one that is not there is forgotten already."""
-        if self.by_id.pop(group_id, None) is not None:
+        group = self.by_id.pop(group_id, None)
+        if group is not None:
+            group.changed()
+            group.changes = None
             self._note_move(group_id)
 
     def touch(self, group_id: GroupId) -> None:

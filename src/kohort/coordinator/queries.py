@@ -5,6 +5,7 @@ is durable.
 """
 
 from kohort.coordinator import group_settings
+from kohort.coordinator.descriptions import Description, Descriptions
 from kohort.coordinator.group import Group
 from kohort.coordinator.offsets import delete as offsets
 from kohort.coordinator.state import State
@@ -40,39 +41,42 @@ def describe_groups(
     state: State, call: Call[classic.DescribeGroupsRequest], _now: Millis
 ) -> Effects:
     """Classic groups (KIP-40). Up to v5 a group that is not there is described as Dead."""
-    described = []
+    described: list[Description | classic.DescribedGroup] = []
     for group_id in call.request.groups:
         try:
-            group = _known(state, group_id).described_classic()
+            group = _known(state, group_id)
+            described.append(state.descriptions.of_classic(group, call.version))
         except ApiError as error:
-            group = classic.DescribedGroup(group_id=group_id, group_state=GroupState.DEAD)
+            dead = classic.DescribedGroup(group_id=group_id, group_state=GroupState.DEAD)
             if call.version >= _TELLS_ERRORS:
-                group.error_code, group.error_message = error.code, error.message
-        described.append(group)
-    return answered(call, classic.DescribeGroupsResponse(groups=described))
+                dead.error_code, dead.error_message = error.code, error.message
+            described.append(dead)
+    return answered(call, Descriptions(described))
 
 
 def describe_consumer_groups(
     state: State, call: Call[consumer.ConsumerGroupDescribeRequest], _now: Millis
 ) -> Effects:
     """Consumer groups (KIP-848): what every member has, and what it is going to have."""
-    described = []
+    described: list[Description | consumer.DescribedGroup] = []
     for group_id in call.request.group_ids:
         if not group_id:
             error = ErrorCode.INVALID_GROUP_ID
             described.append(consumer.DescribedGroup(group_id="", error_code=error))
             continue
+        computation = state.computations.get(GroupId(group_id))
+        computing = None if computation is None else computation.member_id
         try:
-            group = _known(state, group_id).described_consumer(state.topics)
+            group = _known(state, group_id)
+            described.append(
+                state.descriptions.of_consumer(group, call.version, state.topics, computing)
+            )
         except ApiError as error:
-            group = consumer.DescribedGroup(
+            refusal = consumer.DescribedGroup(
                 group_id=group_id, error_code=error.code, error_message=error.message
             )
-        computation = state.computations.get(GroupId(group_id))
-        if group.client_side is not None and computation is not None:
-            group.client_side.computing_member = computation.member_id
-        described.append(group)
-    return answered(call, consumer.ConsumerGroupDescribeResponse(groups=described))
+            described.append(refusal)
+    return answered(call, Descriptions(described))
 
 
 def delete_groups(state: State, call: Call[DeleteGroupsRequest], _now: Millis) -> Effects:

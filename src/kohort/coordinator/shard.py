@@ -99,6 +99,7 @@ class Shard(DeadlineMixin, State):
         another topic.
         """
         before, self.topics = self.topics, topics
+        self.descriptions.topics_changed(before, topics)
         changed, deleted = metadata.changes(before, topics)
         metadata.touch(self, frozenset(changed))
         return self._after_change(changed, deleted, before, now)

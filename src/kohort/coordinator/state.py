@@ -9,9 +9,11 @@ from typing import Any, Protocol
 
 from kohort.assignors import ASSIGNORS, Assign
 from kohort.config import BrokerConfig
+from kohort.coordinator import descriptions
 from kohort.coordinator.causes import Causes
 from kohort.coordinator.consumer.client_side.computation import Computation
 from kohort.coordinator.counters import GroupCounters
+from kohort.coordinator.descriptions import ShardDescriptions
 from kohort.coordinator.event_log import GroupEventLog
 from kohort.coordinator.groups import Groups
 from kohort.coordinator.listing import ShardListings
@@ -83,6 +85,9 @@ class State:
         self.longest_metadata = config.offset_metadata_max_bytes
         self.groups = Groups()
         self.listings = ShardListings()
+        self.descriptions = ShardDescriptions(
+            descriptions.LIMIT_BYTES // config.offsets_topic_num_partitions
+        )
         self.group_settings: dict[GroupId, dict[str, str]] = {}  # texts by name
         self.offsets = Offsets()
         self.deadlines = Deadlines()

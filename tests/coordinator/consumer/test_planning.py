@@ -372,7 +372,9 @@ def test_a_restart_forgets_the_foreign_plan_and_asks_again() -> None:
     plugin_assignors, settings = desk.shard.plugin_assignors, desk.shard.consumer_settings
     desk.restart()
     desk.shard.plugin_assignors, desk.shard.consumer_settings = plugin_assignors, settings
-    desk.shard.groups.consumer("g").settings = settings
+    group = desk.shard.groups.consumer("g")
+    group.settings = settings
+    group.changed()
     assert not desk.driver.tasks
     a.beat()
     desk.run_errands()

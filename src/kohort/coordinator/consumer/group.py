@@ -374,6 +374,7 @@ class ConsumerGroup(Group):
         holds one of its partitions, unless `tolerant`: while loading, compaction may hide that the
         other gave it up.
         """
+        self.changed()
         before = self.members.get(member.id)
         if before is not None:
             self._forget(before, member)
@@ -404,6 +405,7 @@ class ConsumerGroup(Group):
         self.views.pop(member_id, None)
         member = self.members.pop(member_id, None)
         if member is not None:
+            self.changed()
             self._forget(member, None)
 
     def _forget(self, before: Member, after: Member | None) -> None:

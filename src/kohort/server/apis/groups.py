@@ -4,9 +4,11 @@ What this release cannot do yet is refused here, before a coordinator is asked.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from kohort.coordinator.classic_protocol import check_sync
+from kohort.coordinator.descriptions import Description
 from kohort.coordinator.listing import ShardListing
 from kohort.errors import ApiError, ErrorCode
 from kohort.machines.effects import Call, Client
@@ -20,6 +22,7 @@ from kohort.server.access import (
     GROUP,
     READ,
     TOPIC,
+    May,
     check,
     everyone_may,
     operations,
@@ -145,12 +148,9 @@ def describe_groups(node: Node, call: Call[DescribeGroupsRequest]) -> None:
     def narrowed(ids: list[str]) -> DescribeGroupsRequest:
         return DescribeGroupsRequest(groups=ids)
 
-    def shown(part: Any) -> Any:
-        _add_operations(node, call.client, part.groups)
-        return part
-
-    change = shown if request.include_authorized_operations else None
-    _split(node, call, DESCRIBE, request.groups, DESCRIBED_AT_ONCE, narrowed, "groups", change)
+    wanted = request.include_authorized_operations
+    shown = partial(_shown, node, call.client, tells_operations=wanted)
+    _split(node, call, DESCRIBE, request.groups, DESCRIBED_AT_ONCE, narrowed, "groups", shown)
 
 
 def describe_consumer_groups(node: Node, call: Call[ConsumerGroupDescribeRequest]) -> None:
@@ -161,33 +161,41 @@ def describe_consumer_groups(node: Node, call: Call[ConsumerGroupDescribeRequest
     def narrowed(ids: list[str]) -> ConsumerGroupDescribeRequest:
         return ConsumerGroupDescribeRequest(group_ids=ids, include_authorized_operations=False)
 
-    def shown(part: Any) -> Any:
-        part.groups = [_shown(node, call.client, group) for group in part.groups]
-        if request.include_authorized_operations:
-            _add_operations(node, call.client, part.groups)
-        return part
-
+    wanted = request.include_authorized_operations
+    shown = partial(_shown, node, call.client, tells_operations=wanted)
     _split(node, call, DESCRIBE, request.group_ids, DESCRIBED_AT_ONCE, narrowed, "groups", shown)
 
 
-def _shown(
-    node: Node, client: Client, group: consumer_wire.DescribedGroup
-) -> consumer_wire.DescribedGroup:
-    """A group as a client may see it: not if a member has a topic that it may not describe."""
+def _shown(node: Node, client: Client, part: Any, *, tells_operations: bool) -> Any:
+    """The groups of a shard as a client may see them: as bytes, or as messages where they are
+    refused. With `tells_operations` it is told what it may do with each, whether the group exists
+    or not.
+    """
     may = node.cluster.may
-    names = {
-        topic.topic_name: None
-        for member in group.members
-        for assignment in (member.assignment, member.target_assignment)
-        for topic in assignment.topic_partitions
-    }
-    if all(may(client, DESCRIBE, TOPIC, name) for name in names):
-        return group
-    return consumer_wire.DescribedGroup(
-        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-        error_message=_HAS_HIDDEN_TOPICS,
-        group_id=group.group_id,
-    )
+    shown: list[Any] = []
+    for group in part.groups:
+        if tells_operations and (type(group) is Description or not group.error_code):
+            allowed = operations(may, client, GROUP, group.group_id)
+        if type(group) is not Description:
+            if tells_operations and not group.error_code:
+                group.authorized_operations = allowed
+            shown.append(group)
+        elif may is not everyone_may and _hides(may, client, group):
+            refusal = consumer_wire.DescribedGroup(
+                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                error_message=_HAS_HIDDEN_TOPICS,
+                group_id=group.group_id,
+            )
+            shown.append(refusal)
+        else:
+            shown.append(group.with_operations(allowed) if tells_operations else group.body)
+    part.groups = shown
+    return part
+
+
+def _hides(may: May, client: Client, group: Description) -> bool:
+    """Whether a member has a topic that the client may not describe."""
+    return not all(may(client, DESCRIBE, TOPIC, name) for name in group.topics)
 
 
 def delete_groups(node: Node, call: Call[DeleteGroupsRequest]) -> None:
@@ -197,29 +205,22 @@ def delete_groups(node: Node, call: Call[DeleteGroupsRequest]) -> None:
     _split(node, call, DELETE, call.request.groups_names, DELETED_AT_ONCE, narrowed, "results")
 
 
-def _add_operations(node: Node, client: Client, groups: list[Any]) -> None:
-    """Add what the caller may do with each group, whether it exists or not."""
-    for group in groups:
-        if not group.error_code:
-            group.authorized_operations = operations(
-                node.cluster.may, client, GROUP, group.group_id
-            )
-
-
 def _pass_on(
     node: Node,
     call: Call[Any],
     operation: AclOperation,
     group_id: str,
     request: Any,
-    shown: Callable[[Any], Any] | None,
+    whole: Callable[[Any], Any] | None,
 ) -> bool:
-    """Ask the shard of the only group, whose answer is the whole one. False: it is refused here."""
+    """Ask the shard of the only group. `whole` makes the answer of that of the shard, where it is
+    not the same. False: it is refused here.
+    """
     try:
         driver = node.driver_for(call.client, operation, GroupId(group_id))
     except ApiError:
         return False
-    token = call.token if shown is None else MappingToken(call.token, shown)
+    token = call.token if whole is None else MappingToken(call.token, whole)
     node.cluster.submit(driver, Call(token, request, call.version, call.client))
     return True
 
@@ -242,15 +243,17 @@ def _split(
     """
     ids = list(dict.fromkeys(ids))
     cluster, client, version = node.cluster, call.client, call.version
-    if len(ids) == 1 and _pass_on(node, call, operation, ids[0], narrowed(ids), shown):
-        return
     parts = slices_of_names(ids, at_once)
     answer = PiecewiseAnswer(node, call, array)
 
     def add(answers: list[Any]) -> Any:
         for part in answers:
-            answer.extend(getattr(part, array))
+            _extend(answer, getattr(part, array))
         return answer.whole() if len(parts) == 1 else None
+
+    only = None if shown is None else lambda part: add([shown(part)])
+    if len(ids) == 1 and _pass_on(node, call, operation, ids[0], narrowed(ids), only):
+        return
 
     def whole(_parts: list[None]) -> Any:
         return answer.whole()
@@ -279,3 +282,18 @@ def _split(
         return
     gone = has_gone(call) if operation is DESCRIBE else never
     ask_in_sequence(cluster.scheduler, call.token, len(parts), ask, whole, gone)
+
+
+def _extend(answer: PiecewiseAnswer, elements: list[Any]) -> None:
+    """Append what a shard has answered: messages, and elements of which the bytes are there."""
+    encoded: list[bytes] = []
+    for element in elements:
+        if type(element) is bytes:
+            encoded.append(element)
+        else:
+            if encoded:
+                answer.add_encoded((b"".join(encoded),), len(encoded))
+                encoded = []
+            answer.add(element)
+    if encoded:
+        answer.add_encoded((b"".join(encoded),), len(encoded))

@@ -46,12 +46,14 @@ class PiecewiseAnswer:
         if self._size >= STEP_ELEMENTS:
             self._encode()
 
-    def add_encoded(self, pieces: Sequence[bytes]) -> None:
-        """Append an element that is itself too long to be encoded at once. It has no error."""
+    def add_encoded(self, pieces: Sequence[bytes], count: int = 1) -> None:
+        """Append an element that is itself too long to be encoded at once, or several of which the
+        bytes are there already. They have no errors.
+        """
         if self._elements:
             self._encode()
         self._pieces += pieces
-        self._count += 1
+        self._count += count
 
     def whole(self, rest: Any = None) -> Any:
         """What the token of the call is answered with. `rest` is the response without the array,

@@ -11,7 +11,9 @@ from typing import Any, ClassVar
 
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.consumer.group import ConsumerGroup
+from kohort.coordinator.descriptions import ShardDescriptions
 from kohort.coordinator.gauges import TypeAndState
+from kohort.coordinator.group import Group
 from kohort.coordinator.listing import EVERYTHING, listed
 from kohort.coordinator.offsets.store import NamedPartition
 from kohort.coordinator.offsets.table import TopicOffsets
@@ -27,6 +29,7 @@ from kohort.sim.checkers.last_values import last_values
 from kohort.terms import NO_TOPIC_ID, GroupId, GroupState
 from kohort.wire.messages.list_groups import ListedGroup
 
+NEWEST_OF_CLASSIC, NEWEST_OF_CONSUMER = 6, 1  # versions of the requests that describe
 LONGEST = 160  # of a value in an alarm
 AT_REST = (GroupState.EMPTY, GroupState.STABLE)
 """A classic group writes a record when it comes to rest. What is between is forgotten."""
@@ -85,6 +88,8 @@ class ReplayChecker(Checker):
             self.alarm(f"{what} has counted {counted}, a walk finds {held}")
         if not lists_as_it_is(live):
             self.alarm(f"{what} lists groups as they were")
+        if not describes_as_it_is(live):
+            self.alarm(f"{what} describes groups as they were")
 
     def compare(self, what: str, live: Shard, replayed: Shard) -> None:
         """Alarm where two shards know different things: the first of them."""
@@ -122,6 +127,34 @@ def lists_as_it_is(shard: Shard) -> bool:
         == groups
         for (name, state), groups in by_kind.items()
     )
+
+
+def describes_as_it_is(shard: Shard) -> bool:
+    """Whether what a shard keeps for those who describe its groups is what they are. One of which
+    nobody has asked is described for the next look.
+    """
+    for group in shard.groups:
+        fresh = ShardDescriptions(1 << 30)
+        kept = shard.descriptions
+        if isinstance(group, ClassicGroup):
+            version = _version_of(shard, group, NEWEST_OF_CLASSIC)
+            before, now = (one.of_classic(group, version) for one in (kept, fresh))
+        elif isinstance(group, ConsumerGroup):
+            version = _version_of(shard, group, NEWEST_OF_CONSUMER)
+            before, now = (
+                one.of_consumer(group, version, shard.topics, None) for one in (kept, fresh)
+            )
+        else:
+            continue
+        if (before.body, before.topics) != (now.body, now.topics):
+            return False
+    return True
+
+
+def _version_of(shard: Shard, group: Group, newest: int) -> int:
+    """The version that a group was last described in."""
+    known = shard.descriptions.kept.get(group.id)
+    return newest if known is None or known.version > newest else known.version
 
 
 def walked(shard: Shard) -> Counts:
