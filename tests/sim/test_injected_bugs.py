@@ -78,6 +78,7 @@ FINDS = {  # the seed, its minutes, and the checker that says so
     "heartbeat of before": (1, 1.0, "owners"),
     "heartbeat of the group": (1, 1.0, "owners"),
     "unrenewed session": (1, 1.0, "migrated"),
+    "description of before": (1, 1.0, "replayed"),
     "remembered heartbeats": (44, 1.0, "rights"),
     "remembered decisions": (27, 1.0, "rights"),
     "harmless prefix": (27, 1.0, "rights"),

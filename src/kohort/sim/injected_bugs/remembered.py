@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from kohort.coordinator.classic.no_op_heartbeats import ClassicNoOpHeartbeat
+from kohort.coordinator.descriptions import Description
 from kohort.coordinator.state import State
 from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 from kohort.terms import GroupState, Millis
@@ -34,4 +35,10 @@ def unrenewed_session() -> Iterator[None]:
         return self.holds(state)
 
     with replace_attribute(ClassicNoOpHeartbeat, "renew", renew):
+        yield
+
+
+def description_of_before() -> Iterator[None]:
+    """A group is described as it was first described, whatever has become of it."""
+    with replace_attribute(Description, "holds", lambda _self: True):
         yield

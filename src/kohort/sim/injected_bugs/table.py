@@ -102,6 +102,7 @@ INJECTED_BUGS: dict[str, InjectedBug] = {
     "heartbeat of before": remembered.heartbeat_of_before,
     "heartbeat of the group": remembered.heartbeat_of_the_group,
     "unrenewed session": remembered.unrenewed_session,
+    "description of before": remembered.description_of_before,
     "remembered heartbeats": access.remembered_heartbeats,
     "remembered decisions": access.remembered_decisions,
     "harmless prefix": access.harmless_prefix,
