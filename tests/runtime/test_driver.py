@@ -83,6 +83,15 @@ def test_an_answer_does_not_depend_on_what_is_told_of_it() -> None:
     assert "a bug" in desk.told.errors[-1]
 
 
+def test_of_a_turn_that_has_changed_nothing_nobody_is_told() -> None:
+    desk = Desk()
+    assert desk.ask(Add("a", 1)) is not None
+    before = list(desk.told.lines)
+    assert before[-1] == "1 calls"
+    assert desk.ask() is not None
+    assert desk.told.lines == before
+
+
 def test_what_a_step_writes_is_true_for_the_next_and_answered_when_durable() -> None:
     """K40-32, K848-027."""
     desk = Desk()

@@ -79,12 +79,6 @@ class Groups:
             group.changes = None
             self._note_move(group_id)
 
-    def touch(self, group_id: GroupId) -> None:
-        """A record has changed the group, if there is one."""
-        group = self.by_id.get(group_id)
-        if group is not None:
-            group.changed()
-
     def _note_move(self, group_id: GroupId) -> None:
         self.changes.pop(group_id, None)  # those that have moved are in the order of the groups
         self.changes[group_id] = True

@@ -172,7 +172,9 @@ def _without_offset(
             )
         replay(state, key, value)
         if group_id_of is not None:
-            state.groups.touch(group_id_of(key))
+            group = state.groups.get(group_id_of(key))
+            if group is not None:
+                group.changed()
 
     return outside
 

@@ -83,5 +83,6 @@ class Machine(Protocol):
 
     def log_lines(self, calls: Iterable[Call[Any]], steps: Iterable[Effects]) -> Iterable[str]:
         """What the log of the broker should say about a turn, a line for each thing. It is called
-        once for each turn that was written, so a machine may count here.
+        once for each turn that has written records or has events, so a machine may count here. A
+        step that changes anything has one or the other.
         """

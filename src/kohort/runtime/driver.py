@@ -194,7 +194,8 @@ class PartitionDriver(Generic[M]):
         else:
             if turn.tasks:
                 self._send_out(turn.tasks)
-            self._tell(calls, turn.steps)
+            if turn.batches or turn.has_events:
+                self._tell(calls, turn.steps)
 
     def _is_due(self, due: Millis) -> bool:
         wake = self.machine.wake_at()

@@ -75,6 +75,7 @@ class Turn:
         self.steps: list[Effects] = []
         self.end = end
         self.tasks: list[BackgroundTask] = []  # that the steps have asked for
+        self.has_events = False
         self._machine = machine
         self._limit_bytes = limit_bytes
         self._room = 0  # for the records of a batch, once there are some
@@ -132,6 +133,8 @@ class Turn:
         self.steps.append(effects)
         if effects.tasks:
             self.tasks += effects.tasks
+        if effects.events:
+            self.has_events = True
         transaction = effects.transaction
         producer = None if transaction is None else transaction.producer
         if entries:
