@@ -6,8 +6,9 @@ inside an asyncio program; `kohort.testing.Broker` is one for tests. Every name 
 use, so `import kohort` costs next to nothing.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from kohort.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from kohort.client.admin import (
@@ -188,39 +189,19 @@ __all__ = [
     "UnsupportedVersionError",
 ]
 
-# Where a name is defined; all others are views of the admin client.
-_HOMES = {
-    **dict.fromkeys(
-        (
-            *("AssignmentTold", "Assignor", "Consumer", "GroupMember", "GroupMetadata"),
-            *("GroupToAssign", "RebalanceListener", "Share"),
-        ),
-        "kohort.client.consumer",
-    ),
-    **dict.fromkeys(
-        ("Delivered", "DeliveryError", "Producer", "TransactionError"), "kohort.client.producer"
-    ),
-    "ApiError": "kohort.errors",
-    "AuthenticationError": "kohort.errors",
-    "Broker": "kohort.server.broker",
-    "BrokerConfig": "kohort.config",
-    **dict.fromkeys(("ConsumerRecord", "RecordError"), "kohort.client.fetcher"),
-    "ErrorCode": "kohort.errors",
-    "GroupState": "kohort.terms",
-    "GroupType": "kohort.terms",
-    "KohortError": "kohort.errors",
-    **dict.fromkeys(("Security", "Store"), "kohort.security.settings"),
-    "UnsupportedVersionError": "kohort.errors",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOMES.get(name, "kohort.client.admin")), name)
-    globals()[name] = value  # from now on it is found without this function
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "kohort.client.consumer": "AssignmentTold Assignor Consumer GroupMember GroupMetadata "
+        "GroupToAssign RebalanceListener Share",
+        "kohort.client.fetcher": "ConsumerRecord RecordError",
+        "kohort.client.producer": "Delivered DeliveryError Producer TransactionError",
+        "kohort.config": "BrokerConfig",
+        "kohort.errors": "ApiError AuthenticationError ErrorCode KohortError "
+        "UnsupportedVersionError",
+        "kohort.security.settings": "Security Store",
+        "kohort.server.broker": "Broker",
+        "kohort.terms": "GroupState GroupType",
+    },
+    others="kohort.client.admin",
+)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import kohort
+from kohort import testing
 from kohort.client import admin
 
 
@@ -19,13 +20,17 @@ def test_every_name_is_there(name):
     assert name in dir(kohort)
 
 
-def test_type_checkers_see_the_same_names_from_the_same_places():
-    tree = ast.parse(Path(kohort.__file__).read_text(encoding="utf-8"))
+@pytest.mark.parametrize("package", [kohort, admin, testing], ids=lambda one: one.__name__)
+def test_type_checkers_see_the_same_names_from_the_same_places(package):
+    tree = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
     (block,) = [one for one in tree.body if isinstance(one, ast.If)]
     seen = {alias.name: one.module for one in block.body for alias in one.names}
-    assert sorted(seen) == kohort.__all__ == sorted(kohort.__all__)
+    assert sorted(seen) == package.__all__ == sorted(package.__all__)
     for name, module in seen.items():
-        assert getattr(kohort, name) is getattr(importlib.import_module(module), name)
+        assert getattr(package, name) is getattr(importlib.import_module(module), name)
+        assert name in dir(package)
+    with pytest.raises(AttributeError, match=f"module '{package.__name__}' has no attribute 'No'"):
+        _ = package.No
 
 
 def test_all_views_of_the_admin_client_are_offered():

@@ -10,7 +10,10 @@ import pytest
 
 from kohort.testing import Broker
 
-OURS = {"kohort", "kohort.cli", "kohort.errors", "kohort.figures", "kohort.terms"}
+OURS = {
+    *("kohort", "kohort.cli", "kohort.errors", "kohort.figures", "kohort.lazy_names"),
+    "kohort.terms",
+}
 STANDARD = {
     *("argparse", "gettext", "locale", "textwrap", "shutil"),  # argparse, and what it loads to help
     *("fnmatch", "bz2", "lzma", "zlib", "struct", "errno"),  # what shutil loads
@@ -20,7 +23,7 @@ STANDARD = {
     *("base64", "binascii"),  # topic ids as text
     "encodings",  # of terms: looked up at import, since no request may import one
     *("annotationlib", "ast", "compression", "dis", "glob", "inspect", "io", "linecache", "opcode"),
-    *("copy", "dataclasses", "fcntl", "weakref"),
+    *("copy", "dataclasses", "fcntl", "gc", "weakref"),
     *("grp", "pwd", "string", "token", "tokenize"),  # newer versions of Python
 }
 

@@ -30,6 +30,7 @@ IMPORT_LAYERS = {
     "kohort.figures": 0,
     "kohort.csv_writer": 0,
     "kohort.native": 0,
+    "kohort.lazy_names": 0,
     "kohort.wire": 1,
     "kohort.records": 2,
     "kohort.assignors": 2,

@@ -4,8 +4,9 @@
 unittest. Every name is imported on first use, so that the plugin costs nothing where it is unused.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from kohort.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from kohort.records.causes import Because
@@ -26,25 +27,14 @@ __all__ = [
     "WaitTimeoutError",
 ]
 
-_HOMES = {
-    "Because": "kohort.records.causes",
-    "Broker": "kohort.testing.broker",
-    "BrokerCase": "kohort.testing.cases",
-    "Commit": "kohort.testing.history",
-    "GroupRecord": "kohort.testing.history",
-    "Ownership": "kohort.testing.history",
-    "Record": "kohort.testing.records",
-    "WaitTimeoutError": "kohort.testing.groups",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value  # from now on it is found without this function
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "kohort.records.causes": "Because",
+        "kohort.testing.broker": "Broker",
+        "kohort.testing.cases": "BrokerCase",
+        "kohort.testing.groups": "WaitTimeoutError",
+        "kohort.testing.history": "Commit GroupRecord Ownership",
+        "kohort.testing.records": "Record",
+    },
+)

@@ -2,8 +2,9 @@
 `kohort`: a command that lists groups waits for no other views.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from kohort.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from kohort.client.admin.answers import Answers
@@ -143,74 +144,30 @@ __all__ = [
     "TransactionState",
 ]
 
-_HOMES = {
-    "Answers": "kohort.client.admin.answers",
-    **dict.fromkeys(
-        (
-            *("FeatureLevels", "FeatureMetadata", "FeatureUpdate", "LogDirDescription"),
-            *("LogDirReplica", "PartitionReassignment"),
-        ),
-        "kohort.client.admin.broker_views",
-    ),
-    "AdminClient": "kohort.client.admin.client",
-    **dict.fromkeys(
-        (
-            *("ConfigAppend", "ConfigEntry", "ConfigResource", "ConfigResourceType"),
-            *("ConfigSource", "ConfigSubtract", "ConfigSynonym", "ConfigType"),
-        ),
-        "kohort.client.admin.config_views",
-    ),
-    **dict.fromkeys(
-        (
-            *("Assignment", "Attachment", "ClientAssignor", "ClientSide", "CommittedOffset"),
-            *("GroupConfig", "GroupDescription", "GroupOffsets", "MemberDescription"),
-        ),
-        "kohort.client.admin.group_views",
-    ),
-    "ClientQuotaEntity": "kohort.client.admin.quota_views",
-    "MemberToRemove": "kohort.client.admin.member_removal",
-    **dict.fromkeys(
-        ("OffsetAdjustment", "OffsetReset", "OffsetResetPlan", "PlannedOffset"),
-        "kohort.client.admin.offset_reset",
-    ),
-    **dict.fromkeys(
-        (
-            *("AclBinding", "AclFilter", "DelegationToken", "ScramCredential", "ScramDeletion"),
-            *("ScramUpsertion",),
-        ),
-        "kohort.client.admin.security_views",
-    ),
-    "SyncAdminClient": "kohort.client.admin.synchronous",
-    "TimeLag": "kohort.client.admin.time_lags",
-    **dict.fromkeys(
-        (
-            *("CreatedTopic", "FoundOffset", "NewTopic", "NodeDescription", "Nodes"),
-            *("PartitionDescription", "TopicDescription", "TopicListing", "TopicListings"),
-        ),
-        "kohort.client.admin.topic_views",
-    ),
-    **dict.fromkeys(
-        (
-            *("FencedProducer", "ProducerState", "TransactionDescription"),
-            *("TransactionListing", "TransactionListings", "TransactionState"),
-        ),
-        "kohort.client.admin.transaction_views",
-    ),
-    **dict.fromkeys(("GroupListing", "Listings", "Outcomes"), "kohort.client.admin.views"),
-    **dict.fromkeys(
-        ("AclOperation", "AclPermission", "PatternType", "ResourceType"), "kohort.security.acls"
-    ),
-    "TopicPartition": "kohort.terms",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value  # from now on it is found without this function
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        f"{__name__}.answers": "Answers",
+        f"{__name__}.broker_views": "FeatureLevels FeatureMetadata FeatureUpdate LogDirDescription "
+        "LogDirReplica PartitionReassignment",
+        f"{__name__}.client": "AdminClient",
+        f"{__name__}.config_views": "ConfigAppend ConfigEntry ConfigResource ConfigResourceType "
+        "ConfigSource ConfigSubtract ConfigSynonym ConfigType",
+        f"{__name__}.group_views": "Assignment Attachment ClientAssignor ClientSide "
+        "CommittedOffset GroupConfig GroupDescription GroupOffsets MemberDescription",
+        f"{__name__}.member_removal": "MemberToRemove",
+        f"{__name__}.offset_reset": "OffsetAdjustment OffsetReset OffsetResetPlan PlannedOffset",
+        f"{__name__}.quota_views": "ClientQuotaEntity",
+        f"{__name__}.security_views": "AclBinding AclFilter DelegationToken ScramCredential "
+        "ScramDeletion ScramUpsertion",
+        f"{__name__}.synchronous": "SyncAdminClient",
+        f"{__name__}.time_lags": "TimeLag",
+        f"{__name__}.topic_views": "CreatedTopic FoundOffset NewTopic NodeDescription Nodes "
+        "PartitionDescription TopicDescription TopicListing TopicListings",
+        f"{__name__}.transaction_views": "FencedProducer ProducerState TransactionDescription "
+        "TransactionListing TransactionListings TransactionState",
+        f"{__name__}.views": "GroupListing Listings Outcomes",
+        "kohort.security.acls": "AclOperation AclPermission PatternType ResourceType",
+        "kohort.terms": "TopicPartition",
+    },
+)
