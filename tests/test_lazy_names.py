@@ -39,3 +39,13 @@ def test_all_names_are_listed_before_they_are_imported(package):
 def test_a_name_that_is_not_there_is_an_attribute_error(package):
     with pytest.raises(AttributeError, match="module 'of_this_test' has no attribute 'deque'"):
         _ = package.deque
+
+
+def test_without_a_list_of_public_names_another_module_has_all_that_are_not_private(package):
+    from collections import deque
+
+    del package.__all__
+    find, _ = lazy_names(package.__name__, {}, others="collections")
+    assert find("deque") is deque
+    with pytest.raises(AttributeError, match="has no attribute '__path__'"):
+        find("__path__")

@@ -1,13 +1,12 @@
 """What `import kohort` offers, and that a program may be written with it alone."""
 
-import ast
 import asyncio
 import importlib
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from tests.client.typed_names import imported_for_types
 
 import kohort
 from kohort import testing
@@ -22,9 +21,7 @@ def test_every_name_is_there(name):
 
 @pytest.mark.parametrize("package", [kohort, admin, testing], ids=lambda one: one.__name__)
 def test_type_checkers_see_the_same_names_from_the_same_places(package):
-    tree = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
-    (block,) = [one for one in tree.body if isinstance(one, ast.If)]
-    seen = {alias.name: one.module for one in block.body for alias in one.names}
+    seen = imported_for_types(package)
     assert sorted(seen) == package.__all__ == sorted(package.__all__)
     for name, module in seen.items():
         assert getattr(package, name) is getattr(importlib.import_module(module), name)

@@ -234,12 +234,7 @@ IN_REQUESTS = (
 TYPES_OF_SOME = {
     *("kohort.server.broker", "kohort.server.cluster"),  # brokers: TLS and SASL
     "kohort.client.admin",  # each call needs its own views, and commands are made of few calls
-    *(f"kohort.client.admin.{name}" for name in ("client", "arguments")),
-    *(
-        f"kohort.client.admin.{name}_operations"
-        for name in ("group", "config", "cluster", "principal")
-    ),
-    "kohort.client.admin.transaction_operations",
+    *(f"kohort.client.admin.{name}" for name in ("hints", "arguments")),
 }
 AT_HAND = {"utf-8", "ascii", "latin-1"}  # these are in C
 IMPORTS_AT_START = {  # what is imported when a broker starts, before it has a request, and why

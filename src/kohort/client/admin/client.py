@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import Any, Self, Unpack
 
-from kohort.client.admin import arguments
+from kohort.client.admin import arguments, hints
 from kohort.client.admin.answers import OutcomeAnswers
 from kohort.client.admin.cluster_operations import ClusterOperations
 from kohort.client.admin.config_operations import ConfigOperations
@@ -23,27 +23,6 @@ from kohort.client.settings import (
 )
 from kohort.client.topic_partitions import ByPartition, Partition
 from kohort.terms import TopicPartition
-
-if TYPE_CHECKING:  # each call imports what it needs: a short command needs little
-    from datetime import datetime
-
-    from kohort.client.admin.security_views import (
-        AclBinding,
-        AclFilter,
-        ScramCredential,
-        ScramDeletion,
-        ScramUpsertion,
-    )
-    from kohort.client.admin.time_lags import TimeLag
-    from kohort.client.admin.topic_views import (
-        CreatedTopic,
-        FoundOffset,
-        NewTopic,
-        TopicDescription,
-        TopicListings,
-    )
-    from kohort.client.admin.topics import When
-    from kohort.client.admin.views import Outcomes
 
 
 class AdminClient(
@@ -120,12 +99,12 @@ class AdminClient(
 
     async def create_topics(
         self,
-        new_topics: "Iterable[NewTopic]",
+        new_topics: "Iterable[hints.NewTopic]",
         *,
         validate_only: bool = False,
         retry_on_quota_violation: bool = True,
         timeout: float | None = None,
-    ) -> "Outcomes[str, CreatedTopic]":
+    ) -> "hints.Outcomes[str, hints.CreatedTopic]":
         """Create topics (KIP-4).
 
         Args:
@@ -152,7 +131,7 @@ class AdminClient(
         validate_only: bool = False,
         retry_on_quota_violation: bool = True,
         timeout: float | None = None,
-    ) -> "Outcomes[str, None]":
+    ) -> "hints.Outcomes[str, None]":
         """Give topics more partitions (KIP-195). What was written stays where it is, and keys may
         go elsewhere from now on.
 
@@ -178,7 +157,7 @@ class AdminClient(
         *,
         retry_on_quota_violation: bool = True,
         timeout: float | None = None,
-    ) -> "Outcomes[str, None]":
+    ) -> "hints.Outcomes[str, None]":
         """Delete topics with all their records (KIP-4). For `retry_on_quota_violation` see
         `create_topics`.
         """
@@ -193,7 +172,7 @@ class AdminClient(
 
     async def list_topics(
         self, *, internal: bool = False, timeout: float | None = None
-    ) -> "TopicListings":
+    ) -> "hints.TopicListings":
         """All topics, sorted by name; with `internal` those of the brokers, too. One that cannot
         be looked at is there with its `error`.
         """
@@ -205,7 +184,7 @@ class AdminClient(
 
     async def describe_topics(
         self, names: str | Iterable[str], *, timeout: float | None = None
-    ) -> "Outcomes[str, TopicDescription]":
+    ) -> "hints.Outcomes[str, hints.TopicDescription]":
         """Topics, and where their partitions are. This never creates a topic."""
         from kohort.client.admin import topics
 
@@ -215,11 +194,11 @@ class AdminClient(
 
     def list_offsets(
         self,
-        partitions: "ByPartition[When]",
+        partitions: "ByPartition[hints.When]",
         *,
         read_committed: bool = False,
         timeout: float | None = None,
-    ) -> "OutcomeAnswers[TopicPartition, FoundOffset]":
+    ) -> "OutcomeAnswers[TopicPartition, hints.FoundOffset]":
         """Offsets by time (KIP-79): one ListOffsets per leader.
 
         Args:
@@ -233,7 +212,7 @@ class AdminClient(
 
         whens = arguments.mapping("partitions", partitions).values()
         places = arguments.partitions("partitions", partitions)
-        wanted: dict[tuple[str, int], When] = dict(zip(places, whens, strict=True))
+        wanted: dict[tuple[str, int], hints.When] = dict(zip(places, whens, strict=True))
         return self._answers(
             timeout,
             lambda deadline, arrived: topics.list_offsets(
@@ -247,7 +226,7 @@ class AdminClient(
 
     def end_offsets(
         self, partitions: Iterable[Partition], *, timeout: float | None = None
-    ) -> "OutcomeAnswers[TopicPartition, FoundOffset]":
+    ) -> "OutcomeAnswers[TopicPartition, hints.FoundOffset]":
         """The offset that the next record of each partition will get."""
         places = arguments.partitions("partitions", partitions)
         return self.list_offsets(dict.fromkeys(places, "latest"), timeout=timeout)
@@ -258,7 +237,7 @@ class AdminClient(
         *,
         read_committed: bool = False,
         timeout: float | None = None,
-    ) -> "Outcomes[TopicPartition, TimeLag]":
+    ) -> "hints.Outcomes[TopicPartition, hints.TimeLag]":
         """For how long the next record to be read has been there, in seconds, by its own timestamp.
 
         One Fetch per leader reads a few kilobytes of each partition; it takes the right to read the
@@ -288,9 +267,9 @@ class AdminClient(
         self,
         group_ids: str | Iterable[str],
         *,
-        since: "int | datetime | None" = None,
+        since: "int | hints.datetime | None" = None,
         timeout: float | None = None,
-    ) -> "Outcomes[str, int | None]":
+    ) -> "hints.Outcomes[str, int | None]":
         """When each group has committed last, in milliseconds since 1970, by its coordinator's
         clock.
 
@@ -315,8 +294,8 @@ class AdminClient(
         )
 
     async def describe_acls(
-        self, wanted: "AclFilter | None" = None, *, timeout: float | None = None
-    ) -> "tuple[AclBinding, ...]":
+        self, wanted: "hints.AclFilter | None" = None, *, timeout: float | None = None
+    ) -> "tuple[hints.AclBinding, ...]":
         """The rules that a filter finds, sorted; without one all of them (KIP-140).
 
         Raises:
@@ -330,8 +309,8 @@ class AdminClient(
         return await acls.describe_acls(self._cluster, found, deadline=self._deadline(timeout))
 
     async def create_acls(
-        self, new_acls: "Iterable[AclBinding]", *, timeout: float | None = None
-    ) -> "Outcomes[AclBinding, None]":
+        self, new_acls: "Iterable[hints.AclBinding]", *, timeout: float | None = None
+    ) -> "hints.Outcomes[hints.AclBinding, None]":
         """Add rules (KIP-140, KIP-290). One that is there already is a success."""
         from kohort.client.admin import acls, security_arguments
 
@@ -342,8 +321,8 @@ class AdminClient(
         )
 
     async def delete_acls(
-        self, filters: "Iterable[AclFilter]", *, timeout: float | None = None
-    ) -> "Outcomes[AclFilter, tuple[AclBinding, ...]]":
+        self, filters: "Iterable[hints.AclFilter]", *, timeout: float | None = None
+    ) -> "hints.Outcomes[hints.AclFilter, tuple[hints.AclBinding, ...]]":
         """Take away the rules that filters find; returns them, sorted, for each filter."""
         from kohort.client.admin import acls, security_arguments
 
@@ -355,7 +334,7 @@ class AdminClient(
 
     async def describe_user_scram_credentials(
         self, users: str | Iterable[str] | None = None, *, timeout: float | None = None
-    ) -> "Outcomes[str, tuple[ScramCredential, ...]]":
+    ) -> "hints.Outcomes[str, tuple[hints.ScramCredential, ...]]":
         """By which mechanisms of SCRAM users can log in (KIP-554); None asks for all users.
 
         A user without a credential is RESOURCE_NOT_FOUND.
@@ -369,8 +348,11 @@ class AdminClient(
         )
 
     async def alter_user_scram_credentials(
-        self, changes: "Iterable[ScramUpsertion | ScramDeletion]", *, timeout: float | None = None
-    ) -> "Outcomes[str, None]":
+        self,
+        changes: "Iterable[hints.ScramUpsertion | hints.ScramDeletion]",
+        *,
+        timeout: float | None = None,
+    ) -> "hints.Outcomes[str, None]":
         """Give users credentials for SCRAM, or take them away (KIP-554): one change for a user.
 
         No request is sent twice. A password is salted here, and is not sent.

@@ -1,25 +1,13 @@
 """The calls of AdminClient about brokers, topics by id, records and leaders."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from kohort.client.admin import hints
 from kohort.client.admin.answers import OutcomeAnswers
 from kohort.client.admin.arguments import INT32_MAX
 from kohort.client.admin.calls import AdminCalls
 from kohort.client.topic_partitions import ByPartition, Partition
 from kohort.terms import TopicPartition
-
-if TYPE_CHECKING:  # each call imports what it needs: a short command needs little
-    from kohort.client.admin.broker_views import (
-        ElectionType,
-        FeatureMetadata,
-        FeatureUpdate,
-        LogDirDescription,
-        PartitionReassignment,
-    )
-    from kohort.client.admin.topic_views import Nodes, TopicDescription
-    from kohort.client.admin.topics_by_id import Id
-    from kohort.client.admin.views import Outcomes
 
 
 class ClusterOperations(AdminCalls):
@@ -31,7 +19,7 @@ class ClusterOperations(AdminCalls):
         include_authorized_operations: bool = False,
         include_fenced_brokers: bool = False,
         timeout: float | None = None,
-    ) -> "Nodes":
+    ) -> "hints.Nodes":
         """The brokers that the cluster has now, sorted by id, with its id and its controller. Its
         `away` are the ids of those that should have replicas of a topic, and are not among them.
 
@@ -68,8 +56,8 @@ class ClusterOperations(AdminCalls):
         await self._cluster.reach(self._deadline(timeout))
 
     async def describe_topics_by_id(
-        self, ids: "Id | Iterable[Id]", *, timeout: float | None = None
-    ) -> "Outcomes[Id, TopicDescription]":
+        self, ids: "hints.Id | Iterable[hints.Id]", *, timeout: float | None = None
+    ) -> "hints.Outcomes[hints.Id, hints.TopicDescription]":
         """Topics by their ids (KIP-516): 16 bytes, or the text that Kafka's tools show.
 
         Raises UnsupportedVersionError below Metadata v12.
@@ -81,8 +69,8 @@ class ClusterOperations(AdminCalls):
         )
 
     async def delete_topics_by_id(
-        self, ids: "Id | Iterable[Id]", *, timeout: float | None = None
-    ) -> "Outcomes[Id, None]":
+        self, ids: "hints.Id | Iterable[hints.Id]", *, timeout: float | None = None
+    ) -> "hints.Outcomes[hints.Id, None]":
         """Delete topics with all their records, by id (KIP-516): never another topic that got
         the same name later.
 
@@ -120,11 +108,11 @@ class ClusterOperations(AdminCalls):
 
     async def elect_leaders(
         self,
-        election_type: "ElectionType" = "preferred",
+        election_type: "hints.ElectionType" = "preferred",
         partitions: Iterable[Partition] | None = None,
         *,
         timeout: float | None = None,
-    ) -> "Outcomes[TopicPartition, None]":
+    ) -> "hints.Outcomes[TopicPartition, None]":
         """Have leaders elected: the preferred one (KIP-183), or with "unclean" a replica that may
         lack records, where no other is left (KIP-460).
 
@@ -152,7 +140,7 @@ class ClusterOperations(AdminCalls):
         *,
         allow_replication_factor_change: bool = True,
         timeout: float | None = None,
-    ) -> "Outcomes[TopicPartition, None]":
+    ) -> "hints.Outcomes[TopicPartition, None]":
         """Give partitions other replicas (KIP-455). The cluster then copies what they have;
         `list_partition_reassignments` says which are still on their way.
 
@@ -180,7 +168,7 @@ class ClusterOperations(AdminCalls):
 
     async def list_partition_reassignments(
         self, partitions: Iterable[Partition] | None = None, *, timeout: float | None = None
-    ) -> "dict[TopicPartition, PartitionReassignment]":
+    ) -> "dict[TopicPartition, hints.PartitionReassignment]":
         """The partitions that are about to get other replicas (KIP-455), sorted: of these, or with
         None of all. One that is not on its way, or does not exist, is not in the result.
         """
@@ -198,7 +186,7 @@ class ClusterOperations(AdminCalls):
         *,
         partitions: Iterable[Partition] | None = None,
         timeout: float | None = None,
-    ) -> "OutcomeAnswers[int, dict[str, LogDirDescription]]":
+    ) -> "OutcomeAnswers[int, dict[str, hints.LogDirDescription]]":
         """Log directories of brokers, by broker id and path, and the sizes of the partitions in
         them (KIP-113).
 
@@ -222,7 +210,7 @@ class ClusterOperations(AdminCalls):
 
     async def describe_features(
         self, *, broker_id: int | None = None, timeout: float | None = None
-    ) -> "FeatureMetadata":
+    ) -> "hints.FeatureMetadata":
         """The features of the cluster, and those that a broker supports (KIP-584): `broker_id`, or
         any with None. Raises UnsupportedVersionError below ApiVersions v3.
         """
@@ -234,11 +222,11 @@ class ClusterOperations(AdminCalls):
 
     async def update_features(
         self,
-        updates: "Mapping[str, FeatureUpdate]",
+        updates: "Mapping[str, hints.FeatureUpdate]",
         *,
         validate_only: bool = False,
         timeout: float | None = None,
-    ) -> "Outcomes[str, None]":
+    ) -> "hints.Outcomes[str, None]":
         """Change the levels of features (KIP-584): all of them, or none.
 
         Args:

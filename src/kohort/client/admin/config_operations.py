@@ -1,19 +1,10 @@
 """The calls of AdminClient about configurations."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from kohort.client.admin import hints
 from kohort.client.admin.answers import OutcomeAnswers
 from kohort.client.admin.calls import AdminCalls
-
-if TYPE_CHECKING:  # each call imports what it needs: a short command needs little
-    from kohort.client.admin.config_views import (
-        ConfigChanges,
-        ConfigEntry,
-        ConfigResource,
-        ConfigResources,
-    )
-    from kohort.client.admin.views import Outcomes
 
 
 class ConfigOperations(AdminCalls):
@@ -21,13 +12,13 @@ class ConfigOperations(AdminCalls):
 
     def describe_configs(
         self,
-        resources: "ConfigResources",
+        resources: "hints.ConfigResources",
         *,
         names: str | Iterable[str] | None = None,
         include_synonyms: bool = False,
         include_documentation: bool = False,
         timeout: float | None = None,
-    ) -> "OutcomeAnswers[ConfigResource, dict[str, ConfigEntry]]":
+    ) -> "OutcomeAnswers[hints.ConfigResource, dict[str, hints.ConfigEntry]]":
         """Configs of topics, brokers, groups and others, by name (KIP-133, KIP-226, KIP-569).
 
             described = await admin.describe_configs([("topic", "orders"), ("broker", "")])
@@ -60,8 +51,12 @@ class ConfigOperations(AdminCalls):
         )
 
     async def alter_configs(
-        self, changes: "ConfigChanges", *, validate_only: bool = False, timeout: float | None = None
-    ) -> "Outcomes[ConfigResource, None]":
+        self,
+        changes: "hints.ConfigChanges",
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,
+    ) -> "hints.Outcomes[hints.ConfigResource, None]":
         """Change configs: per resource all that is named, or nothing (KIP-339).
 
             await admin.alter_configs({("topic", "orders"): {"retention.ms": "60000"}})
@@ -86,7 +81,7 @@ class ConfigOperations(AdminCalls):
 
     async def list_config_resources(
         self, types: str | Iterable[str] | None = None, *, timeout: float | None = None
-    ) -> "tuple[ConfigResource, ...]":
+    ) -> "tuple[hints.ConfigResource, ...]":
         """What has configs, sorted: of these types, or of all with None (KIP-1142).
 
         Raises:

@@ -1,31 +1,12 @@
 """What `AdminClient` does with groups."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
-from kohort.client.admin import arguments
+from kohort.client.admin import arguments, hints
 from kohort.client.admin.answers import Answers, OutcomeAnswers
 from kohort.client.admin.calls import AdminCalls
 from kohort.client.topic_partitions import ByPartition, Partition
 from kohort.terms import TopicPartition
-
-if TYPE_CHECKING:  # each call imports what it needs: a short command needs little
-    from kohort.client.admin.group_views import (
-        CommittedOffset,
-        GroupConfig,
-        GroupDescription,
-        GroupOffsets,
-    )
-    from kohort.client.admin.member_removal import MemberToRemove
-    from kohort.client.admin.offset_reset import OffsetReset, OffsetResetPlan
-    from kohort.client.admin.views import (
-        GroupListing,
-        ListedPart,
-        Listings,
-        Outcomes,
-        StateName,
-        TypeName,
-    )
 
 
 class GroupOperations(AdminCalls):
@@ -37,12 +18,12 @@ class GroupOperations(AdminCalls):
     def list_groups(
         self,
         *,
-        states: "StateName | Iterable[StateName] | None" = None,
-        types: "TypeName | Iterable[TypeName] | None" = None,
+        states: "hints.StateName | Iterable[hints.StateName] | None" = None,
+        types: "hints.TypeName | Iterable[hints.TypeName] | None" = None,
         protocols: str | Iterable[str] | None = None,
         consumers_only: bool = False,
         timeout: float | None = None,
-    ) -> "Answers[ListedPart, tuple[GroupListing, ...], Listings]":
+    ) -> "Answers[hints.ListedPart, tuple[hints.GroupListing, ...], hints.Listings]":
         """All groups of all brokers, of every protocol type (KIP-40): one ListGroups each.
 
         Args:
@@ -95,7 +76,7 @@ class GroupOperations(AdminCalls):
         *,
         include_authorized_operations: bool = False,
         timeout: float | None = None,
-    ) -> "OutcomeAnswers[str, GroupDescription]":
+    ) -> "OutcomeAnswers[str, hints.GroupDescription]":
         """Groups and their members, of either protocol in one view (KIP-40, KIP-848).
 
         The client asks each coordinator for all its groups by ConsumerGroupDescribe, and by
@@ -141,7 +122,7 @@ class GroupOperations(AdminCalls):
 
     async def describe_group_configs(
         self, group_ids: str | Iterable[str], *, timeout: float | None = None
-    ) -> "Outcomes[str, dict[str, GroupConfig]]":
+    ) -> "hints.Outcomes[str, dict[str, hints.GroupConfig]]":
         """The settings of groups by name, whether they exist or not (KIP-848)."""
         from kohort.client.admin import configs
 
@@ -155,7 +136,7 @@ class GroupOperations(AdminCalls):
         *,
         validate_only: bool = False,
         timeout: float | None = None,
-    ) -> "Outcomes[str, None]":
+    ) -> "hints.Outcomes[str, None]":
         """Change settings of groups: per group all that is named, or nothing (KIP-339, KIP-848).
 
         Args:
@@ -176,7 +157,7 @@ class GroupOperations(AdminCalls):
         *,
         require_stable: bool = False,
         timeout: float | None = None,
-    ) -> "OutcomeAnswers[str, GroupOffsets]":
+    ) -> "OutcomeAnswers[str, hints.GroupOffsets]":
         """Committed offsets of any number of groups: one OffsetFetch per coordinator (KIP-709).
 
         Brokers below OffsetFetch v8 get a request for each group, and brokers below FindCoordinator
@@ -217,10 +198,10 @@ class GroupOperations(AdminCalls):
     async def alter_group_offsets(
         self,
         group_id: str,
-        new_offsets: "ByPartition[int | CommittedOffset]",
+        new_offsets: "ByPartition[int | hints.CommittedOffset]",
         *,
         timeout: float | None = None,
-    ) -> "Outcomes[TopicPartition, None]":
+    ) -> "hints.Outcomes[TopicPartition, None]":
         """Set offsets of a group that has no members (KIP-396): one OffsetCommit.
 
         A group that does not exist comes into being. One with members refuses every partition
@@ -249,7 +230,7 @@ class GroupOperations(AdminCalls):
         partitions: str | Iterable[str | Partition],
         *,
         timeout: float | None = None,
-    ) -> "Outcomes[TopicPartition, None]":
+    ) -> "hints.Outcomes[TopicPartition, None]":
         """Take away offsets that a group has committed (KIP-496): one OffsetDelete.
 
         A topic that a member reads keeps its offsets: GROUP_SUBSCRIBED_TO_TOPIC. To take away what
@@ -277,11 +258,11 @@ class GroupOperations(AdminCalls):
     async def plan_offset_reset(
         self,
         group_id: str,
-        to: "OffsetReset",
+        to: "hints.OffsetReset",
         partitions: str | Iterable[str | Partition] | None = None,
         *,
         timeout: float | None = None,
-    ) -> "OffsetResetPlan":
+    ) -> "hints.OffsetResetPlan":
         """Plan where a group goes on reading, as a value: nothing is changed (KIP-122).
 
             plan = await admin.plan_offset_reset("billing", OffsetReset.earliest(), ["orders"])
@@ -320,11 +301,11 @@ class GroupOperations(AdminCalls):
     async def remove_members(
         self,
         group_id: str,
-        members: "str | MemberToRemove | Iterable[str | MemberToRemove] | None" = None,
+        members: "str | hints.MemberToRemove | Iterable[str | hints.MemberToRemove] | None" = None,
         *,
         reason: str | None = None,
         timeout: float | None = None,
-    ) -> "Outcomes[str | MemberToRemove, None]":
+    ) -> "hints.Outcomes[str | hints.MemberToRemove, None]":
         """Remove members from a group of either protocol (KIP-345, KIP-800): one LeaveGroup.
 
         A consumer that still runs joins again, as a member of another id: this frees the place of a

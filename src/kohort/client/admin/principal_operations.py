@@ -1,14 +1,9 @@
 """The calls of AdminClient about quotas and delegation tokens."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from kohort.client.admin import hints
 from kohort.client.admin.calls import AdminCalls
-
-if TYPE_CHECKING:  # each call imports what it needs: a short command needs little
-    from kohort.client.admin.quota_views import ClientQuotaEntity, NameMatch
-    from kohort.client.admin.security_views import DelegationToken
-    from kohort.client.admin.views import Outcomes
 
 
 class PrincipalOperations(AdminCalls):
@@ -16,11 +11,11 @@ class PrincipalOperations(AdminCalls):
 
     async def describe_client_quotas(
         self,
-        wanted: "Mapping[str, NameMatch] | None" = None,
+        wanted: "Mapping[str, hints.NameMatch] | None" = None,
         *,
         strict: bool = False,
         timeout: float | None = None,
-    ) -> "dict[ClientQuotaEntity, dict[str, float]]":
+    ) -> "dict[hints.ClientQuotaEntity, dict[str, float]]":
         """The quotas that are set, sorted by whom they are for (KIP-546, KIP-612).
 
         Args:
@@ -44,11 +39,11 @@ class PrincipalOperations(AdminCalls):
 
     async def alter_client_quotas(
         self,
-        changes: "Mapping[ClientQuotaEntity, Mapping[str, float | None]]",
+        changes: "Mapping[hints.ClientQuotaEntity, Mapping[str, float | None]]",
         *,
         validate_only: bool = False,
         timeout: float | None = None,
-    ) -> "Outcomes[ClientQuotaEntity, None]":
+    ) -> "hints.Outcomes[hints.ClientQuotaEntity, None]":
         """Set quotas, and take them away (KIP-546): all those of an entity, or none of them.
 
         No request is sent twice.
@@ -75,7 +70,7 @@ class PrincipalOperations(AdminCalls):
         owner: str | None = None,
         max_lifetime_ms: int | None = None,
         timeout: float | None = None,
-    ) -> "DelegationToken":
+    ) -> "hints.DelegationToken":
         """Make a token that stands for a user (KIP-48).
 
         No request is sent twice.
@@ -141,7 +136,7 @@ class PrincipalOperations(AdminCalls):
 
     async def describe_delegation_tokens(
         self, owners: str | Iterable[str] | None = None, *, timeout: float | None = None
-    ) -> "tuple[DelegationToken, ...]":
+    ) -> "tuple[hints.DelegationToken, ...]":
         """The tokens of these owners, or with None all, as far as this client may see them, sorted
         by id (KIP-48). Raises as `create_delegation_token`.
         """

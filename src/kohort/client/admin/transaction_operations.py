@@ -1,24 +1,13 @@
 """The calls of AdminClient about producers and transactions."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from kohort.client.admin import arguments
+from kohort.client.admin import arguments, hints
 from kohort.client.admin.answers import OutcomeAnswers
 from kohort.client.admin.arguments import INT16_MAX, INT32_MAX, INT64_MAX
 from kohort.client.admin.calls import AdminCalls
 from kohort.client.topic_partitions import Partition
 from kohort.terms import TopicPartition
-
-if TYPE_CHECKING:  # each call imports what it needs: a short command needs little
-    from kohort.client.admin.transaction_views import (
-        FencedProducer,
-        ProducerState,
-        TransactionDescription,
-        TransactionListings,
-        TransactionStateName,
-    )
-    from kohort.client.admin.views import Outcomes
 
 
 class TransactionOperations(AdminCalls):
@@ -30,7 +19,7 @@ class TransactionOperations(AdminCalls):
         *,
         broker_id: int | None = None,
         timeout: float | None = None,
-    ) -> "OutcomeAnswers[TopicPartition, tuple[ProducerState, ...]]":
+    ) -> "OutcomeAnswers[TopicPartition, tuple[hints.ProducerState, ...]]":
         """Who has written to partitions, and where open transactions begin (KIP-664), sorted by
         producer id.
 
@@ -50,12 +39,12 @@ class TransactionOperations(AdminCalls):
     async def list_transactions(
         self,
         *,
-        states: "TransactionStateName | Iterable[TransactionStateName] | None" = None,
+        states: "hints.TransactionStateName | Iterable[hints.TransactionStateName] | None" = None,
         producer_ids: int | Iterable[int] | None = None,
         min_duration_ms: int | None = None,
         pattern: str | None = None,
         timeout: float | None = None,
-    ) -> "TransactionListings":
+    ) -> "hints.TransactionListings":
         """The transactional ids of all brokers, sorted (KIP-664): one ListTransactions each.
 
         Args:
@@ -92,7 +81,7 @@ class TransactionOperations(AdminCalls):
 
     def describe_transactions(
         self, transactional_ids: str | Iterable[str], *, timeout: float | None = None
-    ) -> "OutcomeAnswers[str, TransactionDescription]":
+    ) -> "OutcomeAnswers[str, hints.TransactionDescription]":
         """Where transactions stand (KIP-664): one request to each coordinator. An id that nobody
         has used is TRANSACTIONAL_ID_NOT_FOUND.
         """
@@ -108,7 +97,7 @@ class TransactionOperations(AdminCalls):
 
     async def fence_producers(
         self, transactional_ids: str | Iterable[str], *, timeout: float | None = None
-    ) -> "Outcomes[str, FencedProducer]":
+    ) -> "hints.Outcomes[str, hints.FencedProducer]":
         """End the producers of these ids: an open transaction is aborted, and its producer gets
         PRODUCER_FENCED (KIP-98). An id that nobody has used is taken as well.
 
