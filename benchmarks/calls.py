@@ -1,12 +1,15 @@
 """What one request costs the server in calls, Python's and C's, and what a start loads in modules.
 
-    python benchmarks/calls.py [--by-name] [--only PART] [--json] [--write]
+    KOHORT_CODEC=python python benchmarks/calls.py [--by-name] [--only PART] [--json] [--write]
 
 No clock is read, so the figures are the same on a loaded machine: `calls.json` has those that are
 agreed, and tests/project/test_calls.py holds the broker to them. A broker runs in a thread of its
 own, on uvloop, whose loop is not counted. One connection asks one request after the other, and
 `sys.setprofile` counts on the server's thread only. A figure is that of the cheapest round: what
 is done once in a while falls into another one.
+
+The agreed figures are those with the codec in Python, which is there everywhere. With the native
+one, which is used by default where it was built, a message is one call.
 
 `--by-name` adds every function that a request calls, dearest first. `--write` writes calls.json.
 """
@@ -37,6 +40,7 @@ from wire_client import (
 )
 
 from kohort.config.broker import BrokerConfig
+from kohort.native.choice import CODEC, PYTHON
 from kohort.server.broker import Broker
 from kohort.wire.batch.building import build
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -289,13 +293,16 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
     parser.add_argument("--write", action="store_true", help=f"write {AGREED.name}")
     args = parser.parse_args()
+    if args.write and CODEC != PYTHON:
+        parser.error(f"the figures of {AGREED.name} are counted with KOHORT_CODEC={PYTHON}")
     figures = count(args.only, by_name=args.by_name)
     agreed = json.loads(AGREED.read_text(encoding="utf-8")) if AGREED.exists() else {}
     if args.json:
         print(json.dumps(figures))
     else:
+        print(f"codec: {CODEC}")
         for name, figure in figures.items():
-            print(f"{name:30} {figure:7}  (agreed: {agreed.get(name, '-')})")
+            print(f"{name:30} {figure:7}  (agreed with {PYTHON}: {agreed.get(name, '-')})")
     if args.write:
         text = json.dumps({**agreed, **figures}, indent=2)
         AGREED.write_text(text + "\n", encoding="utf-8")

@@ -80,7 +80,7 @@ def plug_streams() -> None:
 
 def codec_refusal() -> str:
     """Why the codec that the environment asks for cannot be used; "" where it can."""
-    if CODEC_VARIABLE in os.environ:
+    if os.environ.get(CODEC_VARIABLE) not in (None, "", "python"):  # which is always there
         try:
             import kohort.native.choice  # noqa: F401
         except ImportError as error:

@@ -215,7 +215,7 @@ static bool
 read_tags(Reader *reader, const Layout *layout, PyObject **values)
 {
     uint64_t count, tag, size;
-    if (!read_uvarint(reader, &count) || count > (uint64_t)reader->left) {
+    if (!read_uvarint(reader, &count) || (int64_t)count > reader->left) {
         return false;
     }
     reader->left -= (int64_t)count;
