@@ -17,7 +17,23 @@ from kohort.wire import native_codec, python_codec
 from kohort.wire.apis import APIS
 from kohort.wire.codegen import uvarint
 from kohort.wire.frames import RequestHeader, ResponseHeader
-from kohort.wire.schema import Field, Primitive, fields_of
+from kohort.wire.schema import (
+    Bool,
+    Bytes,
+    Field,
+    Float64,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Primitive,
+    String,
+    Uuid,
+    at,
+    fields_of,
+    record,
+    struct,
+)
 
 
 class Number(IntEnum):
@@ -32,10 +48,62 @@ class Word(StrEnum):
     STABLE = "Stable"
 
 
+@struct
+class Part:
+    """A struct in all places where one may be."""
+
+    number: Int16
+    text: String
+    later: Int32 = at("1+", default=5)
+    named: String = at("1+", tag=2, default="")
+
+
+@record(versions="0-2", flexible="1+")
+class Everything:
+    """Every kind of field in every way that it may be written: the classes of the protocol have
+    each of them somewhere, and most of them rarely.
+    """
+
+    flag: Bool
+    tiny: Int8
+    small: Int16
+    plain: Int32
+    large: Int64
+    rate: Float64
+    id: Uuid
+    text: String
+    old: String = at(classic=True)
+    payload: Bytes
+    maybe_text: String | None
+    null_since_2: String | None = at(nullable="2+", default=None)
+    list_null_since_2: list[Part] | None = at(nullable="2+", default=None)
+    maybe_bytes: Bytes | None
+    part: Part
+    maybe_part: Part | None
+    flags: list[Bool]
+    numbers: list[Int32]
+    larges: list[Int64] | None
+    ids: list[Uuid]
+    texts: list[String]
+    blobs: list[Bytes]
+    parts: list[Part] | None
+    only_1: Int32 = at("1", default=-1)
+    list_since_2: list[Int32] = at("2+", default=[])
+    tag_9: Int32 = at("1+", tag=9, default=-1)
+    tag_3: String | None = at("1+", tag=3, default=None)
+    tag_200: Part = at("1+", tag=200)
+    tag_0: Part | None = at("1+", tag=0, default=None)
+    tag_5: list[Part] = at("1+", tag=5, default=[])
+    tag_6: Bool = at("1+", tag=6, default=False)
+    tag_7: Float64 = at("1+", tag=7, default=0.0)
+    tag_8: Part | None = at("1+", tag=8, default=None, always=True)
+    tagged_since_2: Int64 = at("1+", tag=4, tagged="2+", default=0)
+
+
 CLASSES: list[Any] = [
     *(cls for api in APIS.values() for cls in (api.request, api.response)),
     *(cls for cls in vars(schemas).values() if hasattr(cls, "flexible")),
-    *(TransactionLogValue, RequestHeader, ResponseHeader),
+    *(TransactionLogValue, RequestHeader, ResponseHeader, Everything),
 ]
 VERSIONED = [
     (cls, version)
@@ -85,7 +153,8 @@ def _one(random: Random, kind: Any, version: int) -> Any:
 
 
 ODD = [
-    *(None, True, False, 0, 1, -1, 128, -129, 40_000, 2**31, 2**63, -(2**70), 1.5, Number.FIVE),
+    *(None, True, False, 0, 0.0, 1, -1, 128, -129, 40_000, 2**31, 2**63, -(2**70), 1.5),
+    Number.FIVE,
     *("", "x", Word.STABLE, "\ud800", "y" * 33_000, b"", b"x", b"z" * 16, bytearray(16), object()),
     *(memoryview(b"ab"), [], [1], [None], ["x"], [b"z" * 16], [b"short"], (), (1, 2), ("x",)),
     *({}, {1: 2}, range(3), [2**40], [True], [1.5], {"x"}, [["x"]], iter(())),

@@ -16,7 +16,7 @@ from kohort.wire.apis import APIS
 from kohort.wire.frames import decode_request_header
 from kohort.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from kohort.wire.messages.metadata import MetadataRequest
-from kohort.wire.schema import Int32, String, at, record
+from kohort.wire.schema import Int32, String, at, record, struct
 
 native = native_codec()  # or all of these are skipped
 
@@ -36,6 +36,13 @@ def test_both_say_the_same():
     for cls, version in pairs * 2:
         both_codecs.play(random, cls, version)
     assert len(pairs) > 190
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_both_say_the_same_of_every_kind_of_field(version):
+    random = Random(version)
+    for _ in range(300):
+        both_codecs.play(random, both_codecs.Everything, version)
 
 
 def recorded():
@@ -201,3 +208,35 @@ def test_a_comparison_that_changes_the_message_is_survived():
     request.replica_state = ReplicaState(replica_id=Meddler(3))
     both_codecs.outcome(native.encoder(FetchRequest, 15), request)
     assert request.topics == []
+
+
+@struct
+class Inner:
+    number: Int32 = 0
+
+
+@record(flexible="0+")
+class Nested:
+    """A struct that may be null, once among the plain fields and once in a tag."""
+
+    plain: Inner | None = None
+    tagged: Inner | None = at(tag=0, default=None)
+
+
+def test_every_byte_that_may_say_whether_a_struct_is_there():
+    for mark in range(256):
+        present = bytes([mark, 0, 0, 0, 7, 0])
+        both_codecs.agree_on_bytes(Nested, 0, present + b"\x00", 0, None)
+        both_codecs.agree_on_bytes(Nested, 0, present[:1] + b"\x00", 0, None)
+        in_tag = b"\xff\x01\x00\x06" + present
+        both_codecs.agree_on_bytes(Nested, 0, in_tag, 0, None)
+        both_codecs.agree_on_bytes(Nested, 0, in_tag[:5], 0, None)
+
+
+def test_every_varint_of_a_length():
+    """Canonical or not, of up to six bytes."""
+    for last in range(256):
+        for more in range(6):
+            length = b"\x80" * more + bytes([last])
+            both_codecs.agree_on_bytes(ListGroupsRequest, 4, b"\x02" + length + b"x" * 140, 0, None)
+            both_codecs.agree_on_bytes(ListGroupsRequest, 4, length + b"\x01" * 300, 0, 130)
