@@ -1,18 +1,15 @@
-"""Files that a user names: read as far as a bound, whatever the path leads to."""
+"""Commands read the files that a user names as far as a bound, whatever the path leads to."""
 
-import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 from tests.drop_in.recorded_runs import run
 
-from kohort.cli import user_files
-from kohort.cli.user_files import DATA_BYTES_MAX, SETTINGS_BYTES_MAX, file_bytes, settings_text
 from kohort.drop_in import consumer_groups
 from kohort.testing.broker import Broker
+from kohort.user_files import DATA_BYTES_MAX, SETTINGS_BYTES_MAX
 
 NOWHERE = ("--bootstrap-server", "127.0.0.1:1", "--timeout", "1")
 DEVICE = "it is a device, expected a file or a pipe"
@@ -69,18 +66,6 @@ def test_the_drop_in_tool_refuses_it_as_well():
             assert DEVICE in ran.stdout + ran.stderr
 
 
-def test_a_pipe_is_read_to_its_end_and_no_further_than_the_bound():
-    reading, writing = os.pipe()
-    with os.fdopen(writing, "wb") as stream:
-        stream.write(b"a\r\nb")
-    assert settings_text(f"/dev/fd/{reading}") == "a\nb"
-    os.close(reading)
-    with subprocess.Popen(["cat", "/dev/zero"], stdout=subprocess.PIPE) as endless:
-        with pytest.raises(OSError, match="it has more than 1,000 bytes, expected 1,000 at most"):
-            file_bytes(f"/dev/fd/{endless.stdout.fileno()}", 1000)
-        endless.kill()
-
-
 def test_stdin_is_read_no_further_than_the_bound():
     with Path("/dev/zero").open("rb") as endless:
         ran = subprocess.run(
@@ -94,29 +79,3 @@ def test_stdin_is_read_no_further_than_the_bound():
     most = f"{DATA_BYTES_MAX:,}"
     why = f"offsets import: cannot read -: it has more than {most} bytes, expected {most} at most"
     assert (ran.returncode, ran.stderr) == (2, f"kohort: {why}\n")
-
-
-def test_a_pipe_into_which_nobody_writes_is_told_of(tmp_path, monkeypatch, capfd):
-    """It looked as if the command hung."""
-    monkeypatch.setattr(user_files, "_PATIENCE_S", 0.1)
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    found = []
-    reading = threading.Thread(target=lambda: found.append(file_bytes(str(pipe), 10)), daemon=True)
-    reading.start()
-    err = ""
-    for _ in range(600):
-        err += capfd.readouterr().err
-        if err:
-            break
-        reading.join(0.1)
-    pipe.write_bytes(b"late")
-    reading.join(60)
-    assert found == [b"late"]
-    assert err == (
-        f"kohort: {pipe} is a pipe: waiting for what somebody writes into it, to its end\n"
-    )
-
-
-def test_the_empty_device_is_an_empty_file():
-    assert file_bytes(os.devnull, 10) == b""

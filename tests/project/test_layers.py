@@ -43,6 +43,7 @@ IMPORT_LAYERS = {
     "kohort.security.names": 0,
     "kohort.security.stores": 4,  # it reads files
     "kohort.storage": 3,
+    "kohort.user_files": 4,  # it reads files
     "kohort.runtime": 4,
     "kohort.client": 5,
     "kohort.client.network": 4,

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kohort.cli.command import NAME_BYTES, WrongCallError, reason
 from kohort.cli.describe import DESCRIBABLE
 from kohort.cli.documents import DoubledNameError, read_json
-from kohort.cli.user_files import DATA_BYTES_MAX, file_bytes, stdin_bytes
 from kohort.errors import ApiError, ErrorCode
 from kohort.figures import counted
 from kohort.terms import WITHOUT_MEMBERS
+from kohort.user_files import DATA_BYTES_MAX, file_bytes, stdin_bytes
 
 if TYPE_CHECKING:
     from kohort.client.admin import AdminClient, GroupListing

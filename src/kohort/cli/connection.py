@@ -334,7 +334,7 @@ def _resolved(layer: _Layer, name: str, text: str) -> str:
 
 def text_of(what: str, path: str) -> str:
     """The text of a file. Raises ValueError, which says what the file is for."""
-    from kohort.cli.user_files import settings_text
+    from kohort.user_files import settings_text
 
     try:
         return settings_text(str(_path(path)))

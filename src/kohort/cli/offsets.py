@@ -26,9 +26,9 @@ from kohort.cli.lags import offset_of
 from kohort.cli.offset_plans import ChangeOffsets, Wanted, add_topics, place_text, places_of
 from kohort.cli.render import CSV, Output, columns, name_text
 from kohort.cli.second_look import committed_since
-from kohort.cli.user_files import DATA_BYTES_MAX, file_bytes, stdin_bytes
 from kohort.errors import ApiError
 from kohort.figures import counted
+from kohort.user_files import DATA_BYTES_MAX, file_bytes, stdin_bytes
 
 if TYPE_CHECKING:
     from kohort.client.admin import AdminClient, GroupOffsets, Listings, OffsetReset, Outcomes

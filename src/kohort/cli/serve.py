@@ -135,8 +135,8 @@ def _log_to_stderr(level: str) -> None:
 def _config(args: Namespace) -> "BrokerConfig":
     from dataclasses import replace
 
-    from kohort.cli.user_files import settings_text
     from kohort.config import BrokerConfig, read_numbered, setting_name
+    from kohort.user_files import settings_text
 
     given: dict[str, tuple[str, int]] = {}
     if args.config is not None:

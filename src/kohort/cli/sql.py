@@ -7,7 +7,7 @@ from kohort.cli.arguments import add_out, count
 from kohort.cli.command import OK, Command, WrongCallError, add_format, print_result
 from kohort.cli.render import Output
 from kohort.cli.show import ROWS_SHOWN, cell
-from kohort.cli.user_files import DATA_BYTES_MAX, stdin_bytes
+from kohort.user_files import DATA_BYTES_MAX, stdin_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa

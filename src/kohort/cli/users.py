@@ -20,7 +20,6 @@ from kohort.cli.command import (
 )
 from kohort.cli.connection import others_read, text_of
 from kohort.cli.render import Output
-from kohort.cli.user_files import SETTINGS_BYTES_MAX
 from kohort.errors import ApiError, ErrorCode
 from kohort.security.names import SCRAM_SHA_512
 from kohort.security.scram import (
@@ -29,6 +28,7 @@ from kohort.security.scram import (
     ITERATIONS_MOST,
     NUMBERS,
 )
+from kohort.user_files import SETTINGS_BYTES_MAX
 
 if TYPE_CHECKING:
     from kohort.client.admin import (

@@ -8,10 +8,10 @@ mistake. Here such a file is refused.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from kohort.cli.user_files import DATA_BYTES_MAX, file_bytes
 from kohort.drop_in.java import JavaError, at_run_time, illegal
 from kohort.drop_in.running import UsageError
 from kohort.terms import TopicPartition
+from kohort.user_files import DATA_BYTES_MAX, file_bytes
 
 if TYPE_CHECKING:  # the client is imported when a tool asks
     from kohort.client.admin.group_views import CommittedOffset

@@ -8,6 +8,9 @@ import os
 import stat
 import sys
 from io import StringIO
+from threading import Timer
+
+from kohort.escaping import visible
 
 DATA_BYTES_MAX = 64 << 20  # of offsets, groups and queries: some hundred thousand lines
 SETTINGS_BYTES_MAX = 1 << 20  # of settings and passwords, as for keystores
@@ -20,8 +23,6 @@ def file_bytes(path: str, most: int) -> bytes:
     """
     mode = os.stat(path).st_mode  # noqa: PTH116  (pathlib takes as long as all else in a drop-in)
     if stat.S_ISFIFO(mode):
-        from threading import Timer
-
         told = Timer(_PATIENCE_S, _tell_of_pipe, (path,))
         told.daemon = True
         told.start()
@@ -70,6 +71,5 @@ def _is_null(status: os.stat_result) -> bool:
 
 
 def _tell_of_pipe(path: str) -> None:
-    from kohort.cli.command import complain
-
-    complain(f"{path} is a pipe: waiting for what somebody writes into it, to its end")
+    text = f"{path} is a pipe: waiting for what somebody writes into it, to its end"
+    sys.stderr.write(f"kohort: {visible(text)}\n")
