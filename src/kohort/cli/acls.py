@@ -300,6 +300,7 @@ class RemoveAcls(_Change):
 
     async def _look(self, admin: "AdminClient", args: Namespace) -> "list[AclBinding]":
         """The rules that the arguments find. The filters that find none are noted in the arguments, too."""
+        """The rules that the arguments find; the filters that find none are kept as absent."""
         found: set[AclBinding] = set()
         args.absent = []
         for wanted in dict.fromkeys(_filters(args)):
