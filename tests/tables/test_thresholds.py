@@ -1,5 +1,7 @@
 """Rules of a check: where thresholds come from, and what is no rule."""
 
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("pyarrow")
@@ -16,6 +18,7 @@ from kohort.tables.thresholds import (
     seconds,
     worst,
 )
+from kohort.user_files import SETTINGS_BYTES_MAX
 
 
 def test_a_value_at_a_threshold_is_beyond_it():
@@ -138,6 +141,12 @@ def test_files_and_options_that_are_none(tmp_path):
     (tmp_path / "rules.toml").write_text("a = ")
     with pytest.raises(RulesError, match=r"rules\.toml is not TOML: "):
         load(tmp_path / "rules.toml")
+    with pytest.raises(RulesError, match="/dev/zero cannot be read: it is a device, expected a"):
+        load(Path("/dev/zero"))
+    with (tmp_path / "long.toml").open("wb") as file:
+        file.truncate(SETTINGS_BYTES_MAX + 1)
+    with pytest.raises(RulesError, match=r"long\.toml cannot be read: it has 1,048,577 bytes"):
+        load(tmp_path / "long.toml")
     (tmp_path / "rules.toml").write_text("agee = 1")
     with pytest.raises(RulesError, match=r"rules\.toml: it has 'agee': did you mean age\?"):
         load(tmp_path / "rules.toml")

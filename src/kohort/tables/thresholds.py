@@ -14,6 +14,7 @@ from typing import Any
 
 from kohort.errors import KohortError
 from kohort.pipeline.format.catalog import did_you_mean
+from kohort.user_files import settings_text
 
 
 class State(IntEnum):
@@ -125,7 +126,7 @@ class Rules:
 def load(path: Path) -> Rules:
     """The rules of a file. Raises RulesError."""
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = tomllib.loads(settings_text(str(path)))
     except OSError as error:
         raise RulesError(f"{path} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -8,6 +8,7 @@ from kohort.client.network.address import Address
 from kohort.pipeline.sources.cluster_place import cluster_place
 from kohort.pipeline.sources.log_position import SourceError
 from kohort.security.settings import NO_SECURITY, Security, Store
+from kohort.user_files import SETTINGS_BYTES_MAX
 
 PROPERTIES = """\
 # of a client of Java
@@ -54,6 +55,16 @@ def test_a_file_has_the_security(tmp_path):
         ("a:x", None, "'a:x' is not an address, expected host:port"),
         ("a:1?config={file}", None, "config {file} cannot be read: No such file or directory"),
         ("a:1?config={file}", b"\xff", "config {file} cannot be read: it is no text of properties"),
+        (
+            "a:1?config=/dev/zero",
+            None,
+            "config /dev/zero cannot be read: it is a device, expected a file or a pipe",
+        ),
+        (
+            "a:1?config={file}",
+            b"#" * (SETTINGS_BYTES_MAX + 1),
+            "config {file} cannot be read: it has 1,048,577 bytes, expected 1,048,576 at most",
+        ),
         (
             "a:1?config={file}",
             b"security.protocol=SASL_SSL\nsasl.password=s3cret\nsasl.mechanism=PLAIN",

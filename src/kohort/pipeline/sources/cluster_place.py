@@ -6,7 +6,6 @@ in progress, and it is shown.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 from kohort.client.network.address import Address
@@ -16,6 +15,7 @@ from kohort.client.settings import addresses_of
 from kohort.config import read_properties
 from kohort.pipeline.sources.log_position import SourceError
 from kohort.security.settings import NO_SECURITY, Security
+from kohort.user_files import settings_text
 
 CONFIG = "?config="
 
@@ -52,7 +52,7 @@ def cluster_place(text: str, security: Security = NO_SECURITY) -> ClusterPlace:
     if not file:
         return ClusterPlace(addresses, {}, security)
     try:
-        found = read_properties(Path(file).read_text(encoding="utf-8"))
+        found = read_properties(settings_text(file))
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text of properties"
         raise SourceError(f"config {file} cannot be read: {why}") from None
