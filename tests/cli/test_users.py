@@ -195,6 +195,25 @@ def test_a_yes_deletes_the_credentials_that_were_shown(users, tmp_path, monkeypa
     assert users("list").rows[1:] == [["bob", "SCRAM-SHA-512", "8192"]]
 
 
+def test_a_user_who_was_made_again_meanwhile_is_left_alone(users, monkeypatch):
+    """As far as a request tells it: by the number of iterations."""
+    for name in ("bob", "carol"):
+        users("create", name)
+
+    def confirm(_question, _lines):
+        assert users("create", "bob", "--iterations", "4096", "--yes").code == 0
+        assert users("create", "carol", "--yes").code == 0
+        return True
+
+    monkeypatch.setattr("kohort.cli.cluster_commands.is_person", lambda: True)
+    monkeypatch.setattr("kohort.cli.cluster_commands.confirm", confirm)
+    ran = users("delete", "bob", "carol")
+    assert ran.code == 1
+    told = "had 8192 iterations when it was shown and has 4096 now: it is left alone"
+    assert ran.complaints == [f"kohort: user bob: its SCRAM-SHA-512 {told} (INVALID_REQUEST)"]
+    assert users("list").rows[1:] == [["bob", "SCRAM-SHA-512", "4096"]]
+
+
 @pytest.mark.parametrize("answer", [True, False])
 def test_who_is_at_a_terminal_is_asked_before_a_password_is_replaced(users, monkeypatch, answer):
     asked = []

@@ -1,7 +1,8 @@
 """What a person was shown, and then said yes to, is looked at again: a cluster goes on meanwhile.
 
-Offsets that a group has committed since, and topics that were made again under the same name, are
-left alone. With `--yes` nobody is asked, and there is no such moment between.
+Offsets that a group has committed since, topics that were made again under the same name, and
+credentials that were, as far as anybody can tell, are left alone. With `--yes` nobody is asked, and
+there is no such moment between.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +12,7 @@ from kohort.cli.lags import offset_of
 from kohort.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
-    from kohort.client.admin import AdminClient
+    from kohort.client.admin import AdminClient, ScramCredential
     from kohort.terms import TopicPartition
 
 Offsets = Mapping["TopicPartition", Any]
@@ -70,6 +71,27 @@ async def committed_since(
         }
         if moved:
             found[group_id] = moved
+    return found
+
+
+async def changed_credentials(
+    admin: "AdminClient", shown: "Mapping[str, tuple[ScramCredential, ...]]"
+) -> dict[str, ApiError]:
+    """The users one of whose credentials was made again with another number of iterations. No
+    request tells more of a credential, so one that was made again with the same looks unchanged.
+    """
+    now = (await admin.describe_user_scram_credentials(list(shown))).succeeded if shown else {}
+    found = {}
+    for user, credentials in now.items():
+        before = {one.mechanism: one.iterations for one in shown[user]}
+        for one in credentials:
+            was = before.get(one.mechanism, one.iterations)
+            if one.iterations != was:
+                found[user] = ApiError(
+                    ErrorCode.INVALID_REQUEST,
+                    f"its {one.mechanism} had {was} iterations when it was shown and has "
+                    f"{one.iterations} now: it is left alone",
+                )
     return found
 
 

@@ -20,6 +20,7 @@ from kohort.cli.command import (
 )
 from kohort.cli.connection import others_read, text_of
 from kohort.cli.render import Output
+from kohort.cli.second_look import changed_credentials
 from kohort.errors import ApiError, ErrorCode
 from kohort.security.names import SCRAM_SHA_512
 from kohort.security.scram import (
@@ -212,23 +213,26 @@ class DeleteUsers(ChangeCommand):
         from kohort.client.admin import Outcomes, ScramDeletion
 
         output.doing = "looking for users"
-        found = args.found
+        found, left = args.found, {}
         if found is None:
             found = await admin.describe_user_scram_credentials(args.users)
+        else:
+            left = await changed_credentials(admin, found.succeeded)
         deletions = [
             [
                 ScramDeletion(user, mechanism)
                 for user, credentials in found.succeeded.items()
-                if mechanism in (args.mechanism or [one.mechanism for one in credentials])
+                if user not in left
+                and mechanism in (args.mechanism or [one.mechanism for one in credentials])
             ]
             for mechanism in MECHANISMS
         ]
         if args.dry_run:
             deleted = Outcomes(_could_be_deleted(found, deletions))
         else:
-            with output.changing(f"deleting {len(found)} users"):
+            with output.changing(f"deleting {len(found) - len(left)} users"):
                 deleted = await _changed(admin, deletions)
-        return Outcomes({**dict(deleted.items()), **_unnamed(found, args), **found.failed})
+        return Outcomes({**dict(deleted.items()), **_unnamed(found, args), **found.failed, **left})
 
     def show(self, answer: "Outcomes[str, None]", args: Namespace, output: Output) -> int:
         return _show_changed(answer, "deleted", args, output)
