@@ -100,3 +100,20 @@ def test_topics_grow_and_go(kohort):
     (topic,) = json.loads(kohort("topics", "describe", "growing", "--format", "json"))["topics"]
     assert len(topic["partitions"]) == 3
     assert b"deleted" in kohort("topics", "delete", "growing", "--yes")
+
+
+def test_a_change_of_settings_that_can_delete_records_is_known_by_what_a_broker_tells(kohort):
+    """What holds without the value of a topic comes from the synonyms that its broker tells."""
+    kohort("topics", "create", "kept", "--config", "retention.ms=1209600000")
+    change = ("topics", "config", "kept", "--set", "cleanup.policy=compact")
+    assert b"nobody is at a terminal to be asked" in kohort(*change, code=2)
+    assert b"compact" in kohort(*change, "--yes")
+    assert b"nobody" in kohort("topics", "config", "kept", "--unset", "retention.ms", code=2)
+    assert b"compact" in kohort("topics", "config", "kept", "--set", "retention.ms=-1")
+    assert b"kept" in kohort("topics", "config", "kept", "--unset", "cleanup.policy", "--yes")
+
+    for_all = ("brokers", "config", "all", "--set")
+    assert b"nobody" in kohort(*for_all, "log.retention.bytes=1000000000", code=2)
+    assert b"1000000000" in kohort(*for_all, "log.retention.bytes=1000000000", "--yes")
+    unset = ("brokers", "config", "all", "--unset", "log.retention.bytes")
+    assert b"1000000000" not in kohort(*unset), "without the limit all is kept"

@@ -6,6 +6,7 @@ Names are looked up before anything is changed, and what holds afterwards is sho
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kohort.cli.cluster_commands import ChangeCommand
@@ -114,8 +115,14 @@ class ConfigureResources(ChangeCommand):
                 if entries.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                     continue
                 entries = {}
-            elif not resource.name:  # of all brokers only what is set is told
-                entries = {**await self._known(admin, resource, synonyms=True), **entries}
+            elif not resource.name:  # of all brokers only what is set is told, one knows the rest
+                known = await self._known(admin, resource, synonyms=True)
+                own = {
+                    key: replace(known[key], value=one.value)
+                    for key, one in entries.items()
+                    if key in known
+                }
+                entries = {**known, **own}
             changes = [
                 _change_of(key, value, entries.get(key), self._sources(resource))
                 for key, value in _changes(args).items()
