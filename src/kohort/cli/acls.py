@@ -299,7 +299,6 @@ class RemoveAcls(_Change):
         return ["  ".join(_row(acl)) for acl in args.found]
 
     async def _look(self, admin: "AdminClient", args: Namespace) -> "list[AclBinding]":
-        """The rules that the arguments find. The filters that find none are noted in the arguments, too."""
         """The rules that the arguments find; the filters that find none are kept as absent."""
         found: set[AclBinding] = set()
         args.absent = []
