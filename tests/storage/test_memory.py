@@ -2,7 +2,7 @@ import pytest
 from tests.storage.contract import LogContract, batch, values
 from tests.storage.starts import begin_at
 
-from kohort.storage.log import Log
+from kohort.storage.log import StoredLog
 from kohort.storage.memory import MemoryLog
 
 
@@ -13,7 +13,7 @@ class TestMemoryLog(LogContract):
 
 
 def test_it_is_a_log():
-    log: Log = MemoryLog(leader_epoch=3)
+    log: StoredLog = MemoryLog(leader_epoch=3)
     assert log.leader_epoch == 3
 
 

@@ -292,7 +292,7 @@ class Cluster:
                 )
             )
 
-        marker_sender = MarkerSender(self, lambda: driver)
+        marker_sender = MarkerSender(self, partition, lambda: driver)
         driver: AnyDriver = PartitionDriver(
             partition.log,
             machine,

@@ -26,14 +26,13 @@ class LogConfig:
 
 
 class Log(Protocol):
-    """One partition's batches, in order, with one writer.
+    """What a machine needs of its log: batches in order, with one writer.
 
-    append() may be lost by a crash; what sync() has returned may not. read() and fetch() yield
-    whole batches, first to last, and never one that append() has not finished. Compaction leaves
+    append_all() may be lost by a crash; what sync() has returned may not. read() yields whole
+    batches, first to last, and never one that append_all() has not finished. Compaction leaves
     holes: the batch that follows offset n may begin later than n + 1.
 
-    Everything is called by one thread, but for sync() and note_start(), which others may run while
-    the first appends and reads. Meanwhile it does not call move_start() or remove_oldest().
+    Everything is called by one thread, but for sync(), which another may run meanwhile.
     """
 
     @property
@@ -43,6 +42,39 @@ class Log(Protocol):
     @property
     def end(self) -> Offset:
         """The offset that the next record will have."""
+
+    def append_all(self, parts: Sequence[tuple[bytes, int]]) -> Offset:
+        """Write batches, each with the count of offsets that it takes: all of them, or none and
+        StorageError. Returns the new end. Base offset and leader epoch are stamped into each.
+        """
+
+    def try_room(self) -> None:
+        """Write something behind the end and take it back. Raises StorageError where the disk
+        refuses, as it would refuse a small batch.
+        """
+
+    def sync(self) -> Offset:
+        """Make durable what was appended before the call: the end up to which that is true.
+
+        Raises Broken when the disk refuses: nobody knows then what is on it. From then on append()
+        and sync() raise it too, until the log is opened anew.
+        """
+
+    def read(self, start: Offset, limit_bytes: int) -> Iterator[bytes]:
+        """One batch at a time from the one that holds `start`, until the limit is used up.
+
+        The batch that crosses the limit is still given. Raises Broken for a file that is damaged
+        or cannot be read; so do the other ways to read.
+        """
+
+
+class StoredLog(Log, Protocol):
+    """The log of a partition in files, or in memory: what its readers, its retention and its
+    housekeeping ask for besides. fetch() promises what read() does.
+
+    Everything is called by one thread, but for sync() and note_start(), which others may run while
+    the first appends and reads. Meanwhile it does not call move_start() or remove_oldest().
+    """
 
     @property
     def leader_epoch(self) -> int:
@@ -77,34 +109,12 @@ class Log(Protocol):
         as it was before, and the next append may succeed.
         """
 
-    def append_all(self, parts: Sequence[tuple[bytes, int]]) -> Offset:
-        """Write several batches as `append` does: all of them, or none and StorageError."""
-
     def mend(self) -> None:
         """Take back what a refused write may have left behind the end. Raises StorageError."""
-
-    def try_room(self) -> None:
-        """Write something behind the end and take it back. Raises StorageError where the disk
-        refuses, as it would refuse a small batch.
-        """
 
     def next_leader(self) -> None:
         """Raise the leader epoch, durably: another node leads the partition from here on. Raises
         StorageError when that could not be written; it counts all the same until a restart.
-        """
-
-    def sync(self) -> Offset:
-        """Make durable what was appended before the call: the end up to which that is true.
-
-        Raises Broken when the disk refuses: nobody knows then what is on it. From then on append()
-        and sync() raise it too, until the log is opened anew.
-        """
-
-    def read(self, start: Offset, limit_bytes: int) -> Iterator[bytes]:
-        """One batch at a time from the one that holds `start`, until the limit is used up.
-
-        The batch that crosses the limit is still given. Raises Broken for a file that is damaged
-        or cannot be read; so do the other ways to read.
         """
 
     def fetch(self, start: Offset, limit_bytes: int) -> bytes:

@@ -58,8 +58,14 @@ class DiscardToken:
 class MarkerSender:
     """The token of one machine of transactions: what it answers to it are `Markers`."""
 
-    def __init__(self, world: ClusterAccess, driver: Callable[[], PartitionDriver[Any]]) -> None:
+    def __init__(
+        self,
+        world: ClusterAccess,
+        partition: Partition,
+        driver: Callable[[], PartitionDriver[Any]],
+    ) -> None:
         self._world = world
+        self._partition = partition  # the machine's own: its leader is the coordinator
         self._driver = driver
         self._reported_failures: dict[
             tuple[str, TopicPartition], str
@@ -68,7 +74,7 @@ class MarkerSender:
     def answer(self, response: Markers) -> None:
         """Carry markers out. They are durably decided."""
         driver = self._driver()
-        marker = Marker(response.commit, driver.log.leader_epoch)
+        marker = Marker(response.commit, self._partition.leader_epoch)
 
         def carry(place: TopicPartition, part: _MarkerToken) -> None:
             self._carry(place, part, response, marker)

@@ -14,7 +14,7 @@ from kohort.errors import Broken, StorageError, UnsettledError
 from kohort.server.catalog import Catalog, Draft, Topic
 from kohort.server.partitions.log_starts import StartMove, move_starts
 from kohort.server.partitions.logs import Logs
-from kohort.storage.log import Log
+from kohort.storage.log import StoredLog
 from kohort.storage.open_files import LogFile
 from kohort.terms import Offset, PartitionIndex
 
@@ -43,7 +43,7 @@ class OpenedLog:
     """The result of opening the log of a partition."""
 
     def __init__(
-        self, topic: Topic, index: PartitionIndex, outcome: Log | StorageError | Broken
+        self, topic: Topic, index: PartitionIndex, outcome: StoredLog | StorageError | Broken
     ) -> None:
         self.topic = topic
         self.index = index
@@ -145,7 +145,7 @@ class DiskWork:
         opened.outcome.close()
         return OpenedLog(opened.topic, opened.index, error)
 
-    def _open(self, topic: Topic, index: PartitionIndex) -> Log | StorageError | Broken:
+    def _open(self, topic: Topic, index: PartitionIndex) -> StoredLog | StorageError | Broken:
         try:
             return self._logs.open(topic, index, self._config)
         except (StorageError, Broken) as error:

@@ -22,7 +22,9 @@ from kohort.terms import Offset
 class SyncListener(Protocol):
     """A log that syncs make durable, and who must know how much of it is."""
 
-    log: Log
+    @property
+    def log(self) -> Log:
+        """What is synced."""
 
     @property
     def partition(self) -> Partition:

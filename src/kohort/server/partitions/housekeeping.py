@@ -17,7 +17,7 @@ from kohort.server.partitions.logs import Cleaning, Logs
 from kohort.server.partitions.partition import Partition
 from kohort.server.scheduler import BACKGROUND, NEW, Over, Scheduler
 from kohort.storage.compaction import CleaningRules
-from kohort.storage.log import Log
+from kohort.storage.log import StoredLog
 from kohort.storage.open_files import TOO_MANY_FILES
 from kohort.terms import Millis, Offset
 
@@ -61,7 +61,8 @@ class Housekeeping:
         self._to_retain: dict[Partition, None] = {}
         self._to_clean: dict[Partition, None] = {}
         self._cleaning: tuple[Partition, Cleaning] | None = None
-        self._damaged: WeakSet[Log] = WeakSet()  # not touched again until they are opened anew
+        # These are not touched again until they are opened anew.
+        self._damaged: WeakSet[StoredLog] = WeakSet()
 
     def look(self, partitions: Iterable[Partition], now: Millis) -> None:
         """Enter the line if something is due."""

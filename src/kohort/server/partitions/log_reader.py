@@ -6,7 +6,7 @@ What must be read before somebody can be answered, and is too much for one turn,
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from kohort.storage.log import EVERY_BATCH, Log
+from kohort.storage.log import EVERY_BATCH, StoredLog
 from kohort.terms import Offset
 from kohort.wire.batch import BatchHeader
 
@@ -20,7 +20,7 @@ class LogReader:
         self.seen = seen
         self._unread: Iterator[BatchHeader] | None = None  # what follows
 
-    def catch_up(self, log: Log, most: int = EVERY_BATCH) -> bool:
+    def catch_up(self, log: StoredLog, most: int = EVERY_BATCH) -> bool:
         """Take in at most so many batches that are in the log and were not told of; true while
         there are more. Raises Broken, or WireError, where they cannot be read.
         """
@@ -39,7 +39,7 @@ class LogReader:
         self._unread = unread
         return True
 
-    def _take(self, header: BatchHeader, log: Log) -> None:
+    def _take(self, header: BatchHeader, log: StoredLog) -> None:
         raise NotImplementedError
 
 

@@ -12,7 +12,7 @@ from kohort.server.catalog import Copy, Topic
 from kohort.storage.compaction import CleaningRules, compact, dirty_ratio
 from kohort.storage.directory import LogDirectory
 from kohort.storage.files import Files, UnsyncedError, read_whole, replace_whole
-from kohort.storage.log import Log, LogConfig
+from kohort.storage.log import LogConfig, StoredLog
 from kohort.storage.memory import MemoryLog
 from kohort.storage.open_files import OpenFiles
 from kohort.storage.segments import SegmentLog
@@ -35,7 +35,7 @@ class Logs(Protocol):
     place: str
     open_files: OpenFiles | None
 
-    def open(self, topic: Topic, index: PartitionIndex, config: BrokerConfig) -> Log: ...
+    def open(self, topic: Topic, index: PartitionIndex, config: BrokerConfig) -> StoredLog: ...
     def delete(self, topic: Topic, indexes: Sequence[PartitionIndex]) -> dict[PartitionIndex, str]:
         """Remove logs of a topic that are not in use, for good when this returns. Returns those
         that are still there, and why.
@@ -44,7 +44,7 @@ class Logs(Protocol):
     def sync_names(self) -> None:
         """Make it durable which logs exist. Raises StorageError."""
 
-    def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Cleaning | None:
+    def clean(self, log: StoredLog, config: TopicConfig, rules: CleaningRules) -> Cleaning | None:
         """Begin to clean a log, a slice at each step; None when it does not need it. Raises Broken
         for a log that is damaged.
         """
@@ -67,7 +67,7 @@ class MemoryLogs:
     place = "memory"
     open_files: OpenFiles | None = None
 
-    def open(self, topic: Topic, index: PartitionIndex, config: BrokerConfig) -> Log:
+    def open(self, topic: Topic, index: PartitionIndex, config: BrokerConfig) -> StoredLog:
         del topic, index, config
         return MemoryLog()
 
@@ -79,7 +79,7 @@ class MemoryLogs:
     def sync_names(self) -> None:
         """Nothing to do: no name is durable in memory."""
 
-    def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Cleaning | None:
+    def clean(self, log: StoredLog, config: TopicConfig, rules: CleaningRules) -> Cleaning | None:
         """Memory is not compacted: such a broker does not live long enough to need it."""
         del log, config, rules
         return None
@@ -111,7 +111,7 @@ class DirectoryLogs:
         self._files = files
         self._observe = observe
 
-    def open(self, topic: Topic, index: PartitionIndex, config: BrokerConfig) -> Log:
+    def open(self, topic: Topic, index: PartitionIndex, config: BrokerConfig) -> StoredLog:
         """Raises StorageError when the folder cannot be used, Broken when it is damaged."""
         settings = TopicConfig.of(config, topic.configs)
         cut = LogConfig(
@@ -132,7 +132,7 @@ class DirectoryLogs:
     def sync_names(self) -> None:
         self._directory.sync_names()
 
-    def clean(self, log: Log, config: TopicConfig, rules: CleaningRules) -> Cleaning | None:
+    def clean(self, log: StoredLog, config: TopicConfig, rules: CleaningRules) -> Cleaning | None:
         if not isinstance(log, SegmentLog) or not log.closed:
             return None
         if dirty_ratio(log) < max(config.min_cleanable_dirty_ratio, _LEAST_DIRTY):

@@ -16,7 +16,7 @@ from kohort.server.partitions.log_reader import AT_ONCE_BATCHES, PendingReadErro
 from kohort.server.partitions.partition_producers import PartitionProducers
 from kohort.server.partitions.partition_transactions import AbortedTxn, PartitionTransactions
 from kohort.server.partitions.producers import ActiveProducer, Producers, ignore_producer_id
-from kohort.storage.log import EVERY_BATCH, Log
+from kohort.storage.log import EVERY_BATCH, StoredLog
 from kohort.terms import Millis, Offset, PartitionIndex
 from kohort.wire import batch as batches
 
@@ -90,7 +90,7 @@ class Partition:
         self,
         topic: Topic,
         index: PartitionIndex,
-        log: Log,
+        log: StoredLog,
         broker: BrokerConfig,
         note_producer_id: Callable[[int], None] = ignore_producer_id,
     ) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from kohort.server.partitions.log_reader import LogReader
 from kohort.server.partitions.producers import Producers
-from kohort.storage.log import Log
+from kohort.storage.log import StoredLog
 from kohort.terms import Millis, Offset
 from kohort.wire import batch as batches
 from kohort.wire.batch import BatchHeader
@@ -33,7 +33,7 @@ class PartitionProducers(LogReader):
         self._since = Millis(now - expiration_ms)
         self._begun = False
 
-    def read_on(self, log: Log, most: int) -> bool:
+    def read_on(self, log: StoredLog, most: int) -> bool:
         """Take in at most so many batches; true while there are more. Raises Broken, or WireError,
         where they cannot be read.
         """
@@ -45,14 +45,14 @@ class PartitionProducers(LogReader):
             self.seen, self._begun = first, True
         return self.catch_up(log, most)
 
-    def _take(self, header: BatchHeader, log: Log) -> None:
+    def _take(self, header: BatchHeader, log: StoredLog) -> None:
         if header.producer_id >= 0:
             base = Offset(header.base_offset)
             whose = _coordinator_epoch(base, log) if header.is_control else -1
             self.producers.written(header, base, self.now, whose)
 
 
-def _coordinator_epoch(marker: Offset, log: Log) -> int:
+def _coordinator_epoch(marker: Offset, log: StoredLog) -> int:
     """Of the marker at an offset. The cleaner may have left its header only, or nothing."""
     data = log.fetch(marker, 1)
     if not data or batches.peek(data).base_offset != marker:

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from kohort.server.partitions.log_reader import LogReader
-from kohort.storage.log import Log
+from kohort.storage.log import StoredLog
 from kohort.terms import Offset
 from kohort.wire import batch as batches
 from kohort.wire.batch import BatchHeader
@@ -36,13 +36,13 @@ class PartitionTransactions(LogReader):
         self._aborted: list[AbortedTxn] = []  # in the order of their markers
 
     @classmethod
-    def of(cls, log: Log) -> "PartitionTransactions":
+    def of(cls, log: StoredLog) -> "PartitionTransactions":
         """Those of a whole log. Raises Broken where it cannot be read."""
         made = cls(log.start)
         made.catch_up(log)
         return made
 
-    def _take(self, header: BatchHeader, log: Log) -> None:
+    def _take(self, header: BatchHeader, log: StoredLog) -> None:
         if not header.is_transactional or header.last_offset < log.start:
             return
         base = Offset(header.base_offset)

@@ -8,7 +8,7 @@ from kohort.server.partitions.partition import Partition
 from kohort.server.partitions.partition_producers import PartitionProducers
 from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 from kohort.storage import compaction
-from kohort.storage.log import Log
+from kohort.storage.log import StoredLog
 from kohort.storage.segments import SegmentLog
 from kohort.terms import Offset
 from kohort.wire import batch as batches
@@ -49,7 +49,7 @@ def unchecked_crc() -> Iterator[None]:
 def forget_producers() -> Iterator[None]:
     """After a start nobody reads from the log which batches the producers have sent."""
 
-    def unread(self: PartitionProducers, log: Log, _most: int) -> bool:
+    def unread(self: PartitionProducers, log: StoredLog, _most: int) -> bool:
         self.seen = log.end
         return False
 

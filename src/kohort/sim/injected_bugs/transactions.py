@@ -6,7 +6,7 @@ from typing import Any
 from kohort.machines.effects import Call, Producer
 from kohort.server.partitions.partition_transactions import PartitionTransactions
 from kohort.sim.injected_bugs.replace_attribute import replace_attribute
-from kohort.storage.log import Log
+from kohort.storage.log import StoredLog
 from kohort.terms import Offset
 from kohort.transactions import machine
 from kohort.transactions.messages import Enrol
@@ -17,7 +17,7 @@ def marker_offset() -> Iterator[None]:
     """A marker that is read from the log counts as where its transaction began."""
     take = PartitionTransactions._take  # noqa: SLF001
 
-    def at_the_marker(self: PartitionTransactions, header: BatchHeader, log: Log) -> None:
+    def at_the_marker(self: PartitionTransactions, header: BatchHeader, log: StoredLog) -> None:
         if header.is_control and header.producer_id in self._open:
             self._open[header.producer_id] = Offset(header.base_offset)
         take(self, header, log)
