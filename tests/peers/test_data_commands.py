@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from tests.peers.kafka import Kafka, run_tool, unavailable
+from tests.waiting import eventually
 
 pytestmark = [
     pytest.mark.java,
@@ -103,17 +104,24 @@ def test_topics_grow_and_go(kohort):
 
 
 def test_a_change_of_settings_that_can_delete_records_is_known_by_what_a_broker_tells(kohort):
-    """What holds without the value of a topic comes from the synonyms that its broker tells."""
-    kohort("topics", "create", "kept", "--config", "retention.ms=1209600000")
-    change = ("topics", "config", "kept", "--set", "cleanup.policy=compact")
-    assert b"nobody is at a terminal to be asked" in kohort(*change, code=2)
-    assert b"compact" in kohort(*change, "--yes")
-    assert b"nobody" in kohort("topics", "config", "kept", "--unset", "retention.ms", code=2)
-    assert b"compact" in kohort("topics", "config", "kept", "--set", "retention.ms=-1")
-    assert b"kept" in kohort("topics", "config", "kept", "--unset", "cleanup.policy", "--yes")
+    """What holds without the value of a topic comes from the synonyms that its broker tells. A
+    broker follows the controller in its own time.
+    """
 
-    for_all = ("brokers", "config", "all", "--set")
-    assert b"nobody" in kohort(*for_all, "log.retention.bytes=1000000000", code=2)
-    assert b"1000000000" in kohort(*for_all, "log.retention.bytes=1000000000", "--yes")
-    unset = ("brokers", "config", "all", "--unset", "log.retention.bytes")
-    assert b"1000000000" not in kohort(*unset), "without the limit all is kept"
+    def changed(noun, given, *change, shown):
+        kohort(noun, "config", given, *change)
+        eventually(lambda: shown in kohort(noun, "config", given), f"{given} has {shown}")
+
+    kohort("topics", "create", "kept", "--config", "retention.ms=1209600000")
+    topic = ("topics", "config", "kept")
+    compact = ("--set", "cleanup.policy=compact")
+    assert b"nobody is at a terminal to be asked" in kohort(*topic, *compact, code=2)
+    changed("topics", "kept", *compact, "--yes", shown=b"compact")
+    assert b"nobody" in kohort(*topic, "--unset", "retention.ms", code=2)
+    kohort(*topic, "--set", "retention.ms=-1")
+    kohort(*topic, "--unset", "cleanup.policy", "--yes")
+
+    limit = ("--set", "log.retention.bytes=1000000000")
+    assert b"nobody" in kohort("brokers", "config", "all", *limit, code=2)
+    changed("brokers", "all", *limit, "--yes", shown=b"1000000000")
+    kohort("brokers", "config", "all", "--unset", "log.retention.bytes")  # then all is kept

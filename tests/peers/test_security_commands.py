@@ -109,13 +109,16 @@ def test_rules_are_those_that_kafkas_tool_shows(kohort, secure, tmp_path):
 
 def test_a_user_is_made_and_logs_in(kohort):
     both = ("--mechanism", "SCRAM-SHA-256", "--mechanism", "SCRAM-SHA-512")
-    made = kohort("users", "create", "alice", *both, stdin=f"{password_of('alice')}\n")
+    made = kohort("users", "create", "alice", "--yes", *both, stdin=f"{password_of('alice')}\n")
     assert rows(made)[1:] == [["alice", "created"]]
     assert ["alice", "SCRAM-SHA-512", "8192"] in rows(kohort("users", "list"))
     ran = kohort("topics", "list", user="alice", listener="ONLY512")
     assert ran.returncode == 0, ran.stderr
 
-    made = kohort("users", "create", "alice", stdin="another\n")
+    unasked = kohort("users", "create", "alice", stdin="another\n")
+    assert unasked.returncode == 2, "a password is not replaced without a yes"
+    assert kohort("topics", "list", user="alice", listener="ONLY512").returncode == 0
+    made = kohort("users", "create", "alice", "--yes", stdin="another\n")
     assert made.returncode == 0
     ran = kohort("topics", "list", user="alice", listener="ONLY512")
     assert ran.returncode == 1
