@@ -27,6 +27,15 @@ NARROWEST_NAME = 24  # of those, where nothing else makes room
 FEWEST = 2
 
 
+def cell_width(text: str) -> int:
+    """How many cells of a terminal a text takes: some characters take two, some none."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
 @dataclass(slots=True)
 class Column:
     """A column as text. `width` is that of its longest cell, until `fitting` lowers it."""
@@ -39,33 +48,29 @@ class Column:
     wraps: bool = False
 
     def __post_init__(self) -> None:
-        from rich.cells import cell_len
-
-        widths = [cell_len(cell) for cell in self.cells]
-        head = max(map(cell_len, _words(self.header)))
+        widths = [*map(cell_width, self.cells)]
+        head = max(map(cell_width, _words(self.header)))
         longest = max(widths, default=0)
-        self.width = max(cell_len(self.header), longest)
+        self.width = max(cell_width(self.header), longest)
         self.least = max(head, longest)
         if self.header in IDS and all(map(str.isascii, self.cells)):
             self.least = max(head, min(longest, NARROWEST_ID))
         elif self.header in PHRASES:
-            words = [cell_len(word) for cell in self.cells for word in cell.split()]
+            words = [cell_width(word) for cell in self.cells for word in cell.split()]
             self.least = max([head, min(longest, NARROWEST_PHRASE), *words])
         elif any(map(TIME.fullmatch, self.cells)):
-            self.least = max([head, *(cell_len(_in_seconds(cell)) for cell in self.cells)])
+            self.least = max([head, *(cell_width(_in_seconds(cell)) for cell in self.cells)])
         elif any(
             width > PROSE and " " in cell for cell, width in zip(self.cells, widths, strict=True)
         ):
-            words = [cell_len(word) for cell in self.cells for word in cell.split()]
+            words = [cell_width(word) for cell in self.cells for word in cell.split()]
             self.least = min(self.least, max([head, NARROWEST_PROSE, *words]))
         self.narrow(NAME)
 
     def narrow(self, width: int) -> None:
         """Let a column with a cell longer than any usual name have this width, or its header's."""
-        from rich.cells import cell_len
-
         if not self.is_numeric and self.width > NAME:
-            head = max(map(cell_len, _words(self.header)))
+            head = max(map(cell_width, _words(self.header)))
             self.least = min(self.least, max(head, width))
 
     @property

@@ -1,6 +1,6 @@
 """Tables for people, plain columns for pipes, documents for programs.
 
-On a terminal rich draws the columns that it has room for. A pipe gets all of them, aligned,
+A terminal shows the columns that it has room for. A pipe gets all of them, aligned,
 whatever any width is: scripts may rely on that. Control characters in what brokers send are
 escaped.
 """
@@ -12,14 +12,11 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from kohort.cli.layout import Column
 
 Cell = str | int | None
 NOTHING = "-"
 TABLE, JSON, JSON_LINES, CSV = FORMATS = ("table", "json", "jsonl", "csv")
-GAP = 3  # what rich puts between two columns of its lightest table
 ERASE = "\r\x1b[K"  # back to the start of the line, and nothing on it
 
 
@@ -142,22 +139,20 @@ class Output:
     def _drawn(
         self, headers: Sequence[str], rows: Sequence[Sequence[Cell]], spare: Sequence[str] | None
     ) -> None:
-        from rich.console import Console
-
         from kohort.cli.layout import Column, fitting
+        from kohort.cli.terminal import GAP, draw, terminal_width
 
-        console = Console(file=self._stream)
         texts = [
             Column(header, *_texts(cells))
             for header, cells in zip(headers, _turned(headers, rows), strict=True)
         ]
-        shown = fitting(texts, console.width, GAP, spare)
+        shown = fitting(texts, terminal_width(), GAP, spare)
         if shown is None:
             self._listed(texts, len(rows))
             return
         kept = {column.header for column in shown}
         self._left_out.update(dict.fromkeys(header for header in headers if header not in kept))
-        _draw(console, shown)
+        draw(self._stream, shown)
 
     def _listed(self, texts: "Sequence[Column]", count: int) -> None:
         """A line for each field. A value that is wider than the terminal is kept whole."""
@@ -167,26 +162,6 @@ class Output:
                 self._stream.write("\n")
             for text in texts:
                 self._stream.write(f"{text.header.ljust(width)}  {text.cells[row]}\n")
-
-
-def _draw(console: "Console", shown: "Sequence[Column]") -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for column in shown:
-        table.add_column(
-            column.heading,
-            justify="right" if column.is_numeric else "left",
-            width=column.width,
-            no_wrap=not column.wraps,
-            overflow="fold",  # only a very long name is wider than its column
-        )
-    for row in range(len(shown[0].cells)):
-        cells = [column.text(row) for column in shown]
-        table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
-    console.print(table)
 
 
 def erase_progress() -> None:
@@ -237,16 +212,6 @@ _NUMBERS, _MISSING = {int}, {type(None)}
 def name_text(name: str) -> str:
     """A name in a table: the empty one, which a group may have, is no missing one."""
     return name or '""'
-
-
-_STYLES = {
-    "Stable": "green",
-    "Empty": "dim",
-    "Dead": "dim",
-    "deleted": "green",
-    "created": "green",
-    "failed": "red",
-}
 
 
 def printable(text: str) -> str:
