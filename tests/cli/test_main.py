@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kohort.cli.arguments import moment
-from kohort.cli.command import Command, print_result, result_of
+from kohort.cli.command import Command, result_of
 from kohort.cli.main import ELSEWHERE, WORDS, command_of, commands_of, parser
 from kohort.cli.positions import begin, time_ms, until
 from kohort.native.choice import CODEC
@@ -365,14 +365,24 @@ def test_no_result_is_made_to_text_when_the_loop_ends():
     assert not result.shown
 
 
-def test_a_command_leaves_the_collector_of_cycles_as_it_was(capsys):
-    usual = gc.get_threshold()
-    seen = []
-    assert print_result(lambda _: seen.append(gc.get_threshold()) or 3) == 3
-    with pytest.raises(ZeroDivisionError):
-        print_result(lambda _: 1 // 0)
-    assert seen[0][0] > usual[0]
-    assert gc.get_threshold() == usual
+def test_a_program_looks_for_cycles_seldom_and_not_at_its_end():
+    program = (
+        "import gc, sys\n"
+        "from kohort.cli.command import run_program\n"
+        "sys.argv[1:] = ['a', 'b']\n"
+        "code = run_program(lambda argv: gc.get_threshold()[0] * len(argv))\n"
+        "print(code, gc.get_freeze_count() > 1000)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["400000", "True"]
+
+
+def test_a_command_in_a_process_that_goes_on_leaves_the_collector_as_it_was(kohort):
+    usual = gc.get_threshold(), gc.get_freeze_count()
+    assert kohort("inspect", "--help").code == 0
+    assert (gc.get_threshold(), gc.get_freeze_count()) == usual
 
 
 @pytest.mark.parametrize(

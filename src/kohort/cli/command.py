@@ -11,8 +11,7 @@ import os
 import re
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -88,20 +87,19 @@ def codec_refusal() -> str:
     return ""
 
 
-@contextmanager
-def _collecting_seldom() -> Iterator[None]:
-    """Cycles are looked for after 200,000 objects, not after 700. The answer of a large cluster
-    lives until the command ends: to go through it again and again took a sixth of the time.
+def run_program(main: Callable[[Sequence[str]], int]) -> int:
+    """Run what a shell has called; returns its exit code. The process ends after this.
+
+    Cycles are looked for after 200,000 objects, not after 700: modules, and the answer of a large
+    cluster, live until the end, and to go through them again and again took a sixth of the time.
+    What is left then goes with the process, so the interpreter need not look through it either.
     """
-    usual = gc.get_threshold()
     gc.set_threshold(200_000, 20, 50)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
+    code = main(sys.argv[1:])
+    gc.freeze()
+    return code
 
 
-@_collecting_seldom()
 def print_result(show: Callable[[Output], int], form: str = FORMATS[0]) -> int:
     """Let a command write to stdout, and turn whatever happens meanwhile into an exit code.
 

@@ -21,6 +21,7 @@ from kohort.cli.command import (
     codec_refusal,
     complain,
     plug_streams,
+    run_program,
 )
 from kohort.cli.connection import add_connection, in_front_or_none
 from kohort.cli.render import printable
@@ -296,9 +297,12 @@ def _complete() -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command in `argv` (without the program's name); returns its exit code."""
+    """Run the command in `argv` (without the program's name), or what the shell has called; returns
+    its exit code.
+    """
     plug_streams()
-    argv = sys.argv[1:] if argv is None else argv
+    if argv is None:
+        return run_program(main)
     if _COMPLETION in os.environ:
         return _complete()
     refusal = codec_refusal()

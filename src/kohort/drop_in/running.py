@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from kohort.cli.command import codec_refusal, plug_streams, print_result, result_of
+from kohort.cli.command import codec_refusal, plug_streams, print_result, result_of, run_program
 from kohort.cli.render import Output, printable
 from kohort.drop_in.java import ERRORS, JavaError, illegal, in_future, of_error
 from kohort.drop_in.options import NONE, OPTIONAL, Option, Options, parse
@@ -58,11 +58,14 @@ class Tool(NamedTuple):
 
 
 def run(tool: Tool, argv: Sequence[str] | None = None) -> int:
-    """Run a tool; returns its exit code. `argv` is without the program's name."""
+    """Run a tool; returns its exit code. `argv` is without the program's name; None is that of the
+    shell.
+    """
     plug_streams()
-    given = list(sys.argv[1:] if argv is None else argv)
-    words = [word for word in given if word != JAVA_EXIT_CODES]
-    is_java = len(words) < len(given)
+    if argv is None:
+        return run_program(lambda given: run(tool, given))
+    words = [word for word in argv if word != JAVA_EXIT_CODES]
+    is_java = len(words) < len(argv)
 
     def main(_output: Output) -> int:
         refusal = codec_refusal()
