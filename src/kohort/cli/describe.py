@@ -28,7 +28,6 @@ from kohort.cli.lags import (
     failed_times,
     group_lag,
     group_time_lag,
-    lag_of,
     offset_of,
     owned_by,
     time_fields,
@@ -368,24 +367,24 @@ class _GroupView:
         }
 
     def _offset_fields(self, partition: Any, committed: Any, end: Any) -> dict[str, Any]:
-        errors = [outcome for outcome in (committed, end) if isinstance(outcome, ApiError)]
-        known = committed if not isinstance(committed, ApiError) else None
-        return {
+        at, last = offset_of(committed), offset_of(end)
+        known = None if at is None else committed
+        fields = {
             "topic": partition[0],
             "partition": partition[1],
-            "committed_offset": offset_of(committed),
+            "committed_offset": at,
             "leader_epoch": known.leader_epoch if known else None,
             "metadata": known.metadata if known else None,
-            "end_offset": offset_of(end),
-            "lag": lag_of(committed, end),
-            **(
-                {}
-                if self._times is None
-                else time_fields(time_lag(partition, committed, end, self._times))
-            ),
-            "member_id": self._owners.get(partition),
-            **(error_fields(errors[0]) if errors else {}),
+            "end_offset": last,
+            "lag": None if at is None or last is None else last - at,
         }
+        if self._times is not None:
+            fields |= time_fields(time_lag(partition, committed, end, self._times))
+        fields["member_id"] = self._owners.get(partition)
+        for outcome in (committed, end):
+            if isinstance(outcome, ApiError):
+                return fields | error_fields(outcome)
+        return fields
 
 
 def _member_row(member: "MemberDescription") -> tuple[Cell, ...]:

@@ -15,6 +15,8 @@ VERSION = "schema_version"
 
 Row = Mapping[str, Any]
 
+_UNICODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+_ASCII = json.JSONEncoder(allow_nan=False)
 _BACKSLASH, _HALF = "\ue000", "\ue001"
 
 
@@ -116,7 +118,7 @@ def json_text(value: object, encoding: str | None = None) -> str:
     number that JSON has no text for.
     """
     unicode = encoding is None or encoding.lower().startswith("utf")
-    text = json.dumps(value, ensure_ascii=not unicode, allow_nan=False)
+    text = (_UNICODE if unicode else _ASCII).encode(value)
     if text.isprintable():
         return text
     # What cannot be printed is within a text, where an escape may stand.
