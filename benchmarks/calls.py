@@ -36,6 +36,7 @@ from wire_client import (
     frame,
     heartbeat_request,
     make_topics,
+    stable_member,
     wait_for_coordinator,
 )
 
@@ -46,11 +47,9 @@ from kohort.wire.batch.building import build
 from kohort.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kohort.wire.messages.describe_groups import DescribeGroupsRequest
 from kohort.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from kohort.wire.messages.heartbeat import HeartbeatRequest
 from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kohort.wire.messages.list_groups import ListGroupsRequest
 from kohort.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from kohort.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 AGREED = Path(__file__).with_suffix(".json")
 SETTINGS = {"log.sync": "none", "group.initial.rebalance.delay.ms": "0"}
@@ -166,30 +165,6 @@ def resting_member(link: Connection) -> int:
     raise SystemExit("the member of the consumer group did not come to rest")
 
 
-def stable_member(link: Connection) -> HeartbeatRequest:
-    """The only member of a classic group that is Stable: its heartbeat."""
-    join = JoinGroupRequest(
-        group_id="k",
-        session_timeout_ms=40_000,
-        rebalance_timeout_ms=40_000,
-        member_id="",
-        protocol_type="consumer",
-        protocols=[JoinGroupRequestProtocol(name="range", metadata=bytes(10))],
-    )
-    joined = link.call(join, 3)
-    sync = SyncGroupRequest(
-        group_id="k",
-        generation_id=joined.generation_id,
-        member_id=joined.member_id,
-        assignments=[SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"x")],
-    )
-    if link.call(sync, 3).error_code:
-        raise SystemExit("the classic group did not become Stable")
-    return HeartbeatRequest(
-        group_id="k", generation_id=joined.generation_id, member_id=joined.member_id
-    )
-
-
 def produce_request() -> ProduceRequest:
     batch = build([(b"key", bytes(100))], int(time.time() * 1000))
     data = [PartitionProduceData(index=0, records=batch)]
@@ -207,7 +182,7 @@ def read_request() -> FetchRequest:
 def paths(link: Connection) -> Iterator[tuple[str, Frames, int]]:
     """What is asked, as frames, and how often in a round."""
     heartbeat = heartbeat_request("g", "m", resting_member(link))
-    classic_heartbeat = stable_member(link)
+    classic_heartbeat = stable_member(link, "k")
     for number in range(100):
         link.call(commit_request(f"f{number}", [("t", range(10))]), 8)
     for number in range(900):

@@ -22,6 +22,8 @@ from kohort.wire.messages.consumer_group_heartbeat import (
 )
 from kohort.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kohort.wire.messages.find_coordinator import FindCoordinatorRequest
+from kohort.wire.messages.heartbeat import HeartbeatRequest
+from kohort.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kohort.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kohort.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -33,10 +35,12 @@ from kohort.wire.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
+from kohort.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 LARGEST_ANSWER = 1 << 28
 COMMITTED = 42
 REBALANCE_TIMEOUT_MS = 300_000
+SESSION_MS = 1_800_000  # the longest that a broker takes
 LOADING = (14, 15, 16)  # the coordinator is loading, not available or elsewhere: ask again
 
 Owned = dict[bytes, list[int]]
@@ -204,6 +208,28 @@ def heartbeat_request(
         subscribed_topic_names=topics,
         topic_partitions=parts,
     )
+
+
+def stable_member(link: Connection, group_id: str) -> HeartbeatRequest:
+    """The only member of a classic group that is Stable: its heartbeat."""
+    join = JoinGroupRequest(
+        group_id=group_id,
+        session_timeout_ms=SESSION_MS,
+        rebalance_timeout_ms=SESSION_MS,
+        member_id="",
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=bytes(10))],
+    )
+    joined = link.call(join, 3)  # the newest that does not ask for a member id first
+    member = {
+        "group_id": group_id,
+        "generation_id": joined.generation_id,
+        "member_id": joined.member_id,
+    }
+    assigned = SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"x")
+    if code := link.call(SyncGroupRequest(**member, assignments=[assigned]), 3).error_code:
+        raise SystemExit(f"SyncGroup of {group_id} was answered with error {code}")
+    return HeartbeatRequest(**member)
 
 
 def commit_request(group: str, topics: Assignment) -> OffsetCommitRequest:
