@@ -5,6 +5,7 @@ python -m kohort.sim --seeds 1-1000           many, on every core, with progress
 python -m kohort.sim --seeds 1-10000 --state FILE    the same, to be stopped and resumed
 python -m kohort.sim --plant NAME --seeds 1-200      until a planted bug is found
 python -m kohort.sim --plant NAME --seed 1 --story   and what a find looks like
+python -m kohort.sim --takeovers --seeds 1-1000      owners that take a remote log from each other
 """
 
 import argparse
@@ -25,6 +26,8 @@ from traceback import format_exception
 from kohort.cli.main import Parser
 from kohort.sim.disk import MachineCrash
 from kohort.sim.injected_bugs.table import INJECTED_BUGS
+from kohort.sim.remote.injected_bugs import TAKEOVER_BUGS
+from kohort.sim.remote.run import simulate_takeovers
 from kohort.sim.run import Outcome, simulate
 from kohort.sim.trace import shortest_trace
 
@@ -41,10 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = _parser()
     given = parser.parse_args(arguments)
+    if given.takeovers != (given.plant in TAKEOVER_BUGS) and given.plant is not None:
+        parser.error(f"--plant {given.plant!r}: it is {_where(given.plant)} --takeovers")
     seeds = range(given.seed, given.seed + 1) if given.seeds is None else given.seeds
     try:
         if len(seeds) == 1:
-            found = _play(seeds[0], given.minutes, given.plant)
+            found = _play(seeds[0], given.minutes, given.plant, takeovers=given.takeovers)
         else:
             found = Campaign(seeds, given).run()
         if found is None:
@@ -63,8 +68,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if given.plant is not None else 1
 
 
+def _where(plant: str) -> str:
+    return "one of" if plant in TAKEOVER_BUGS else "none of"
+
+
 def _wants_story(given: argparse.Namespace) -> bool:
-    """A shorter story takes some dozens of runs: of a planted bug only who asks for it wants it."""
+    """A shorter story takes some dozens of runs: of a planted bug only who asks for it wants it.
+    There is none of a takeover.
+    """
+    if given.takeovers:
+        return False
     return bool(given.story if given.plant is not None else not given.no_story)
 
 
@@ -79,12 +92,18 @@ def _parser() -> Parser:
     parser.add_argument(
         "--minutes", type=_minutes, default=3.0, help="virtual minutes with faults (default 3)"
     )
-    plants = ",\n".join(", ".join(some) for some in _in_rows(4, sorted(INJECTED_BUGS)))
+    names = sorted((*INJECTED_BUGS, *TAKEOVER_BUGS))
+    plants = ",\n".join(", ".join(some) for some in _in_rows(4, names))
     parser.add_argument(
         "--plant",
         metavar="NAME",
-        choices=sorted(INJECTED_BUGS),
+        choices=names,
         help=f"a bug to be found:\n{plants}",
+    )
+    parser.add_argument(
+        "--takeovers",
+        action="store_true",
+        help="nodes that take a log on another cluster from each other, instead of a broker",
     )
     parser.add_argument(
         "--state", metavar="FILE", type=_file, help="remembers which seeds were played"
@@ -167,21 +186,23 @@ def _show(text: str) -> None:
         sys.stderr.flush()
 
 
-def _play(seed: int, minutes: float, plant: str | None) -> Outcome | None:
+def _play(seed: int, minutes: float, plant: str | None, *, takeovers: bool) -> Outcome | None:
     """One seed in this process; its outcome when something was found."""
     _show(f"playing {minutes:g} minutes of seed {seed}")
-    outcome = _simulated(seed, minutes, plant)
+    outcome = _simulated(seed, minutes, plant, takeovers)
     if outcome.broken:
         return outcome
     _say(outcome.line())
     return None
 
 
-def _simulated(seed: int, minutes: float, plant: str | None) -> Outcome:
+def _simulated(seed: int, minutes: float, plant: str | None, takeovers: bool) -> Outcome:  # noqa: FBT001  (of a pool)
     """The outcome; a fault of the simulator itself, or what the broker has raised where nothing
     catches it, is one too.
     """
     try:
+        if takeovers:
+            return simulate_takeovers(seed, minutes, plant=plant)
         return simulate(seed, minutes, plant=plant)
     except (Exception, MachineCrash) as error:  # noqa: BLE001  (whatever it is, it must come with its seed)
         sys.stderr.write("".join(format_exception(error)))
@@ -200,6 +221,7 @@ class Campaign:
         self.seeds = seeds
         self.minutes: float = given.minutes
         self.plant: str | None = given.plant
+        self.takeovers: bool = given.takeovers
         self.processes: int = given.processes
         self.state: Path | None = given.state
         self.done = self._remembered()
@@ -243,7 +265,7 @@ class Campaign:
         waiting: set[Future[Outcome]] = set()
         while found is None:
             for seed in islice(left, 2 * self.processes - len(waiting)):
-                waiting.add(pool.submit(_simulated, seed, self.minutes, self.plant))
+                waiting.add(pool.submit(_simulated, seed, self.minutes, self.plant, self.takeovers))
             if not waiting:
                 break
             ended, waiting = wait(waiting, PROGRESS_SECONDS, FIRST_COMPLETED)
@@ -284,7 +306,7 @@ class Campaign:
         for line in state.read_text(encoding="utf-8").splitlines():
             minutes, _, rest = line.partition(" ")
             seed, _, plant = rest.partition(" ")
-            if minutes == f"{self.minutes:g}" and plant == (self.plant or "") and seed.isdigit():
+            if minutes == f"{self.minutes:g}" and plant == self._world() and seed.isdigit():
                 yield int(seed)
 
     def _remember(self, seed: int) -> None:
@@ -292,9 +314,13 @@ class Campaign:
             return
         try:
             with self.state.open("a", encoding="utf-8") as file:
-                file.write(f"{self.minutes:g} {seed} {self.plant or ''}".rstrip() + "\n")
+                file.write(f"{self.minutes:g} {seed} {self._world()}".rstrip() + "\n")
         except OSError as error:
             raise StateError(f"cannot be written: {_reason(error)}") from None
+
+    def _world(self) -> str:
+        """What tells its seeds from those of other campaigns."""
+        return " ".join(word for word in ("takeovers" * self.takeovers, self.plant) if word)
 
 
 def _reason(error: OSError | UnicodeDecodeError) -> str:
