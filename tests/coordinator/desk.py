@@ -19,7 +19,8 @@ from kohort.machines.topics import Topic, Topics
 from kohort.records.codec import Record, Unknown, encode
 from kohort.runtime.driver import PartitionDriver
 from kohort.server.background.background_tasks import TaskRun
-from kohort.sim.checkers.replay import counts, describes_as_it_is, lists_as_it_is, walked
+from kohort.sim.checkers.kept_answers import describes_as_it_is, lists_as_it_is
+from kohort.sim.checkers.replay import counts, walked
 from kohort.storage.memory import MemoryLog
 from kohort.terms import Millis, Offset, TopicId
 from kohort.wire import batch

@@ -19,7 +19,7 @@ FINDS = {  # the seed, its minutes, and the checker that says so
     "endless stop": (9, 3.0, "end"),
     "skip revocation": (1, 2.0, "owners"),
     "forget timer": (1, 2.0, "convergence"),
-    "listing of before": (1, 1.0, "replayed"),
+    "listing of before": (1, 1.0, "kept"),
     "session once": (6, 1.0, "fencing"),
     "epoch before": (1, 1.0, "epochs"),
     "answer leader": (5, 1.0, "end"),
@@ -78,7 +78,9 @@ FINDS = {  # the seed, its minutes, and the checker that says so
     "heartbeat of before": (1, 1.0, "owners"),
     "heartbeat of the group": (1, 1.0, "owners"),
     "unrenewed session": (1, 1.0, "migrated"),
-    "description of before": (1, 1.0, "replayed"),
+    "description of before": (1, 1.0, "kept"),
+    "old topic name": (1, 1.0, "kept"),
+    "unnoted generation": (3, 1.0, "kept"),
     "remembered heartbeats": (44, 1.0, "rights"),
     "remembered decisions": (27, 1.0, "rights"),
     "harmless prefix": (27, 1.0, "rights"),
@@ -106,7 +108,7 @@ NO_PROGRAMS = frozenset(KINDS) - PROGRAMS
 
 ELSEWHERE = {
     *("durable", "bounds", "replayed", "broker", "answers", "end", "audit", "left", "patience"),
-    "holdings",
+    *("holdings", "kept"),
 }
 """Checkers that are not in the table: they hear no facts."""
 FIRST_TO_SEE = {"commits": "owners", "bounds": "holdings"}

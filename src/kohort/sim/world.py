@@ -25,6 +25,7 @@ from kohort.sim.checkers.consumption import ConsumptionChecker
 from kohort.sim.checkers.durability import DurabilityChecker
 from kohort.sim.checkers.fencing import Fencing
 from kohort.sim.checkers.holdings import Holdings
+from kohort.sim.checkers.kept_answers import KeptAnswers
 from kohort.sim.checkers.latency import LatencyChecker
 from kohort.sim.checkers.owners import Owners
 from kohort.sim.checkers.replay import ReplayChecker
@@ -128,6 +129,7 @@ class World:
         self._bounds = Bounds(self.alarm)
         self._holdings = Holdings(self.alarm)
         self._replayed = ReplayChecker(self.alarm, self.damaged)
+        self._kept_answers = KeptAnswers(self.alarm)
         self.stage = ActorContext(
             self.loop,
             self.network,
@@ -260,6 +262,7 @@ class World:
             return
         self._bounds.look(process.broker, self.network.open_lines)
         self._holdings.look(process.broker)
+        self._kept_answers.look(process.broker.cluster)
         if at_rest:
             self._bounds.look_at_rest(process.broker)
         if replay:

@@ -11,10 +11,7 @@ from typing import Any, ClassVar
 
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.consumer.group import ConsumerGroup
-from kohort.coordinator.descriptions import ShardDescriptions
 from kohort.coordinator.gauges import TypeAndState
-from kohort.coordinator.group import Group
-from kohort.coordinator.listing import EVERYTHING, listed
 from kohort.coordinator.offsets.store import NamedPartition
 from kohort.coordinator.offsets.table import TopicOffsets
 from kohort.coordinator.shard import Shard
@@ -27,9 +24,7 @@ from kohort.sim.checkers import transaction_replay as transactions
 from kohort.sim.checkers.checker import Alarm, Checker
 from kohort.sim.checkers.last_values import last_values
 from kohort.terms import NO_TOPIC_ID, GroupId, GroupState
-from kohort.wire.messages.list_groups import ListedGroup
 
-NEWEST_OF_CLASSIC, NEWEST_OF_CONSUMER = 6, 1  # versions of the requests that describe
 LONGEST = 160  # of a value in an alarm
 AT_REST = (GroupState.EMPTY, GroupState.STABLE)
 """A classic group writes a record when it comes to rest. What is between is forgotten."""
@@ -86,10 +81,6 @@ class ReplayChecker(Checker):
         counted, held = counts(live), walked(live)
         if counted != held:
             self.alarm(f"{what} has counted {counted}, a walk finds {held}")
-        if not lists_as_it_is(live):
-            self.alarm(f"{what} lists groups as they were")
-        if not describes_as_it_is(live):
-            self.alarm(f"{what} describes groups as they were")
 
     def compare(self, what: str, live: Shard, replayed: Shard) -> None:
         """Alarm where two shards know different things: the first of them."""
@@ -106,55 +97,6 @@ def counts(shard: Shard) -> Counts:
     """What a shard says that it holds."""
     groups = {kind: count for kind, count in shard.event_log.gauges.counts.items() if count}
     return groups, shard.offsets.count.number
-
-
-def lists_as_it_is(shard: Shard) -> bool:
-    """Whether what a shard keeps for those who list its groups is what a walk finds, in the order
-    of the groups. Those in one state are in any order.
-    """
-    found = [listed(group) for group in shard.groups]
-    if shard.listings.of(shard.groups, EVERYTHING, EVERYTHING) != found:
-        return False
-    by_kind: dict[tuple[str, str], dict[str, ListedGroup]] = {}
-    for group in found:
-        kind = group.group_type.lower(), group.group_state.lower()
-        by_kind.setdefault(kind, {})[group.group_id] = group
-    return all(
-        {
-            group.group_id: group
-            for group in shard.listings.of(shard.groups, frozenset({state}), frozenset({name}))
-        }
-        == groups
-        for (name, state), groups in by_kind.items()
-    )
-
-
-def describes_as_it_is(shard: Shard) -> bool:
-    """Whether what a shard keeps for those who describe its groups is what they are. One of which
-    nobody has asked is described for the next look.
-    """
-    for group in shard.groups:
-        fresh = ShardDescriptions(1 << 30)
-        kept = shard.descriptions
-        if isinstance(group, ClassicGroup):
-            version = _version_of(shard, group, NEWEST_OF_CLASSIC)
-            before, now = (one.of_classic(group, version) for one in (kept, fresh))
-        elif isinstance(group, ConsumerGroup):
-            version = _version_of(shard, group, NEWEST_OF_CONSUMER)
-            before, now = (
-                one.of_consumer(group, version, shard.topics, None) for one in (kept, fresh)
-            )
-        else:
-            continue
-        if (before.body, before.topics) != (now.body, now.topics):
-            return False
-    return True
-
-
-def _version_of(shard: Shard, group: Group, newest: int) -> int:
-    """The version that a group was last described in."""
-    known = shard.descriptions.kept.get(group.id)
-    return newest if known is None or known.version > newest else known.version
 
 
 def walked(shard: Shard) -> Counts:

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
+from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.no_op_heartbeats import ClassicNoOpHeartbeat
-from kohort.coordinator.descriptions import Description
+from kohort.coordinator.descriptions import Description, ShardDescriptions
+from kohort.coordinator.group import Group
 from kohort.coordinator.state import State
 from kohort.sim.injected_bugs.replace_attribute import replace_attribute
 from kohort.terms import GroupState, Millis
@@ -41,4 +43,24 @@ def unrenewed_session() -> Iterator[None]:
 def description_of_before() -> Iterator[None]:
     """A group is described as it was first described, whatever has become of it."""
     with replace_attribute(Description, "holds", lambda _self: True):
+        yield
+
+
+def old_topic_name() -> Iterator[None]:
+    """A group is described with the names of topics that are gone, until it changes."""
+    with replace_attribute(ShardDescriptions, "topics_changed", lambda *_: None):
+        yield
+
+
+def unnoted_generation() -> Iterator[None]:
+    """A classic group begins a generation, of which no record tells yet, and does not note it: it
+    is listed and described as before.
+    """
+    begin = ClassicGroup.become_completing
+
+    def unnoted(self: ClassicGroup, now: Millis) -> None:
+        with replace_attribute(Group, "changed", lambda _self: None):
+            begin(self, now)
+
+    with replace_attribute(ClassicGroup, "become_completing", unnoted):
         yield

@@ -103,6 +103,8 @@ INJECTED_BUGS: dict[str, InjectedBug] = {
     "heartbeat of the group": remembered.heartbeat_of_the_group,
     "unrenewed session": remembered.unrenewed_session,
     "description of before": remembered.description_of_before,
+    "old topic name": remembered.old_topic_name,
+    "unnoted generation": remembered.unnoted_generation,
     "remembered heartbeats": access.remembered_heartbeats,
     "remembered decisions": access.remembered_decisions,
     "harmless prefix": access.harmless_prefix,
