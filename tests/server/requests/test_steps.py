@@ -193,7 +193,7 @@ class Growth(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def growth():
+def growth(python_codec_in_use):
     """Of every API, in the worst of its ways. What deletes comes last, since all ask one desk."""
     desk = EffortDesk(**LIMITS)
     ids = [desk.create(topic(number), partitions=MORE // WIDE_TOPICS) for number in (0, 1)]
