@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -53,3 +54,16 @@ def test_the_environment_says_it(asked):
         check=True,
     )
     assert done.stdout == f"kohort.wire.{asked}_codec\n"
+
+
+def test_the_variable_is_documented():
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+    chapter = page.partition("\n## The codec\n")[2].partition("\n## ")[0]
+    for value in (choice.PYTHON, choice.NATIVE):
+        assert f"`{choice.VARIABLE}={value}`" in chapter
+
+
+def test_both_sides_have_the_same_revision():
+    """Or an extension would be left aside as one of older sources, just after it was built."""
+    header = (Path(choice.__file__).parent / "codec.h").read_text(encoding="utf-8")
+    assert f"enum {{ REVISION = {choice.REVISION} }};" in header
