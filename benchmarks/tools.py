@@ -4,7 +4,8 @@ python benchmarks/tools.py [--groups 10000 --partitions 10 --rounds 3] [--only P
 
 Both ask one broker of ours, in turns; a round of each is a process from its start to its end. What
 one waits for depends on what else the machine does, so the processor time of each process stands
-beside it. The Java tools run without the start script of bash, which takes its time as well.
+beside it. The Java tools run without the start script of bash, which takes its time as well. At the
+end admin clients of Python look at all groups (`benchmarks/sweeps.py`).
 """
 
 import argparse
@@ -14,28 +15,65 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from sweeps import CLIENTS
 from tests.client.joining import commit, coordinator
 from tests.peers.kafka import VERSION, tool_command, unavailable
 
 from kohort.client.admin import AdminClient, NewTopic
 from kohort.testing import Broker
 
-JAVA = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-JAVA_GROUPS = "org.apache.kafka.tools.GroupsCommand"
-CALLS = {  # of kohort-consumer-groups; `--list` alone is asked of kohort-groups
-    "--list": ["--list"],
-    "--list --state": ["--list", "--state"],
-    "--describe --group": ["--describe", "--group", "group-0"],
-    "--describe --all-groups": ["--describe", "--all-groups"],
-    "--reset-offsets": [
-        *("--reset-offsets", "--group", "group-0", "--all-topics", "--to-earliest"),
-        "--dry-run",
-    ],
-}
+KAFKA_GROUPS = "org.apache.kafka.tools.GroupsCommand"
+KAFKA_CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+ALL_GROUPS = ("--describe", "--all-groups")
+RESET = ("--reset-offsets", "--group", "group-0", "--all-topics", "--to-earliest", "--dry-run")
+
+
+class Call(NamedTuple):
+    """A command of ours, and what a user of Kafka's tools calls for the same."""
+
+    words: Sequence[str]
+    java: str
+    java_words: Sequence[str]
+
+    @property
+    def name(self) -> str:
+        return " ".join(word for word in self.words if word != "group-0")
+
+
+def drop_in(java: str, *words: str) -> Call:
+    program = "kohort-groups" if java == KAFKA_GROUPS else "kohort-consumer-groups"
+    return Call((program, *words), java, words)
+
+
+CALLS = [
+    drop_in(KAFKA_GROUPS, "--list"),
+    Call(("kohort", "groups", "list"), KAFKA_GROUPS, ("--list",)),
+    Call(("kohort", "groups", "list", "--format", "json"), KAFKA_GROUPS, ("--list",)),
+    drop_in(KAFKA_CONSUMER_GROUPS, "--list", "--state"),
+    drop_in(KAFKA_CONSUMER_GROUPS, "--describe", "--group", "group-0"),
+    drop_in(KAFKA_CONSUMER_GROUPS, *ALL_GROUPS),
+    Call(("kohort", "groups", "describe", "--all"), KAFKA_CONSUMER_GROUPS, ALL_GROUPS),
+    Call(
+        ("kohort", "groups", "describe", "--all", "--format", "json"),
+        KAFKA_CONSUMER_GROUPS,
+        ALL_GROUPS,
+    ),
+    drop_in(KAFKA_CONSUMER_GROUPS, *RESET),
+]
+SWEEP = "sweep"
+
+
+class Used(NamedTuple):
+    """What a process took, in seconds: what one waits for, and what the processors work."""
+
+    waiting: float
+    processor: float
 
 
 async def fill(bootstrap: str, groups: int, partitions: int) -> None:
@@ -47,14 +85,44 @@ async def fill(bootstrap: str, groups: int, partitions: int) -> None:
             assert not any(await commit(connection, f"group-{number}", offsets))
 
 
-def seconds(argv: list[str]) -> tuple[float, float]:
-    """What one waits for, and what the processors work."""
+def run(argv: Sequence[str]) -> Used:
+    """Run it to its end."""
     begin = time.perf_counter()
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0, argv
-    return time.perf_counter() - begin, used.ru_utime + used.ru_stime
+    return Used(time.perf_counter() - begin, used.ru_utime + used.ru_stime)
+
+
+def medians(runs: Iterable[Used]) -> Used:
+    return Used(*map(statistics.median, zip(*runs, strict=True)))
+
+
+def compare(call: Call, bootstrap: str, rounds: int) -> None:
+    """Print what both take, in turns."""
+    program, *words = call.words
+    at = ("--bootstrap-server", bootstrap)
+    ours = [str(Path(sys.executable).with_name(program)), *words, *at]
+    java = tool_command(call.java, *at, *call.java_words)
+    pairs = [(run(ours), run(java)) for _ in range(rounds)]
+    here, there = (medians(runs) for runs in zip(*pairs, strict=True))
+    print(call.name)
+    for what, one, other in zip(Used._fields, here, there, strict=True):
+        print(f"  {what:34}{one:9.2f}{other:15.2f}{other / one:7.1f}x")
+
+
+def compare_sweeps(bootstrap: str, rounds: int) -> None:
+    """Print what admin clients of Python take to look at all groups, in turns."""
+    script = str(Path(__file__).with_name("sweeps.py"))
+    runs: dict[str, list[Used]] = {name: [] for name in CLIENTS}
+    for _ in range(rounds):
+        for name, found in runs.items():
+            found.append(run([sys.executable, script, name, bootstrap]))
+    print(f"list, describe, offsets of all     {'waiting':>10}{'processor':>11}")
+    for name, found in runs.items():
+        used = medians(found)
+        print(f"  {name:33}{used.waiting:10.2f}{used.processor:11.2f}")
 
 
 def main() -> None:
@@ -64,28 +132,19 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=20)
     parser.add_argument("--partitions", type=int, default=12)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--only", default="", metavar="PART", help="calls whose name has this")
+    parser.add_argument(
+        "--only", default="", metavar="PART", help=f"calls whose name has this; or {SWEEP}"
+    )
     args = parser.parse_args()
-    calls = {name: words for name, words in CALLS.items() if args.only in name}
-    print(f"{'seconds, median':36}{'kohort':>9}{f'kafka {VERSION}':>15}{'ratio':>8}")
+    print(f"{'seconds, medians':36}{'kohort':>9}{f'kafka {VERSION}':>15}{'ratio':>8}")
     with Broker(in_memory=True, process=True) as broker:
         asyncio.run(fill(broker.bootstrap, args.groups, args.partitions))
-        for name, words in calls.items():
-            tool = "groups" if name == "--list" else "consumer_groups"
-            ours = [sys.executable, "-m", f"kohort.drop_in.{tool}"]
-            java = JAVA_GROUPS if name == "--list" else JAVA
-            argv = ["--bootstrap-server", broker.bootstrap, *words]
-            pairs = [
-                (seconds([*ours, *argv]), seconds(tool_command(java, *argv)))
-                for _ in range(args.rounds)
-            ]
-            for what, number in (("waiting", 0), ("processor", 1)):
-                here, there = (
-                    statistics.median(run[number] for run in runs)
-                    for runs in zip(*pairs, strict=True)
-                )
-                title = f"{name}, {what}"
-                print(f"{title:36}{here:9.3f}{there:15.3f}{there / here:7.1f}x")
+        for call in CALLS:
+            if args.only in call.name:
+                compare(call, broker.bootstrap, args.rounds)
+        if args.only in SWEEP:
+            compare_sweeps(broker.bootstrap, args.rounds)
+    print(f"load of the machine: {os.getloadavg()[1]:.0f} on {os.cpu_count()} processors")
 
 
 if __name__ == "__main__":
