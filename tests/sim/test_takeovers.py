@@ -28,6 +28,7 @@ FINDS = {  # the seed, its minutes, and the alarm
     "resent backwards": (1, 6.0, "lost"),
     "answer when sent": (1, 6.0, "acknowledged"),
     "any gap": (3, 6.0, "unseen"),
+    "crowded start": (145, 4.0, "stale"),
 }
 
 

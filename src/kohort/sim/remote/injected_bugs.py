@@ -130,6 +130,18 @@ def any_gap() -> Iterator[None]:
         yield
 
 
+def crowded_start() -> Iterator[None]:
+    """The first batch of a producer that the partition does not know is followed by others."""
+    renewed = PartitionWriter.renewed
+
+    def known(self: PartitionWriter, producer: Producer) -> None:
+        renewed(self, producer)
+        self._is_known = True
+
+    with replace_attribute(PartitionWriter, "renewed", known):
+        yield
+
+
 TAKEOVER_BUGS: dict[str, InjectedBug] = {
     "read before claim": read_before_claim,
     "no fence": no_fence,
@@ -140,6 +152,7 @@ TAKEOVER_BUGS: dict[str, InjectedBug] = {
     "resent backwards": resent_backwards,
     "answer when sent": answer_when_sent,
     "any gap": any_gap,
+    "crowded start": crowded_start,
 }
 
 
