@@ -1,9 +1,9 @@
 """`kohort offsets`: where groups of any cluster go on reading."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from kohort.cli.arguments import duration, moment
 from kohort.cli.cluster_commands import AdminCommand, ChangeCommand, ClusterCommand
@@ -315,6 +315,7 @@ class DeleteOffsets(ChangeCommand):
         for partition, error in outcomes.items():
             unsure = "unknown" if is_unsure(error) else "failed"
             results[partition] = unsure if error is not None else "deleted"
+        errors = outcomes.failed
         if not output.is_table:
             rows = (
                 {
@@ -323,7 +324,7 @@ class DeleteOffsets(ChangeCommand):
                     "partition": partition.partition,
                     "committed_offset": offset_of(found[partition]),
                     "result": result,
-                    **_error_of(outcomes, partition),
+                    **_error_of(errors, partition),
                 }
                 for partition, result in results.items()
             )
@@ -333,7 +334,7 @@ class DeleteOffsets(ChangeCommand):
                 (*_COMMITTED, "RESULT"),
                 [(*at, offset_of(found[at]), result) for at, result in results.items()],
             )
-        for partition, error in outcomes.failed.items():
+        for partition, error in errors.items():
             why = reason(with_doubt(error, "deleted"))
             complain(f"group {name_text(args.group)}, {place_text(partition)}: {why}")
         if not found:
@@ -341,12 +342,12 @@ class DeleteOffsets(ChangeCommand):
             more = f" and {len(places) - _PLACES:,} more" if len(places) > _PLACES else ""
             named = ", ".join(places[:_PLACES]) + more
             complain(f"group {name_text(args.group)} has no committed offset in {named}")
-        return FAILED if outcomes.failed or not found else OK
+        return FAILED if errors or not found else OK
 
 
 async def _committed(admin: "AdminClient", args: Namespace) -> "GroupOffsets":
     """The offsets that the arguments name, of those that there are. Raises ApiError."""
-    places = places_of(args) or []
+    places = set(places_of(args) or ())
     found = (await admin.list_group_offsets(args.group))[args.group]
     return {
         partition: offset
@@ -359,8 +360,8 @@ def _place(given: "str | tuple[str, int]") -> str:
     return given if isinstance(given, str) else f"{given[0]}:{given[1]}"
 
 
-def _error_of(outcomes: "Outcomes[Any, None]", key: object) -> dict[str, str]:
-    error = outcomes.failed.get(key)
+def _error_of(errors: "Mapping[TopicPartition, ApiError]", key: "TopicPartition") -> dict[str, str]:
+    error = errors.get(key)
     return {} if error is None else error_fields(with_doubt(error, "deleted"))
 
 

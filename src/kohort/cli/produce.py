@@ -235,8 +235,9 @@ async def _send(
     """Send what is read, until a record is known to be refused. Returns the last one taken."""
     parse = _parser(args)
     last: Piece | None = None
+    refused = deliveries.failed
     async for piece in records.pieces():
-        if deliveries.failed.done():
+        if refused.done():
             break
         try:
             record = parse(piece.data)

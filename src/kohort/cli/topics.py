@@ -223,12 +223,9 @@ async def _delete_shown(
     if rest:
         again = await admin.describe_topics(rest)
         outcomes |= again.failed
-        same = [
-            name
-            for name, topic in again.succeeded.items()
-            if topic.topic_id == shown.succeeded[name].topic_id
-        ]
-        outcomes |= {name: recreated(name) for name in again.succeeded if name not in same}
+        found = again.succeeded
+        same = [name for name, topic in found.items() if topic.topic_id == shown[name].topic_id]
+        outcomes |= {name: recreated(name) for name in found.keys() - set(same)}
         outcomes |= dict((await admin.delete_topics(same)).items()) if same else {}
     return Outcomes({name: outcomes[name] for name in shown})
 

@@ -218,10 +218,11 @@ class DeleteUsers(ChangeCommand):
             found = await admin.describe_user_scram_credentials(args.users)
         else:
             left = await changed_credentials(admin, found.succeeded)
+        known = found.succeeded
         deletions = [
             [
                 ScramDeletion(user, mechanism)
-                for user, credentials in found.succeeded.items()
+                for user, credentials in known.items()
                 if user not in left
                 and mechanism in (args.mechanism or [one.mechanism for one in credentials])
             ]

@@ -31,8 +31,9 @@ def delete_groups(options: Options, timeout_ms: int) -> bool:
         line(f"Deletion of requested consumer groups ({deleted}) was successful.")
         return True
     print_error("Deletion of some consumer groups failed:")
-    for name in by_name(found.failed):
-        error = found.failed[name]
+    errors = found.failed
+    for name in by_name(errors):
+        error = errors[name]
         why = of_code(error.code) if error.code in _BARE else of_error(error)
         line(f"* Group '{name}' could not be deleted due to: {why}")
     if deleted:

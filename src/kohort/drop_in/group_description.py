@@ -70,11 +70,12 @@ async def described(admin: "AdminClient", names: Iterable[str]) -> "dict[str, Gr
     """Groups of consumers by their ids. Raises JavaError for the first that is none."""
     outcomes = await admin.describe_groups(list(names))
     groups = {}
+    errors = outcomes.failed
     for name in by_name(outcomes):
         if not name:  # our client would look for the offsets of an old consumer without a name
             raise in_future(of_code(ErrorCode.INVALID_GROUP_ID))
-        if name in outcomes.failed:
-            raise in_future(of_error(outcomes.failed[name]))
+        if name in errors:
+            raise in_future(of_error(errors[name]))
         group = outcomes[name]
         if group.protocol_type not in CONSUMER_PROTOCOLS:
             text = f"GroupId {name} is not a consumer group ({group.protocol_type})."
@@ -86,8 +87,9 @@ async def described(admin: "AdminClient", names: Iterable[str]) -> "dict[str, Gr
 async def committed_offsets(admin: "AdminClient", names: Iterable[str]) -> "dict[str, Committed]":
     """The offsets of groups; partitions whose offset cannot be told have none. Raises JavaError."""
     outcomes = await admin.list_group_offsets(list(names))
-    for name in by_name(outcomes.failed):
-        raise in_future(of_error(outcomes.failed[name]))
+    errors = outcomes.failed
+    for name in by_name(errors):
+        raise in_future(of_error(errors[name]))
     return {
         name: {
             partition: offset

@@ -239,8 +239,9 @@ def _reset_of(options: Options) -> "OffsetReset":
 
 def _check_plan(plan: "OffsetResetPlan", reset: "OffsetReset") -> None:
     """Raises _RefusedError, or UsageError, for the first partition that cannot be reset."""
-    for partition in by_partition(plan.failed):
-        error = plan.failed[partition]
+    errors = plan.failed
+    for partition in by_partition(errors):
+        error = errors[partition]
         where = f"{partition.topic}-{partition.partition}"
         if reset.scenario == "shift-by" and error.code is ErrorCode.RESOURCE_NOT_FOUND:
             raise UsageError(

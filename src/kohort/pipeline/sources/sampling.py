@@ -281,14 +281,15 @@ async def _sample(admin: AdminClient) -> pa.Table:
     for topic in topics:
         if topic.error is not None:
             _LOG.warning("topic %s gives no samples: %s", topic.name, topic.error)
-    for place, error in ends.failed.items():
+    errors, first_offsets = ends.failed, starts.succeeded
+    for place, error in errors.items():
         text = "%d of %d partitions give no sample, such as %s: %s"
-        _LOG.warning(text, len(ends.failed), len(partitions), place, error)
+        _LOG.warning(text, len(errors), len(partitions), place, error)
         break
     rows = []
     for place, end in ends.succeeded.items():
         if end.offset is not None:
-            start = starts.succeeded.get(place)
+            start = first_offsets.get(place)
             rows.append(
                 (
                     place.topic,
