@@ -4,7 +4,6 @@ Each is a small change of the broker or of our clients, as somebody might make i
 long as a run lasts.
 """
 
-from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from kohort.sim.injected_bugs import (
@@ -23,7 +22,7 @@ from kohort.sim.injected_bugs import (
     topics,
     transactions,
 )
-from kohort.sim.injected_bugs.replace_attribute import InjectedBug
+from kohort.sim.injected_bugs.replace_attribute import InjectedBug, injected
 
 INJECTED_BUGS: dict[str, InjectedBug] = {
     "reply before sync": answers.reply_before_sync,
@@ -117,4 +116,4 @@ INJECTED_BUGS: dict[str, InjectedBug] = {
 
 def inject_bug(name: str | None) -> Any:
     """A bug by its name, in force within a `with` block; nothing without a name."""
-    return ExitStack() if name is None else contextmanager(INJECTED_BUGS[name])()
+    return injected(INJECTED_BUGS, name)

@@ -1,7 +1,7 @@
 """Bugs in how a log is taken over and written, as somebody might make them by mistake."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 from kohort.errors import ErrorCode
 from kohort.machines.effects import Producer
@@ -154,13 +154,3 @@ TAKEOVER_BUGS: dict[str, InjectedBug] = {
     "any gap": any_gap,
     "crowded start": crowded_start,
 }
-
-
-@contextmanager
-def inject_takeover_bug(name: str | None) -> Iterator[None]:
-    """Have a bug for a while, by name; None for no bug."""
-    if name is None:
-        yield
-        return
-    with contextmanager(TAKEOVER_BUGS[name])():
-        yield

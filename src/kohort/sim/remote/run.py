@@ -10,7 +10,8 @@ from kohort.errors import ErrorCode, KohortError
 from kohort.machines.effects import Producer
 from kohort.remote.tenure import Expirations
 from kohort.sim.events import MICROS, Events, VirtualLoop, virtual_loop
-from kohort.sim.remote.injected_bugs import inject_takeover_bug
+from kohort.sim.injected_bugs.replace_attribute import injected
+from kohort.sim.remote.injected_bugs import TAKEOVER_BUGS
 from kohort.sim.remote.nodes import SESSION_MS, Nodes
 from kohort.sim.remote.owner import CLAIM_KEY, Owner
 from kohort.sim.remote.partition import ProducerIds, RemotePartition
@@ -269,7 +270,7 @@ FAULTS: dict[str, tuple[float, Callable[[World], None]]] = {  # every so many se
 
 def simulate_takeovers(seed: int, minutes: float, *, plant: str | None = None) -> Outcome:
     """Play a seed: faults for so many minutes, then calm, in which somebody has to serve."""
-    with inject_takeover_bug(plant):
+    with injected(TAKEOVER_BUGS, plant):
         return _simulate(seed, minutes)
 
 
