@@ -75,9 +75,10 @@ import sys
 def test_loaders(kohort_broker):
     of_kohort = {name: one for name, one in sys.modules.items() if name.startswith("kohort.")}
     assert len(of_kohort) > 100
-    marked = [name for name, one in of_kohort.items()
-              if type(one.__loader__).__name__ != "SourceFileLoader"]
-    assert not set(marked) - {"kohort.testing", "kohort.testing.names", "kohort.testing.plugin"}
+    marked = {name for name, one in of_kohort.items()
+              if type(one.__loader__).__name__ == "AssertionRewritingHook"}
+    before_the_plugin = {"kohort.lazy_names", "kohort.testing", "kohort.testing.names"}
+    assert {"kohort.testing.plugin"} <= marked <= {*before_the_plugin, "kohort.testing.plugin"}
 """
     assert "1 passed" in run(tmp_path, text)
 
@@ -211,7 +212,8 @@ import sys
 
 def test_it():
     ours = sorted(name for name in sys.modules if name.partition(".")[0] == "kohort")
-    assert ours == ["kohort", "kohort.testing", "kohort.testing.names", "kohort.testing.plugin"]
+    testing = ["kohort.testing", "kohort.testing.names", "kohort.testing.plugin"]
+    assert ours == ["kohort", "kohort.lazy_names", *testing]
 """
     assert "1 passed" in run(tmp_path, text)
 
