@@ -117,7 +117,8 @@ class Recorded(Shard):
             assert reply.response == no_op.answer(), call.request
             assert not effects.records
             deadlines = {key: self.deadlines.at(key) for key in self.deadlines._deadlines}
-            assert no_op.renew(self, now)
+            assert no_op.holds(self)
+            self.deadlines.renew(no_op.session, now)
             assert deadlines == {key: self.deadlines.at(key) for key in self.deadlines._deadlines}
         return effects
 

@@ -71,10 +71,9 @@ def test_a_change_ends_what_is_remembered(change):
     desk = Desk(**QUICK)
     member = at_rest(desk)
     remembered = no_op(desk, member, 1)
-    assert remembered.renew(desk.shard, desk.now)
+    assert remembered.holds(desk.shard)
     act, code = CHANGES[change]
     act(desk, member)
-    assert not remembered.renew(desk.shard, desk.now)
     assert not remembered.holds(desk.shard)
     assert heartbeat(desk, member, 1) == code
 
@@ -140,7 +139,7 @@ def test_a_session_is_renewed_as_by_the_normal_path():
     remembered = no_op(desk, member, 1)
     key = "classic session", "g", member
     desk.wait(5_000)
-    assert remembered.renew(desk.shard, desk.now)
+    desk.shard.deadlines.renew(remembered.session, desk.now)
     at = desk.shard.deadlines.at(key)
     assert at == desk.now + 10_000
     assert heartbeat(desk, member, 1) == ErrorCode.NONE

@@ -12,22 +12,22 @@ from kohort.coordinator.state import State
 from kohort.errors import ApiError
 from kohort.machines.deadlines import Session
 from kohort.machines.effects import Client
-from kohort.terms import GroupId, GroupState, MemberId, Millis
+from kohort.terms import GroupId, GroupState, MemberId
 from kohort.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
 class ClassicNoOpHeartbeat:
     """What a heartbeat in a classic group rests on."""
 
-    __slots__ = ("_generation", "_group", "_member", "_session", "_state")
+    __slots__ = ("_group", "_member", "_revision", "_state", "session")
 
     def __init__(self, state: State, group: ClassicGroup, member: ClassicMember) -> None:
         self._state = state
         self._group = group
-        self._generation = group.generation
+        self._revision = group.revision
         self._member = member
         key = timers.session_key(group.id, member.id)
-        self._session = Session(key, member.session_timeout_ms)
+        self.session = Session(key, member.session_timeout_ms)
 
     def answer(self) -> HeartbeatResponse:
         """The answer, as long as all of that is as it was."""
@@ -35,22 +35,12 @@ class ClassicNoOpHeartbeat:
 
     def holds(self, state: State) -> bool:
         """Whether all of that is as it was."""
-        group, member = self._group, self._member
         return (
-            state is self._state
-            and state.groups.get(group.id) is group
-            and group.state is GroupState.STABLE
-            and group.generation == self._generation
-            and group.members.get(member.id) is member
-            and member.session_timeout_ms == self._session.timeout_ms
+            self._group.revision == self._revision
+            and state is self._state
+            # A member that joins a stable group again may change this alone.
+            and self._member.session_timeout_ms == self.session.timeout_ms
         )
-
-    def renew(self, state: State, now: Millis) -> bool:
-        """Take the heartbeat once more; False when it must take the normal path."""
-        if not self.holds(state):
-            return False
-        state.deadlines.renew(self._session, now)
-        return True
 
 
 def no_op_heartbeat_or_none(

@@ -13,7 +13,7 @@ from kohort.coordinator.consumer.requests import changes_nothing
 from kohort.coordinator.consumer.rights import is_known
 from kohort.coordinator.state import State
 from kohort.machines.effects import Client
-from kohort.terms import GroupId, MemberId, Millis
+from kohort.terms import GroupId, MemberId
 from kohort.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -49,14 +49,14 @@ def no_op_response(group: ConsumerGroup, member: Member) -> ConsumerGroupHeartbe
 class NoOpHeartbeat:
     """What a quiet heartbeat rests on."""
 
-    __slots__ = ("_group", "_member", "_session", "_settings", "_state")
+    __slots__ = ("_group", "_member", "_revision", "_state", "session")
 
     def __init__(self, state: State, group: ConsumerGroup, member: Member) -> None:
         self._state = state
         self._group = group
         self._member = member
-        self._settings = group.settings
-        self._session = timers.session_of(group, member)
+        self._revision = group.revision
+        self.session = timers.session_of(group, member)
 
     def answer(self) -> ConsumerGroupHeartbeatResponse:
         """The answer, as long as all of that is as it was."""
@@ -64,21 +64,13 @@ class NoOpHeartbeat:
 
     def holds(self, state: State) -> bool:
         """Whether all of that is as it was."""
-        group, member = self._group, self._member
+        group = self._group
         return (
-            state is self._state
-            and state.groups.get(group.id) is group
-            and group.members.get(member.id) is member
-            and group.settings is self._settings
-            and group.at_rest(member)
+            group.revision == self._revision
+            and state is self._state
+            and not group.metadata_stale
+            and not group.expressions_stale
         )
-
-    def renew(self, state: State, now: Millis) -> bool:
-        """Take the heartbeat once more; False when it must take the normal path."""
-        if not self.holds(state):
-            return False
-        state.deadlines.renew(self._session, now)
-        return True
 
 
 def no_op_heartbeat_or_none(

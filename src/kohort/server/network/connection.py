@@ -163,16 +163,15 @@ class Connection:
         """Hand over the frames that may be handled now, until a slice is over; then true. Look at
         `finished` afterwards.
         """
-        frames = self.request_buffer.frames
+        request_buffer, slots = self.request_buffer, self.slots
+        frames = request_buffer.frames
         handled = 0
         try:
             while frames and not (self.busy or self.unread or self.closed):
-                if len(self.slots) >= PENDING_ANSWERS_MAX:
-                    return False
-                if not self.node.take(self, frames[0], now):
+                if len(slots) >= PENDING_ANSWERS_MAX or not self.node.take(self, frames[0], now):
                     return False
                 if frames:  # a request that fails also ends all requests behind it
-                    size = self.request_buffer.pop(self.busy)
+                    size = request_buffer.pop(self.busy)
                     handled += 1
                     is_time = size > SMALL_FRAME_BYTES or not handled % SMALL_FRAMES_AT_ONCE
                     if frames and is_time and over():

@@ -13,6 +13,7 @@ from kohort.coordinator.consumer import no_op_heartbeats as consumer
 from kohort.coordinator.state import State
 from kohort.errors import ApiError
 from kohort.machines.bounded_cache import BoundedCache
+from kohort.machines.deadlines import Session
 from kohort.machines.effects import Client
 from kohort.server.access import READ
 from kohort.server.coordinators.coordinator_partitions import Driver
@@ -35,9 +36,10 @@ _NO_TAGS = b"\0"  # of the header of a flexible answer
 class _NoOpHeartbeat(Protocol):
     """What a heartbeat that changes nothing rests on, in either protocol."""
 
+    session: Session
+
     def answer(self) -> Any: ...
     def holds(self, state: State) -> bool: ...
-    def renew(self, state: State, now: Millis) -> bool: ...
 
 
 _NO_OPS: dict[type[Any], Callable[[State, Any, Client], _NoOpHeartbeat | None]] = {
@@ -51,26 +53,26 @@ CACHED_APIS = frozenset(request.api_key for request in _NO_OPS)
 class _CachedHeartbeat:
     """An answer, and all that must be as it was for it to be given again.
 
-    It is kept for who may READ the group. A heartbeat that names topics is never kept, so no right
-    to a topic is passed over (`changes_nothing` in `coordinator/consumer/requests.py`).
+    It is kept for the client that has sent it, who may READ the group. A heartbeat that names
+    topics is never kept, so no right to a topic is passed over (`changes_nothing` in
+    `coordinator/consumer/requests.py`).
     """
 
     __slots__ = (
         "body",
+        "client",
         "driver",
         "head",
-        "host",
         "length",
         "meter",
         "no_op",
-        "principal",
         "size",
         "used",
     )
 
     def __init__(
         self,
-        connection: Connection,
+        client: Client,
         frame: bytes,
         driver: Driver,
         no_op: _NoOpHeartbeat,
@@ -78,8 +80,7 @@ class _CachedHeartbeat:
         meter: RequestMeter,
     ) -> None:
         self.head = frame[:4]  # which API, in which version
-        self.host = connection.host
-        self.principal = connection.client.principal
+        self.client = client
         self.driver = driver
         self.no_op = no_op
         self.body = body
@@ -114,13 +115,15 @@ class HeartbeatCache:
         known = self._known.get(frame[BODY:])
         if (
             known is None
+            or known.client is not connection.client
             or not frame.startswith(known.head)
-            or known.host != connection.host
-            or known.principal != connection.client.principal
             or not known.driver.active
-            or not known.no_op.renew(known.driver.machine, now)
         ):
             return False
+        state = known.driver.machine
+        if not known.no_op.holds(state):
+            return False
+        state.deadlines.renew(known.no_op.session, now)
         known.used = True
         known.meter.count += 1
         connection.put(_HEAD.pack(known.length, correlation_id) + known.body)
@@ -153,5 +156,5 @@ class HeartbeatCache:
         body = encode(no_op.answer(), version)
         if flexible:
             body = _NO_TAGS + body
-        entry = _CachedHeartbeat(connection, frame, driver, no_op, body, meter)
+        entry = _CachedHeartbeat(connection.client, frame, driver, no_op, body, meter)
         self._known.put(frame[BODY:], entry)
