@@ -5,7 +5,10 @@ that no field has room for. Bytes are spoiled, and counts are made huge.
 """
 
 import contextlib
+import copy
+from array import array
 from enum import IntEnum, StrEnum
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -16,6 +19,7 @@ from kohort.records.transactions import TransactionLogValue
 from kohort.wire import native_codec, python_codec
 from kohort.wire.apis import APIS
 from kohort.wire.codegen import uvarint
+from kohort.wire.columns import Columns
 from kohort.wire.frames import RequestHeader, ResponseHeader
 from kohort.wire.schema import (
     Bool,
@@ -184,6 +188,32 @@ def bend(random: Random, bent: Any) -> None:
         setattr(bent, field.name, _odd(random))
 
 
+def keep_by_field(random: Random, message: Any) -> None:
+    """Keep arrays of structs as columns, some of which are none that can be written."""
+    for field in fields_of(type(message)):
+        value = getattr(message, field.name)
+        if isinstance(value, list) and value and hasattr(value[0], "__fields__"):
+            if random.random() < 0.5:
+                setattr(message, field.name, _columns(random, field.of, value))
+            else:
+                for element in value:
+                    keep_by_field(random, element)
+
+
+def _columns(random: Random, cls: Any, elements: list[Any]) -> Columns:
+    names = [field.name for field in fields_of(cls)]
+    width = random.randint(min(1, len(names)), len(names))
+    values: list[Any] = [[getattr(one, name) for one in elements] for name in names[:width]]
+    for place, value in enumerate(values):
+        with contextlib.suppress(TypeError, OverflowError):
+            values[place] = random.choice([list, list, *map(partial, (array,) * 3, "qih")])(value)
+    if values and random.random() < 0.2:
+        values[random.randrange(width)] = random.choice(
+            [(), (1,), range(2), iter(()), None, [], _odd(random)]
+        )
+    return Columns(cls, tuple(values))
+
+
 def damage(random: Random, data: bytes) -> bytes:
     """Bytes cut short, changed, or with a huge number in the middle of them."""
     if not data or random.random() < 0.5:
@@ -258,6 +288,10 @@ def play(random: Random, cls: Any, version: int) -> None:
     start = random.choice([-1, 1, len(data), len(data) + 1, 2**70])
     agree_on_bytes(cls, version, data, start, most)
     agree_on_pieces(random, cls, version, drawn)
+    by_field = copy.deepcopy(drawn)
+    keep_by_field(random, by_field)
+    agree_on_message(cls, version, by_field)
+    agree_on_pieces(random, cls, version, by_field)
     for _ in range(3):
         bend(random, drawn)
         agree_on_message(cls, version, drawn)

@@ -7,6 +7,8 @@ _Row: TypeAlias = tuple[str, str, bool, bool, bool, bool, bool, int, bool, Any, 
 
 REVISION: int
 
+def columns_class(cls: type[Any], /) -> None: ...
+
 @final
 class Layout:
     def __new__(cls, message: type[Any], flexible: bool, rows: tuple[_Row, ...]) -> Layout: ...

@@ -6,7 +6,7 @@ from types import ModuleType
 VARIABLE = "KOHORT_CODEC"
 PYTHON = "python"
 NATIVE = "native"
-REVISION = 1  # of the interface to C: codec.h has the same number
+REVISION = 2  # of the interface to C: codec.h has the same number
 
 
 class CodecChoiceError(ImportError):

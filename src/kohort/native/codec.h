@@ -36,7 +36,7 @@ typedef enum {
 
 /* Of the interface to Python. kohort/native/choice.py has the same number: a module that was built
  * of older sources, and still lies in the tree, is not used. */
-enum { REVISION = 1 };
+enum { REVISION = 2 };
 
 enum { MOST_FIELDS = 64, NO_TAG = -1, LONGEST_UVARINT = 5 };
 
@@ -99,8 +99,18 @@ field_of(PyObject *message, const Field *field)
     return *(PyObject **)((char *)message + field->offset);
 }
 
+/* The class kohort.wire.columns.Columns, and where its objects have their attributes. */
+typedef struct {
+    PyTypeObject *type; /* NULL as long as nobody has named it */
+    Py_ssize_t of;
+    Py_ssize_t values;
+} ColumnsClass;
+
 /* layout.c */
 extern PyType_Spec layout_spec;
+
+/* Where the objects of a class have an attribute that is a slot; else false, with an exception. */
+bool find_offset(PyTypeObject *type, PyObject *name, Py_ssize_t *offset);
 
 /* decoder.c: the type of decoders, and what it is made of. */
 extern PyType_Spec decoder_spec;
@@ -108,7 +118,8 @@ extern PyType_Spec decoder_spec;
 /* encoder.c */
 extern PyType_Spec encoder_spec;
 
-/* module.c: the type of layouts, of the module that made this type. */
+/* module.c: the type of layouts, and the class of columns, of the module that made this type. */
 PyTypeObject *layout_type_of(PyTypeObject *type);
+const ColumnsClass *columns_class_of(PyTypeObject *type);
 
 #endif

@@ -1,7 +1,8 @@
 /* Messages to bytes.
  *
  * Attributes are read from their slots, and only of objects of exactly the class of the layout.
- * Numbers, texts and lists are taken where their type is the usual one.
+ * Numbers, texts and lists are taken where their type is the usual one. An array of structs may be
+ * kept by field; then it is written without an object for each element.
  */
 
 #include "writer.h"
@@ -13,7 +14,10 @@ typedef struct {
     size_t split;
 } Apart;
 
+enum { MOST_COLUMNS = 8 };
+
 static bool write_struct(Writer *writer, const Layout *layout, PyObject *message, Apart *apart);
+static bool write_value(Writer *writer, const Field *field, PyObject *value, bool in_tag);
 
 /* A length or a count, or nothing where its field has no room for it. There is room for ten bytes
  * in the writer. */
@@ -182,9 +186,156 @@ write_elements(Writer *writer, const Field *field, PyObject *list)
     return true;
 }
 
+/* Whether a struct has numbers and texts alone, none of them in a tag. */
+static bool
+is_plain(const Layout *layout)
+{
+    for (Py_ssize_t index = 0; index < layout->count; index++) {
+        const Field *field = &layout->fields[index];
+        if (field->present && (field->array || field->kind == STRUCT)) {
+            return false;
+        }
+    }
+    return layout->tag_count == 0;
+}
+
+/* One field of all elements: a list, or an array of numbers of the module `array`. */
+typedef struct {
+    PyObject *list; /* NULL where it is an array */
+    Py_buffer numbers;
+    bool is_wide; /* of 64 bits, else of 32 */
+} Column;
+
+/* False where it is none of these. */
+static bool
+column_begin(Column *column, PyObject *value)
+{
+    column->list = PyList_CheckExact(value) ? Py_NewRef(value) : NULL;
+    if (column->list != NULL) {
+        return true;
+    }
+    if (PyObject_GetBuffer(value, &column->numbers, PyBUF_FORMAT | PyBUF_ND) < 0) {
+        PyErr_Clear();
+        return false;
+    }
+    const char *format = column->numbers.format;
+    column->is_wide = strcmp(format, "q") == 0 && sizeof(long long) == sizeof(int64_t);
+    bool is_narrow = strcmp(format, "i") == 0 && sizeof(int) == sizeof(int32_t);
+    if (column->numbers.ndim != 1 || !(column->is_wide || is_narrow)) {
+        PyBuffer_Release(&column->numbers);
+        return false;
+    }
+    return true;
+}
+
+static void
+column_end(Column *column)
+{
+    if (column->list != NULL) {
+        Py_DECREF(column->list);
+    }
+    else {
+        PyBuffer_Release(&column->numbers);
+    }
+}
+
+static Py_ssize_t
+column_size(const Column *column)
+{
+    return column->list != NULL ? PyList_GET_SIZE(column->list) : column->numbers.shape[0];
+}
+
+static bool
+write_of_column(Writer *writer, const Field *field, const Column *column, Py_ssize_t row)
+{
+    if (column->list != NULL) {
+        return write_value(writer, field, PyList_GET_ITEM(column->list, row), false);
+    }
+    const void *numbers = column->numbers.buf;
+    int64_t number =
+        column->is_wide ? ((const int64_t *)numbers)[row] : ((const int32_t *)numbers)[row];
+    if (!reserve(writer, 8)) {
+        return false;
+    }
+    if (field->kind == INT64) {
+        put64(writer, (uint64_t)number);
+        return true;
+    }
+    put32(writer, (uint32_t)number);
+    return field->kind == INT32 && number == (int32_t)number;
+}
+
+/* Elements by their columns, with their number in front: a field without a column has its default.
+ * Nothing here runs code of others, so the columns stay as they are. */
+static bool
+write_rows(Writer *writer, const Field *field, const Column *columns, Py_ssize_t width)
+{
+    const Layout *layout = field->of;
+    Py_ssize_t count = column_size(&columns[0]);
+    for (Py_ssize_t column = 1; column < width; column++) {
+        if (column_size(&columns[column]) != count) {
+            return false;
+        }
+    }
+    if (!reserve(writer, 10) || !put_length(writer, field, true, count)) {
+        return false;
+    }
+    for (Py_ssize_t row = 0; row < count; row++) {
+        for (Py_ssize_t index = 0; index < layout->count; index++) {
+            const Field *own = &layout->fields[index];
+            if (own->present
+                && !(index < width ? write_of_column(writer, own, &columns[index], row)
+                                   : write_value(writer, own, own->value, false))) {
+                return false;
+            }
+        }
+        if (layout->flexible) {
+            if (!reserve(writer, 1)) {
+                return false;
+            }
+            put8(writer, 0); /* no tags */
+        }
+    }
+    return true;
+}
+
+/* An array whose elements are kept by field (kohort/wire/columns.py). */
+static bool
+write_columns(Writer *writer, const Field *field, PyObject *array)
+{
+    PyObject *of = *(PyObject **)((char *)array + writer->columns->of);
+    PyObject *values = *(PyObject **)((char *)array + writer->columns->values);
+    Column columns[MOST_COLUMNS];
+    if (field->kind != STRUCT || of != (PyObject *)field->of->message || values == NULL
+        || !PyTuple_CheckExact(values) || PyTuple_GET_SIZE(values) < 1
+        || PyTuple_GET_SIZE(values) > Py_MIN(MOST_COLUMNS, field->of->count)
+        || !is_plain(field->of)) {
+        return false;
+    }
+    Py_INCREF(values);
+    Py_ssize_t width = 0;
+    while (width < PyTuple_GET_SIZE(values)
+           && column_begin(&columns[width], PyTuple_GET_ITEM(values, width))) {
+        width++;
+    }
+    bool is_written =
+        width == PyTuple_GET_SIZE(values) && write_rows(writer, field, columns, width);
+    while (width > 0) {
+        column_end(&columns[--width]);
+    }
+    Py_DECREF(values);
+    return is_written;
+}
+
 static bool
 write_array(Writer *writer, const Field *field, PyObject *list)
 {
+    if (Py_TYPE(list) == writer->columns->type) {
+        Py_INCREF(list);
+        bool is_written = write_columns(writer, field, list);
+        Py_DECREF(list);
+        return is_written;
+    }
     if (!PyList_CheckExact(list) || !reserve(writer, 10)
         || !put_length(writer, field, true, PyList_GET_SIZE(list))) {
         return false;
@@ -387,7 +538,7 @@ encoder_encode(PyObject *self, PyObject *message)
 {
     Encoder *encoder = (Encoder *)self;
     Writer writer;
-    writer_begin(&writer);
+    writer_begin(&writer, columns_class_of(Py_TYPE(self)));
     PyObject *encoded = NULL;
     if (write_struct(&writer, encoder->layout, message, NULL)) {
         encoded = bytes_of(writer.bytes, writer.size);
@@ -415,7 +566,7 @@ encoder_elements(PyObject *self, PyObject *message)
 {
     Encoder *encoder = (Encoder *)self;
     Writer writer;
-    writer_begin(&writer);
+    writer_begin(&writer, columns_class_of(Py_TYPE(self)));
     PyObject *encoded = NULL;
     PyObject *list = NULL;
     const Field *field = array_of(encoder);
@@ -445,7 +596,7 @@ encoder_around(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
     }
     PyObject *both = NULL;
     Writer writer;
-    writer_begin(&writer);
+    writer_begin(&writer, columns_class_of(Py_TYPE(self)));
     if (apart.count >= 0 && write_struct(&writer, encoder->layout, arguments[0], &apart)) {
         PyObject *before = bytes_of(writer.bytes, apart.split);
         PyObject *behind = bytes_of(writer.bytes + apart.split, writer.size - apart.split);

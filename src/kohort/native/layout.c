@@ -5,11 +5,11 @@
 #include <structmember.h>
 #include <string.h>
 
-/* Where the objects of a class have a field. A message class has slots, so this is one place. */
-static bool
-find_offset(PyTypeObject *message, PyObject *name, Py_ssize_t *offset)
+/* A message class has slots, so each object has a field in the same place. */
+bool
+find_offset(PyTypeObject *type, PyObject *name, Py_ssize_t *offset)
 {
-    PyObject *found = PyObject_GetAttr((PyObject *)message, name);
+    PyObject *found = PyObject_GetAttr((PyObject *)type, name);
     if (found == NULL) {
         return false;
     }
@@ -19,7 +19,7 @@ find_offset(PyTypeObject *message, PyObject *name, Py_ssize_t *offset)
         *offset = ((PyMemberDescrObject *)found)->d_member->offset;
     }
     else {
-        PyErr_Format(PyExc_TypeError, "%s.%U is not a slot", message->tp_name, name);
+        PyErr_Format(PyExc_TypeError, "%s.%U is not a slot", type->tp_name, name);
     }
     Py_DECREF(found);
     return is_slot;

@@ -13,12 +13,14 @@ typedef struct {
     uint8_t *bytes;
     size_t size;
     size_t room;
+    const ColumnsClass *columns;
     uint8_t first[FIRST_ROOM];
 } Writer;
 
 static inline void
-writer_begin(Writer *writer)
+writer_begin(Writer *writer, const ColumnsClass *columns)
 {
+    writer->columns = columns;
     writer->bytes = writer->first;
     writer->size = 0;
     writer->room = FIRST_ROOM;

@@ -12,6 +12,7 @@ from typing import Any
 from kohort.native import _codec
 from kohort.wire import python_codec
 from kohort.wire.codegen import AroundEncoder, Decoder, Encoder
+from kohort.wire.columns import Columns
 from kohort.wire.schema import Field, Primitive, fields_of
 
 KINDS = {
@@ -24,6 +25,8 @@ KINDS = {
 STRUCT = "o"
 NO_TAG = -1
 NO_ARRAY = -1
+
+_codec.columns_class(Columns)
 
 
 @cache
