@@ -2,8 +2,8 @@
 stay unchanged so that the next one gets the same answer.
 
 A remembered heartbeat is a shortcut in front of the normal path, never a replacement of it. It
-holds the very objects that the answer was made from; a change replaces them, and then the shortcut
-no longer applies.
+applies as long as the group has the revision that the answer was made from, and knows of nothing
+that it still has to look at.
 """
 
 from kohort.coordinator.consumer import timers
