@@ -7,7 +7,8 @@ from kohort.coordinator.offsets.table import ABSENT, TopicOffsets
 from kohort.coordinator.state import State
 from kohort.errors import ApiError, ErrorCode
 from kohort.machines.effects import Call, Effects, Reply
-from kohort.terms import NO_TOPIC_ID, GroupId, Millis
+from kohort.terms import NO_TOPIC_ID, Millis
+from kohort.wire.columns import Columns
 from kohort.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -35,7 +36,7 @@ def _group(
     # Built by position, in the order of their fields: this is a hot loop.
     group_of: Any = OffsetFetchResponseGroup
     topic_of: Any = OffsetFetchResponseTopics
-    group_id = GroupId(wanted.group_id)
+    group_id: Any = wanted.group_id  # a call of GroupId for each would be felt
     if wanted.member_id is not None or wanted.member_epoch >= 0:
         group = state.groups.get(group_id)
         try:
@@ -50,13 +51,9 @@ def _group(
         by_name = state.topics.by_name
         for name, table in tables.items():
             known = by_name.get(name)
-            topics.append(
-                OffsetFetchResponseTopics(
-                    name=name,
-                    topic_id=table.topic_id if known is None else known.id,
-                    partitions=_partitions(name, table, table.indexes(), waiting),
-                )
-            )
+            topic_id = table.topic_id if known is None else known.id
+            partitions = _partitions(name, table, table.indexes(), waiting)
+            topics.append(topic_of(name, topic_id, partitions))
     else:
         for topic in wanted.topics:
             name = topic.name
@@ -70,7 +67,7 @@ def _partitions(
     table: TopicOffsets | None,
     partitions: Sequence[int],
     waiting: Container[tuple[str, int]],
-) -> list[OffsetFetchResponsePartitions]:
+) -> list[OffsetFetchResponsePartitions] | Columns:
     answer: Any = OffsetFetchResponsePartitions  # built by position below: this is a hot loop
     if table is None and not waiting:
         return [answer(partition_index=partition, committed_offset=-1) for partition in partitions]
@@ -78,15 +75,12 @@ def _partitions(
     offsets, epochs, timestamps = table.offsets, table.leader_epochs, table.timestamps
     metadata = table.metadata
     end = len(timestamps)
+    count = len(partitions)
     if not waiting and not metadata:
-        if (
-            table.count == end
-            and len(partitions) <= end
-            and partitions == [*range(len(partitions))]
-        ):
+        if table.count == end and count <= end and partitions == [*range(count)]:
             # The whole topic, or its first partitions, and all have an offset: this common
-            # request needs no question for each of them.
-            return [*map(answer, partitions, offsets, epochs)]
+            # request needs no question for each of them, and no object.
+            return Columns(answer, (partitions, offsets[:count], epochs[:count]))
         return [
             answer(partition, offsets[partition], epochs[partition])
             if 0 <= partition < end and timestamps[partition] != ABSENT

@@ -60,9 +60,11 @@ def _fetch(node: Node, call: Call[OffsetFetchRequest]) -> None:
         return
     by_driver: dict[Driver, list[int]] = {}
     refused: dict[int, ApiError] = {}
+    client, driver_for = call.client, node.driver_for
     for index, group in enumerate(request.groups):
+        group_id: Any = group.group_id  # a call of GroupId for each would be felt
         try:
-            driver = node.driver_for(call.client, DESCRIBE, GroupId(group.group_id))
+            driver = driver_for(client, DESCRIBE, group_id)
             by_driver.setdefault(driver, []).append(index)
         except ApiError as error:
             refused[index] = error.without_frames()
@@ -97,11 +99,13 @@ def _counted(node: Node, groups: list[OffsetFetchRequestGroup]) -> tuple[bool, i
 
 def _offsets_of(node: Node, group: OffsetFetchRequestGroup) -> int:
     """About how many offsets the answer has about a group that is asked for all of them."""
-    group_id = GroupId(group.group_id)
+    group_id: Any = group.group_id
     driver = node.cluster.drivers.get(node.cluster.placement.shard_of(group_id))
-    if driver is None:
-        return 0
-    return sum(table.count for table in driver.machine.offsets.of(group_id).values())
+    count = 0
+    if driver is not None:
+        for table in driver.machine.offsets.of(group_id).values():  # sum() takes twice as long
+            count += table.count
+    return count
 
 
 def _distinct(groups: list[OffsetFetchRequestGroup]) -> Steps[list[OffsetFetchRequestGroup]]:

@@ -161,9 +161,10 @@ def _add_search(message: type[Any], name: str, depth: int, lines: list[str]) -> 
         if field.array and not isinstance(field.of, Primitive):
             inner: list[str] = []
             part = f"{name}{depth}"
-            _add_search(field.of, part, depth + 1, inner)
-            if inner:
-                lines.append(f"{indent}for {part} in {name}.{field.name} or ():")
+            _add_search(field.of, part, depth + 2, inner)
+            if inner:  # what is kept by field (`Columns`) has no column of errors
+                lines.append(f"{indent}if {name}.{field.name}.__class__ is list:")
+                lines.append(f"{indent}    for {part} in {name}.{field.name}:")
                 lines += inner
 
 
