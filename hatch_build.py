@@ -3,10 +3,13 @@
     python hatch_build.py      builds it in place, for a tree that is used as it is
 
 Without a C compiler, or without Python's headers, a line says so, and the installation is pure: it
-has the codec in Python. docs/decisions/native-codec.md has the reasons for this way of building.
+has the codec in Python. KOHORT_CODEC=native makes that an error, and KOHORT_CODEC=python makes a
+pure wheel also where there is a compiler. docs/decisions/native-codec.md has the reasons for this
+way of building.
 """
 
 import contextlib
+import os
 import shutil
 import sys
 import tempfile
@@ -57,9 +60,14 @@ def get_build_hook() -> type[Any]:
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:
             in_place = version == "editable"
             self._folder = ROOT / PACKAGE if in_place else Path(tempfile.mkdtemp())
+            asked = os.environ.get("KOHORT_CODEC")  # as at run time: `kohort.native.choice`
+            if asked == "python" and not in_place:
+                return
             try:
                 built = build(self._folder)
             except BuildError as error:
+                if asked == "native":
+                    raise
                 self.app.display_warning(f"kohort: without the native codec: {error}")
                 return
             build_data["pure_python"] = False

@@ -130,22 +130,43 @@ def test_the_wheel_has_a_native_codec_or_is_pure_and_says_why(built):
         assert not built.wheel.name.endswith("-any.whl")
 
 
-def test_without_a_compiler_the_wheel_is_pure(built, tmp_path):
-    """Built of the source distribution, as for a user whose machine has none."""
+def wheel_of(built, place, **variables):
+    """Build a wheel of the source distribution, as for a user: how that went, and the wheels."""
     with tarfile.open(built.sdist) as archive:
-        archive.extractall(tmp_path, filter="data")
-    (tree,) = tmp_path.iterdir()
+        archive.extractall(place, filter="data")
+    (tree,) = place.iterdir()
     done = subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(tree)],
-        env={**os.environ, "CC": str(tmp_path / "no-compiler")},
+        [sys.executable, "-m", "build", "--wheel", "--outdir", str(place), str(tree)],
+        env={**os.environ, **variables},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert WITHOUT in done.stdout + done.stderr
-    (wheel,) = tmp_path.glob("*.whl")
-    assert wheel.name.endswith("-py3-none-any.whl")
+    return done.returncode, done.stdout + done.stderr, [one.name for one in place.glob("*.whl")]
+
+
+def test_without_a_compiler_the_wheel_is_pure(built, tmp_path):
+    code, said, wheels = wheel_of(built, tmp_path, CC=str(tmp_path / "no-compiler"))
+    assert code == 0, said
+    assert WITHOUT in said
+    (wheel,) = wheels
+    assert wheel.endswith("-py3-none-any.whl")
+
+
+def test_a_pure_wheel_may_be_asked_for(built, tmp_path):
+    code, said, wheels = wheel_of(built, tmp_path, KOHORT_CODEC="python")
+    assert code == 0, said
+    assert WITHOUT not in said
+    (wheel,) = wheels
+    assert wheel.endswith("-py3-none-any.whl")
+
+
+def test_a_native_wheel_that_is_asked_for_is_built_or_refused(built, tmp_path):
+    no_compiler = {"CC": str(tmp_path / "no-compiler"), "KOHORT_CODEC": "native"}
+    code, said, wheels = wheel_of(built, tmp_path, **no_compiler)
+    assert code != 0
+    assert "no-compiler" in said
+    assert wheels == []
 
 
 def test_what_is_in_the_source_distribution(built):
