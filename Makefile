@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OLDER_SPARK := $(VENV)/spark-4.2
 FAST := -m "not clients and not clouds and not java and not prove and not spark" -n 2
+DIST_TOOLS := $(VENV)/dist-tools
 PYTHONS ?= 3.11 3.12 3.13 3.14
 
 # What is compiled once serves every process that a test starts; it stays out of the tree.
@@ -12,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/bytecode
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fast pythons lint types commits hooks prove bench docs format clean chromium
+.PHONY: help demo test fast pythons lint types commits hooks prove bench docs dist format clean chromium
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -82,6 +83,24 @@ docs: $(STAMP)  ## write the generated pages of docs/ anew
 bench: $(STAMP)  ## the figures, beside Apache Kafka's where Java and Maven Central are there
 	@$(BIN)/python benchmarks/codec.py
 	@$(BIN)/python benchmarks/run.py
+
+$(DIST_TOOLS)/.installed: pyproject.toml
+	@test -x $(DIST_TOOLS)/bin/python || $(PYTHON) -m venv $(DIST_TOOLS)
+	@$(DIST_TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	@$(DIST_TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check --group dist
+	@touch $@
+
+dist: $(DIST_TOOLS)/.installed  ## what a package index gets: sdist, wheels and SBOM in dist/, each wheel tried alone
+	@found=; for version in $(PYTHONS); do \
+	  python=; \
+	  for try in python$$version "$$HOME"/.pyenv/versions/$$version.*/bin/python; do \
+	    test "$$($$try -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)" = $$version \
+	      && python=$$try && break; \
+	  done; \
+	  test -n "$$python" || { echo "Python $$version: skipped, it is not on this machine"; continue; }; \
+	  found="$$found $$python"; \
+	done; \
+	$(DIST_TOOLS)/bin/python tools/dist.py $$found
 
 format: $(STAMP)  ## let ruff lay out the code
 	@$(BIN)/ruff format --quiet . && $(BIN)/ruff check --fix --quiet .
