@@ -67,7 +67,7 @@ GUIDES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
-TREES = ("src", "tests", "docs", "benchmarks", "examples")
+TREES = ("src", "tests", "docs", "benchmarks", "examples", "deploy")
 WRITTEN_LATER = {"benchmarks/results/"}
 PACKAGES = {path.name for path in (ROOT / "src/kohort").iterdir() if path.is_dir()}
 
