@@ -68,7 +68,7 @@ GUIDES = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 TREES = ("src", "tests", "docs", "benchmarks", "examples", "deploy")
-WRITTEN_LATER = {"benchmarks/results/"}
+WRITTEN_LATER = {"benchmarks/results/", "deploy/secure"}
 PACKAGES = {path.name for path in (ROOT / "src/kohort").iterdir() if path.is_dir()}
 
 
