@@ -187,18 +187,26 @@ def conformance() -> str:
     return page()
 
 
+def public_api() -> str:
+    """docs/public-api.txt"""
+    from tools.public_api import page  # noqa: PLC0415  (as above)
+
+    return page()
+
+
 PAGES = {
     "architecture.md": architecture,
     "conformance.md": conformance,
     "metrics.md": metrics,
     "protocol.md": protocol,
+    "public-api.txt": public_api,
     "settings.md": settings,
     "tables/README.md": tables,
     **{f"tables/{table.name}.md": partial(table_page, table) for table in TABLES},
 }
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(HERE.parent))  # the folder of the tests
+    sys.path.insert(0, str(HERE.parent))  # the folder of the tests and tools
     (HERE / "tables").mkdir(exist_ok=True)
     for name, page in PAGES.items():
         (HERE / name).write_text(page(), encoding="utf-8")
