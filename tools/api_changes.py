@@ -26,7 +26,7 @@ class Break(NamedTuple):
         return ".".join(self.name.removeprefix("kohort.").split(".")[-2:])
 
 
-class Callable(NamedTuple):
+class Signature(NamedTuple):
     """What the line of a function says: `parameters` in their order, by name."""
 
     parameters: Mapping[str, "Parameter"]
@@ -53,7 +53,7 @@ def breaks(before: str, now: str) -> list[Break]:
             ):  # a class that is gone is named, and no member of it
                 found.append(Break(name, "is gone"))
         elif what is not None:
-            found += [Break(name, why) for why in _breaks_of_callable(what, new[name])]
+            found += [Break(name, why) for why in _breaks_of_signature(what, new[name])]
         elif new[name] is not None:
             found.append(Break(name, "was a value, and is called now"))
     return found
@@ -74,14 +74,14 @@ def unnamed(found: list[Break], changelog: str, release: str) -> list[Break]:
     return [one for one in found if not re.search(rf"(?<!\w){re.escape(one.short)}(?!\.?\w)", code)]
 
 
-def _read(line: str) -> tuple[str, Callable | None]:
+def _read(line: str) -> tuple[str, Signature | None]:
     matched = LINE.fullmatch(line)
     if matched is None:
         raise ValueError(f"{line!r} is no line of the public API")
     name, brackets, is_async = matched.groups()
     if brackets is None:
         return name, None
-    return name, Callable(dict(_parameters(brackets)), is_async is not None)
+    return name, Signature(dict(_parameters(brackets)), is_async is not None)
 
 
 def _parameters(brackets: str) -> Iterator[tuple[str, Parameter]]:
@@ -100,7 +100,7 @@ def _parameters(brackets: str) -> Iterator[tuple[str, Parameter]]:
             yield stars, Parameter(by_position=False, by_name=False, has_default=True)
 
 
-def _breaks_of_callable(old: Callable, new: Callable | None) -> Iterator[str]:
+def _breaks_of_signature(old: Signature, new: Signature | None) -> Iterator[str]:
     if new is None:
         yield "was called, and is a value now"
         return
@@ -123,5 +123,5 @@ def _breaks_of_callable(old: Callable, new: Callable | None) -> Iterator[str]:
         yield f"the parameters come in another order: {', '.join(later)}"
 
 
-def _by_position(one: Callable) -> list[str]:
+def _by_position(one: Signature) -> list[str]:
     return [name for name, its in one.parameters.items() if its.by_position]

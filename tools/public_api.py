@@ -32,7 +32,7 @@ MEMBERS = {"kohort.Broker": "bootstrap config ports reload_certificates start st
 
 INTERNAL = frozenset(
     {
-        *("kohort.Consumer.on_count", "kohort.Producer.on_count"),
+        "kohort.Consumer.on_count",
         *("kohort.Consumer.settings", "kohort.Producer.settings"),
         *("kohort.Consumer(**settings).check", "kohort.Producer(**settings).check"),
         *("kohort.ApiError.without_frames", "kohort.AuthenticationError.without_frames"),
@@ -107,7 +107,7 @@ def lines_of(path: str, value: Any) -> Iterator[str]:
 
 def members_of(path: str, kind: type) -> Iterator[str]:
     """The lines of a class's public members, those of its bases too as far as they are ours."""
-    seen = set()
+    seen: set[str] = set()
     if issubclass(kind, Enum):
         seen.update(kind.__members__)
         yield from (f"{path}.{name}" for name in kind.__members__)
@@ -135,17 +135,18 @@ def _function(path: str, function: Any) -> str:
 def _parameters(of: Any) -> str:
     """The parameters in brackets, as Python writes them, with `=...` for a default."""
     parts: list[str] = []
-    kinds = inspect.Parameter
-    last = kinds.POSITIONAL_OR_KEYWORD
+    before = ""
     for one in inspect.signature(of).parameters.values():
-        if last is kinds.POSITIONAL_ONLY and one.kind is not last:
+        kind = one.kind.name
+        if before == "POSITIONAL_ONLY" != kind:
             parts.append("/")
-        if one.kind is kinds.KEYWORD_ONLY and last not in {kinds.VAR_POSITIONAL, one.kind}:
+        if kind == "KEYWORD_ONLY" and before not in {"VAR_POSITIONAL", kind}:
             parts.append("*")
-        star = {kinds.VAR_POSITIONAL: "*", kinds.VAR_KEYWORD: "**"}.get(one.kind, "")
-        parts.append(star + one.name + ("" if one.default is kinds.empty else "=..."))
-        last = one.kind
-    if last is kinds.POSITIONAL_ONLY:
+        star = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(kind, "")
+        default = "" if one.default is inspect.Parameter.empty else "=..."
+        parts.append(f"{star}{one.name}{default}")
+        before = kind
+    if before == "POSITIONAL_ONLY":
         parts.append("/")
     return f"({', '.join(parts)})"
 

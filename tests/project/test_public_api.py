@@ -4,8 +4,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tools import public_api
 from tools.api_changes import Break, breaks, unnamed
-from tools.public_api import page
+from tools.public_api import lines_of, page
+
+import kohort
 
 ROOT = Path(__file__).parents[2]
 PAGE = "docs/public-api.txt"
@@ -29,6 +32,46 @@ def git(*arguments):
 def test_what_is_exported_now_is_in_the_page():
     """Run `make docs` when this fails, and name in CHANGELOG.md what breaks users."""
     assert (ROOT / PAGE).read_text(encoding="utf-8") == page()
+
+
+def every_kind(first, /, second, third=3, *others, fourth, fifth=5, **more):
+    """It has a parameter of each kind."""
+
+
+def by_position(first, second=2, /): ...
+
+
+async def by_name(*, first, second=2): ...
+
+
+def test_a_line_has_the_kind_of_each_parameter_and_whether_there_is_a_default():
+    assert list(lines_of("f", every_kind)) == [
+        "f(first, /, second, third=..., *others, fourth, fifth=..., **more)"
+    ]
+    assert list(lines_of("f", by_position)) == ["f(first, second=..., /)"]
+    assert list(lines_of("f", by_name)) == ["f(*, first, second=...) async"]
+
+
+def test_a_class_has_lines_for_fields_members_of_bases_and_what_syntax_calls():
+    found = set(lines_of("kohort.Outcomes", kohort.Outcomes))
+
+    assert "kohort.Outcomes.__getitem__(self, key)" in found  # by syntax
+    assert "kohort.Outcomes.complete" in found  # a property of a base
+    assert "kohort.Outcomes.all(self)" in found
+    assert set(lines_of("State", kohort.GroupType)) == {
+        *("State", "State.CLASSIC", "State.CONSUMER", "State.SHARE", "State.STREAMS")
+    }
+    assert "Record.value" in set(lines_of("Record", kohort.ConsumerRecord))  # a field
+
+
+def test_every_name_that_is_left_out_or_chosen_is_there(monkeypatch):
+    chosen = {f"{of}.{name}" for of, names in public_api.MEMBERS.items() for name in names.split()}
+    internal = public_api.INTERNAL
+    monkeypatch.setattr(public_api, "INTERNAL", frozenset())
+    names = {line.partition("(self")[0].partition("(cls")[0] for line in page().splitlines()}
+
+    assert chosen - names == set()
+    assert internal - names == set()
 
 
 def test_the_changelog_names_what_breaks_users_of_the_last_release():
