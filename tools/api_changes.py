@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+BREAKING = re.compile(r"(Changed|Removed)\n")
 LINE = re.compile(r"(.+?)(\([^()]*\))?( async)?")
 
 
@@ -60,8 +61,9 @@ def breaks(before: str, now: str) -> list[Break]:
 
 
 def unnamed(found: list[Break], changelog: str, release: str) -> list[Break]:
-    """The breaks that the changelog does not name, as code, above its part about a release.
+    """The breaks that the changelog does not name above its part about a release.
 
+    It names one as code, under "Changed" or "Removed": what was added or fixed breaks nobody.
     Raises ValueError: the changelog has no such part.
     """
     heading = f"\n## {release.removeprefix('v')}"
@@ -70,7 +72,8 @@ def unnamed(found: list[Break], changelog: str, release: str) -> list[Break]:
         raise ValueError(
             f"the changelog has no line '{heading.strip()}', expected one for {release}"
         )
-    code = "\n".join(re.findall(r"`([^`]+)`", part))
+    chapters = [one for one in re.split(r"^### ", part, flags=re.MULTILINE) if BREAKING.match(one)]
+    code = "\n".join(re.findall(r"`([^`]+)`", "".join(chapters)))
     return [one for one in found if not re.search(rf"(?<!\w){re.escape(one.short)}(?!\.?\w)", code)]
 
 

@@ -151,7 +151,23 @@ CHANGELOG = """\
 
 ## 0.3.0, unreleased
 
-- `Client.delete` takes `group_ids`, and `kohort.tables.read` is gone.
+### Added
+
+- `Client.send` takes `key`.
+
+### Changed
+
+#### Clients
+
+- `Client.delete` takes `group_ids`, which Client.close does not.
+
+### Removed
+
+- `kohort.tables.read` is gone.
+
+### Fixed
+
+- `Client.lag` was wrong.
 
 ## 0.2.0, 2026-12-01
 
@@ -165,13 +181,16 @@ CHANGELOG = """\
         ("kohort.Client.delete", True),
         ("kohort.tables.read", True),
         ("kohort.Client", False),
+        ("kohort.Client.send", False),
+        ("kohort.Client.close", False),
+        ("kohort.Client.lag", False),
         ("kohort.Client.state", False),
         ("kohort.Client.del", False),
         ("kohort.SyncClient.delete", False),
         ("kohort.lient.delete", False),
     ],
 )
-def test_only_the_part_above_the_last_release_names_a_break(name, is_named):
+def test_only_what_was_changed_or_removed_since_the_release_names_a_break(name, is_named):
     one = Break(name, "is gone")
 
     assert unnamed([one], CHANGELOG, "v0.2.0") == ([] if is_named else [one])
