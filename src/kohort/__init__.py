@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kohort: consumer groups for the Kafka protocol.
 
 `AdminClient` administers the groups of any cluster, `Consumer` is a member of one, and `Producer`

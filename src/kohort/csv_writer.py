@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CSV as RFC 4180 has it but for the line end, which is a single line feed.
 
 `csv.writer` with that line end leaves a carriage return without quotes until Python 3.13, and a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What can go wrong. The kinds of error are never mixed.
 
 `ApiError` is an expected refusal with a protocol code, and `UnsupportedVersionError` a refusal that

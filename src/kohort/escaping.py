@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Text that somebody else has chosen, shown so that every character of it is seen where it stands.
 
 A name must not begin a line of a log, move a terminal's cursor, turn the direction of what stands

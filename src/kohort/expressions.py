@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The regular expressions of clients: RE2, whole names (KIP-848, KIP-1152).
 
 RE2 takes time in proportion to the text, whatever the expression. The bounds here keep small what

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A figure of a table with its bound and its reason: no figure is shown without the two.
 
 `FIGURES` says of each column that has a bound which other columns tell it. The report, `show` and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a broker written in Java shows of Java: its hashes, and the order of its hash tables.
 
 They decide which partition of the internal topic a group lives in, which protocol wins a tied vote,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of a package that are imported at their first use: a program waits for what it uses alone.
 
 The package imports them a second time where only type checkers look, and lists those of them that

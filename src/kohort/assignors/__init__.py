@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Assignors: functions from subscriptions to a plan.
 
 They are pure: no clock, no randomness, no memory. What they need to remember is an argument, such

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who had which partitions before, checked, so that no partition is ever planned twice."""
 
 from collections.abc import Container, Mapping

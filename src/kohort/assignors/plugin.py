@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Assignors that others have written: nothing they return is believed before it is checked.
 
 They get copies, so they cannot change what the coordinator remembers.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Range: each topic is cut into one run per subscriber, the first ones longer by a partition.
 
 Topics with the same size and the same subscribers are cut at the same places, so a member that

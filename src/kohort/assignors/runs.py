@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs of partitions as tuples that share their numbers.
 
 A number above 256 is an object of its own in CPython. Cutting every run from one tuple saves most

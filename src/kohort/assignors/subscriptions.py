@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an assignor is given, what it returns, and the orders by which upstream sorts.
 
 Members with equal subscriptions are handled together: a group of ten thousand members has few

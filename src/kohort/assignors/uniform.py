@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Uniform: loads as equal as subscriptions allow, and as little movement as that permits.
 
 Balance comes first, stickiness second; topics are not aligned with one another, and racks do not

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Uniform where subscriptions differ: level the loads topic by topic, then move single ones.
 
 Members keep what they had, the least loaded subscribers get free partitions, and then single

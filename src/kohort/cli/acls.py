@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort acls`: list, add and remove rules of access, with the arguments of kafka-acls.sh."""
 
 import re

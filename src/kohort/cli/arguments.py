@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arguments that commands of the pipeline have in common: times, durations, numbers, the tables."""
 
 from argparse import ArgumentParser, ArgumentTypeError

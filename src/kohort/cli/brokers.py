@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort brokers`: show and change the settings of brokers."""
 
 from kohort.cli.command import Commands

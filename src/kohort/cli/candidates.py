@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Groups out of a file, and the reasons of the cluster against deleting each of them.
 
 A file is as old as the log that it was made from. So each group is looked at again: it must still

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort pipeline check`: are the groups well? For cron, Nagios and Prometheus. No Spark, no Java.
 
 Its exit code is what Nagios knows: 0 for fine, 1 for a warning, 2 for critical, 3 for unknown. So

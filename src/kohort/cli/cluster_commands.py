@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands that ask a cluster: how they reach it, their time limit, and asking apart from showing.
 
 An answer is shown only after the event loop has ended: printing a long table never waits, so the

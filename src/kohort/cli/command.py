@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a command is: a line of help, examples, its arguments, and what it does with them.
 
 A command is one class with a row in its noun's COMMANDS. Its exit code is 0 when all went well, 1

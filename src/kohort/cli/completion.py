@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort completion`: the script with which a shell completes commands, options and live names.
 
 At each TAB that script calls `kohort` itself, with the line so far in the environment; `complete`

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The names that a shell was offered lately, in files of the user's cache folder.
 
 Only the user can read them. The name of a file is a digest of whom the names were shown to and by

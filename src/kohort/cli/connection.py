@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a command reaches its cluster: the address, and what proves who asks.
 
 Both come in layers, and the nearest one counts: `-X` and the address behind a command, the file of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a deletion destroys: a line for each group or topic, read by a person who is then asked.
 
 With `--yes` nobody is asked, so nothing is looked up. What cannot be found out is said, and is no

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort consume`: prints the records of topics as they come, alone or as a member of a group."""
 
 import json

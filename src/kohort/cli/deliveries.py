@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The records of `kohort produce`: how many were acknowledged, and which were not, and why."""
 
 import asyncio

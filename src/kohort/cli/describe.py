@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort groups describe`: members, what they own, committed offsets and lag.
 
 A cluster has thousands of groups and as many partitions. What all groups have in common is looked

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is wrong between this machine and a cluster: a step after the other, each with a finding.
 
 Steps are in the order in which a client takes them, so the first failure is the cause of what

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort doctor`: finds out why a client and a cluster do not come together."""
 
 from argparse import ArgumentParser, Namespace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Documents for programs: what `--format json`, `jsonl` and `csv` write.
 
 Rows are written as they come, so an answer about many groups is never built as one text. Every JSON

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort pipeline export`: whole tables as files, or as tables of Iceberg. No Spark and no Java
 are needed.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What happens to groups from one look at them to the next: the rows and the events of
 `kohort groups watch`. Nothing here asks a cluster.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort groups config`: show and change the settings of groups (KIP-848)."""
 
 from typing import ClassVar

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading as a member of a group, for `kohort consume --group`.
 
 An offset is committed only after every record before it was written to stdout: what could not be

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort groups`: list, describe, configure and delete consumer groups of any cluster."""
 
 from argparse import ArgumentParser, Namespace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort inspect`: shows what Kohort has inside. It asks no broker."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace

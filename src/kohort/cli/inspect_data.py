@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort inspect data`: whether the logs of a broker are whole, and how to make them so."""
 
 from argparse import ArgumentParser, Namespace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How far a group is behind: its committed offsets beside the ends of their partitions, and the
 times of the records that it reads next.
 """

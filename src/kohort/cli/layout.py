@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The columns of a table that a terminal has room for. Words and numbers are never broken, but for
 names that are longer than any usual one: these go on in the next line of their cell.
 

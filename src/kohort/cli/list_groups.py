@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort groups list`: the groups of a cluster, and on request their members and lag.
 
 A listing alone is one request to each broker. Members and lag are looked up only where a column, a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which changes of settings can delete what a log has. The settings are named here, each with what
 makes a change of it one: a limit that is lowered, a policy that deletes, an election that gives up
 records. A value that is not known may have been any.

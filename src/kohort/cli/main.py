@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort`: finds the command that the arguments name, and runs it.
 
 Only modules whose word is among the arguments are imported, so `kohort --help` is quick.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort groups members`: members of a group, removed by an operator."""
 
 from argparse import ArgumentParser, Namespace

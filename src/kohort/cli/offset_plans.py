@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A change of committed offsets: it is planned, shown, and then made as it was shown.
 
 A person at a terminal reads the plan above the question. What a yes applies is that plan, and not

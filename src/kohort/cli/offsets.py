@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort offsets`: where groups of any cluster go on reading."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort pipeline`: the group log as tables, views of these tables, and a report.
 
 `run`, `rebuild`, `verify` and `warm` need Spark and Java; all the others read and write Parquet by

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where to begin and to end in a partition: `--from` and `--until` of `kohort consume`."""
 
 from argparse import ArgumentTypeError

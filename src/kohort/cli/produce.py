@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort produce`: lines and files become records. Each is sent as soon as it has been read."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A line on stderr that says what a command is doing, once that takes more than two seconds.
 
 Only a terminal gets the line, and it is removed before anything else is written.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort pipeline rebuild` and `verify`: gold anew from the rows, and whether all is as it was
 written.
 """

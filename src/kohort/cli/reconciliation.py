@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whom a group of KIP-848 waits for: members that have to give up partitions, or are behind."""
 
 from typing import TYPE_CHECKING, Any, NamedTuple

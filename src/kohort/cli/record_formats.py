@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records as text, as lines of JSON, and by a template; lines back to records.
 
 `kohort consume` writes what `kohort produce` reads. JSON loses nothing: bytes that are no text come

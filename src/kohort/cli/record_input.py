@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `kohort produce` reads: stdin or files, whole or piece by piece, as it comes."""
 
 import asyncio

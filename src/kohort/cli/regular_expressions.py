@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The argument type of commands that take topics by a regular expression of RE2."""
 
 from argparse import ArgumentTypeError

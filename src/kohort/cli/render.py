@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables for people, plain columns for pipes, documents for programs.
 
 A terminal shows the columns that it has room for. A pipe gets all of them, aligned,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What shows and changes settings: `kohort topics config` and `kohort brokers config` here, and
 `kohort groups config` beside it.
 

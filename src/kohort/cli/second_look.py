@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a person was shown, and then said yes to, is looked at again: a cluster goes on meanwhile.
 
 Offsets that a group has committed since, topics that were made again under the same name, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort serve`: run a broker. The one command that is not a client.
 
 All mistakes in the arguments are found before a port is opened or a directory touched. stdout gets

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort pipeline show`: a table in the terminal, or as JSON. No Spark and no Java are needed."""
 
 from argparse import ArgumentParser, Namespace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort pipeline sql`: a question to the tables in SQL. No Spark and no Java are needed."""
 
 from argparse import ArgumentParser, Namespace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which columns of the pipeline's tables a terminal shows. A pipe and JSON are as wide as they are.
 
 A table has the columns that it is for: they never give way, and fit into 80 columns with names of

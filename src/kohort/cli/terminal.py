@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A terminal: how wide it is, which styles it has, and how a table is drawn on it.
 
 A command that shows a table in a shell is waited for, so this needs no library but for text beyond

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort topics`: create, list, describe, configure, alter and delete topics."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace

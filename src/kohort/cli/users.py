@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort users`: the users who log in by SCRAM. The cluster keeps what is made of passwords."""
 
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort groups watch`: groups as they are now, and what happens to them, until somebody stops it.
 
 A terminal has a table that is drawn again at each look, with the last events below it. Anything

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `kohort groups watch` shows on a terminal: as many groups as fit, from where a person has
 scrolled to, and the last events. It says how many groups there are and which of them are shown.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An event loop in a thread of its own, for callers that wait: each call is a task of that loop.
 
 A caller that is interrupted while it waits, as by Ctrl-C, has its call cancelled. Others go on.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How clients show themselves, and what is said of one that nobody has closed."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lines of a loop that tries again: each is said once, and again where it lasts."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of other clients become one `Security`: Java, librdkafka, kafka-python, aiokafka.
 
 `SETTINGS` has every name once, with what it means. A name counts the same with dots, with

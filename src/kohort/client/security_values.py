@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the value of a setting about security is read, whatever dialect it is written in.
 
 A reader takes the setting's name and value and returns what they mean: names of `Security`'s

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The settings of clients: one rule for their names, checked values, one kind of error.
 
 A setting is named as upstream names it, with underscores for the dots: `session_timeout_ms` is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How applications name partitions, in one form: a pair of topic and number will do."""
 
 from collections.abc import Iterable, Mapping

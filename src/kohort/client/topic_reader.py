@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fetch: read partitions of topics from an offset on. It joins no group.
 
 A reader keeps its place in each partition. Unless it reads committed records only, it reads up to

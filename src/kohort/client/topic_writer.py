@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Produce: append records to the partitions of a topic, each partition's in one batch.
 
 Requests carry no producer id, so a broker cannot recognise a second copy. A request that may have

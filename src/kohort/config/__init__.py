@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Upstream's settings that have an effect here: frozen, bounded, documented."""
 
 from kohort.config.authorizer import STANDARD_AUTHORIZER, super_users_of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The settings of the authorizer: which one, and who may do everything whatever the rules say."""
 
 from kohort.config.settings import ConfigError

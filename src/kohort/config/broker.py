@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every setting of a broker, under upstream's name, with its default, bounds and meaning here.
 
 The attribute is upstream's name with underscores for dots, so a search for one finds both.

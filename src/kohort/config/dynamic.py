@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of brokers that can be changed while they run (KIP-226), and how they lie over the file.
 
 Upstream can change more of them, and takes names that it does not know. Of these, what means

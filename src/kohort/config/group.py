@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The settings of one group, as IncrementalAlterConfigs takes them (resource type GROUP).
 
 A group that does not set one follows the broker's setting of another name. Those of share and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of upstream that have no effect here: one warning names them, none is refused.
 
 A `server.properties` that works with upstream must work here, and its reader must learn which lines

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Addresses in settings: which listeners there are for clients, and where they are."""
 
 from collections.abc import Iterable

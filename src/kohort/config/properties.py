@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads `server.properties` as upstream writes it: Java's properties format."""
 
 import re

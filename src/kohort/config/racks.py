@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The racks of nodes: `broker.rack` of several nodes, which share one file, has one for each."""
 
 from kohort.config.settings import ConfigError

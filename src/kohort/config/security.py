@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The settings of a broker that are about certificates (`ssl.*`). `BrokerConfig` has them.
 
 Each can be written for one listener alone: `listener.name.<name in small letters>.<setting>`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a setting is: a name, a kind, a default, bounds, and how its text becomes a value.
 
 A refusal names the setting, the value and the valid range: its reader may have nothing else.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The settings of one topic, as CreateTopics and IncrementalAlterConfigs take them.
 
 A topic that does not set one follows the broker's setting of another name (its synonym).

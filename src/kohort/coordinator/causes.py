@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Why a group rebalances, from the step that knows it to the record that tells the outcome.
 
 A step's notes name causes. A record of a consumer group is written with its causes in the same

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The classic protocol (JoinGroup, SyncGroup, Heartbeat, LeaveGroup) for every kind of group.
 
 This module checks a request before it looks at any group, and finds the kind of group that answers

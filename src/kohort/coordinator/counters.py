@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What has happened to groups, in numbers that only grow. Metrics are read from them."""
 
 

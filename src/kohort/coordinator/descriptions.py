@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How groups are described, as bytes that are kept until the group changes (KIP-40, KIP-848).
 
 Programs that watch groups describe all of them again and again, and few have changed. What depends

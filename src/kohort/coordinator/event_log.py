@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What happens to groups: in words, a line for each change of state and each notable event, and in
 numbers.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many groups a shard has, by type and state: counted as they change, never by a walk."""
 
 from kohort.coordinator.group import Group

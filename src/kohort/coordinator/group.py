@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The questions that every kind of group answers: classic, consumer, and those of other brokers."""
 
 from collections.abc import Iterable

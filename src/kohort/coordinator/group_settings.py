@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of single groups: kept in the shard of the group, and gone with the group (KIP-848).
 
 An id may have settings before it has a group. Texts are checked when they are set; a broker with

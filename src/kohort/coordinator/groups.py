@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every group of a shard, whatever its kind: an id belongs to one group at a time."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What ListGroups is answered, kept until a group may be listed otherwise (KIP-40), with an index
 by type and state: a filter costs what it lets through, and no walk over all groups.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ListGroups, DescribeGroups, ConsumerGroupDescribe, DeleteGroups: requests about whole groups.
 
 Each group is answered by itself. The driver holds the answers back until everything appended so far

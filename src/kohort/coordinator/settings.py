@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The settings of groups, as values: a group never asks the broker's configuration itself."""
 
 from collections.abc import Mapping

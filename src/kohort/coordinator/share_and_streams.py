@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Share and streams groups that another broker has written: listed, and left alone.
 
 Their records stay in the log as they are. What is known of such a group is what these records say;

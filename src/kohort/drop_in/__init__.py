@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kafka's own command line tools, as far as they are about groups: the same arguments, the same
 output.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort-configs`: kafka-configs.sh, for the settings of groups."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The options of kafka-consumer-groups, and the checks that its Java makes, in their order."""
 
 from collections.abc import Sequence

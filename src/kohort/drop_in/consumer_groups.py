@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort-consumer-groups`: kafka-consumer-groups.sh, by the client of Kohort."""
 
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kafka-consumer-groups --delete`: groups without members, and their offsets."""
 
 from typing import TYPE_CHECKING

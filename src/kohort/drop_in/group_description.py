@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kafka-consumer-groups --describe`: offsets and lag, members, or the state of groups."""
 
 from collections.abc import Iterable, Mapping, Sequence

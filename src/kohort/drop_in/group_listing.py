@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kafka-consumer-groups --list`: consumer groups of both protocols, and no others."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort-groups`: kafka-groups.sh, which lists groups of all types."""
 
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The exceptions of Kafka's tools: their names and texts, which end up in what the tools print.
 
 A trace is printed without the lines of its frames, which would be those of a Java program.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kafka-consumer-groups --delete-offsets`: offsets of topics that nobody in the group reads."""
 
 from collections.abc import Mapping, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kafka-consumer-groups --reset-offsets`: plan new offsets for groups without members, print them,
 and with `--execute` commit them.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The arguments of Kafka's tools, read as their parser reads them.
 
 An option is `--name value` or `--name=value`, also with a single dash; nothing may be shortened.

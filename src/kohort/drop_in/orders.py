@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The order of rows, where it is that of a hash table in the Java tools.
 
 It is the same in every run, so that scripts may have come to rely on it.

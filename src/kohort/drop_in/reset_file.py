@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files of `--from-file` and `--export`: CSV, with a column for the group where there are
 several.
 

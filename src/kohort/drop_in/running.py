@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a tool runs: its arguments, its cluster, its exit code.
 
 The Java tools leave with 0 after nearly every failure, which scripts then overlook. These leave

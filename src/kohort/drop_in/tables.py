@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Columns as the Java tools lay them out: filled on the right, as wide as Java counts."""
 
 from collections.abc import Iterable, Sequence

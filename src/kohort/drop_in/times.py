@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times and durations as the Java tools read them."""
 
 import re

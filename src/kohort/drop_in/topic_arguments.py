@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The values of `--topic`: a topic, or some of its partitions as `topic:0,1`."""
 
 from collections.abc import Iterable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The history of a group, replayed from its records: who was there, who owned what, what each
 rebalance was about and what it cost. `explained.py` chooses among the causes that `written.py`,
 `logged.py`, `consumer.py`, `classic.py` and `removals.py` have found.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether records have waited while nobody read a partition.
 
 The first commit behind a silence may be of a single record: of a client that commits after each, or

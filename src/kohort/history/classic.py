@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The records of a classic group: one for each generation, and nothing in between.
 
 Some causes can be proven, because they always lead to a rebalance: a new member, a topic that was

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commits of partitions: they show that an owner was alive, and what was read when.
 
 The rhythm of an owner is how far its commits are apart. Commits come folded, so the rhythm is a

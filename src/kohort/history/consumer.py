@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records of a consumer group (KIP-848), with a handler for each.
 
 A coordinator writes what one request or one timer causes as a whole. The records that led to a new

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The events of a group's history: the records that the coordinator wrote about it, and runs of
 commits in between.
 

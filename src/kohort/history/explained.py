@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes the row of a rebalance from what is known of it.
 
 Causes that the log proves are named. Where it only tells that a member is gone, the trigger is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The history of a group: its records replayed, in the order of the log, as the coordinator itself
 would read them.
 

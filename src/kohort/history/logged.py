@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The coordinator's log file on members that are gone: a proof where the group log has the same
 records for several causes.
 

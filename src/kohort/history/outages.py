@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times when the coordinator itself was away, or may have been.
 
 When another broker takes over, or the same one starts again, members have the time of their

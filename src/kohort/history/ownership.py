@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who owns which partition, from when to when, which rebalance gave and took it, and what happened
 to the partition in between.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Why a member is gone.
 
 The log has the same tombstones, or the same absence, for a member that left, was removed by an

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rows of a history: members, assignments and rebalances, as the tables have them.
 
 A row is open while it may still change. Times are in microseconds since 1970, durations in seconds.

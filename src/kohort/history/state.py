@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Everything known of a group's history that may still matter: plain data, which can be kept as
 bytes between two readings of the log.
 

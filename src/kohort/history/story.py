@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the handlers of records share: the state, what is known besides the log, and the rows that
 are over.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Causes that the coordinator itself has written into the headers of a record. They are a proof,
 where everything else is a conclusion.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was made once and is used again, within so many bytes.
 
 A hand goes round the entries, as that of a clock. Where there is no room for another one, the entry

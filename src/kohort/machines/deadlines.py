@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keyed deadlines, moved far more often than met.
 
 A heartbeat moves its session deadline and nothing else, so moving is an assignment: the heap keeps

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What goes into a step of a state machine and what comes out of it: values, nothing else."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence

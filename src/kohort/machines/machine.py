@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the runtime drives: a state machine that is told everything and remembers only by a log.
 
 The groups of a partition are the first such machine. The runtime does not know what a machine does;

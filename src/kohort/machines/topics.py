@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The topics of the cluster as one shard sees them: an image, replaced whole at each change."""
 
 from collections.abc import Iterable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The codec in C, as `kohort.wire.native_codec` uses it. It is there where it was built.
 
 from collections.abc import Callable

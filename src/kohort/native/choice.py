@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which codec is in use: the native one where it was built, unless somebody asks for the other."""
 
 import os

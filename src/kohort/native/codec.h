@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The codec in C: messages to bytes and back, by tables that are made of the message classes.
  *
  * It takes what is well formed and of the usual types, and hands everything else over to the codec

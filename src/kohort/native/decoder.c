@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes to messages.
  *
  * Every byte may be hostile. Nothing is read before it is known to be there, nothing is allocated

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages to bytes.
  *
  * Attributes are read from their slots, and only of objects of exactly the class of the layout.

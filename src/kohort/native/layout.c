@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of a struct in one version, made of the rows that wire/native_codec.py gives. */
 
 #include "codec.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The module `kohort.native._codec`: three types, made anew for each interpreter. */
 
 #include "codec.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The bytes of a message in the making. */
 #ifndef KOHORT_WRITER_H
 #define KOHORT_WRITER_H

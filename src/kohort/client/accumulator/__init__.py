@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a producer decides, as pure machines: they are told the time and touch nothing.
 
 `partitioning` says where a record goes. A `batch` collects records of a partition, its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What waits in the partition queues of a producer, and what is to be sent to whom at a moment.
 
 The caller tells the time in milliseconds, and who leads a partition. It sends the shares that

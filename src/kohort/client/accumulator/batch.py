@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A batch of records for one partition, from the first record until everybody knows its fate."""
 
 from collections.abc import Iterable

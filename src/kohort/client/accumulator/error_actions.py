@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an error in the answer to a Produce request means for the batch that it is about.
 
 An error of a leader is fatal only when it is in `_FATAL`. One of a coordinator is fatal when it is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a producer tells when it cannot do what it was asked for, and how much of it is known."""
 
 from functools import partial

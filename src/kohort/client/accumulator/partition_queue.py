@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The order of one partition: which batch may be sent next, and by which sequence.
 
 A broker takes the batches of a producer id and epoch in the order of their sequences, and knows the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a record goes: by the hash of its key, or where the records without a key go at the moment.
 
 Java's producer does the same (KIP-794), so that both write a key to the same partition.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a transactional producer stands, and what it may do next (KIP-98, KIP-890).
 
 In transactions of the first version the coordinator is told of each partition and group before

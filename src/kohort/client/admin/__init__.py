@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The admin client, and the views that it returns. Every name is imported on first use, as those of
 `kohort`: a command that lists groups waits for no other views.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules of access (KIP-140, KIP-290): any broker of a KRaft cluster takes them, before that the
 controller did.
 """

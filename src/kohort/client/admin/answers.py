@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a call about many things returns: everything once it is there, or each thing as it comes.
 
 It is a coroutine, so `await`, `gather` and `create_task` take it, and Python says it of one that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What callers give to the admin client: of the right kinds, before anything is asked.
 
 A name where a list is expected would otherwise be taken for a list of letters.

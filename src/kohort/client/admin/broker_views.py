@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What brokers tell of their disks and features, as the admin client returns it."""
 
 from collections.abc import Mapping

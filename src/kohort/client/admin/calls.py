@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every call of the admin client needs: the cluster, and the time that it may take."""
 
 import asyncio

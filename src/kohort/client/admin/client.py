@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """AdminClient: all that a cluster may be asked by those who run it, for asyncio programs."""
 
 from collections.abc import Iterable, Mapping

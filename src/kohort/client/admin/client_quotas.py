@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Quotas of users, client ids and addresses (KIP-546, KIP-612)."""
 
 from collections.abc import Mapping, Sequence

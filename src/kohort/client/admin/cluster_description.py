@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The brokers of a cluster, and what is said of the cluster as a whole (KIP-700)."""
 
 from kohort.client.admin.single_requests import anybody, settle_one

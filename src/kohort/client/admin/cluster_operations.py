@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The calls of AdminClient about brokers, topics by id, records and leaders."""
 
 from collections.abc import Iterable, Mapping, Sequence

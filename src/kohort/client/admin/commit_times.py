@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When groups have committed last: read from `__consumer_offsets`, as no request tells it.
 
 A commit is a record of the group's partition, with the time of its coordinator. Compaction removes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What callers give to calls about configurations: of the right kinds, before anything is asked."""
 
 from collections.abc import Iterable, Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Configurations as the admin client takes and returns them (KIP-133, KIP-226, KIP-339, KIP-569).
 
 Numbers and names are upstream's.

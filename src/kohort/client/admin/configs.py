@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Configurations of topics, brokers, groups and others (KIP-133, KIP-226, KIP-339, KIP-848).
 
 Those of a broker are told and changed by that broker alone, all others by any.

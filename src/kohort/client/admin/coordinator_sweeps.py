@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every coordinator of a cluster is asked once for what it has, wherever it goes meanwhile.
 
 A broker lists the groups, or the transactions, that it coordinates, so what nobody coordinates is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Delegation tokens (KIP-48): made, renewed, ended and described.
 
 Who asks has to have logged in, and not by a token.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Elections: partitions get their preferred leader back, or any at all (KIP-183, KIP-460)."""
 
 from collections.abc import Iterable, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Features: the levels that a cluster has agreed on, and those that its brokers support (KIP-584).
 
 What is changed is all changed, or nothing.

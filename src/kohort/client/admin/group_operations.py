@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `AdminClient` does with groups."""
 
 from collections.abc import Iterable, Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the admin client returns about a group: views for both group protocols, as in `views`."""
 
 from collections.abc import Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Groups: describe under either protocol (KIP-848), delete (KIP-229)."""
 
 from collections.abc import Iterable, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The types that signatures of the admin client name. Their modules are imported when somebody asks
 for the types, as `typing.get_type_hints` does: a command that lists groups waits for no others.
 """

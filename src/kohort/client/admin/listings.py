@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All groups of a cluster (KIP-40, KIP-518, KIP-848), and what is missing among them.
 
 A broker lists the groups that it coordinates. `coordinator_sweeps` sees to it that every

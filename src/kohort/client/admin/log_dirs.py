@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Log directories: which partitions a broker stores where, and how large they are (KIP-113)."""
 
 from collections.abc import Iterable, Sequence

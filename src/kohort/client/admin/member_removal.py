@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members of a group, removed by an administrator (KIP-345, KIP-800): one LeaveGroup.
 
 Coordinators take it for members of both protocols, also for those of KIP-848. A member that is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Offsets of a group without members, set and taken away from outside (KIP-396, KIP-496).
 
 Both requests go to the coordinator of the group, and answer partition by partition. What brokers

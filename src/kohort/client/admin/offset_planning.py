@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a plan to reset the offsets of a group is made of, asked of the cluster: the group's state
 and offsets of its coordinator, starts and ends of logs of their leaders.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a group shall go on reading: the ways to say it, and what each means for a partition.
 
 Nothing here asks a broker. A reset is planned as a value first, which can be shown, kept and

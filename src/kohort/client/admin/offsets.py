@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Committed offsets of many groups (KIP-709): one OffsetFetch per coordinator for all its groups.
 
 Brokers below v8 take one group per request; both kinds of answer become the same view. v10 names

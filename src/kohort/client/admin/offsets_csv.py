@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Offsets in a file, in both forms of kafka-consumer-groups (KIP-122): `topic,partition,offset` for
 one group, and `group,topic,partition,offset` for several.
 """

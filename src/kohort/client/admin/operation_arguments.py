@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What callers give to the calls that are about no group: of the right kinds, before anything is
 asked. Names and partitions are read by `arguments`.
 """

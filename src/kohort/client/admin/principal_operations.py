@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The calls of AdminClient about quotas and delegation tokens."""
 
 from collections.abc import Iterable, Mapping

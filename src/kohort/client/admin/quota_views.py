@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Quotas of users, client ids and addresses as the admin client takes and returns them (KIP-546).
 
 `None` in the place of a name means the default: what counts for everybody without a quota.

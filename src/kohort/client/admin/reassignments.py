@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Partitions get other replicas (KIP-455). The controller is asked, and moves them by itself."""
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records: the start of a partition moves forward, and what is before it is deleted (KIP-107)."""
 
 from collections.abc import Mapping, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ask the right broker for each thing, and ask again for what may still succeed.
 
 Groups have coordinators, partitions have leaders, topics have the controller; the round is the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SCRAM credentials of users (KIP-554). A password never leaves the client: its salted form does.
 
 The salted form is as good as the password to anybody who sees it on the way: the salt is no

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What callers give to the admin client about rules and credentials, as in `arguments`."""
 
 from collections.abc import Iterable, Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules of access and SCRAM credentials as the admin client takes and returns them.
 
 Numbers and names are upstream's (KIP-140, KIP-290, KIP-554), and stand in `kohort.security.acls`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A question with one answer: about the cluster as a whole, or about one thing.
 
 It is asked as `settle` asks, and its error is raised.

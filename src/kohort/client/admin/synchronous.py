@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SyncAdminClient: AdminClient for programs without asyncio.
 
 Each of its calls is the one of AdminClient, made in an event loop in a thread of its own. The

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long the next record that a group reads has been there: the records' own times, by Fetch.
 
 No request turns an offset into a time, so the record at the offset is read: one Fetch for all

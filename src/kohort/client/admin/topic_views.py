@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the admin client returns about brokers and topics: frozen views, as in `views`."""
 
 from collections.abc import Iterable, Mapping

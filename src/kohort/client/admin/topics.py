@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topics: create, grow, delete, list, describe; offsets of their partitions by time (KIP-79)."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topics by their ids (KIP-516): a name may be another topic's by now, an id never is."""
 
 from collections.abc import Mapping, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Producers and transactions as the admin client returns them (KIP-664)."""
 
 from collections.abc import Iterator, Mapping

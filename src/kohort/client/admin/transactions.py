@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Producers of partitions, and transactions (KIP-664): found, described, fenced and aborted.
 
 Partitions are asked at their leaders, transactional ids at their coordinators.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the admin client returns about all groups, and `Outcomes`. Other calls have views of their
 own (`group_views`, `topic_views` and more): making such a class takes most of a millisecond.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The asyncio consumer: records of topics, alone or in a group.
 
 `consumer` is its face. `group` and `member` keep it in its group, `protocols` makes the two kinds

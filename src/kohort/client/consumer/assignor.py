@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an application writes that computes the assignments of its group itself.
 
 This needs a broker with client-side assignors (docs/client-assignors.md). Everything here is plain

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The member that is asked computes the assignment: prepare, run the assignor, install (KIP-848).
 
 The assignor is the application's code. It may be slow, raise or never end: heartbeats go on, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an application commits: offsets that it gives, or all that it was handed."""
 
 from collections.abc import Iterable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Consumer: the records of topics, alone or as a member of a group, for asyncio programs."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The coordinator of one group, asked until it answers, and looked up again when it has changed."""
 
 from collections.abc import Awaitable, Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A consumer's way through its group: in by the protocol that the broker has, out, and in again."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who commits, as a consumer tells it to a producer whose transaction has the offsets (KIP-447).
 
 A coordinator that refuses the offsets says so to the producer. The consumer has to hear of it: its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Committed offsets, as a member of the group asks for them and commits them.
 
 The coordinator refuses whoever is not the member that it claims to be (KIP-848, KIP-345). One

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The records that the application was handed and has not finished with: nobody may commit beyond
 them.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A member of a group with a clock and sockets: it sends what its machine says, and tells it the
 answers.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topics that somebody waits for and that do not exist, or must not be seen. They are looked for
 until they come.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The partitions of a consumer: what begins and ends with each of them.
 
 A partition begins at its committed offset, and its records are handed out once the listener knows

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asking for records: how long the application waits for them, and how long it stays away."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The two protocols of groups behind one face: a machine each, and what it needs from the cluster.
 
 Partitions are `raw` as the machine names them, by topic id in KIP-848 and by name in the classic

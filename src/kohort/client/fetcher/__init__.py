@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fetcher: from partitions and offsets to records, ahead of whoever takes them.
 
 `fetcher` asks the brokers, each by a `session`, and `partition_lookup` finds out whom to ask and

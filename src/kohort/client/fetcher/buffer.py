@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was fetched of a partition and waits to be handed out: bytes, decoded a batch at a time.
 
 `take_from` is the place of the next record to hand out, `fetch_from` that of the next to ask for.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From the bytes of a Fetch answer to records, a batch at a time.
 
 The cost of a consumer is here: the loop is written out, and nothing is decoded before somebody

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fetching: a task for each broker keeps records ready, and one finds out what is missing.
 
 Every broker is asked for all of its partitions at once, with a request that waits for records.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Before anything can be fetched: who leads a partition, where it begins, and whether the log still
 has what was read before.
 """

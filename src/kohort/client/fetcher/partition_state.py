@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All that a fetcher knows of one partition: whom to ask, from where on, and what came of it."""
 
 from kohort.client.fetcher.buffer import Buffer

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a consumer hands out, and a place in a partition."""
 
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar

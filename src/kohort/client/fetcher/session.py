@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A fetch session with one broker (KIP-227): only what is new is said, in both directions.
 
 The broker remembers what a session asks for. A request names the partitions that are new or have

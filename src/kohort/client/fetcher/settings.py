@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The settings of fetching, under upstream's names with underscores for dots."""
 
 import re

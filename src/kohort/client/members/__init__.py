@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The members of groups as pure machines: no clock, no socket, no chance, no thread.
 
 `membership` is a member of the KIP-848 protocol, and `heartbeat` what it says. `classic_membership`

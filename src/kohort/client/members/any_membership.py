@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a member of either protocol has: one request at a time, partitions, and a way out.
 
 A subclass knows the stages between the first join and the good-bye, and what is said at each.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the leader of a classic group does: it reads what every member wants, and gives to each.
 
 A protocol is an assignor under the name that clients know. With an eager one every member gives up

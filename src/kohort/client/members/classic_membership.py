@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A member of a classic group as a pure machine: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
 Like `membership`, it has no clock, no socket, no chance and no thread, and one request is under way

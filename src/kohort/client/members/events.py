@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a membership tells the consumer that owns it, each once, in the order to act on.
 
 A partition's way is `PartitionsAssigned`, then `PartitionsRevoked` or `PartitionsLost`, then the

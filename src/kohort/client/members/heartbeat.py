@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a member of the KIP-848 protocol says in a ConsumerGroupHeartbeat (version 1).
 
 A field that is left out means "as before". So a heartbeat names only what the coordinator does not

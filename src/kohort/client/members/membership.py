@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A member of a KIP-848 group as a pure machine: what to say, and what an answer means.
 
 It has no clock, no socket, no chance and no thread. The consumer that owns it passes the time, ids

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The partitions that a member has: what it took, what it is to give up, and what it let go of.
 
 What is taken away stays the member's own until its consumer has released it, and new partitions are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One request at a time: which answer counts, when to ask again, and whether anybody can be asked.
 
 Each request has a number, and only the answer to the last one is heard. After a failure comes a

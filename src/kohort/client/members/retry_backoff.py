@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long a member waits before it asks again: doubled with each failure in a row, up to a bound.
 
 Chance is the caller's. It draws a number once for each member, so that the members of a group do

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Round robin, as leaders of classic groups run it: all partitions, one member after the other.
 
 A member that does not want the topic of a partition is passed over, and comes next again. The

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a broker listens: a host and a port, and the addresses that a name stands for."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which release of Apache Kafka has brought an API, for readers of a refusal."""
 
 SINCE = {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cluster as its clients see it: bootstrap addresses, brokers, the controller, coordinators.
 
 Connections are opened when they are first needed, and kept. The cluster does not remember leaders

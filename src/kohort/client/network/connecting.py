@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A way to a broker: its name, TCP, and TLS where the settings say so. Each has its own errors."""
 
 import asyncio

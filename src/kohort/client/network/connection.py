@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One connection to one broker: version handshake, then requests and answers in order.
 
 A broker answers the requests of a connection in their order, so callers wait in a queue. An answer

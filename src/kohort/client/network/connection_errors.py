@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a connection ends with: it is not there, it broke, or nobody answers in time."""
 
 from kohort.errors import ApiError, AuthenticationError, ErrorCode

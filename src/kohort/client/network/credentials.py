@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one client proves itself with, made once for all of its connections."""
 
 import logging

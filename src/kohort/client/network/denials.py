@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who has no right to what. Brokers answer a bare code, or a text that names neither."""
 
 from kohort.errors import ApiError, ErrorCode

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What clients take from the machine under them beside their event loop: the time, chance, threads.
 
 The loop gives the rest, sockets and timers. The defaults are the real ones. A simulator sets

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several ways to one answer, a moment apart: a silent one holds up nobody (RFC 8305)."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SASL on a connection: a handshake and tokens, and the same again before the session ends.
 
 Between the handshake and its success a broker takes no other request (KIP-368), so callers wait.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a cluster has said of topics: partitions, leaders and ids, remembered until it is wrong.
 
 Whoever is refused because a topic or a leader is another one says so by `outdated`; the next

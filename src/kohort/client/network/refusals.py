@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Why a client and a broker do not come together: one line for each reason.
 
 A broker that does not want a client often closes without a word. Then this asks it again, in

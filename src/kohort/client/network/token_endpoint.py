@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tokens by client credentials (RFC 6749, 4.4): one request to a token endpoint. It blocks."""
 
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tokens for OAUTHBEARER: from the application, or from an endpoint and then kept for a while."""
 
 import asyncio

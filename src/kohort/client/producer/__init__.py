@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The asyncio producer: records to topics, in batches, once and in order.
 
 `producer` is its face. Its `sender` sends what `client/accumulator` holds, `buffer_memory` bounds

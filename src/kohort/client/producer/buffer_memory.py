@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The bound on what a producer holds: who finds it full waits for its turn."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The id by which the cluster recognises an idempotent producer (KIP-98)."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Producer: writes records to topics, for asyncio programs."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The task that sends what a producer's queue holds, and tells everybody what came of it."""
 
 import asyncio

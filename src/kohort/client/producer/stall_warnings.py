@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a producer waits for: said once when it lasts, and once when it is over.
 
 A producer that sends again says nothing to its application for minutes. What passes within a moment

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a transactional producer asks its coordinator, from its first id to the end of each."""
 
 import asyncio

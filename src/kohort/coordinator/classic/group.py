@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A classic group: its members, its state, and what the log says about both.
 
 Only the `become_…` functions change the state. The group answers questions and keeps its books;

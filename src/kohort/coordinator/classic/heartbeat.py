@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Heartbeat in a classic group: a member is alive, and learns whether it has to join again."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JoinGroup in a classic group: enter it, or come back for its next generation."""
 
 from uuid import UUID

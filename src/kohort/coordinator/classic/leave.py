@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """LeaveGroup in a classic group: members leave, or an administrator removes several (KIP-345)."""
 
 from kohort.coordinator.classic import rebalance

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A member of a classic group, and what its subscription tells."""
 
 from collections.abc import Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Heartbeats of members of classic groups that are Stable, as nearly all are: what must stay
 unchanged so that the next one gets the same answer.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The way from one generation of a classic group to the next: joins, a leader, syncs.
 
 Every function takes one step and returns what it asks of the world. Nobody is kept waiting without

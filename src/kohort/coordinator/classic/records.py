@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The records that begin and end a classic group; what comes between is `ClassicGroup.outcome`."""
 
 from kohort.records import codec

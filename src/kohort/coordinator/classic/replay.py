@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From the log to a classic group."""
 
 from kohort.coordinator.classic import timers

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Static members of classic groups (KIP-345): an instance id outlives the client that uses it.
 
 The next client with the instance id of a member takes its place under a new member id, and the old

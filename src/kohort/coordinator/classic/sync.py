@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SyncGroup in a classic group: the leader hands out the assignments, every member gets its own."""
 
 from kohort.coordinator.classic import rebalance, timers

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The deadlines of classic groups: sessions, and how long joins and syncs are awaited."""
 
 from collections.abc import Iterable

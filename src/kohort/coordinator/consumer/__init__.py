@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Consumer groups, the KIP-848 protocol: a member heartbeats, and everything follows from that.
 
 `heartbeat` and `fencing` are what may happen to a member. `target` says what everybody should have,

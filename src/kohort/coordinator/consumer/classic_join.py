@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JoinGroup in a consumer group: a member of the classic protocol enters, or comes back.
 
 Its subscription is read here, since no leader does. What it says that it owns acknowledges what it

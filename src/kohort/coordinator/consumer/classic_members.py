@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members of the classic protocol in a consumer group: SyncGroup and Heartbeat.
 
 Such a member moves only when it joins (`classic_join`). Here it gets what it has, and is told when

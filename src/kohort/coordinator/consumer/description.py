@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What ConsumerGroupDescribe says about a member, and about who computes for a group."""
 
 from collections.abc import Iterable, Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The payloads of classic consumers, for a coordinator that reads and writes them itself.
 
 Classic members name topics where the coordinator has ids. Topics that do not exist are left out in

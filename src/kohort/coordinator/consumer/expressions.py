@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Subscriptions by regular expression: when they are resolved, and what follows (KIP-848).
 
 Resolving is a background task: it is done beside the shard, for all expressions of a group at once.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ends of a membership: a member leaves, falls silent, or does not give up in time (KIP-848).
 
 Whatever ends it, the group goes on without the member at a new epoch, or as a classic group where

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A consumer group: its epochs, its members, what each should have, and who has what.
 
 Only `replay` changes it. What follows from the members (state, votes, who holds a partition) is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ConsumerGroupHeartbeat: join, stay, acknowledge, leave (KIP-848).
 
 Which group, and which of its members, as it describes itself now? What follows from that is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A member of a consumer group, as a value: replay puts another value into the group."""
 
 from collections.abc import Iterable

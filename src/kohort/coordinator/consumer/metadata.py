@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What groups see of the cluster's topics: a hash that says whether they have changed (KIP-848).
 
 A change of a topic only marks the groups that read it. The next heartbeat of any of their members

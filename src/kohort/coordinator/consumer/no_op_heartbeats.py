@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Heartbeats that change nothing, as nearly all do: how they are known and answered, and what must
 stay unchanged so that the next one gets the same answer.
 

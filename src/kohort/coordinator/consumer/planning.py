@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every member of a group should have: computed for all, written where it has changed.
 
 The assignors of Kohort compute it in the heartbeat that needs it. Those of others are an

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What follows when a member has said something about itself, in either protocol (KIP-848).
 
 Has the member changed? Then the group may need a new epoch. Is the target older than the group?

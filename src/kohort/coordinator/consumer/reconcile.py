@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How far one member may go towards its target, one step at a time (KIP-848, "Assignment Process").
 
 A member moves on its own. It does so by these rules alone:

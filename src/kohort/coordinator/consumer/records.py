@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The records about a consumer group, a function for each (KIP-848)."""
 
 from collections.abc import Collection, Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """LeaveGroup in a consumer group: a classic member leaves, or an administrator removes members of
 either protocol.
 """

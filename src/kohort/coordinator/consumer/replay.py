@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From the log to a consumer group: what each record makes true, live and while loading.
 
 Live, a record that does not fit is Broken. While loading, compaction may have removed earlier

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a ConsumerGroupHeartbeat must look like before any group is asked (KIP-848).
 
 The order of the checks is the protocol's: a request with two faults is refused for the first.

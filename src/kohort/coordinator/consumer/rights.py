@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which topics of an expression a member may know of, where there are rules of access (KIP-848).
 
 An expression is resolved for a group to the topics that any of its members may describe: the log

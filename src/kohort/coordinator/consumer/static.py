@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Static members of consumer groups (KIP-345): an instance id outlives the client that uses it.
 
 A client that goes away for a while keeps its place and its partitions; the next one with the same

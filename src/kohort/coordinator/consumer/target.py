@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one member of a group should have."""
 
 from dataclasses import dataclass

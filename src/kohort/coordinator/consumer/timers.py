@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The deadlines of the members of consumer groups: a session for each, and the time it has for
 giving up partitions that go to others. A member of the classic protocol has as long for joining
 again when it has been told to, and for asking for its assignment once it has joined.

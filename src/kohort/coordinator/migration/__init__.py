@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Online migration: a group with members goes over to the other protocol (KIP-848).
 
 Each conversion is one step. Its records end the old group and begin the new one, in one batch, so a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a consumer group to a classic group, when the last member of the consumer protocol has gone
 and those of the classic protocol stay.
 

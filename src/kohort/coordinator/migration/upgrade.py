@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a classic group to a consumer group: its first member of the new protocol converts it.
 
 Every classic member stays, at the epoch that its generation was, with what the leader has assigned

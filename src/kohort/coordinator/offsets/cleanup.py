@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Offsets that a topic leaves behind when it is deleted, or made anew.
 
 There may be very many of them, so they are ended a slice at a time, and calls are answered between

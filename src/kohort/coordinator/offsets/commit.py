@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OffsetCommit: may this caller commit for this group, and which partitions are acceptable?
 
 A refusal of the caller concerns every partition and is raised; a refusal of one partition is data

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OffsetDelete (KIP-496), and the offsets of a group that is deleted."""
 
 from kohort.coordinator.offsets.records import tombstone

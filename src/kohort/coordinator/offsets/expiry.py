@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Offsets that nobody has needed for long, and groups that have nothing left (KIP-211).
 
 A pass over all groups begins at every check interval. It goes on a slice at a time, and calls are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OffsetFetch: how far groups have read. Each group is answered for itself (KIP-709)."""
 
 from collections.abc import Container, Sequence

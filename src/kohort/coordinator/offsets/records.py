@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Offsets and the log: the record that ends an offset, and the replay of records about offsets."""
 
 from kohort.coordinator.state import State

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All committed offsets of a shard, and those that wait for the end of a transaction.
 
 Only the log changes them, in its order.

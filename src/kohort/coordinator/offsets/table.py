@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The committed offsets of one group for one topic, in arrays: 20 bytes for each instead of 200.
 
 Nearly every offset is a number, an epoch and a time. The arrays hold these; metadata and expiry,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Offsets in a transaction: they wait in the log until its marker decides about them (KIP-98).
 
 Who may commit is asked as for other commits, but a producer need not be a member (KIP-447). Whether

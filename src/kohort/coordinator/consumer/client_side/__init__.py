@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Client-side assignors (KIP-848): a member computes what everybody should have.
 
 `offers` is what members say, `selection` who computes by which assignor, `computation` one such

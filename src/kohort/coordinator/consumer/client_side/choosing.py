@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The course of a computation: it begins when a group needs an assignment by an assignor of its
 members, one of them is asked at its heartbeats, and it ends with a target of a newer epoch.
 

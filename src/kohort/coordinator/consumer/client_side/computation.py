@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One computation of an assignment by a member: who is asked, and what the answer is held against.
 
 It is soft: no record tells of it, a restart forgets it, and somebody else is asked.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ConsumerGroupInstallAssignment: the member that was asked delivers its result (KIP-848).
 
 What fits the group as the member was told of it becomes the target of that epoch, and is reconciled

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The assignors that a member offers, in its heartbeats or as a member of the classic protocol."""
 
 from collections.abc import Iterable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ConsumerGroupPrepareAssignment: what the member that was asked computes from (KIP-848).
 
 It may ask several times: what it was told last is what its answer is held against. Nothing is

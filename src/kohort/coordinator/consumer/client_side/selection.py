@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which assignor a group uses: one of the broker, or one that all members offer (KIP-848).
 
 A member that names an assignor of the broker decides for the whole group. Else each member votes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an assignment has to be that a member has computed, held against what the member was told.
 
 Everything that is wrong is said, partition by partition, as far as a message has room for it.
