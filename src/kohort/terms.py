@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The words of the protocol as types: two bare ints in a row are a bug waiting for a caller."""
 
 import codecs

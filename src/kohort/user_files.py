@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files that a user names, read as far as the memory of a machine allows it.
 
 A path may lead anywhere: to a device without an end, or to a pipe into which nobody writes.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The version of this package: pyproject.toml has it from here.
 
 Clients tell it to each broker (KIP-511). To read it from the installed metadata imports parsers of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pipeline's tables: their columns and files, where these lie, what they are made of, and the
 report that is drawn of them.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Why something has happened to a group, as headers of the records that tell what has happened.
 
 Apache Kafka writes no headers here and skips those that it finds, as every tool does. So does a

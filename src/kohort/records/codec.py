@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records of `__consumer_offsets` to bytes and back.
 
 A record type that is not in RECORDS is kept unchanged: another broker wrote it, and may read it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The payloads of JoinGroup and SyncGroup, which classic consumers exchange.
 
 A payload begins with its version. Later versions only append fields: a version beyond the last is

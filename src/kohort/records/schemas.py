@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every key and value in `__consumer_offsets`, by record type, under upstream's names.
 
 The layouts are upstream's to the byte, so that a log can move between an Apache Kafka and ours. A

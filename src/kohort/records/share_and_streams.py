@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records of share groups (KIP-932) and streams groups (KIP-1071), as far as they tell a state.
 
 Other brokers write them, and only they know all of them. Here the beginning of a value is read,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The hash that shows a group whether its topics have changed, without a copy of them.
 
 It is upstream's hash, so that a group that moves to another broker does not rebalance for nothing.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records of `__transaction_state` to bytes and back: one for each transactional id.
 
 The layouts are upstream's to the byte. A record type of another broker stays in the log; an unknown

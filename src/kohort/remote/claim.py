@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a log is taken over from whoever has it: fence first, read then.
 
 A new owner gets the next epoch of the log's own transactional id and writes one batch with it. From

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an owner does so that the cluster does not forget it.
 
 A partition forgets a producer id after producer.id.expiration.ms without a batch: a former owner

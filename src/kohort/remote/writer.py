@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one writer of a log that is a partition of another cluster: in order, each batch once, alone.
 
 It predicts where each batch will stand. An answer that names another offset means that somebody

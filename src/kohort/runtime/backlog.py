@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls that a turn had no time for.
 
 Clients take turns, so that one who has sent a few does not wait for another who has sent many. The

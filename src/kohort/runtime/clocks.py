@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The clocks of the machine, out of reach of what a test patches.
 
 A broker may run inside somebody's test. unittest.mock and freezegun put others in place of

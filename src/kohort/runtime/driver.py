@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one order that matters: step, append, sync, and only then reply.
 
 Only here does a machine meet its log. A turn takes everything that has arrived as one batch. Its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a log to a machine: the functions that apply a live step replay the records, too."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the broker reports what happens. The core itself reports nothing."""
 
 from typing import Protocol

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one turn writes: the records of its steps, already true in the machine, as batches.
 
 A batch has one producer and is small enough for a reader of the log. A larger step is cut between

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """What both sides of a connection need to trust each other: SASL, certificates, their settings."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The parts of a rule of access (ACL), by upstream's numbers (KIP-140, KIP-290).
 
 A number that is newer than this version is UNKNOWN.

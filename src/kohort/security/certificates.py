@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a certificate says (X.509, DER): its subject, its names, and how long it holds.
 
 Python's `ssl` gives the certificate of a peer as bytes, and its own reading of it loses what a rule

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The three parts of a token (RFC 7519), and what it claims."""
 
 from base64 import b64decode

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`sasl.jaas.config`: a login module of Java and its options, read as upstream reads it.
 
     org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="p";

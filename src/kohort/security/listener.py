@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a listener of TLS shows its clients and asks of them, read from its settings (`ssl.*`)."""
 
 from collections.abc import Callable, Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The words of settings about security, as upstream has them: those of brokers and of clients."""
 
 PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL = "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"

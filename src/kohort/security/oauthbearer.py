@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OAUTHBEARER (RFC 7628, KIP-255): a token of somebody whom the broker trusts, and extensions
 (KIP-342).
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PLAIN (RFC 4616): a name and a password, as they are."""
 
 from collections.abc import Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From the subject of a certificate to a principal: `ssl.principal.mapping.rules` (KIP-371).
 
 A rule is `DEFAULT` or `RULE:pattern/replacement/`, with an L or a U behind it for small or capital

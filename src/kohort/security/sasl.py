@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the mechanisms of SASL have in common (RFC 4422). Each is a machine: it is given what the
 other side has sent, and returns what is to be sent. Nonces and the time are given to it.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SCRAM (RFC 5802, RFC 7677): both sides prove that they know a password, and neither tells it.
 
 No channel binding, and no SASLprep: passwords are the UTF-8 of their text, as upstream has it. Here

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The server of SCRAM (RFC 5802). It takes what upstream's takes, which is laxer than the RFC about
 extensions and stricter about names: ASCII alone.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a client proves who it is, and whom it trusts: one value, whatever dialect it came from."""
 
 from collections.abc import Awaitable, Callable, Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tokens that are signed with one of the keys of an authority (RFC 7515, RFC 7517).
 
 PyJWT checks signatures. Claims are checked here, because the time is given.

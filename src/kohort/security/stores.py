@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keystores and truststores become an `ssl.SSLContext`: PEM files, PEM texts, and PKCS#12 files.
 
 OpenSSL takes a key from a file only. A key that is not in one is handed to it in memory, so that

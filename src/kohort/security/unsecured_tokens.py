@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tokens that nobody has signed: anybody can be anybody. For tests alone (KIP-255)."""
 
 from collections.abc import Sequence

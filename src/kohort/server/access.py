@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may do what. Handlers ask the cluster's `may`.
 
 `May` is Kafka's Authorizer. With `authorizer.class.name` it is the one of `server/authorizer.py`,

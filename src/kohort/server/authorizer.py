@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may do what by the rules of the catalog, with the meaning of Kafka's StandardAuthorizer
 (KIP-11, KIP-290, KIP-679).
 

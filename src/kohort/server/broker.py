@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The asyncio side of the broker: it decides when to take a turn, and knows the time. What takes
 long is done on threads (`background/threads.py`), and everything else is `cluster.py`.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The topics of the cluster, with the settings, rules and credentials that were set while it ran,
 in one small file that is always replaced as a whole.
 

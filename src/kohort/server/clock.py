@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What time it is, for records and for sessions."""
 
 from collections.abc import Callable

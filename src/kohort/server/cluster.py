@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the nodes of one process share: topics, partitions, shards, and their turns.
 
 No sockets and no clock: `turn(now)` takes what has arrived as one batch, and `wake` says when to

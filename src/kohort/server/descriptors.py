@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who gets the file descriptors of the process. Nobody takes those of the others: clients can
 connect however many partitions there are, and logs can be opened however many clients.
 

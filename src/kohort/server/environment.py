@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a broker takes from the machine under it: the time, the disk, ids, and threads.
 
 The defaults are the real ones. A simulator and tests with a clock of their own give others.

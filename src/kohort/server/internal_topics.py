@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The topics of the coordinators: their settings, and the one that is made when it is first needed.
 
 A broker has groups from the start, and transactions once somebody asks for them.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lines for the log of the broker, each of them one line, and bounded: a client must not write it.
 
 A line has a kilobyte at most, and of each kind some are written in a second. How many were left out

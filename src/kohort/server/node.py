@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One broker of the cluster, as its clients see it: a node id, and what it serves.
 
 A process may hold several nodes. They share everything except which partitions and which groups

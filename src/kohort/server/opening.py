@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a data directory, or from nothing, to a cluster that can be started.
 
 Folders that the catalog does not know become topics: the directory may be a copy of a real Kafka's,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where things are: the shard of a group, the node of a partition, the brokers told to clients.
 
 Today the nodes of one process are all there is. Callers do not rely on that: the nodes that

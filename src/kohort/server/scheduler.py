@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who runs next, and for how long: everything that a broker does on its loop goes through here.
 
 Whoever has work enters its line, once, and whoever has none is not asked. A round serves each line

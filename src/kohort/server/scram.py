@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is kept of a password for SCRAM (RFC 5802, RFC 7677): enough to check one, not to log in.
 
 A salted password is as good as the password to whoever knows the salt, so it is never kept.

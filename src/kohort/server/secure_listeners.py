@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TLS and SASL of the listeners that have them. A broker of plain text does not import this."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The certificate that a listener of TLS shows, and the principals of its clients' certificates.
 
 The broker reads stores again while it runs. Open connections keep what they have begun with.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topics that clients have asked for and that were not made: told now and then, all in one line.
 
 Consumers ask again every second or so, and one request may name thousands.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Facts about rules of access, and about what clients got under them. See `facts.py`."""
 
 from typing import NamedTuple

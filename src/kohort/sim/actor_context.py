@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an actor sees of the simulated world, and no more."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether an answer says an error code, anywhere in it."""
 
 from functools import cache

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long the loop of a broker is away, in virtual time: requests, records, bytes and syncs cost
 something.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A disk in memory that fills up, refuses, decays, and crashes at any of its steps.
 
 After a crash of the process everything written is still there. After a loss of power only what was

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a seed draws before anything happens: how large the world is, and which faults exist in it.
 
 A run in which everything goes wrong at once finds little: nothing is ever acknowledged. So each

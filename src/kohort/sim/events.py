@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The queue of what happens next, and the only time there is.
 
 Everything that happens in a simulated run is an entry of one queue: bytes that arrive, timers,

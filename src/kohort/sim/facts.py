@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What clients could see, and what was done to the world: the only things that checkers judge.
 
 Actors tell facts as they learn them. `sent` is the instant at which the request left whose answer

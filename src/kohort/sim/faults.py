@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What goes wrong, one function for each kind. Each happens now and then until the world is calm.
 
 A fault touches one of many: one path, one node, one bit. It has a stream of chance of its own.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Facts about what lasts, or must not: things that are changed and looked at, what expires, what is
 cleaned, who has left, and how far a log goes. See `facts.py`.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Notices that a broker is still reading groups from their log.
 
 It looks at each piece that passes on the wire, when a request arrives and when an answer leaves:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command `python -m kohort.sim`: plays seeds, one process for each, and says what was found.
 
 python -m kohort.sim --seed 7                 one seed; the last line is its outcome

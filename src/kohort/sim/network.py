@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Connections between clients and the nodes of a broker, as badly as TCP allows.
 
 A connection keeps its bytes in order and loses none, until it breaks; then each side finds out in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asks the nodes of a cluster, as a client with one connection to each does.
 
 An answer may never come: the connection breaks, or the client loses patience. `ask` then returns

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What facts call a partition."""
 
 PartitionId = tuple[bytes, int]

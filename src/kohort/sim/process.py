@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One life of the broker: the real one, on a virtual loop, on a disk that outlives it."""
 
 from collections.abc import Callable

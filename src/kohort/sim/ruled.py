@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the rules of a run are about: users, topics and groups that nobody else has."""
 
 from kohort.sim.process import HOST, PORT, SECURE_PORT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One seed from its begin to its end, and what is to be said of it."""
 
 from collections.abc import Callable

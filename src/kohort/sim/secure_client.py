@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asks the nodes by their listener with SASL: each connection begins with a login by PLAIN."""
 
 from collections.abc import Callable

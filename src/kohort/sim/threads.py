@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Threads without threads: what a pool is given happens at one instant, and is heard of later.
 
 Between the two the process goes on: it writes more to a log that is being synced, it stands still,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The shortest story of a seed that has found something.
 
 First the world is made smaller: kinds of faults and of actors are left out, and minutes, as long as

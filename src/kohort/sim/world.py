@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The simulated world: a broker with its disk, the network, the clients, and what happens to all.
 
 Faults call the methods here: the process dies, the machine loses its power, the process stands

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pipeline over the group log: sources of raw rows, typed tables, and what they tell.
 
 `kohort.spark.jobs` writes tables, which needs the extra `kohort[spark]` and Java 17 or newer. What

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The jobs: what `kohort pipeline` does, for notebooks, `spark-submit` and schedulers.
 
 Each that writes tables holds the lock of their directory as long as it runs; readers never wait.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A stream: Spark's micro-batches, each added as a run adds its rows."""
 
 import shutil

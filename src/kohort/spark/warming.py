@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort pipeline warm`: a run over a made-up log, and from the classes that it loads an archive
 for all that follow.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The small text files beside the segments, as Kafka writes them.
 
 `leader-epoch-checkpoint` (version, count, then `epoch offset` a line), `partition.metadata`

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cleaning: of each key only the last value stays, and a tombstone until its horizon has passed.
 
 Closed segments are read, and rewritten where something is superseded. Offsets never change: what

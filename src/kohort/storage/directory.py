@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A data directory: one broker at a time, who it belongs to, and a folder per partition.
 
 `meta.properties` is Kafka's (version 1). `.lock` is held while the directory is open, by the kind

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which leader epoch of a partition began where: `leader-epoch-checkpoint`, as one asks it."""
 
 from bisect import bisect_right

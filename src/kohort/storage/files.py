@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The only way to the disk. Tests stand one behind it that fills up, tears writes and crashes."""
 
 import errno

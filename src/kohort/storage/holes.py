@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which offsets are missing in a log that is otherwise whole.
 
 Kafka's cleaner leaves holes between segments, and so does a repair. Those that are there when a log

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the folders of a data directory hold, and what of it is damaged. Nothing is changed.
 
 A log is looked at as its opening would, and further: every batch of every segment, and what stands

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a partition's log promises; `tests/storage/contract.py` holds every log to it."""
 
 from collections.abc import Iterator, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A log in a list: for brokers without a directory, and for tests."""
 
 from bisect import bisect_right

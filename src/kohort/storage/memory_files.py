@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files in memory, for as long as the object lives: over the restarts of a broker under test.
 
 What fills up, refuses, decays or crashes is a subclass: it hears of each operation before anything

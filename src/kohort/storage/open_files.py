@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files of logs, of which at most a share is open: they are opened on use, and the one that
 nobody has used for longest is closed.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a log may lose when it is opened, and what it may not.
 
 What lies before the recovery point was synced: it must be whole, and damage there is told and never

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mending what an inspection has found: what is damaged is given up, what is left can be served.
 
 Nothing is thrown away: a file that changes is copied aside first, as `<name>.damaged`. Offsets that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One `.log` file: batches one after the other, and a sparse index of them in memory.
 
 Every 4 KiB or so the index notes where a batch begins, so a read looks at a few headers at its two

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A log in Kafka's own on-disk format: `<topic>-<partition>/00000000000000000000.log` and so on.
 
 Segments are closed by size and age and synced when they are, so only the last one can have a torn

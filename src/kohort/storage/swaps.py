@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a finished cleaning may take the place of the segments that it covers.
 
 The cleaner keeps the last batch of what it rewrites, and never touches the segment that is written

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables of the pipeline for programs that are not Spark's: as Arrow, or by SQL of DuckDB.
 
     lag = kohort.tables.read("tables", "lag", columns=["topic", "lag_records"], group="billing")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SQL over one moment of the tables, by DuckDB: a view for each, over the files that count.
 
 The session can do nothing but read these files: statements that are no queries are refused, and

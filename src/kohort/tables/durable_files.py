@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of a lake in a directory, as pyiceberg wants them: each is on the disk when it is closed.
 
 Its own are not. After a power cut a catalog would name files that are not there, and what

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole tables as files for other programs: Parquet, CSV or lines of JSON, a file for each table.
 
 All are of one moment. They are written aside, made durable and then renamed, so that a file of such

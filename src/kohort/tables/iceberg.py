@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole tables as tables of Apache Iceberg, by pyiceberg: in a catalog that it is configured for,
 or in a directory with a catalog of its own.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tables say by the rules of `pipeline check`: a finding for each rule and group.
 
 What is not known is a finding too, of the state UNKNOWN, and so is a value that may be fine or not:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values and rows of tables as text: what JSON has, a document in each line, and CSV.
 
 Times are in ISO 8601, in UTC, and bytes in hex. NaN and the infinities are text, as `"NaN"`. In CSV

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All tables of a directory at one moment, for whoever wants several that fit together.
 
 A run flips every table at once, so what one snapshot gives was computed by the same run. It holds

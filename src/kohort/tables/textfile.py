@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a check has found for Prometheus: a file that node_exporter's textfile collector reads.
 
 It reads at any moment, so the file is written under a name that it skips and then renamed. Where

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which rules `pipeline check` applies, and from which value on each of them warns.
 
 Out of a TOML file, whose tables are rules, and of options, which win over it. A rule that has no

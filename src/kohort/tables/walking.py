@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several directories of tables, one for each of several clusters, asked as one. A directory that
 cannot be read is told by its name, and the others answer all the same.
 """

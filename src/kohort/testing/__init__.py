@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layer 6: a real broker for tests, with a clock that can be moved and faults on demand.
 
 `Broker` is the way in. The plugin for pytest is `kohort.testing.plugin`; `BrokerCase` is for

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wrong arguments: one line that names the argument, its value and what was expected."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A throw-away authority for the certificates of a broker under test and of its clients.
 
 Its files are made when somebody asks for them and end with the broker. Certificates go by the clock

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A broker in a `with` block, for any client: in a thread of the test, or in another process."""
 
 import atexit

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A broker under test, inside its event loop: the server, its clock, its disk and its faults.
 
 Its coroutines are the commands that a test may give, by name. They take and return plain values,

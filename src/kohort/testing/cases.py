@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """For unittest: a broker for the tests of a class, and a topic and a group for each of them."""
 
 from contextlib import suppress

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The process of a broker under test. It gets its plan and its commands by a pipe, and ends with
 SIGTERM or with the process that holds the other end.
 

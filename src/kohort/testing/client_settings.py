@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a client needs to connect to a broker under test, in the names that its users know."""
 
 from typing import Any, NamedTuple

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The clock of a broker under test: it runs with that of the machine or stands, and can be moved.
 
 Only the broker lives by it. Clients, sockets and the timeouts of tests stay in real time.

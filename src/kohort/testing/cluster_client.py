@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a test asks its broker by the protocol: topics, records, groups. Any broker can answer.
 
 Its requests carry a client id of their own, which no fault of a test touches.

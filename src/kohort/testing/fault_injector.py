@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults inside the broker: the gate that the dispatcher asks about each request once there is a
 fault.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults on demand, as a test writes them: `broker.faults.drop("Heartbeat")`.
 
 `fault_injector.py` is the side of the broker.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the broker of a test owns of the system: its sockets, its files, its pipes.
 
 A process that the test forks has a copy of each, and may outlive the broker: clients would wait at

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The groups of a broker under test: what they are, what they were, and waiting for what they will
 be. Everything here blocks; in an asyncio test, call it by `asyncio.to_thread`.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a test has in its hand: the clock of its broker, and each node of it."""
 
 from datetime import timedelta

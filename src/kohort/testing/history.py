@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the log of the groups says about one group: who owned what at which epoch, and its commits.
 
 Pure: from decoded records to values.

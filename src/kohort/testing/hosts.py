@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a broker under test lives: in a thread of the test's process, or in a process of its own.
 
 Both take the same commands, those of a `BrokerHarness`.

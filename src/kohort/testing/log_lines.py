@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lines of a broker under test: kept for `Broker.log`, and passed on to the program's log.
 
 The test may disable logging, patch the time of its records, and have handlers that fail. The lines

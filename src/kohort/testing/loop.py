@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An event loop in a thread of its own, for a test that waits for it.
 
 The test may patch what asyncio looks up at each call, freeze time, forbid sockets and change the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names for the topics and groups of a test: fresh ones, which say what test they are of."""
 
 import re

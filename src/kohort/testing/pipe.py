@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pipe to the process of a broker under test: whole messages, whatever interrupts the test.
 
 The handler of a signal may raise in the main thread at any moment, as that of pytest-timeout does.

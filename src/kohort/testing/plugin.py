@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The plugin for pytest: a broker for the session, and a topic and a group for each test.
 
 It is loaded wherever Kohort is installed, so it imports nothing of the broker until a fixture is

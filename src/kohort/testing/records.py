@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records as Python objects: what a test produces, and what it reads back."""
 
 import json

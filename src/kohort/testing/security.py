@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TLS and SASL of a broker under test: what its listeners ask of clients.
 
 `kohort.testing` itself has a listener of its own, with a user whom nobody else knows and who may do

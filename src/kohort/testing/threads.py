@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Threads of a broker under test. A test may patch `threading.Thread`, and signals are the test's.
 
 The handler of a signal may raise in the main thread while it starts one. So whoever needs a thread

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The end of a transaction: it is decided, then told to every partition, then over.
 
 The decision is one record. Markers leave when that record is durable, so a crash before it leaves

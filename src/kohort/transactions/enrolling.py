@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Partitions come into a transaction before anything is written to them (KIP-98, KIP-890).
 
 A partition that is not in it would never get the marker that ends the transaction, and its readers

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A transactional id that nobody uses is forgotten (transactional.id.expiration.ms)."""
 
 from kohort.machines.effects import Effects

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """InitProducerId with a transactional id: whoever asks last has it, and all before are fenced.
 
 A producer that names its id and epoch asks for the next epoch (KIP-360). It gets that once, also

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The state machine behind one partition of __transaction_state.
 
 Requests come in by call(), records by replay(), time by tick(). It is driven as the machine of the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the machine says and hears beside the requests of clients: values, nothing else.
 
 Partitions are asked to end a transaction by `Markers`, and `MarkersWritten` tells how that went.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DescribeTransactions and ListTransactions (KIP-664, KIP-1152): they change nothing."""
 
 from collections.abc import Callable

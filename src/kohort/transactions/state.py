@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a machine of transactions knows. Handlers read it and describe how it should change.
 
 Only replay changes what a log can bring back. Handlers themselves change what no record tells: the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One transactional id: which producer has it, and where its transaction stands.
 
 The record in the log holds everything. The states and their numbers are upstream's.

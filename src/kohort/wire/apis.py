@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of APIs: what a key means, and which versions of it are served.
 
 ApiVersions answers from this table, so it is never wrong. A version is listed here once it is fully

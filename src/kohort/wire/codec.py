@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Messages to bytes and back: `encode` and `decode`, made for a class and a version on first use.
 
 Two codecs stand behind this module, one in C and one in Python, with the same results and the same

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The elements of an array of a message, kept by field.
 
 An answer may have a thousand elements that are three numbers each. As columns they are three

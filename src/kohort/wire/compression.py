@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The four codecs a record batch may name in its attribute bits, with bounded output.
 
 A few hostile bytes can unfold into gigabytes: nothing here holds more than the caller's limit.

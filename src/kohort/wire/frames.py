@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Frames: four bytes of size, a header, a body; the same, however the stream is cut."""
 
 from struct import Struct

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The codec in C: its functions have the interface of `python_codec`, to which it hands over.
 
 A message class becomes a table of its fields, a `Layout`. What the codec in C does not take, it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The versions of each API that a broker offers: all that it serves, or fewer for a test."""
 
 from collections.abc import Iterable

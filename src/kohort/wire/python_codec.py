@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The codec in Python: the functions that `codegen` makes of a class and a version, each once.
 
 `codec` is the way in. `kohort inspect codec` prints what is made here.

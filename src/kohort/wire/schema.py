@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a message is declared: a class with typed fields, each with the versions that have it.
 
 The class is the only source: `codegen` makes encoders and decoders from it, type checkers read it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The batches of a log, all together: where each begins, its header, and where its records are.
 
 Nothing that stands in the bytes raises here. `Bodies.right` says of each batch whether its header

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many numbers and strings out of one buffer at once: the steps that the fast readers are made of.
 
 No position is trusted. What lies outside the buffer is read as if it were its last bytes, and

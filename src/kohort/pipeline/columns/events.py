@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Decoded rows of a group as the events of its history."""
 
 from collections.abc import Iterator

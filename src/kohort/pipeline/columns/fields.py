@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The records of batches in which nothing is unusual: where their fields stand in the bytes."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where each record of each batch begins: the only thing in a log that has to be walked.
 
 A record begins where the one before it ends, but batches do not wait for each other. So one step

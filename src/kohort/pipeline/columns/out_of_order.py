@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Batches that are right by themselves and whose offsets are out of order.
 
 No checksum covers a base offset. A last offset may be wrong as well, under a checksum that was made

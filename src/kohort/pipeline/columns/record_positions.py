@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Raw rows before they are columns: where each key and each value stands in the bytes of a log.
 
 Most readers want few of the columns, and what is decoded from a key can be read where the key

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From the bytes of a log, as a segment file or a Fetch response has them, to raw rows.
 
 Nothing that stands in the bytes makes it raise, and nothing is left out in silence: a batch that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Batches that the fast way does not believe: read again by `kohort.wire.batch`, or told as damage.
 
 A batch that cannot be read is one row, whose error says why.

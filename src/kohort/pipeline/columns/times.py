@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times as tables have them: microseconds, or null. Those of the log are milliseconds."""
 
 from datetime import UTC, datetime, timedelta

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading a directory of tables without Spark: for the terminal, the report, and scripts.
 
 It reads the same tables as `spark_reader`, through the same manifest, by Arrow alone: no JVM has to

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which tables there can be, and which a directory has: names, columns and what they mean."""
 
 from collections.abc import Sequence

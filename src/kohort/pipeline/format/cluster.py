@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which cluster tables belong to, so that those of several clusters can stand in one table.
 
 A directory belongs to one cluster. Its name is not in the files: readers add it as a column.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which Kohort has made some tables: told by its code, not by its version number alone."""
 
 from functools import cache

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The log of a Delta table, as bytes: commits, checkpoints, and what a commit says.
 
 The protocol is https://github.com/delta-io/delta/blob/master/PROTOCOL.md, of which reader version 1

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Delta logs of all tables, which follow the manifest: readers of Delta see the rows that count.
 
 A log changes after the manifest and before any file is removed, so whatever its newest version

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the footers of Parquet files say about their rows, without reading the rows."""
 
 from collections.abc import Iterable, Iterator

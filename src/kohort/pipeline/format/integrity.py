@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether the files of tables are whole: there, of the right size, with the right checksums, and
 with as many rows as the manifest says. Needs no Spark.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a log ends that may be a copy: what came after its end is unknown."""
 
 from datetime import UTC, datetime, timedelta

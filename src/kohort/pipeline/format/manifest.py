@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a place of tables holds: one small file, replaced as a whole, that all readers go by.
 
 A table's files count only when the manifest names them. So a writer writes files that nobody

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recomputes gold from the rows that are kept, as after an upgrade: no earlier gold is used.
 
 The rows have what the log has lost since it was read, so nothing is lost by it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which partitions of the log are refreshed incrementally, and which are recomputed.
 
 A partition is refreshed incrementally where all new rows stand behind those that are known.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a report was made of, as it says itself: a report that is up to date is not drawn again."""
 
 from kohort.pipeline.format.code import code

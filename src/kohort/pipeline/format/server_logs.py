@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lines of brokers' log files, as parts beside the rows: they outlive the files, and are
 matched again whenever histories of groups are replayed. Needs no Spark.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run reports when it has ended."""
 
 from datetime import datetime

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a run would find anything new: if not, Spark need not start.
 
 Any doubt is a reason to start it. So the tables remember what they were made of and what their own

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who writes a place of tables: one at a time, and all tables are flipped at once."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report: gold tables as one page that opens anywhere, with nothing loaded from anywhere.
 
 No Spark and no Java are needed to write it: tables come as Arrow.

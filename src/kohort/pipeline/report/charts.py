@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What all charts of the page have in common: an axis of time in UTC, names as rows, as wide as the
 screen. Colours and fonts are the page's, which knows whether it is dark.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A fold for each group: how it stands, who is in it, and its latest rebalances."""
 
 from collections.abc import Mapping, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lag over time: in records, and in seconds with the band in which the truth lies."""
 
 from collections.abc import Sequence

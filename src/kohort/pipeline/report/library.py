@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The script that draws the charts: Vega, Vega-Lite and what embeds them, as vl-convert carries
 them.
 

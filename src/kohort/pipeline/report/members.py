@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many members groups had over time."""
 
 from collections import Counter

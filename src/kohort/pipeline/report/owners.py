@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who owned which partition from when to when: a Gantt chart for each group."""
 
 from collections import Counter

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A page of HTML in one file: nothing is loaded from anywhere, and no text can become markup.
 
 Texts come from the log, and anybody who may join a group can choose them. So every text goes

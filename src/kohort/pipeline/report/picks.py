@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What of a table is on the page: the groups that matter most, and few enough points to draw.
 
 A cluster may have ten thousand groups and a history of months, and a page has to open on a phone.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When groups rebalanced, why, and what each rebalance cost."""
 
 from collections import Counter

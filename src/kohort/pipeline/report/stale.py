@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Groups that nobody seems to need: which may be deleted, and what speaks against the others."""
 
 from typing import Any

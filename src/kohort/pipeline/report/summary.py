@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What stands on top: how many groups, who is in trouble, how far the history reaches back."""
 
 from collections import Counter

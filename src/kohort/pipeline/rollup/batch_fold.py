@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables larger than memory, made smaller piece by piece where that makes no difference."""
 
 from collections.abc import Callable, Iterable

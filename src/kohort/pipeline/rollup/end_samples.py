@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Samples of the ends of user topics as parts of the directory of tables: added without Spark."""
 
 from collections.abc import Iterable, Sequence

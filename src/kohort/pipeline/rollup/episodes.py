@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long a group had a status: combines the statuses of one run with those of earlier runs.
 
 A run sees a moment, so a status lasts from the first moment at which it was seen to the first at

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the history of lag is downsampled with age: a row comes to stand for several moments.
 
 For a day or two a row is of one moment. Then it is of five minutes, and after another week of an

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files of `lag_history`: new rows beside old ones, and old ones downsampled as they age.
 
 A file is of one step. Of downsampled rows there is one file for each day, later for each

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How samples of ends are downsampled with age: of each step the last stays, for all of them.
 
 A sample is as true alone as among others, so what is left out makes a time lag less exact, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files of old samples: one for each day, later one for each week, downsampled.
 
 Samples are downsampled before gold is computed from them, so whoever computes it again finds the

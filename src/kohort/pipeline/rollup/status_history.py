@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files of `status_history`: rows that are over are added, rows that last are replaced."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every table's columns, by name. The modules below describe them: `progress` has those of commits,
 lag and status, `membership` those of members and rebalances.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of membership: which groups there are, who was in them, who owned what, and what each
 rebalance was about.
 """

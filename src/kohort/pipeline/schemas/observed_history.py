@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The columns of what runs have seen: lag and status as they were. No later run can compute them
 again, so they are kept as the records are.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of progress: what groups have committed, how far behind they are, and who may go."""
 
 import pyarrow as pa

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ages, and the time that a row comes to stand for at each: a moment, then five minutes, then an
 hour. `commit_rates`, `lag_history` and `end_offsets` share them, and the texts of their schemas say
 them in words.

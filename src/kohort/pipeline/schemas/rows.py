@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows of the group log: raw as every source gives them, and decoded as the tables keep them.
 
 A raw row is a record as it stands in the log; a batch that cannot be read is one raw row too, with

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lines of brokers' log files about members that are gone, as they are kept beside the rows."""
 
 import pyarrow as pa

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `format("kohort.groups")` and `format("kohort.offsets")` give: groups of a live cluster as
 they are now.
 """

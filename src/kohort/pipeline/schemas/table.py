@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a table is: its columns with their types and meanings. The pages of documentation are
 generated from this, so a column is described where it is declared.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A question to a live cluster from code that is not asyncio: tasks, notebooks, commands."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cluster as the pipeline names it: its servers, and the file with the security of its clients.
 
 `HOST:PORT,HOST:PORT?config=FILE`: the file has Java properties, in any dialect of clients, and is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Python values as a batch of a table's columns: types come from the table, never from the values,
 so that a column without any value has its type all the same.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Segment files of somebody else: listed, walked by their headers, never opened for writing.
 
 The broker that owns them may go on meanwhile. A listing is taken twice until it is the same, since

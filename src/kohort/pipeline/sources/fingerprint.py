@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a directory of logs looks like: enough to tell that a run would find nothing new in it.
 
 No record is read. A file that was written a moment ago may be written again within the same tick of

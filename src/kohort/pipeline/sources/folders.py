@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the folders of a topic's partitions are, in a broker's directory or a copy of one."""
 
 from collections.abc import Iterator, Sequence

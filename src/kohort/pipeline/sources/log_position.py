@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where reading a log stands, whose log it is, and what happened to it: what a manifest keeps.
 
 No Spark is needed to know it.

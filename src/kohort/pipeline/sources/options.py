@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The options of `kohort.log` and `kohort.topic`, checked before anything is read."""
 
 import json

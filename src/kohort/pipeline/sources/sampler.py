@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Samples of where the topics of a live cluster end, taken beside the runs. Needs no Spark."""
 
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is known already of where partitions end, so that their logs are not walked again."""
 
 from collections.abc import Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Samples of where the partitions of user topics end: from their folders, or from the cluster.
 
 A folder tells its own history. In the header of every batch stand the newest timestamp in it and

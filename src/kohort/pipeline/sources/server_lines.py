@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lines of a Kafka broker's log file about members that are gone, and about the epoch or generation
 that came of it.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Kafka broker's log files: read as streams, compressed or not, for the few lines that matter."""
 
 import glob

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Questions to the leaders of a topic's partitions: bounds, offsets by time, and batches.
 
 A leader that moves, starts or cannot be reached is looked up again until `PATIENCE_S` is over. A

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds the folders of user topics that lie beside a group log."""
 
 from contextlib import suppress

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects as files of Arrow's: read by ranges, from the end on, where Parquet tells what it has.
 
 A file that is small is read at once. Arrow has clients for stores of its own; this one asks as all

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where Kohort keeps what can be made again."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Google Cloud Storage and Azure, by obstore: their objects are swapped by conditional puts.
 
 Credentials and settings are found in the environment, as obstore finds them. The type of its error

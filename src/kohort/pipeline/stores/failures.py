@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a store refuses: an OSError, as a disk's refusal is, and one sentence for whoever asked."""
 
 import errno

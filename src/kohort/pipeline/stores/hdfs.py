@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables on HDFS, by WebHDFS: files are written aside and renamed, which the name node does in one
 step or not at all.
 

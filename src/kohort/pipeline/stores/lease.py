@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who writes tables that are objects: an object that says so, for as long as it is renewed.
 
 Nothing that counts rests on it: a manifest is swapped by comparing, and who takes over from a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables in a directory: files are synced, the manifest is renamed into its place, a lock held."""
 
 import errno

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A name node of HDFS, asked over HTTP by the few operations of WebHDFS that tables need.
 
 What it, or a data node that it sends us to, turns away for a while is asked again, with growing

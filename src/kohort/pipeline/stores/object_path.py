@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A path among objects, so far as tables need one: it looks like `pathlib.Path`, and lists nothing.
 
 Which files a folder has the manifest tells, or who has written them: names are used once only, so

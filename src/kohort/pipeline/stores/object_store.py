@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables as objects: a flip swaps the manifest in one step, and the manifest names every file."""
 
 from collections.abc import Iterable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What tables need of a place that is no directory: whole objects, ranges, and one atomic step.
 
 An object is put as a whole and never changed, but for those few that are swapped: each writing of

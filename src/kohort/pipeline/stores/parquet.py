@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parquet files of tables, wherever they are kept: read and written without Spark."""
 
 import tempfile

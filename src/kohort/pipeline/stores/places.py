@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From what people write to where tables are: a path, `file://…`, `s3://BUCKET/PREFIX`,
 `gs://BUCKET/PREFIX`, `abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX`, or
 `webhdfs://HOST:PORT/PATH`.

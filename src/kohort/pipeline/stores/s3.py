@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An S3 bucket: its objects are swapped by conditional puts.
 
 Credentials and settings are found as botocore finds them. Requests that a store turns away (503,

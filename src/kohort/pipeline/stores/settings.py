@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where this process looks for stores, for those that work for it. Credentials stay where they are:
 every process finds its own.
 """

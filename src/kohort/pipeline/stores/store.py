@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a writer of tables needs of the place where they are kept; two places have it."""
 
 from collections.abc import Iterable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DescribeAcls, CreateAcls, DeleteAcls: rules are kept with the catalog (KIP-140, KIP-290).
 
 Without `authorizer.class.name` there are no rules, and all three are refused, as upstream does.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """IncrementalAlterConfigs and the older AlterConfigs: change settings of topics, brokers and
 groups, each resource as a whole or not at all.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """AlterReplicaLogDirs: a node has one data directory, so its partitions are there already
 (KIP-113).
 """

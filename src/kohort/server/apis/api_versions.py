@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ApiVersions: which APIs are served, and in which versions."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SASL on a listener without it, or after a login, and delegation tokens: offered as upstream
 offers them, and refused with upstream's codes. The connection goes on.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DescribeClientQuotas, AlterClientQuotas: there are no quotas here, and none can be set.
 
 What is asked wrongly is refused as upstream refuses it (KIP-546).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CreatePartitions: more partitions for topics that exist. Records stay where they are."""
 
 from collections import Counter

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CreateTopics, and topics that are created because a client has asked for them."""
 
 from collections import Counter

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DeleteRecords: the start of partitions moves forward (KIP-107)."""
 
 from kohort.errors import ApiError, ErrorCode, UnsettledError

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DeleteTopics: by name, and from v6 on by id."""
 
 from collections import Counter

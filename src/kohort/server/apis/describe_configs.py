@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DescribeConfigs: the settings of topics, brokers and groups, and where each comes from."""
 
 from collections.abc import Callable, Iterable, Sequence

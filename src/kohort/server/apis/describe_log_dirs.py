@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DescribeLogDirs: how large the partitions of this node are (KIP-113). There is one directory."""
 
 from collections.abc import Iterable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DescribeProducers: who has written to a partition, to find transactions that nobody ends
 (KIP-664).
 """

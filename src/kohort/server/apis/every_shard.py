@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An answer in which every shard of a node, or of the cluster, has its part: a listing.
 
 A shard that is read from its log, or will be in a moment, makes the whole answer

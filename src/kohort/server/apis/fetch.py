@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fetch: whole batches from many partitions, now or when enough has arrived.
 
 Bytes go from the log to the answer unchanged. A fetch that finds too little is parked. It reads

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of groups: any node is asked, and the shard of the group answers.
 
 The shard keeps what is set; what it is called, where else it comes from and how it is shown is

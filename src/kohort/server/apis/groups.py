@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests about groups: find their shards, and make one answer of the shards' answers.
 
 What this release cannot do yet is refused here, before a coordinator is asked.

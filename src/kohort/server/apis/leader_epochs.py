@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OffsetForLeaderEpoch: where the records of a leader ended (KIP-320)."""
 
 from typing import Any

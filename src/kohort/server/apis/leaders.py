@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From what a request names to the partition that this node leads."""
 
 from typing import NamedTuple

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ListConfigResources: the names of what may have settings (KIP-1142).
 
 Topics and brokers are all there; groups are those that have settings of their own.

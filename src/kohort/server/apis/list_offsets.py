@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ListOffsets: the offset of a time, or of a special point such as the end."""
 
 from collections import Counter

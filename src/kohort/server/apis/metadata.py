@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metadata: brokers, topics, and who leads each partition."""
 
 from collections.abc import Callable

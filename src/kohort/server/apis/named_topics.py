@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topics that requests about offsets name. The broker, not the coordinator, knows which topics
 exist and who may use them: only these are passed on, and all others are answered here.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OffsetDelete on its way to the group's shard."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OffsetFetch on its way to the shards of its groups. Whatever its version, it gets there in the
 shape of version 8 (KIP-709).
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Produce: each batch goes to its partition, and is answered by itself.
 
 Several entries of one topic are answered as one, as upstream does. Of several batches for one

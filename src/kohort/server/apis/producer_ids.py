@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """InitProducerId: a number that distinguishes idempotent producers (KIP-98).
 
 The coordinator of its transactional id gives a transactional producer its number.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ElectLeaders, AlterPartitionReassignments, ListPartitionReassignments: as a cluster answers that
 keeps one copy of everything, so that no partition is ever led by the wrong node, or on its way.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What has configurations: topics and brokers here; other types are refused by name."""
 
 from collections.abc import Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DescribeUserScramCredentials, AlterUserScramCredentials: kept with the catalog (KIP-554).
 
 They are taken on every listener, and where no listener has SCRAM, as upstream takes them.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What requests that change topics have in common. Each topic is judged by itself, against the
 topics as they are when the catalog is written next; the answer waits for that write.
 """

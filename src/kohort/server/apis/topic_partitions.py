@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DescribeTopicPartitions: topics by name, a page at a time (KIP-966)."""
 
 from typing import Any

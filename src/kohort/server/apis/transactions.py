@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests of transactional producers, and of tools that look at transactions.
 
 What a producer asks goes to the machine of its transactional id; what a tool asks, to several.

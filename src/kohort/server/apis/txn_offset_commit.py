@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TxnOffsetCommit on its way to the group's shard: first its transaction is asked.
 
 The partition of the group's offsets must be in the transaction, or no marker would ever decide

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """UpdateFeatures: the levels of features follow from settings, so none can be changed (KIP-584)."""
 
 from kohort.errors import ApiError, ErrorCode

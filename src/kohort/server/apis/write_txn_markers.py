@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """WriteTxnMarkers: what one broker asks another; here, what a tool asks about a transaction that
 nobody ends (KIP-664).
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Work that machines ask for and that would hold up others: done on a thread, a part at a time.
 
 A part is short, and behind it the task stands at the end of the queue again. So a long one does

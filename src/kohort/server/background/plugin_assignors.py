@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Assignors that installed packages bring: entry points of the group `kohort.assignors`."""
 
 from collections.abc import Iterable, Mapping

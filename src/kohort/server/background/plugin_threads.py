@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plug-in code on a thread of its own, which is given up when it takes too long.
 
 All threads share one lock with the loop. If there were one for each group that waits, none would

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a broker does beside its loop, on threads: it syncs logs, works for the disk, runs tasks.
 
 The loop hands over after each turn. What comes back is told to the cluster in the loop again, and a

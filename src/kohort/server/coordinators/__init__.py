@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Partitions with a machine, how these are loaded, and how transactions reach them."""

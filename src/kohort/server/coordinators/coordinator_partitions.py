@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topics whose partitions belong to a machine: it alone writes their logs, and answers from them.
 
 MACHINE_FACTORIES is the list. The cluster gives each partition of these topics a driver when it is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shards whose logs are being read, in slices: everybody else is served meanwhile."""
 
 from collections import deque

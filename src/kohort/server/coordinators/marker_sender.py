@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Carries the markers of transactions to the partitions that they end in, and tells how that went.
 
 A marker for a partition of groups goes to its machine, any other into the log. Once all of them are

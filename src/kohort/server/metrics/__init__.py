@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a broker counts, and the page on which others read it."""

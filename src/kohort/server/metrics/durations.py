@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long something takes, in milliseconds: the longest of late, and percentiles of the last few
 thousand times.
 """

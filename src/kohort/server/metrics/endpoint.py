@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The endpoint of a broker's metrics: HTTP, on a thread and a loop of its own.
 
 A scraper that is slow, silent or greedy holds up no client of the broker, and few other scrapers:

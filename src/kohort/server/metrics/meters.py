@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The numbers of a running broker, kept as things happen. `metrics.py` says what they are called.
 
 Whoever serves a request adds to plain integers here, and nothing is walked when they are read.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the numbers of a broker are called: upstream's names, as Prometheus spells them.
 
 METRICS is the whole list; the page of the documentation is made from it. A name that begins with

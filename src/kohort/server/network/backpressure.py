@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whose turn it is to send more of a request, once those that are there have used up the room.
 
 Room is what has come, not what was announced. Those who bring a part of a request while there is no

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One client: requests in order in, answers in order out. No sockets here; `sockets.py` has them.
 
 A request whose answer waits for another client (JoinGroup, SyncGroup, a Fetch that found too

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many connections there may be: in all, of a listener, from an address, for the descriptors.
 
 A connection beyond what its listener or the broker may have waits until another one ends, and is

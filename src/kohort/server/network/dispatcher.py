@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The way in for every request of one node: which API it is, what it says, and where it goes.
 
 On a listener with SASL, clients get here once they are known (`server/sasl/authentication.py`).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Heartbeats that repeat the last one but for the correlation id, answered from memory.
 
 The memory is bounded and stands in front of the normal path. It applies only while the coordinator

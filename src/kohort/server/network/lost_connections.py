@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Connections that were lost while whole requests of theirs waited for a slice.
 
 What had arrived counts, as it does where nothing has to wait: a member whose connection breaks

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ports of a broker: one for each listener of each node.
 
 The ports of a listener follow one another, so that a restart with the first one finds them all.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The requests of one client on their way in: bytes become frames, and frames wait in line.
 
 The bytes that wait are bounded. One connection may have about a megabyte waiting. What a connection

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What of a request is refused before it is handled: more elements than a broker should do for one
 client, and texts that are longer than a record can keep.
 

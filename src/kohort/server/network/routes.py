@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where each request goes: to a function of this node, to one shard, or to several and back.
 
 Every API that is served has a row in ROUTES; a test checks that.

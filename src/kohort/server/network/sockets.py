@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sockets of a broker: bytes and limits. `connection.py` knows what the bytes mean."""
 
 import asyncio

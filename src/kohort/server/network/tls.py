@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TLS of one connection, without its socket: bytes of the wire in, bytes of requests out, and the
 reverse.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A socket that speaks TLS. What is inside of it is handled as on any other (`sockets.py`)."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A batch as a producer sends it, and the checks that it must pass before it is written.
 
 Order and codes of the checks are upstream's, except where upstream fails with -1: content that

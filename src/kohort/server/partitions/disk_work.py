@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Long work for the disk, beside the loop: write the catalog, open and remove logs, note where they
 begin and how far they are synced, close files that have no name any more.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What has been written, how much of it is on the disk, and the answers that wait for that.
 
 An answer leaves when everything it tells about is durable. With `log.sync=none` that is at once.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a broker does for its logs when nobody asks: retention, and cleaning of compacted topics.
 
 `look` says what is due, and the rest waits in the scheduler's line like all other work: a step is

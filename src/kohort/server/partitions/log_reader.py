@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads what a log says of something, in slices, and goes on where it has ended.
 
 What must be read before somebody can be answered, and is too much for one turn, is a `PendingRead`.

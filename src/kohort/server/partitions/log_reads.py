@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What must be read of logs before somebody can be answered: a slice at a time, between the turns
 of the loop, so that everybody else is served meanwhile.
 """

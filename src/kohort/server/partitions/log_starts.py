@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where logs begin: starts that are on their way to later offsets, and wait for the disk.
 
 A start moves in two ways, and both are made durable beside the loop before the log begins later in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the logs of partitions, and the catalog, are kept: a data directory, or memory."""
 
 from collections.abc import Generator, Mapping, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A partition of a topic: its log, its producers, and how far consumers may read.
 
 Batches are stored as they came, once `batch_validation` has checked them. Consumers see what is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The producers of a partition as its log has them: `read_on` reads it, in slices.
 
 A start does not pay for them: most partitions never see a producer of this kind. They are read when

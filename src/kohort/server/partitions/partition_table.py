@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which partitions exist, which of them are open, and what the disk still has to do for them.
 
 Topics change with each write of the catalog; changes that come during one write are made by the

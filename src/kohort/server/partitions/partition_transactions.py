@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a partition knows of transactions: where open ones begin, and which were aborted (KIP-98).
 
 Consumers that read committed records read up to the first record of an open transaction, and are

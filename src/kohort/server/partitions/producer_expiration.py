@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long the broker remembers idempotent producers, and how many of them.
 
 Each costs about half a kilobyte in each partition that it writes to. It is forgotten when it has

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a partition remembers of its idempotent producers (KIP-98): an epoch and five batches each.
 
 A producer may have five requests under way: a batch that is sent again is one of these.

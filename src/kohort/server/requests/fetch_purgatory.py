@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fetches that wait for data: answered when enough has arrived, or when their time is over.
 
 Nothing here knows a clock or a socket. `arrived` is told when a partition has grown, and `due` is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Incremental fetch sessions (KIP-227): both sides send only what has changed.
 
 A session is soft state. A client whose session is gone is told so and sends everything once. So all

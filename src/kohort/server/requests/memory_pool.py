@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bytes that all connections of a broker share, however many clients there are."""
 
 UNAUTHENTICATED_BYTES = 16 << 20  # some tens of the longest logins; nearly all are not counted

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An answer with a long array that is encoded while it is made: neither its messages nor the time
 to encode them are there at once, and what it needs is about the bytes that it has.
 """

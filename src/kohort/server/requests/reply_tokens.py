@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where an answer goes. A token is answered once, or fails once; its holder need not know more.
 
 An error while an answer is made (a merge, an encoding) ends the connection that asked, and no

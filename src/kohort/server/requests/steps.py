@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A request that is answered in steps, so that others come in between however much it asks for.
 
 A step is short, a millisecond or two at most, and `StepBudget` says where it ends. Whatever the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a connection may say before its client has proved who it is, and after (KIP-152, KIP-368).
 
 It takes the frames of a connection in place of the dispatcher, and steps aside once the client is

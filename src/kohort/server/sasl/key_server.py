@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the keys of an authority from a server of HTTP. Imported only where keys are on one."""
 
 from http.client import HTTPException, HTTPMessage

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The keys of the authority that signs tokens, from a file or from a server, read again and again.
 
 Reading is beside the loop, on a thread that nobody has to wait for: a server may never end. Keys

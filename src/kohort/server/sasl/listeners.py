@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which listeners of a broker have SASL, and how."""
 
 from collections.abc import Callable, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the clients of a listener authenticate, read from its settings.
 
 The settings of a listener are a flat mapping, without the `listener.name.<name>.` in front. Those

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The users of SCRAM, as the catalog has them, and decoys that look like most of them."""
 
 from collections import Counter

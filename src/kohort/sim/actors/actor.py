@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every client of a simulated cluster has: a name, its own chance, and a way to ask.
 
 A kind of actor is a class with `kind` and `live`, and a row in `actors.table.KINDS`. `live` is an

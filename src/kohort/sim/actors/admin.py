@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes, changes and deletes topics."""
 
 from typing import ClassVar

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A member that computes the assignments of its group when it is asked to (KIP-848).
 
 Mostly it does that well. Sometimes it is late, silent, or delivers what is wrong or out of date:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Looks at everything once all has come to rest: what is there, and what still gets an error."""
 
 from typing import ClassVar

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asks what needs no disk and no other client, again and again. A checker watches how long its
 requests lie at the broker.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A member of a classic group: joins, assigns where it leads, heartbeats, and comes back."""
 
 from typing import Any, ClassVar

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A member of a classic group by the machine of the client: eager in one group, cooperative in the
 other.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads partitions from their begin on, committed records only, as a consumer does."""
 
 from typing import ClassVar

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commits offsets for a group without members, and asks how far it has come."""
 
 from typing import ClassVar

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A member of a KIP-848 group as a real consumer would be one: by the machine of the client."""
 
 from random import Random

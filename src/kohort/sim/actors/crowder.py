@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sends many requests at once on one connection, each of which takes the broker some time: it cuts
 a log of its own off, record by record, and asks about all topics in between.
 """

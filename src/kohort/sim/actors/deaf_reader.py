@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asks for large answers on several connections, and reads none of them, or a little now and then.
 
 What the broker holds for such a client is bounded: it handles no more of its requests meanwhile.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A second process with the instance id of a static member, as a supervisor that lost sight of the
 first one starts it. The two fence each other, until all is calm; then only the first is left.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Produces batches that are no honest ones: counts that lie, another checksum, times far ahead,
 producer ids that nobody has given out, control batches, what unfolds beyond all bounds.
 

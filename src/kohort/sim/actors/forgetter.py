@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commits offsets that expire soon, besides others, and looks whether what has expired stays so."""
 
 from typing import ClassVar

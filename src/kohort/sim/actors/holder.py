@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holds transactions open for long, while segments are closed and cleaned around them.
 
 It writes to a compacted topic of its own: in a transaction, and beside it. The cleaner may take

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sends requests of every API with whatever in them, and bytes that are no requests at all.
 
 Names are its own, so what it does by accident concerns nobody else. Much of it is refused or closes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commits an offset in a group of its own, stays in it or leaves, and looks how long the offset is
 there. It writes to a topic whose records live briefly, and looks how long they are.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What members of both protocols have: a pure machine that decides, and an application that takes
 its time to let go of a partition.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A member that speaks another protocol in each of its lives, as in a rolling upgrade: classic or
 KIP-848, eager in one group, cooperative in the other. It commits for what it owns, and looks at
 what has been committed.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Looks who is in the groups of others, as tools do."""
 
 from typing import ClassVar

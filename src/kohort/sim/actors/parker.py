@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Has requests parked that wait for other clients, with more behind them, and hangs up.
 
 A request that waits holds the room that it takes, until it is answered or its connection has gone.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients that log in and ask for what they may or may not have: each tells what it got and what it
 was refused, with the rights that upstream asks for.
 """

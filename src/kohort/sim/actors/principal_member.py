@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members of KIP-848 groups whose users may come to have a right, or lose it, at any time."""
 
 from typing import ClassVar

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Produces records, some of it idempotently: what is not answered is then sent again. Who does not
 send anything again does not wait for an answer before the next batch, either.
 """

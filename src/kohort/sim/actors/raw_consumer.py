@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A member of a KIP-848 group that does what the protocol asks of it, and no more."""
 
 from typing import Any, ClassVar

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Connections of a client that takes no notice of its answers: what such a client does to others is
 what counts.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads partitions from their begin on, some of it without taking what it has asked for."""
 
 from typing import ClassVar

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One Fetch of one partition, and its records: all of them, or those that are committed."""
 
 from typing import NamedTuple

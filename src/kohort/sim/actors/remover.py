@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commits for a group of its own, deletes the group or one of its offsets, and looks again."""
 
 from typing import ClassVar

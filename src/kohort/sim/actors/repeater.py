@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names one thing very often in a request. A broker does the work once, and answers once."""
 
 from typing import Any, ClassVar

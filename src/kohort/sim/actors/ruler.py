@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes and deletes rules of access for the principals of a run, and tells when each was asked for
 and when it was acknowledged.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Announces requests on many connections at once, sends a part of each and stalls: together they
 take all the room that requests have.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes what a catalog keeps beside topics that others use, and looks what is in force: rules,
 credentials, settings of brokers and topics, a topic that comes and goes, a number of partitions.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which kinds of actors there are, and how many of each a run may have."""
 
 from kohort.sim.actors.actor import Actor

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a client knows of the topics: from Metadata, asked now and then."""
 
 from typing import NamedTuple

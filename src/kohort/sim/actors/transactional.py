@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A transactional producer, in both versions of its protocol (KIP-98, KIP-890), without decisions.
 
 What gets no answer is asked again, and may be carried out twice, the second time much later. In the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sets what groups can have set for themselves, and looks whether it counts (KIP-848).
 
 One group is its own: the heartbeat interval of that only grows, and a member hears of it. Those of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Takes a group on and writes what comes of it, both in one transaction (KIP-447), or writes only.
 
 The two workers of a transactional id are lives of one program, and the second is not always there:

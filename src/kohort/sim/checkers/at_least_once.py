@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """At least once: what a group has committed was processed, and in the end all is.
 
 A commit says that everything before it is done with. So there is no record before a group's

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Once everything has come to rest all is served again, but for what a flipped bit has damaged."""
 
 from typing import ClassVar

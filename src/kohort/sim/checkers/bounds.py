@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What waits inside the broker is bounded, and when nobody is there any more nothing waits.
 
 This checker looks into the broker.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every checker has: it hears facts, and raises an alarm when one cannot be.
 
 A checker judges only what clients could see, unless its module says otherwise. So it holds for any

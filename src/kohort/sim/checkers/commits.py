@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a group has committed and been told so is there, or something newer, or an error is said."""
 
 from collections import defaultdict

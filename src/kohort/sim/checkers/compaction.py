@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cleaning leaves of each key its last value, and everything of a transaction that is open. Readers
 of committed records do not pass where an open transaction begins.
 """

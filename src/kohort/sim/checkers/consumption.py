@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a consumer hands out: only of partitions that it has, in order, nothing left out, and not
 for long beside somebody else.
 

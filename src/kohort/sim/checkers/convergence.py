@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When faults stop every group comes to rest: each partition has an owner, and all agree."""
 
 from collections import defaultdict

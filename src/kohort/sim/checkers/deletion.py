@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A topic that is deleted stays deleted, and one that was made stays until somebody deletes it."""
 
 from typing import ClassVar

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a producer tells is true: what is delivered is there, once and in order, and what certainly
 failed is not. A transaction counts as its producer was told.
 """

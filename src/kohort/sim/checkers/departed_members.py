@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A member that has left is none, as soon as it is told so."""
 
 from typing import ClassVar

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No answer leaves before what it tells is on the disk, where a loss of power leaves it.
 
 This checker looks at the disk, not at the broker: only what was synced counts, the bytes of a file

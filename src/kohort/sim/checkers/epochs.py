@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The epoch of a member never goes back while it is the same member."""
 
 from typing import ClassVar

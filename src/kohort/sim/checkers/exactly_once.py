@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exactly once: an application that reads, writes and commits in one transaction has written each
 record once that its group has passed, and none beyond.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who has lost a transactional id to another producer is never served again (KIP-98)."""
 
 from typing import ClassVar

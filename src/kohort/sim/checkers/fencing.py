@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nobody is expelled whose heartbeats had arrived in time, also where the broker stood still.
 
 Arrived means: the bytes had reached the broker's machine, whether anybody looked at them or not.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What readers can get of the partitions of programs, once all is over: for checkers that compare
 it with what programs were told.
 """

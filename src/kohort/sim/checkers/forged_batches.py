@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A batch that is no honest one is refused, and no log ends behind what was written to it."""
 
 from typing import ClassVar

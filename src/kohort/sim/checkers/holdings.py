@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one client makes the broker hold is bounded, is counted as what it is, and ends with its
 connection: bytes of requests that have come, answers that are not read, requests that are parked.
 

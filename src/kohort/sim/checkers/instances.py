@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An instance id has one member: who has lost it to another is never served again (KIP-345)."""
 
 from typing import ClassVar

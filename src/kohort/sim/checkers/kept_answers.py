@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a broker keeps for those who list and describe groups is what it would answer anew.
 
 This checker looks into the broker. It comes often: a group seldom rests for long on what is stale.

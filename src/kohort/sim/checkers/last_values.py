@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a cleaner without any patience would leave of a log: of each key the last value that counts.
 
 A record in a transaction counts where it stands once the transaction is committed, and not at all

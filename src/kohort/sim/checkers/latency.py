@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No request of a bystander lies at the broker for long, whatever others send.
 
 This checker watches the wire: from the instant at which the request had reached the machine to the

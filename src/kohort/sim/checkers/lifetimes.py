@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What has a lifetime is there until it is over, and not for ever.
 
 The offsets of a group live as long as somebody in it reads their topic, and for

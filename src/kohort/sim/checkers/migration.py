@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A group that goes over to another protocol loses no commit, and forgets no member."""
 
 from collections import defaultdict

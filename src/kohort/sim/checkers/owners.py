@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One owner: no two members that are not fenced own a partition of their group at the same time.
 
 A member owns a partition from the answer that gives it to it. That the coordinator still counted it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A producer id is given to one producer, for ever."""
 
 from typing import ClassVar

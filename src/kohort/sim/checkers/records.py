@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A record that was acknowledged, or read, is found where it was, with the value it had."""
 
 from collections import defaultdict

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was refused is as it was, also after a restart, and what was done stays done.
 
 Each thing has one actor who changes it and looks at it, one request after the other: a rule, a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The live state is what replaying the log gives, the log as it is and the log compacted.
 
 This checker looks into the broker: each machine that serves, of groups or of transactions, is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nobody sees or changes what the rules of that moment forbid, and nobody is refused what they
 allow.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is set for a group counts from the answer on, also after a crash (KIP-848)."""
 
 from collections import defaultdict

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a loss of power would leave of the broker's logs and of its catalog.
 
 Only synced bytes of files with synced names count. What was read once is remembered: the cleaner

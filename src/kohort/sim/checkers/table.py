@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every checker that listens to facts."""
 
 from kohort.sim.checkers.at_least_once import AtLeastOnceChecker

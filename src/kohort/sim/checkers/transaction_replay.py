@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a machine of transactions would know otherwise after a restart, or has forgotten to do."""
 
 from collections.abc import Iterator

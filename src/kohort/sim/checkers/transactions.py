@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A transaction is seen whole or not at all: its records, and the offsets that it commits.
 
 Readers of committed records never pass over one that is committed later: they are stopped where it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bugs of rules of access, and of logins."""
 
 from collections.abc import Iterator

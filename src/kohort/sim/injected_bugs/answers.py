@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bugs in how a broker answers, and in how it ends."""
 
 import asyncio

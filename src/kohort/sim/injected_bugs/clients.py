@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bugs of our own Consumer and Producer, of the part that is no pure machine above all."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers that leave before the disk has what they tell."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bugs of the coordinator of groups."""
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bugs in what expires when, and in what the cleaner leaves."""
 
 from collections.abc import Iterator

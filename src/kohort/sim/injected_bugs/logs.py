@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bugs in how records are kept and read."""
 
 from collections.abc import Iterator

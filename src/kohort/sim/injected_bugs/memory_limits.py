@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bugs in what one client may make the broker hold: it takes the room of the others."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bugs of groups that go over to another protocol."""
 
 from collections.abc import Collection, Iterator

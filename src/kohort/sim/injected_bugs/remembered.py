@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bugs of answers that are kept, and given again when they are not true any more."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a bug is planted: something else stands under a name of the broker for as long as a run."""
 
 from collections.abc import Callable, Iterator, Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bugs in who runs next: one client takes the broker from the others."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All bugs by name: a simulator that finds none may be blind.
 
 Each is a small change of the broker or of our clients, as somebody might make it by mistake, for as

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bugs in what is known of topics, and of where each of them is served."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An application that reads, and writes what it has read together with how far it has come."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What applications that use our Consumer and Producer are given, and what they are told.
 
 Topics of programs are never deleted, so a partition is named by its topic. `client` is one life of

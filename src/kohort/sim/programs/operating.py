@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who runs an application: starts it, freezes it, kills it, stops it, and starts it again."""
 
 import math

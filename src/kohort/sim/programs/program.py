@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One process of an application: a loop of its own, on which the clients of this package run.
 
 It can stand still, and it can be gone in the middle of anything. When it comes to its end by itself

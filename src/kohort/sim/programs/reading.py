@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An application that reads: by the real Consumer, in a group or alone, in all ways that it has."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The client's end of a connection, for a program whose clients speak by asyncio's transports."""
 
 import asyncio

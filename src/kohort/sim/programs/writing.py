@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An application that writes: by the real Producer, with transactions or without."""
 
 import asyncio

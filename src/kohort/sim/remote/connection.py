@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A node's connection to the cluster: requests and answers in order, late, or lost when it ends."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bugs in how a log is taken over and written, as somebody might make them by mistake."""
 
 from collections.abc import Iterable, Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which node should own the log: what the group of nodes at the cluster says, as a model."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A node that owns the log at times: it claims, writes, keeps what it has, and loses it again."""
 
 from collections import deque

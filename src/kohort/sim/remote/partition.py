@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The partition of another cluster, and the ids of producers there: a model without a network."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One seed of owners that take a log from each other, from its begin to its end."""
 
 from bisect import bisect_left

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Work beside one's own, for few rows.
 
 Spark plans a query on one core, and runs one over few rows on one. What does not need each other

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The classes of Spark in one file, as a JVM wants them in memory (class data sharing, JEP 310).
 
 A JVM that maps such an archive does not load, check and link 18,000 classes one by one. It is only

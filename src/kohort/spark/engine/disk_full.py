@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Says where a disk is full. Spark tells only that one is, and it writes in two places: what it
 sorts goes to its local directories, the tables to theirs.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables as Spark has them: their types, frames that have exactly these, and one without rows."""
 
 from functools import cache

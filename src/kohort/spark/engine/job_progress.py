@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run is busy with, told to whoever wants to know, while Spark works.
 
 How many records were read is known by the tasks that are done: each is about as long as another.

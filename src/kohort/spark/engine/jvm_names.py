@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Java's functions by name, looked up once. For every column PySpark asks the JVM what a name is,
 which looks into all its archives, and gold has thousands of columns.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one place where Spark is configured, and found.
 
 What a run needs of a session that somebody else made, `settings` sets and sets back.

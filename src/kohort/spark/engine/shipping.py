@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Our package on the executors of a cluster: the job brings it along.
 
 The nodes need Python with pyspark, numpy, pyarrow and what Kohort depends on; Kohort itself, which

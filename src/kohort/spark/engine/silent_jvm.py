@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A JVM that starts without a word: what it says of itself at every start is kept from stderr, and
 what we say better at its end.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When a run is small: every limit, and whether the driver may do the work by itself.
 
 The driver reads, replays and writes few rows itself, and starts no task of Spark. A driver that may

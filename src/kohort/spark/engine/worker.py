@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a Python worker of Spark does once, before its first task of ours."""
 
 import gc

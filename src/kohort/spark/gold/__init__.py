@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What people ask: pure functions over silver, one module per noun."""
 
 from kohort.pipeline.schemas.membership import ASSIGNMENTS, GROUP_STATE, MEMBERS, REBALANCES

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Committed offsets: each one in log order, and the latest of each partition.
 
 A commit outside a transaction takes effect where it stands, and nothing about it has to be looked

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From when on the log tells everything: what the history tables say about their own holes.
 
 A cleaner leaves one record of each key below the point up to which it has cleaned, and every record

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which groups may be deleted, when the broker will do so by itself, and what speaks against it.
 
 The broker's own rule (KIP-211): an offset expires at the time that its commit named, else some time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where partitions of user topics ended at a moment, and when their end passed an offset.
 
 Samples of one partition fall into eras: a topic that is recreated starts again. Within

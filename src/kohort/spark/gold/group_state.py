@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every group as it is after the last record, from the newest record of each key alone.
 
 A broker knows just that once it has loaded the log, and compaction keeps exactly these records. So

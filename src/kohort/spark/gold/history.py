@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The records of a group, in the order in which the coordinator wrote them."""
 
 from pyspark.sql import Column, Window, WindowSpec

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The histories of all groups, in one grouped map.
 
 Spark chooses the records, leaves out what no history needs, and folds the commits of each partition

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How far groups are behind at any moment, in records and in seconds.
 
 The time lag of a committed offset is the time since the end of the partition passed it. History

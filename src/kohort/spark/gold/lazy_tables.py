@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables that are made when somebody asks for them.
 
 Spark analyses a plan at each step to a DataFrame. There are fifty tables, and a measure takes two

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a measure is: a table of gold, and the pure function that computes it."""
 
 from collections.abc import Callable, Mapping

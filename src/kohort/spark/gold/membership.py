@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who was in which group, who owned what, and what each rebalance was about and cost: the rows of
 the groups' histories as tables.
 """

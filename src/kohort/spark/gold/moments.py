@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was true at each of some moments: rows that hold until the next one are looked up by number.
 
 The moments are few and known when a query is made. So the number of the first moment at which a row

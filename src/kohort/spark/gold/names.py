@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The names of topics that records tell by their ids."""
 
 from pyspark.sql import DataFrame

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What later commits and records build on: the newest of each key, small however long the log is.
 
 A run that adds rows puts these before them and need not read the old ones. Of records about members

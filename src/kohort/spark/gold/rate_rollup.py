@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How `commit_rates` gets coarser with age: a row comes to stand for the commits of a whole step.
 
 Sums are kept exactly, with the least and the most, so no spike is lost. How old a commit is tells

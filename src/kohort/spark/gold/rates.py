@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How commits move partitions on: each beside the one before it, and what a log hides of that."""
 
 from pyspark.sql import DataFrame, Window

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Does each group keep up? Burrow's rules over stored history, and a set without its false alarms.
 
 Each set is a list of rules; the first one that holds decides. The text of the table's column `rule`

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A live cluster through Spark's own Kafka connector, for those who have its jars and want to see
 both agree. Our own `cluster:` is quicker, needs no jar, and tells more.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Raw rows of any source as decoded rows, in Spark's workers."""
 
 from collections.abc import Iterator

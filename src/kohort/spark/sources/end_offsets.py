@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Samples of where the partitions of user topics end, as frames of Spark (see `sampling`)."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a data source needs of a log, wherever the log is: a folder of segments, or a live cluster.
 
 The driver asks for bounds and fingerprints and cuts ranges into tasks; a task is read by a worker,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is common to the sources that read a log by themselves: from a feed to a format of Spark,
 and to a `Source`.
 """

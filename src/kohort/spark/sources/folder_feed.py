@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A log in the segment files of a directory that its owner may be writing to.
 
 The end of a log is behind the last batch that is whole and right: what follows is a torn tail, or a

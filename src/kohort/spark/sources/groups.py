@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`format("kohort.groups")`: the groups of a live cluster and their members, a row a group."""
 
 import time

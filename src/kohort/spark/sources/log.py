@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Log directories: a broker's own, or a copy. `spark.read.format("kohort.log").load(directory)`."""
 
 from collections.abc import Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`format("kohort.offsets")`: what the groups of a live cluster have committed, and their lag."""
 
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Raw rows that somebody has kept as Parquet: our own `records`, or what the Kafka connector gave.
 
 Files have no crc of the batches that the rows came in, so a tail that was cut is not found.

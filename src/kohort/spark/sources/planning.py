@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is new in a log since some positions, and what happened to it: the same for every source."""
 
 from collections.abc import Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A feed as Spark reads it: the rows in one of three shapes, in one go or as a stream."""
 
 import logging

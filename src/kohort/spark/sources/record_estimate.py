@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """About how many records there are in a range of offsets: compaction may have left few of millions.
 
 A leader tells where its log begins and ends, and not what is left between. So it is asked for a few

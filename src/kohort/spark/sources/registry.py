@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sources by the words that name them, and the formats of Spark."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the two snapshot sources share: their options, and which task asks for which groups.
 
 The driver asks every broker for its groups and then who coordinates each; a task gets some hundred

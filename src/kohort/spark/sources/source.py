@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a source of rows promises: where it stands, what is new, and the rows.
 
 A source is asked by the driver what there is to read (`plan`), gives a frame of exactly that, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The log of a live cluster, read by our own Fetch in the workers: `format("kohort.topic")`.
 
 No group is joined, so that reading the group log writes nothing into it, and no jar is needed.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A log as the leaders of its partitions give it, fetched by the process that reads it."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Computing gold into new files: by what the histories and the progress of groups go on from, and
 other tables for the log partitions with new rows.
 

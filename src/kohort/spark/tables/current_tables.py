@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables about the present: lag, status, and which groups may be deleted."""
 
 from collections.abc import Mapping, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Few rows, written as Spark writes them and without it.
 
 Decoded rows get a folder for each kind, and keep the order of the log in it.

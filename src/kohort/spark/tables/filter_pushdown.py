@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Filters of Spark as conditions of Arrow, where both mean the same for every row.
 
 Both leave out a row where a condition is null, and compare text by its bytes. They differ in NaN,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether new rows can have changed what groups are. Most cannot: they are commits of groups that
 are known to live. Needs no Spark.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members, assignments and rebalances: brings the histories of groups up to date, as parts of
 tables.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Increments: decoded rows that are written together, counted, merged, and dropped when too old.
 
 Nothing here flips the manifest. Each function writes files that no manifest names yet, and returns

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Adding rows to the tables: one increment, the samples of end offsets, gold, and then one flip.
 
 Whatever happens before the flip, the tables are as they were, and the next attempt reads the same

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows that arrive after later ones have been read: files of Parquet arrive in any order.
 
 A log grows at its end only, so a position says what was read of it. With files that is not so: rows

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How far the log is known, and which part of it is new, before anything is computed.
 
 The offset from which on a partition of the log is complete (see `gold.completeness`) follows from

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading tables on an object store by Spark: each task reads some files by Arrow, with no jar.
 
 Spark does not tell such tasks which columns are needed, so they bring all of them.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run adds to the observed history: the statuses, and lag at moments that are new.
 
 The history cannot be computed again: tomorrow's log does not tell what was known today, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A log that ends before the offset it was read to: was its tail cut, or is it an older copy?
 
 Both look the same until something is written in place of the missing records. So the records that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parts of tables: directories of Parquet files. Each file counts with all of its rows, so that
 whoever has the list of files (see `delta_log_writer`) has the rows.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commits, offsets, rates, lag, status, states of groups: brings these up to date, as parts of
 tables.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run knows that brings the tables of progress up to date, and what its steps hand on."""
 
 from collections.abc import Collection

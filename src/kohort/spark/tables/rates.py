@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Brings `commit_rates` up to date: new rows beside old ones, and old ones merged as they age.
 
 Rows that stand for an hour are over, unless a commit comes late that belongs to one of them. They

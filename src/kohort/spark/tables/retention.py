@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which of the oldest rows must stay when history is dropped: those that later rows build on.
 
 It is what the broker's own cleaner would leave, with all older rows below its points. The last

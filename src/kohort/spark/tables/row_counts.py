@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counts what was written of an increment: each row once, where it was planned, of a known kind.
 
 Spark counts what Spark has written, and pyarrow what pyarrow has. Both counts are checked by the

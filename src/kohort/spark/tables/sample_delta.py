@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which moments of lag the new samples of the ends of topics are about. Needs no Spark.
 
 A sample tells about the time since the one before it, since it shows whether the end has moved.

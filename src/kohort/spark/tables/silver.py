@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From decoded rows to the tables of bronze and silver: each table is a view of the same rows."""
 
 from collections.abc import Callable

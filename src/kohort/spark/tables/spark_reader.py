@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading a directory of tables as Spark does: the manifest says which files count.
 
 Bronze and silver are views on one kind of files, decoded rows by kind; gold is files of its own.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writing a frame as files: in a directory Spark writes, on an object store each task does by
 Arrow.
 

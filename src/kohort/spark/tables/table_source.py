@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`format("kohort.tables")`: a table of the pipeline as a source of Spark, read by Arrow.
 
 The manifest at the time of planning says which rows count. Filters that Arrow answers exactly as

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The names of topics that the rows tell, kept from run to run: new rows may tell more of them."""
 
 from collections import defaultdict

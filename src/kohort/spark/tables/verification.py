@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compares gold with a recomputation, which is made elsewhere from the same rows."""
 
 from collections.abc import Callable, Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Record batches of magic 2: build them, check them, and read their headers and records."""
 
 from kohort.wire.batch.builder import BatchBuilder

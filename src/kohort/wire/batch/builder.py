@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A batch that grows record by record: each is encoded when it comes, and never again."""
 
 from collections.abc import Iterable

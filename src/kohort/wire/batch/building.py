@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From records to a batch, sealed with its crc."""
 
 from collections.abc import Sequence

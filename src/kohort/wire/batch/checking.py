@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether the records of a batch match its header: a producer may be wrong, or lie.
 
 The crc only says that the bytes are those that were sent. A batch whose header is wrong would stop

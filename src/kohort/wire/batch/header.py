@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The 61 bytes in front of a batch's records, and what can be done without looking at the records.
 
 The base offset and the leader epoch come before the part that the crc covers. So a log writes both

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a batch to its records, decompressed: all at once and plain, or one by one with everything.
 
 Producers' bytes are read here as well: any fault in them is a WireError.

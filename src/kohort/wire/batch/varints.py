@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Zigzag varints, as records carry them. Small ones, which are nearly all, stand in a table."""
 
 SMALL = 2048

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A message class and a version become two straight-line functions: encode and decode.
 
 The source is made on first use and kept where tracebacks and debuggers find it. A run of

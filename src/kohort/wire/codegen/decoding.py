@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a class and a version to the source of a decoder."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The text of a function under construction, with what decoders and encoders share."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arrays of structs that are all alike, as in a commit or a fetch of offsets."""
 
 from struct import Struct

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Unsigned varints and the lengths made of them, as flexible versions write them."""
 
 from kohort.errors import WireError

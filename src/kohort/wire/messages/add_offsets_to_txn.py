@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """AddOffsetsToTxn (25): a producer says that its transaction is about to commit a group's offsets.
 
 v1 answers before throttling.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """AddPartitionsToTxn (24): a producer says which partitions its transaction is about to write to.
 
 v1 answers before throttling.

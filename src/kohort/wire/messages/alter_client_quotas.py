@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """AlterClientQuotas (49): refuse new quotas of users, clients and addresses (KIP-546).
 
 v1 is flexible.

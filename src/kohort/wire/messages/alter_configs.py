@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """AlterConfigs (33): replace all settings of a resource by those that are named.
 
 v1 answers before throttling.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """AlterPartitionReassignments (45): give partitions other replicas (KIP-455).
 
 v1 can forbid that their number changes (KIP-860).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """AlterReplicaLogDirs (34): keep partitions in another data directory of their node (KIP-113).
 
 v2 is flexible.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """AlterUserScramCredentials (51): give users credentials for SCRAM, or take them away (KIP-554)."""
 
 from kohort.errors import ApiError

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ApiVersions (18): a broker's APIs, versions and features (KIP-35, KIP-511, KIP-584).
 
 v1 adds the throttle time.

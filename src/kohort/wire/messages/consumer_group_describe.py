@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ConsumerGroupDescribe (69): KIP-848 groups, their members, and what each has and should have.
 
 v1 distinguishes classic from consumer members (KIP-1099). Tags from 20000 on are ours: what

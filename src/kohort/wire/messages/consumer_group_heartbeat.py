@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ConsumerGroupHeartbeat (68): join, stay, acknowledge and leave, in one call (KIP-848).
 
 v1 adds the regular expression, and the client chooses its own member id (KIP-1082). Tags from 20000

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ConsumerGroupInstallAssignment (20071): the assignment that a member has computed (KIP-848).
 
 No release of Apache Kafka has this API; the key is ours. The layout is the accepted proposal's,

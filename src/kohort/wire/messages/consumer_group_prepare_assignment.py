@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ConsumerGroupPrepareAssignment (20070): what a member computes an assignment from (KIP-848).
 
 No release of Apache Kafka has this API; the key is ours. The layout is the accepted proposal's.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CreateAcls (30): add rules (KIP-140).
 
 v1 adds patterns of names (KIP-290).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CreateDelegationToken (38): a token that stands for a principal (KIP-48).
 
 v2 is flexible.

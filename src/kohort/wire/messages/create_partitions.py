@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CreatePartitions (37): raise the number of partitions of topics.
 
 v1 answers before throttling.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CreateTopics (19): create topics, by count or by explicit replica assignment.
 
 v2 is the oldest that 4.x offers.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DeleteAcls (31): take away the rules that match filters (KIP-140).
 
 v1 adds patterns of names (KIP-290).

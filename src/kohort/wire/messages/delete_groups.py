@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DeleteGroups (42): delete empty groups and their offsets (KIP-229).
 
 v1 answers before throttling.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DeleteRecords (21): move the start of partitions forward (KIP-107).
 
 v1 answers before throttling.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DeleteTopics (20): delete topics by name, or by id.
 
 v1 adds the throttle time, v2 answers before throttling.

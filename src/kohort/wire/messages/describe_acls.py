@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DescribeAcls (29): the rules that match a filter (KIP-140).
 
 v1 adds patterns of names (KIP-290).

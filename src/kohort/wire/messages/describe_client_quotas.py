@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DescribeClientQuotas (48): that there are no quotas of users, clients and addresses (KIP-546).
 
 v1 is flexible.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DescribeCluster (60): the brokers of the cluster and its id (KIP-700).
 
 v1 distinguishes brokers from controllers (KIP-919).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DescribeConfigs (32): the configuration of topics and brokers.
 
 v1 adds synonyms and the source of a value.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DescribeDelegationToken (41): the tokens of some owners, or of all (KIP-48).
 
 v2 is flexible.

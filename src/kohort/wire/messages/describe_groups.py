@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DescribeGroups (15): classic groups and their members (KIP-40).
 
 v1 adds the throttle time, v2 answers before throttling.

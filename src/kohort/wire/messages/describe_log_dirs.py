@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DescribeLogDirs (35): how large partitions are, by data directory (KIP-113).
 
 v2 is flexible.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DescribeProducers (61): who has written to partitions, and since when a transaction is open
 (KIP-664).
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DescribeTopicPartitions (75): partitions of topics, page by page (KIP-966)."""
 
 from kohort.errors import ApiError

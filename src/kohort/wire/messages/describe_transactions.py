@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DescribeTransactions (65): where the transactions of some ids stand (KIP-664)."""
 
 from kohort.errors import ApiError

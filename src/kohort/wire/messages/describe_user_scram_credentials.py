@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DescribeUserScramCredentials (50): which users have credentials for SCRAM (KIP-554)."""
 
 from kohort.errors import ApiError

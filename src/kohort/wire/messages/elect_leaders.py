@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ElectLeaders (43): give partitions their preferred leader, or any (KIP-183, KIP-460).
 
 v1 adds the kind of election and a top-level error code.

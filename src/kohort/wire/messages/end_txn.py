@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """EndTxn (26): a producer commits or aborts its transaction.
 
 v1 answers before throttling.

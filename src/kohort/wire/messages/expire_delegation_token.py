@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ExpireDelegationToken (40): end a token, at once or at a time (KIP-48).
 
 v2 is flexible.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fetch (1): read record batches, waiting for them if asked to.
 
 v4 is the oldest that is served: isolation levels and aborted transactions.

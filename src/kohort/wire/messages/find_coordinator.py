@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """FindCoordinator (10): which broker coordinates a group or a transactional id.
 
 v1 adds the key type, the throttle time and an error message.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Heartbeat (12): a member of a classic group is alive.
 
 v1 adds the throttle time, v2 answers before throttling.

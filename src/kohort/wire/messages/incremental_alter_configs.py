@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """IncrementalAlterConfigs (44): change single settings of topics (KIP-339).
 
 v1 is flexible.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """InitProducerId (22): an id and epoch for idempotent and transactional producers (KIP-98).
 
 v1 answers before throttling.

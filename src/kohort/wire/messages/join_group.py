@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JoinGroup (11): enter a classic group, or come back for its next generation.
 
 v1 adds the rebalance timeout; v0 uses the session timeout for it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """LeaveGroup (13): members leave a classic group, or are removed from it.
 
 v1 adds the throttle time, v2 answers before throttling.

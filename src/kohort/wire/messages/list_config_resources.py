@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ListConfigResources (74): the names of what has, or may have, settings (KIP-1142).
 
 v0 lists the resources of client metrics only.

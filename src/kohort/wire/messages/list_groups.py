@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ListGroups (16): the groups that a broker coordinates (KIP-40).
 
 v1 adds the throttle time, v2 answers before throttling.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ListOffsets (2): the first offset at or after a time, or that of a special point.
 
 v1 answers one offset per partition.

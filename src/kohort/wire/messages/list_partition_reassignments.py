@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ListPartitionReassignments (46): which partitions are about to get other replicas (KIP-455)."""
 
 from kohort.errors import ApiError

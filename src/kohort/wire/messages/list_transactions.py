@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ListTransactions (66): the transactional ids of a broker (KIP-664).
 
 v1 adds the least duration (KIP-994).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metadata (3): brokers, topics and partition leaders.
 
 v1 adds racks, the controller and internal topics; a null list of topics means all.

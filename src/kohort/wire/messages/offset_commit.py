@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OffsetCommit (8): store how far a group has read.
 
 v2 is the oldest that is served; v2 to v4 carry a retention time.

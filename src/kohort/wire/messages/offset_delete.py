@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OffsetDelete (47): forget committed offsets of a group (KIP-496)."""
 
 from kohort.errors import ApiError

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OffsetFetch (9): how far groups have read.
 
 v2 takes null for all topics and adds a top-level error code.

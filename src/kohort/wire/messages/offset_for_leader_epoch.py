@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OffsetForLeaderEpoch (23): where an epoch of a partition leader ended (KIP-320).
 
 v2 is the oldest that is served: fencing by the current epoch.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Produce (0): append record batches to partitions.
 
 v3 is the oldest that is served: record batches v2, transactional ids.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RenewDelegationToken (39): let a token live for longer (KIP-48).
 
 v2 is flexible.

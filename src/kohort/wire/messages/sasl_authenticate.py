@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SaslAuthenticate (36): a token of the mechanism, and the broker's (KIP-152).
 
 v1 says how long the session lives (KIP-368).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SaslHandshake (17): which mechanism a client will use to authenticate.
 
 v1 has the tokens of the mechanism travel in SaslAuthenticate (KIP-152).

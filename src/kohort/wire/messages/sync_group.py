@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SyncGroup (14): hand out, and receive, the assignments of a generation.
 
 v1 adds the throttle time, v2 answers before throttling.

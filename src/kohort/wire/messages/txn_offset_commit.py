@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TxnOffsetCommit (28): offsets of a group that count when the producer's transaction is committed.
 
 v1 answers before throttling.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """UpdateFeatures (57): change the finalized levels of features (KIP-584).
 
 v1 names the kind of change, and can only try.

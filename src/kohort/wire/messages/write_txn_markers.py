@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """WriteTxnMarkers (27): the end of a transaction, for the partitions that it has written to.
 
 v1 is flexible.

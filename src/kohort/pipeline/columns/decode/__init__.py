@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From raw rows to typed ones: what the records of the group log say.
 
 Plain committed offsets are read many at once (`commits`), everything else one by one (`records`);

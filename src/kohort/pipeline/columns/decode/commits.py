@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Committed offsets, many at once: nearly all of a group log is nothing else.
 
 What is plain is read here, from keys of type 0 and 1 whose every field is inside its own record.

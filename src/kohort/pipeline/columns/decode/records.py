@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One row at a time: every record type, by the broker's own codec.
 
 Where the broker reads text that is not UTF-8 with replacement characters, a table must not: two

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Evidence in the catalog: topics, settings, rules and credentials. Settings of groups stand in the
 logs of groups.
 """

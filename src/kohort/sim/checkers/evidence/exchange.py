@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A request, its answer, and what a function of evidence is."""
 
 from collections.abc import Callable, Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Evidence in the logs of groups: offsets, members, assignments and settings."""
 
 from collections.abc import Iterator

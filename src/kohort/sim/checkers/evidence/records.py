@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Evidence in partitions: records, and where a partition begins."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which evidence each API that changes something must leave, and which APIs change nothing. A test
 holds the two against the table of APIs.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Evidence of transactions: in their own logs, in those of groups, and in partitions."""
 
 from collections.abc import Iterator
