@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Archives of recorded files, unpacked."""
 
 import tarfile

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An authority for tests, and what it signs. Keys are of elliptic curves: quick to make."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Groups for assignors, drawn by chance."""
 
 from hypothesis import strategies as st

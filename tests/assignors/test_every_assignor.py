@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every row of ASSIGNORS promises, and what its guarantees are beyond that."""
 
 import pytest

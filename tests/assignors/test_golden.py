@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Apache Kafka 4.3.1's own assignors answer, case by case (tests/data/assignors.json)."""
 
 import json

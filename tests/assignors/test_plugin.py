@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plans of plugin assignors: complete, in order, and possible, or refused with what is wrong."""
 
 from collections.abc import Mapping

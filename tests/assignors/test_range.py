@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Range beside a naive one."""
 
 from hypothesis import given

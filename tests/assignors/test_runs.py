@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs share their numbers, however far they reach."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The orders that upstream sorts by, and members of equal subscriptions taken together."""
 
 from kohort.assignors.subscriptions import (

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Uniform where hash order shows: what a running Apache Kafka 4.3.1 has answered."""
 
 from kohort.assignors import ASSIGNORS, Subscription

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Subscriptions that differ: levels are those of dealing one partition at a time."""
 
 from hypothesis import given

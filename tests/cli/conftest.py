@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running commands as a shell does, but in this process; and what those in others need."""
 
 import json

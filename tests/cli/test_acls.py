@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort acls` against a broker of ours."""
 
 import pytest

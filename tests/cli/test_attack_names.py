@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Groups whose names attack: a terminal, a table, CSV, a command line.
 
 Everybody who may commit chooses such a name, and an operator reads it.

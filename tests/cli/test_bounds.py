@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No figure leaves a table without its bound and its reason: by `show`, `check` or the report."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort brokers` has its commands under their words."""
 
 from kohort.cli.brokers import COMMANDS

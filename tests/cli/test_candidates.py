@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort groups delete --from`: what the pipeline found, looked at again on the cluster."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands that change a cluster: who is asked, what goes on without a terminal, and what is not
 there. A table has a call of each.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort pipeline check`: its exit code, its first line, and what stands in its documents."""
 
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a cluster is: behind the command, in front of it, in the environment; and who is asked."""
 
 import io

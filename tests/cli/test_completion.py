@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort completion`: what a shell gets at a TAB, and that no name does more than stand there."""
 
 import json

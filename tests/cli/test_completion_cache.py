@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The names that a shell was offered lately: how long they are kept, and who can read them."""
 
 import os

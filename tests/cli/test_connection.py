@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a command reaches its cluster: layers of settings, the files they come from, and warnings."""
 
 import os

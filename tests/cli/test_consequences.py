@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a person reads before a deletion."""
 
 import re

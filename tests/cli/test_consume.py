@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort consume`: what is printed, from where to where, and what a group commits."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort produce` and `kohort consume`: data goes in and comes out; what goes wrong is told."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The account of records: each is acknowledged, or named with a reason."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort groups describe` of many groups: its work grows with them, and not with their square."""
 
 from tests.client.joining import commit, coordinator

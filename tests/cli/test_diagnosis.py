@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `kohort doctor` looks at, step by step, with clusters that play a part."""
 
 import asyncio

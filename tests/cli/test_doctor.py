@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort doctor` as a command."""
 
 from tests.ports import free_ports

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Documents for programs: rows in JSON, lines of JSON, and CSV."""
 
 import csv

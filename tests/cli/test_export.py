@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort pipeline export`: what it writes, and what it will not write over."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page for users of kcat: each line of ours is run, and does what it says there."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `kohort groups watch` says of two looks at the same groups."""
 
 import pytest

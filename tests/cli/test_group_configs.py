@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort groups config` against a broker of ours."""
 
 import asyncio

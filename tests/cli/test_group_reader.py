@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a member has printed is committed, and nothing else. The command itself: test_consume.py."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort groups` against a broker of ours, and against a cluster with a node missing."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort inspect`: what it prints is what runs."""
 
 import linecache

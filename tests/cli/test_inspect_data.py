@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort inspect data`: it finds damage, changes nothing unasked, and what it mends is served."""
 
 import hashlib

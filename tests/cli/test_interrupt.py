@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ctrl-C ends a command at once, whatever it is busy with, with the exit code of SIGINT."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lag of a group: what is known of it, and what is not."""
 
 import pytest

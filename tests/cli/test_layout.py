@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which columns a terminal has room for. No word and no number is ever broken."""
 
 import pytest

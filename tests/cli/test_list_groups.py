@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort groups list`: filters, orders, and what is looked up beside the listing."""
 
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line as a whole: what it knows, what it imports, how it refuses."""
 
 import gc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every command that asks a cluster, against what is none: one line, code 1, and in JSON a
 document that says so.
 """

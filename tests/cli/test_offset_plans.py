@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plans of offsets: what became of each partition, and how topics are named."""
 
 from argparse import ArgumentTypeError

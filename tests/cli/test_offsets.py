@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort offsets` against a broker of ours: plans, what is set, and what is refused (K848-200)."""
 
 import csv

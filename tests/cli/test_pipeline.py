@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort pipeline`: what the commands ask of the jobs, and what they print."""
 
 import errno

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run of the pipeline is doing, on stderr."""
 
 from kohort.cli import pipeline_progress

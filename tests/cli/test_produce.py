@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort produce`: what becomes a record, and what is said of what does not."""
 
 import itertools

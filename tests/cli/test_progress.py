@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A line about what takes long: on a terminal only, and gone before anything else."""
 
 import asyncio

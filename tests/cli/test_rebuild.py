@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort pipeline rebuild` and `verify`, and what `run` says of log files: what is printed, and
 the exit codes.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whom a group waits for while it is Reconciling."""
 
 import pytest

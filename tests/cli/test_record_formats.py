@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records as text and as JSON, and lines back to records."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pieces of stdin and of files: every byte of them, and each by the place where it stands."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expressions as arguments: those of RE2, or a wrong call."""
 
 from argparse import ArgumentTypeError

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort topics config` and `kohort brokers config` against a broker of ours."""
 
 import pytest

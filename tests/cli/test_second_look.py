@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What changes between a question and its yes is left alone, whatever the command."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort serve`: the ready line, the order of settings, a clean end, and every refusal."""
 
 import argparse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort pipeline sql`: answers for people, for programs, and one sentence where there is none."""
 
 import io

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a table is for stays on a terminal of 80 columns."""
 
 import io

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort topics` against a broker of ours."""
 
 import pytest

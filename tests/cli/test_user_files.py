@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands read the files that a user names as far as a bound, whatever the path leads to."""
 
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kohort groups watch` in a pipe and on a terminal."""
 
 import asyncio

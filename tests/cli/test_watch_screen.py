@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a terminal shows of groups that are watched: which of them, in which order, and where."""
 
 import io

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wrong input of every kind: a line that names the thing, the value and the expectation, the exit
 code of docs/cli.md, nothing on stdout, and a cluster that is as it was.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members made of single requests, so that a test says when they do what."""
 
 import asyncio

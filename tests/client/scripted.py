@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cluster that plays a part: real sockets and real bytes, answers from a table of functions.
 
 What no broker of ours does any more (old versions, a coordinator that moves, a node that hangs) is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A loop in a thread of its own: calls wait for it, are cancelled, and end with it."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients show what they are, say when nobody has closed them, and stay closed."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is tried again and again is not said again and again."""
 
 from kohort.client.log_deduplication import LASTS_S, LogDeduplicator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `import kohort` offers, and that a program may be written with it alone."""
 
 import asyncio

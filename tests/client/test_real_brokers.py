@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The admin client against whole brokers: ours on one node and on three, and Apache Kafka."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The dialects of other clients, and the one value that they become."""
 
 import ssl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a value of a setting about security is read."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of clients: names, bounds and errors."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What proves that knowledge is stale makes a client look at once, whoever is told and whatever of.
 
 No age of metadata is waited for here: it is an hour.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading partitions: what is taken out of an answer, and where the reader goes on."""
 
 import pytest

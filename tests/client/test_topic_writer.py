@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Appending to partitions: where a key goes, who is asked, and what is never sent twice."""
 
 import pytest

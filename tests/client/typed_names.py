@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What only type checkers see of a module."""
 
 import ast

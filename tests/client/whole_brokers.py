@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole brokers to ask: ours on one node, on three and with old versions, and Apache Kafka."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Brokers and members for tests with real clients. Everything here is another process."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A group member in a process of its own:
 python member.py KIND BOOTSTRAP TOPIC GROUP JOURNAL [INSTANCE].
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members in processes of their own, and what a test asks of them."""
 
 import json

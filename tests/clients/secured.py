@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A broker with a listener of every security protocol, and what each client needs to use it."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records that flow for a while through a client of each make: sent in order, and read in a group.
 
 A flow says what it has sent and read, and every error that its user would have been told of. None

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members that compute the assignments of their groups: whoever fails, the group goes on.
 
 K848-177: the interface that an application has for it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Our own consumer beside others, above all against Apache Kafka."""
 
 import asyncio

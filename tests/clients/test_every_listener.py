@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each client on every kind of listener, with every mechanism: a record goes in and comes out, in
 a group (SEC-44a). `make test` does some combinations, `make prove` all.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page for those who come from other clients names calls that these clients have."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stock clients that know nothing of us consume as groups, under both protocols."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Java client as a member of a group on our broker, under both protocols (K848-169)."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Java clients as static members, with patterns and in transactions: on our broker, and on the one
 that they were made for, where the same holds.
 """

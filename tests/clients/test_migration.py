@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stock clients go over to the other protocol one by one, while their group reads on (KIP-848).
 
 The same is asked of Apache Kafka, where its jars can be had. It refuses the upgrade of a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Coordinators move between nodes while stock clients consume and write on: nothing is lost."""
 
 from concurrent.futures import ThreadPoolExecutor

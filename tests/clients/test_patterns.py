@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stock clients subscribe by a pattern: the broker matches it, or in classic groups they do."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a login by SASL may show, and what becomes of a session (SEC-44a, SEC-49)."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/security.md, "In five minutes": everything that stands there is done as it stands."""
 
 import os

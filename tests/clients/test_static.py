@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stock clients with a `group.instance.id`: a restart disturbs nobody (KIP-345)."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real clients on a listener of TLS that asks for certificates: each writes a record and reads it
 in a group.
 """

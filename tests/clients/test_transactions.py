@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stock clients read, write on and commit in transactions, while they and the broker are killed."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Workers that read numbers, write them on and commit in transactions, one after the other."""
 
 import subprocess

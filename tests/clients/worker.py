@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A transactional worker in a process of its own: python worker.py KIND BOOTSTRAP NAME.
 
 Kinds: confluent-classic, confluent-consumer, aiokafka, kohort. It reads numbers from `in` as a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The settings of SASL: upstream's names, kinds and defaults; secrets are in nothing shown."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which authorizer there is, and who may do everything."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of a broker: upstream's names, checked, refused in words that help."""
 
 from pathlib import Path

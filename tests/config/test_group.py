@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The settings of groups: bounds, and the words in which upstream refuses."""
 
 import pytest

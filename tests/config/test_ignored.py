@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What upstream knows and Kohort does not need, kept apart from what nobody knows."""
 
 import pytest

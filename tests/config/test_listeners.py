@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which listeners a broker has, where they are, and which settings each has."""
 
 import pytest

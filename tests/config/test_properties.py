@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Java's properties format, as far as configuration files use it."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `broker.rack` says about several nodes."""
 
 import pytest

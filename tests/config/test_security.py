@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The settings of certificates, with upstream's names, defaults and kinds."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a setting's text becomes, and back."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of topics, their bounds and what they follow."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members that compute assignments (KIP-848), short enough for tests to be read."""
 
 from typing import Any

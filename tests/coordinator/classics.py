@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests of classic members, short enough for tests to be read."""
 
 from typing import Any

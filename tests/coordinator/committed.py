@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Committed offsets, asked for and deleted in a line."""
 
 from tests.coordinator.desk import Desk, topic_id

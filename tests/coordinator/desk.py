@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A shard on a log in memory, with a clock of its own and everything it ever wrote: what tests of
 the coordinator talk to.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members of both protocols in one group, each doing as a good client does."""
 
 from collections.abc import Iterable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The log of groups says why: headers on tombstones, epochs and generations."""
 
 from tests.coordinator.classics import (

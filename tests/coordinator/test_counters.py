@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What has happened is counted when it happens, and only then."""
 
 from tests.coordinator.classics import QUICK, commit, join, newcomer, stable, sync

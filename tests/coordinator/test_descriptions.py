@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is kept for those who describe groups, what it has of the caller, and when it goes."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a broker's log says of groups: who did what, and from which state to which."""
 
 from tests.coordinator.classics import QUICK, commit, join, leave, newcomer, stable, sync

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Groups are counted as they change. The desk of these tests also walks after each turn, so every
 test of the coordinator is one of the gauges.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Questions that a kind of group does not answer are refused, with the kind it would have to be."""
 
 from typing import Any

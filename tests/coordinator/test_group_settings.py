@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of single groups: what is taken, whom it concerns, and how long it is kept."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The groups of a shard, by id and by kind."""
 
 from kohort.coordinator.classic.group import ClassicGroup

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who holds an identity is that one: the client that comes with an instance id *is* that member,
 with what it brings now, in every group and for every request that carries one (KIP-345).
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is kept for those who list groups, and when it goes."""
 
 from random import Random

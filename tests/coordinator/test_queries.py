@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests about groups as a whole, each group answered for itself."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The dispatchers of a shard: calls, records, time, topics."""
 
 from tests.coordinator.classics import commit

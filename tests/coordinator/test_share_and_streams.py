@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Share and streams groups: the state that their records tell, and nothing else."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A leader as a producer's queue sees it: it takes batches in the order of their sequences."""
 
 from collections import defaultdict

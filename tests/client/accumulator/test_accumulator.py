@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is sent when, and what becomes of it; and that nothing is lost, doubled or told wrong."""
 
 from random import Random

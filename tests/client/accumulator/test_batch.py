@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A batch keeps its records, and gives them by the producer and the sequence of the moment."""
 
 import pytest

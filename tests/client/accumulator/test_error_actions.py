@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What each error means for a batch: a table of all."""
 
 import pytest

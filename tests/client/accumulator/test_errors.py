@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Errors say what is known, also in another process."""
 
 import pickle

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One partition: what may be sent next, and which sequences it has, step by step."""
 
 from tests.client.accumulator.fake_leader import ID, T0, batch_of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where records go: by the hash of Java's client, or one partition for a batch."""
 
 from collections import Counter

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a transactional producer may do next, and what each error means for it."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The answers of a call, all together or as they come: one shape for every call over many nodes."""
 
 import asyncio

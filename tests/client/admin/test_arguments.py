@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the admin client is given, and what it says of it, before it asks anybody."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The words that callers choose from are those that are sent."""
 
 from typing import get_args

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Quotas, as a cluster answers that has some."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cluster as a whole, by brokers of all ages."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When groups have committed last, from the records of their partition."""
 
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What callers may give to calls about configurations, and what they are told otherwise."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resources and sources of configurations, by upstream's names and numbers."""
 
 from kohort import ConfigResource, ConfigResourceType, ConfigSource, ConfigType

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Configurations by the admin client: those of groups, and of all else."""
 
 import pytest

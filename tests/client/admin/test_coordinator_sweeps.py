@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls that ask every node, and calls that ask the right one, while a coordinator or a leader goes
 from node to node: one table for all of them.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Delegation tokens, as a cluster answers that has a key for them."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Elections of leaders, asked of the controller."""
 
 import pytest

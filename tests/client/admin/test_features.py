@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Features of a cluster, as brokers of all ages tell and change them."""
 
 import pytest

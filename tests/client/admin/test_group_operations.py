@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Groups administered on whole brokers: offsets set and taken away."""
 
 from collections.abc import AsyncIterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Groups by the admin client: every broker of every age, and one entry for each thing asked."""
 
 from copy import copy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The types of the calls of clients can be asked for, and are not imported before."""
 
 import importlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An answer of the admin client knows what it should have covered, and names what is missing."""
 
 import asyncio

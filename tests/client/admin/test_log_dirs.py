@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Log directories, by brokers of all ages."""
 
 import asyncio

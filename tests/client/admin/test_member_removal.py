@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members removed by an administrator: what is sent, and what each outcome says."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Offsets set and taken away from outside: what is asked again, and what never is."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plans to reset offsets, asked of whole brokers: what kafka-consumer-groups of Apache Kafka 4.3.1
 printed for the same topics, groups and options is what a plan has.
 """

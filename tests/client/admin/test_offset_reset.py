@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a group goes on: what each way to say it means for a partition, without a broker."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """KIP-709: offsets of many groups, from brokers that take many and from those that take one."""
 
 import inspect

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of offsets, in both forms of upstream."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Quotas and tokens of whole brokers: ours, which has none of either, and Apache Kafka."""
 
 import asyncio

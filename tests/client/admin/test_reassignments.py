@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reassignments as a cluster answers that moves something. Whole brokers move nothing in a test."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deletions of records, each asked of the leader."""
 
 from tests.client.scripted import CLOSE, ScriptedCluster, asynchronous

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules and credentials that the admin client is given, before it asks anybody."""
 
 from dataclasses import replace

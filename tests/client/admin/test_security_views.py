@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Credentials as values."""
 
 from kohort import ScramUpsertion

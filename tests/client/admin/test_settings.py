@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The settings of an admin client: those of its dict, and its arguments above them."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Questions with one answer, and the broker that each is for."""
 
 import pytest

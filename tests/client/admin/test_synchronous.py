@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The admin client for programs without asyncio: the same calls, which wait."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lag in seconds: by the record's own time where the log has it, else a bound with its reason."""
 
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the admin client returns about brokers and topics."""
 
 from kohort.client.admin import CreatedTopic, Nodes, TopicDescription, TopicListing

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topics and offsets by time, by the admin client."""
 
 import asyncio

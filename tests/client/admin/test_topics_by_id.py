@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topics by their ids, also where a name is another topic's by now."""
 
 import pytest

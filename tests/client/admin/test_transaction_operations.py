@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transactions of whole brokers: ours, and Apache Kafka."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The states of transactions, by upstream's names."""
 
 from typing import get_args

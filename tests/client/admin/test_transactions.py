@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Producers and transactions, by brokers that are silent, old, or say something unusual."""
 
 import pytest

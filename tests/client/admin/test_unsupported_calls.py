@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a broker does not serve is refused by the client, before anything is sent."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Outcomes: one failure hides nothing and cannot be overlooked."""
 
 import pytest

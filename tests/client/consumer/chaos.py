@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Eight members at work while members, nodes, coordinators and answers come and go.
 
 What is checked: in one epoch a partition is processed by one member only, every record is processed

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What stands in for the network at the edge of the consumer's own parts."""
 
 from collections.abc import Callable, Collection, Mapping

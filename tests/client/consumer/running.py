@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Consumers at work beside each other, and what they were handed."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A group as its assignor sees it, and what is wrong with what an assignor gives."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A member computes its group's assignment: whatever its assignor does, the group hears of it."""
 
 import asyncio

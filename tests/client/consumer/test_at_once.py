@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a consumer need not wait an interval, or a rebalance, or for ever for."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A consumer hands out a record only while it has reason to believe that it owns the partition.
 
 Heartbeats are rare here, so that something else has to tell.

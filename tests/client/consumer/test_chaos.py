@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Eight members in a storm of some seconds; `make prove` has one of ten minutes."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is committed of what was handed out, given, lost or made anew."""
 
 from typing import Any, cast

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The consumer against a broker, by both protocols: nothing is lost, whatever the group does."""
 
 import asyncio

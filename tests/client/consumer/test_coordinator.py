@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The coordinator of a group is looked up once, and again when it is another one."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """In, out, and in again: by the protocol that the broker has, and as the application is there."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who commits, as a producer is told: and the way back, for what the coordinator thinks of it."""
 
 import copy

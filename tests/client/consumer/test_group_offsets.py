@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Committed offsets of a member: who asks, in which versions, and that newer ones come last."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was handed out, what is processed, and where a partition goes on, after every step."""
 
 from tests.client.consumer.fakes import record

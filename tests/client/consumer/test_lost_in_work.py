@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was lost while the application worked on it counts for nobody: no offset of it is taken."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A member's two tasks: one that never stops talking, and one that acts in order."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A topic that is not there is told once, and once when it comes."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Partitions begin at their committed offsets, and end when the application has come back."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the application asks, how long it waits, and that others on the loop have their turn."""
 
 import asyncio

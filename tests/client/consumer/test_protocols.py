@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two protocols of groups behind one face: what each says of a consumer, and how it counts."""
 
 from collections.abc import AsyncIterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A topic is deleted and made anew under a consumer: it is another topic, by both protocols.
 
 Nothing of the new one is skipped, and no offset of the former becomes one of it.

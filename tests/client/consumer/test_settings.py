@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The settings of a consumer: what contradicts itself is refused."""
 
 from typing import Any

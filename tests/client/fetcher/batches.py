@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Batches as a broker's log has them, and what a broker answers with them."""
 
 from collections.abc import Iterable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A scripted cluster whose topics have ids and epochs, and logs that are asked for offsets."""
 
 import asyncio

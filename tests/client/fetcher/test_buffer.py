@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What waits to be handed out: each record once, and the place after it at any time."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bytes of a Fetch answer: what is whole is read, what is hidden is not, what is wrong is said."""
 
 import copy

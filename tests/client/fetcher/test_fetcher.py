@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records ahead of whoever takes them: from brokers that refuse, lie, hang and go away.
 
 Requests of these fetchers wait longer for records than a test may last. So whatever has to come of

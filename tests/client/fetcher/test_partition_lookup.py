@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who leads a partition, where it begins, and whether its log still has what was read before."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is known of a partition: whether it may be asked for, and what there is to hand out."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A record and a place as an application sees them."""
 
 import pickle

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is said in a fetch session, and that both sides know the same at any time (KIP-227)."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The settings of fetching: what they are where nobody says, and what is refused."""
 
 from datetime import timedelta

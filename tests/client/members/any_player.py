@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An application that owns a membership of either protocol: what it was given and has to release.
 
 A coordinator that is looked for is found at once.

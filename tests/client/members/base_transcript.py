@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stories that members tell: real machines at a real coordinator, text in, text out.
 
 The form is that of tests/scenarios/transcript.py, with its `topic`, `delete`, `broker`, `wait`,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A classic membership at a real coordinator. Joins and syncs may be parked there."""
 
 from typing import Any

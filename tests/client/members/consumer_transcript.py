@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stories of members of KIP-848 groups, in the form of tests/client/members/base_transcript.py.
 
 Its own commands:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A membership at a real coordinator, a request at a time, with answers that may get lost."""
 
 from typing import Any

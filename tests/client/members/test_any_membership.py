@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What members of both protocols do alike: lose connections, let go, and say good-bye."""
 
 from enum import StrEnum

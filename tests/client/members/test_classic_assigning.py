@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a leader reads and gives, and that a cooperative one moves nothing that somebody has."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A classic membership by table: what each answer means at each stage, and when it speaks again."""
 
 from collections.abc import Callable

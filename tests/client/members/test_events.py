@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Partitions as events name them."""
 
 from kohort.client.members.events import TopicIdPartition, in_order

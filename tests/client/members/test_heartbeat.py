@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a heartbeat says: everything to a coordinator that knows nothing, else what is new."""
 
 from typing import Any

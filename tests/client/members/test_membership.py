@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A membership by table: what each answer means at each stage, and when it speaks again."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a member has: first it lets go, then it takes."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One request at a time: which answer counts, and when the next request may leave."""
 
 from kohort.client.members.request_state import AT_ONCE, InFlightRequest, RequestState

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pauses grow up to a bound, and differ between members."""
 
 import pytest

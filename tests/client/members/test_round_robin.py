@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Round robin by table, and that every wanted partition goes to somebody who wants it."""
 
 from hypothesis import given

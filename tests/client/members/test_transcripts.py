@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every story of a member says what really happens. `--rewrite` writes them anew."""
 
 from pathlib import Path

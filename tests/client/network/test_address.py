@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a broker listens, as people write it; and a name that stands for several addresses."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A refusal says since when there is what a broker does not offer."""
 
 import ast

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cluster: who is asked first, look-ups in one request or many, pauses."""
 
 import asyncio

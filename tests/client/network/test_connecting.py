@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A name, TCP and TLS: which name a certificate must have, and what each failure is."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One connection: addresses, the handshake, version choice, the queue, and every way to fail."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several failures as one error."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The security of one client: what makes no sense, a TLS context, logins, and one warning."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who has no right to what."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients take the time, chance and threads from one place, which a simulator can fill."""
 
 import ast

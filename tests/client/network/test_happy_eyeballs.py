@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attempts a moment apart: the first answer counts, and a silent one holds up nobody."""
 
 import asyncio

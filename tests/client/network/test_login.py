@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Logins on a connection: their order, what is refused, servers that cheat, renewals (KIP-368)."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each reason for which a client and a broker do not come together has a line of its own."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A token endpoint: what is sent, every answer, and that the secret goes nowhere else."""
 
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tokens: providers of every kind, an endpoint that is asked seldom, and what a token says."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Leaders that play a part, for a producer of short pauses."""
 
 from collections.abc import Callable

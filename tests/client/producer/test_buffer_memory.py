@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who finds a producer full waits for its turn, and no longer than it wants to."""
 
 import asyncio

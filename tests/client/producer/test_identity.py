@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who writes: asked for until there is an answer, and told where there will be none."""
 
 import pytest

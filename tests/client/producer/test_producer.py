@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The producer against a broker: records arrive once and in order, whatever happens to answers."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The producer against Apache Kafka: the same promises, kept by the broker they were made for."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is sent to whom, what is sent again, and what everybody is told."""
 
 import asyncio

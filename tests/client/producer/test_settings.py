@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The settings of a producer: values, words, and what contradicts itself."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transactions against a broker, of both versions; and with a coordinator that plays a part."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The own tests of other clients, as their authors wrote them, against a broker of ours.
 
 A suite's files come from where its authors publish them and are kept in the user's cache, never in

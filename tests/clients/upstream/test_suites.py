@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The own tests of other clients that need a broker pass here as well."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A classic group by itself: who supports what, the vote, what may follow what."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Heartbeat, and what becomes of members that fall silent."""
 
 import pytest

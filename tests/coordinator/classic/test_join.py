@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JoinGroup: which group, is there room, is the caller known, and when it is answered."""
 
 import pytest

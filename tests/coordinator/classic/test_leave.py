@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """LeaveGroup: each member for itself, then one step of the group."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Any sequence of joins, syncs, heartbeats, departures and silences keeps
 a classic group's promises.
 """

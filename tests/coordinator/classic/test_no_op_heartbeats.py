@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What ends a remembered heartbeat of a classic group: whatever may change its answer."""
 
 import pytest

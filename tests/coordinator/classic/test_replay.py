@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a log restores of classic groups."""
 
 from tests.coordinator.classics import SUBSCRIBED, heartbeat

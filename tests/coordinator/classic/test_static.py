@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Static members of classic groups: what the scenarios do not tell (KIP-345)."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SyncGroup: the leader's word becomes a record, and everybody's answer."""
 
 import pytest

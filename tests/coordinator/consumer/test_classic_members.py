@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SyncGroup, Heartbeat and commits of classic members in a consumer group."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every code that a heartbeat may be answered with."""
 
 import pytest

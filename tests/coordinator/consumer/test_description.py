@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What ConsumerGroupDescribe tells of assignors."""
 
 from tests.coordinator.assigning import Assigner, offer, part, settle

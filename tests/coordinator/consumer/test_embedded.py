@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The payloads of classic consumers, as the coordinator reads and writes them."""
 
 import pytest

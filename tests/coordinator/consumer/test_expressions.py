@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Subscriptions by regular expression, from the heartbeat to the record and back."""
 
 from typing import Any

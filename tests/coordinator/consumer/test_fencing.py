@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ends of a membership: leaving, silence, and partitions that are not given up in time."""
 
 from typing import Any

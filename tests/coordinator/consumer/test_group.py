@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a consumer group knows about itself, and who may touch its offsets."""
 
 from dataclasses import replace

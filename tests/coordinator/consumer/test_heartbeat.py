@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ConsumerGroupHeartbeat on a shard: who may join, what moves an epoch, what is
 written, what is said.
 """

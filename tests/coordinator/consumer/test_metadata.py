@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a change of topics means to the groups that read them."""
 
 from tests.coordinator.consumers import settled

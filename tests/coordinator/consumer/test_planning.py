@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When a target is computed, by whom, and what of it is written."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What follows when a member says something, whatever its protocol."""
 
 from tests.coordinator.classics import QUICK, join

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One member, one step: revoke, wait for others, receive (KIP-848)."""
 
 from dataclasses import replace

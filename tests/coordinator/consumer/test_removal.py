@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members of consumer groups that an administrator takes out by LeaveGroup."""
 
 from dataclasses import replace

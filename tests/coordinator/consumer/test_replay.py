@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From the log to consumer groups: real logs, and what compaction may leave of one."""
 
 import gzip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a ConsumerGroupHeartbeat must look like, in the order in which 4.3.1 looks."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Regular expressions under rules of access: each member reads what it may describe itself."""
 
 from collections.abc import Hashable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A group on its way from one protocol to the other, and a broker that is killed there."""
 
 from copy import deepcopy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A consumer group that only classic members are left in becomes a classic group."""
 
 import pytest

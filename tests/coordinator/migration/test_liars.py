@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients that lie, of both protocols and of none, beside members that mean well.
 
 They speak for others, at epochs that are past or never were, own what is not theirs, and deliver

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A classic group with members becomes a consumer group."""
 
 import pytest

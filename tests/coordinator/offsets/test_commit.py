@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OffsetCommit: who may, and what is written."""
 
 import pytest

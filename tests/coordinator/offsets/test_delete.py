@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OffsetDelete: offsets of topics that nobody reads."""
 
 import pytest

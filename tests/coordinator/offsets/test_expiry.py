@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Offsets expire, and groups go with the last of them (KIP-211).
 
 What counts is the kind of the group, its state, and what it reads.

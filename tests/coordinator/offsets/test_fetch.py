@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OffsetFetch: what was committed is read back, for those who may read."""
 
 import pytest

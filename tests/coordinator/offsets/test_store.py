@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transactions and old records, as a log of another broker tells them."""
 
 from tests.coordinator.committed import FIRST, G, Log, delete, fetched

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The arrays that hold the offsets of a topic."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Offsets in transactions as a shard takes them, and what is left of them after a restart."""
 
 import pytest

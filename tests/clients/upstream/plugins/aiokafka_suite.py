@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A plug-in for aiokafka's own tests: the container that they start is Kohort.
 
 Their fixtures run as they are, and speak to a client of Docker. This one starts `kohort serve` in

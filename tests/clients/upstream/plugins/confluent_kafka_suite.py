@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A plug-in for confluent-kafka's own tests: the cluster that they start is Kohort.
 
 They start one with trivup, whose face is a constructor with settings, `wait_operational`,

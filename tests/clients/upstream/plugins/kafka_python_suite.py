@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A plug-in for kafka-python's own tests: its fixture starts Kohort instead of Apache Kafka.
 
 All that the tests see of the fixture stays the same: a host, a port, a security protocol, a user,

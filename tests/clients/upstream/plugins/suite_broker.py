@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The broker that a suite of another client talks to. It stands beside the plugins, outside of any
 package: such a suite has a package `tests` of its own.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The course of a computation: who is asked, for how long, and what ends it."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may be asked to compute."""
 
 from dataclasses import replace

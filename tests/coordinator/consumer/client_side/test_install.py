@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What becomes of an assignment that a member has computed."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members that compute, beside members of the classic protocol and on the way from there."""
 
 import pytest

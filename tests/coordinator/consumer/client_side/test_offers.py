@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What members may say about their assignors."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the member that was asked is told, and what it may not ask."""
 
 import re

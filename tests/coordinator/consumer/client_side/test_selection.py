@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which assignor a group uses."""
 
 from dataclasses import replace
